@@ -1,0 +1,98 @@
+"""One request's life as types. Each step wraps the one before, so that a stage can ask only for what is decided.
+
+    Received    bytes from a client                    made by ingress
+    Identified  + who calls, and their policy          made by `authenticate`
+    Admitted    + the decoded call, every check passed made by the pipeline
+    Answered    + what came of it                      made by `call_provider`
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from decimal import Decimal
+
+import msgspec
+
+from gatehouse.engine.conversation.call import ModelCall
+from gatehouse.engine.conversation.usage import Usage
+from gatehouse.foundation.identity import Caller
+from gatehouse.policy.records import ModelRecord, ProviderRecord
+from gatehouse.policy.snapshot import Snapshot
+
+
+class Received(msgspec.Struct, kw_only=True):
+    """`headers` have lower-case names. `started` is monotonic, `received_at` Unix time, both in seconds."""
+
+    request_id: str
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    client_address: str
+    received_at: float
+    started: float
+    #: key of `conversation.dialects.DIALECTS`; None for paths that carry no model call
+    dialect: str | None = None
+    body: bytes = b""
+
+
+class RateState(msgspec.Struct, frozen=True, gc=False):
+    """What the rate-limit headers say. `reset` is Unix time in whole seconds."""
+
+    limit: int
+    remaining: int
+    reset: int
+
+
+class Identified(msgspec.Struct, kw_only=True):
+    received: Received
+    caller: Caller
+    policy: Snapshot
+    rate: RateState | None = None
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """One place that could answer: an entry of the catalog at its provider."""
+
+    provider: ProviderRecord
+    model: ModelRecord
+
+
+class Admitted(msgspec.Struct, kw_only=True):
+    """A call that every check let pass. `chain` is what may answer, first choice first."""
+
+    identified: Identified
+    call: ModelCall
+    chain: tuple[Candidate, ...] = ()
+    dlp_action: str = "ALLOW"
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """One try at one candidate, for the record and for the answer's `attempts`: no secret, no upstream body."""
+
+    provider: str
+    model: str
+    status: int | None
+    reason: str
+
+
+class Answered(msgspec.Struct, kw_only=True):
+    """`status` is what the client was told; `outcome` one of `success`, `error`, `refused`, `cancelled`,
+    `interrupted`. `usage` is None where the provider told none."""
+
+    admitted: Admitted
+    outcome: str
+    status: int
+    chosen: Candidate | None = None
+    usage: Usage | None = None
+    cost_usd: Decimal | None = None
+    attempts: tuple[Attempt, ...] = ()
+    time_to_first_token_ms: float | None = None
+    provider_latency_ms: float | None = None
+    error_code: str | None = None
+
+
+class Answer(msgspec.Struct, kw_only=True):
+    """What ingress writes: a whole body, or a stream of them. Closing the stream early cancels the provider's call."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes = b""
+    stream: AsyncIterator[bytes] | None = None

@@ -1,0 +1,88 @@
+"""What a host supplies to the engine. The platform and the outpost differ here and nowhere else in the pipeline."""
+
+from collections.abc import Awaitable, Mapping
+from typing import Protocol
+
+import msgspec
+
+from gatehouse.engine.exchange import Candidate, RateState, Received
+from gatehouse.foundation.clock import Clock
+from gatehouse.foundation.errors import Refusal
+from gatehouse.foundation.identity import Caller, TenantId
+from gatehouse.foundation.outbound import Outbound
+from gatehouse.policy.snapshot import Snapshot
+
+
+class Credentials(Protocol):
+    def identify(self, received: Received) -> Caller:
+        """Who this is, from memory. Raises a leaf of `Unauthenticated`."""
+
+    def still_good(self, caller: Caller) -> bool:
+        """Whether nothing was revoked since: read again right before each attempt."""
+
+
+class Policies(Protocol):
+    async def current(self, tenant_id: TenantId) -> Snapshot:
+        """The tenant's snapshot: in memory, or compiled on first use. Raises `Unavailable` when it cannot be had."""
+
+
+class Taken(msgspec.Struct, frozen=True, gc=False):
+    allowed: bool
+    rate: RateState
+
+
+class Counters(Protocol):
+    async def take(self, key: str, limit: int) -> Taken:
+        """Counts one request of `key` against `limit` in the last 60 seconds, if it fits. Never fails."""
+
+
+class Maintenance(msgspec.Struct, frozen=True):
+    message: str
+    retry_after: int
+
+
+class Switches(Protocol):
+    """Live state that cannot wait for a compile."""
+
+    def maintenance(self) -> Maintenance | None: ...
+
+    def switched_off(self, tenant_id: TenantId, candidate: Candidate) -> bool:
+        """Whether a kill switch stops this model or its provider now."""
+
+    def healthy(self, tenant_id: TenantId, provider_id: str) -> bool: ...
+
+    async def before_attempt(self) -> None:
+        """Returns at once, unless this process was away (stopped, swapped out) or lost touch: then it catches up
+        first. Raises `Unavailable` where `SWITCH_FAIL_MODE` says so."""
+
+
+class Spend(Protocol):
+    """Budgets: looked at, reserved before a call and settled after it."""
+
+    def exhausted(self, caller: Caller) -> Refusal | None: ...
+
+
+class Secrets(Protocol):
+    def open(self, sealed: str) -> Mapping[str, str]:
+        """A provider's credentials in clear."""
+
+
+class Journal(Protocol):
+    def append(self, record: bytes) -> Awaitable[None]:
+        """Done when the record survives the end of this process. Raises `Unavailable` when the journal is full."""
+
+    def full(self) -> bool: ...
+
+
+class Ports(msgspec.Struct, kw_only=True):
+    """Everything a stage can reach besides the request and its policy."""
+
+    credentials: Credentials
+    policies: Policies
+    counters: Counters
+    switches: Switches
+    spend: Spend
+    secrets: Secrets
+    journal: Journal
+    outbound: Outbound
+    clock: Clock

@@ -1,0 +1,74 @@
+"""Who calls: the one type that authentication makes and everything else reads (reference 1, Authentication)."""
+
+from enum import StrEnum
+from typing import Final, NewType
+from uuid import UUID
+
+import msgspec
+
+#: Comes from an authenticated caller or from a named cross-tenant query, and every tenant-bound query takes one.
+TenantId = NewType("TenantId", UUID)
+
+
+class Role(StrEnum):
+    ADMIN = "admin"
+    AUDITOR = "auditor"
+    USER = "user"
+
+
+class CallerKind(StrEnum):
+    """How the caller proved itself; the value is also the audit event's `actor_type`."""
+
+    USER = "user"
+    API_KEY = "api_key"
+    OAUTH_CLIENT = "oauth_client"
+
+
+SCOPES: Final = frozenset(
+    {
+        "api:read",
+        "api:write",
+        "admin:read",
+        "admin:write",
+        "audit:read",
+        "dlp:read",
+        "chat:write",
+        "groups:read",
+        "groups:write",
+    }
+)
+
+
+class Caller(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A caller whose credential was good when it was looked at.
+
+    `tenant_id` is None only for a platform-wide OAuth client. `scopes` is None for callers that a role judges (users
+    and their API keys) and a set for M2M tokens. `mfa_at` is the Unix time of the last second factor, or None.
+    """
+
+    kind: CallerKind
+    tenant_id: TenantId | None
+    user_id: UUID | None = None
+    api_key_id: UUID | None = None
+    client_id: UUID | None = None
+    session_id: UUID | None = None
+    email: str | None = None
+    role: Role = Role.USER
+    operator: bool = False
+    scopes: frozenset[str] | None = None
+    rate_limit_tier: str = "standard"
+    #: `oauth:{client_id}` or `user:{uuid}` (reference 1, Rate limiting, 1)
+    rate_key: str = ""
+    #: the organization's own limit, replacing the resolved one for users (reference 1, Rate limiting, 8)
+    custom_rate_limit_rpm: int | None = None
+    mfa_at: float | None = None
+    mfa_enrolled: bool = False
+
+    @property
+    def actor_id(self) -> str:
+        """The id that audit events carry: the user behind a session or a key, else the client."""
+        return str(self.user_id or self.client_id)
+
+    def has_scope(self, scope: str) -> bool:
+        """Whether a scope permits this: always true for callers that a role judges."""
+        return self.scopes is None or scope in self.scopes

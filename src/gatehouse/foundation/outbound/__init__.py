@@ -1,0 +1,71 @@
+"""What leaves the house: one request to a provider, and its reply, whatever library carries them.
+
+The engine knows only these types. `aiohttp_client` is today's carrier; a leaner one can stand beside it.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Protocol
+
+import msgspec
+
+
+class OutboundRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """`url` is absolute. Times are in seconds; `first_byte_timeout` bounds the wait for the status line."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: bytes = b""
+    connect_timeout: float = 5.0
+    first_byte_timeout: float = 30.0
+    #: longest silence between two chunks of a body
+    idle_timeout: float = 30.0
+
+
+class OutboundReply(Protocol):
+    """An answer whose status and headers are here and whose body is still to be read. Close it always."""
+
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Case-insensitive."""
+
+    async def read(self, limit: int) -> bytes:
+        """The whole body. Raises `ReplyTooLarge` past `limit` bytes, `OutboundFailed` if it breaks off."""
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """The body as it arrives. Raises `OutboundFailed` if it breaks off."""
+
+    async def close(self) -> None:
+        """Gives the connection back when the body was read to its end, else closes it, which cancels the call."""
+
+
+class Outbound(Protocol):
+    async def send(self, request: OutboundRequest) -> OutboundReply:
+        """Raises `OutboundFailed` (or a leaf of it) when no status line arrives."""
+
+    async def close(self) -> None: ...
+
+
+class OutboundFailed(Exception):
+    """No complete answer arrived. `reason` is a short word for records; it never holds a secret or a body."""
+
+    reason = "connection_failed"
+
+
+class ConnectFailed(OutboundFailed):
+    reason = "connect_failed"
+
+
+class OutboundTimeout(OutboundFailed):
+    reason = "timeout"
+
+
+class BrokenOff(OutboundFailed):
+    reason = "connection_closed"
+
+
+class ReplyTooLarge(OutboundFailed):
+    reason = "reply_too_large"

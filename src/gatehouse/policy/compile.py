@@ -1,0 +1,50 @@
+"""Records to snapshot: everything that sorts, parses or indexes happens here, at load time, never in a request.
+
+All or nothing: the result is a snapshot or the list of every fault found.
+"""
+
+from collections import defaultdict
+from ipaddress import IPv4Network, IPv6Network, ip_network
+
+from gatehouse.policy.records import ModelRecord, TenantRecords
+from gatehouse.policy.snapshot import Snapshot
+
+
+class Fault(str):
+    """What is wrong with a record, in a sentence."""
+
+    __slots__ = ()
+
+
+def compile_policy(records: TenantRecords) -> Snapshot | list[Fault]:
+    faults: list[Fault] = []
+    models: dict[str, ModelRecord] = {}
+    bare: dict[str, list[ModelRecord]] = defaultdict(list)
+    for model in records.models:
+        models[f"{model.provider}/{model.model_id}"] = model
+        if model.is_active:
+            bare[model.model_id].append(model)
+    networks = _networks(records.ip_allowlist, faults)
+    if faults:
+        return faults
+    return Snapshot(
+        tenant_id=records.tenant_id,
+        revision=records.revision,
+        providers={provider.id: provider for provider in records.providers},
+        models=models,
+        bare={name: tuple(entries) for name, entries in bare.items()},
+        feature_flags=records.feature_flags,
+        ip_allowlist=networks,
+    )
+
+
+def _networks(cidrs: tuple[str, ...] | None, faults: list[Fault]) -> tuple[IPv4Network | IPv6Network, ...] | None:
+    if cidrs is None:
+        return None
+    networks = []
+    for cidr in cidrs:
+        try:
+            networks.append(ip_network(cidr, strict=False))
+        except ValueError:
+            faults.append(Fault(f"ip_allowlist: {cidr!r} is not a CIDR range"))
+    return tuple(networks)

@@ -1,0 +1,66 @@
+"""What a host hands to the compiler: plain records, tolerant when read, the same bytes on the platform and by wire."""
+
+from decimal import Decimal
+from uuid import UUID
+
+import msgspec
+
+from gatehouse.foundation.identity import TenantId
+
+
+class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of one provider (reference 3, Provider, Config). Which ones matter depends on its kind."""
+
+    timeout_ms: int = 30_000
+    max_retries: int = 2
+    base_url: str | None = None
+    #: `openai` or `anthropic`: the request format of a `byoe`
+    format: str | None = None
+    hosted_endpoint: str | None = None
+    hosted_api_version: str | None = None
+    cloud_region: str | None = None
+    cloud_access_key_id: str | None = None
+    local_runtime_base_url: str | None = None
+
+
+class ProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """`id` is the slug in `provider/model-id`; `sealed_credentials` a sealed JSON object, or None for none."""
+
+    id: str
+    name: str
+    kind: str
+    enabled: bool = True
+    sealed_credentials: str | None = None
+    config: ProviderConfig = ProviderConfig()
+
+
+class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of the model catalog. Costs are USD a token, None where unknown."""
+
+    id: UUID
+    provider: str
+    model_id: str
+    display_name: str | None = None
+    is_active: bool = True
+    is_default: bool = False
+    access: str = "open"
+    context_window: int | None = None
+    max_output_tokens: int | None = None
+    capabilities: dict[str, bool | int] = {}
+    cost_per_input_token: Decimal | None = None
+    cost_per_output_token: Decimal | None = None
+    cost_per_cached_input_token: Decimal | None = None
+    cost_per_cache_write_token: Decimal | None = None
+    created_at: float = 0.0
+
+
+class TenantRecords(msgspec.Struct, frozen=True, kw_only=True):
+    """All that decides about a tenant's requests, at one revision."""
+
+    tenant_id: TenantId
+    revision: int
+    providers: tuple[ProviderRecord, ...] = ()
+    models: tuple[ModelRecord, ...] = ()
+    feature_flags: dict[str, bool] = {}
+    #: CIDRs; None when the allowlist is not enforced
+    ip_allowlist: tuple[str, ...] | None = None

@@ -1,0 +1,29 @@
+"""A tenant's policy, compiled: frozen, indexed, replaced whole and never changed."""
+
+from collections.abc import Mapping
+from ipaddress import IPv4Network, IPv6Network
+
+import msgspec
+
+from gatehouse.foundation.identity import TenantId
+from gatehouse.policy.records import ModelRecord, ProviderRecord
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    tenant_id: TenantId
+    revision: int
+    providers: Mapping[str, ProviderRecord]
+    #: catalog entries by `provider/model-id`
+    models: Mapping[str, ModelRecord]
+    #: the same by bare model id, for ids that may stand with several providers
+    bare: Mapping[str, tuple[ModelRecord, ...]]
+    feature_flags: Mapping[str, bool]
+    ip_allowlist: tuple[IPv4Network | IPv6Network, ...] | None
+
+    def find_model(self, name: str) -> ModelRecord | None:
+        """The active entry that `provider/model-id`, or a bare id where it is unique, names; else None."""
+        entry = self.models.get(name)
+        if entry is None:
+            candidates = self.bare.get(name, ())
+            entry = candidates[0] if len(candidates) == 1 else None
+        return entry if entry is not None and entry.is_active else None
