@@ -1,9 +1,9 @@
 """One request's life as types. Each step wraps the one before, so that a stage can ask only for what is decided.
 
-    Received    bytes from a client                    made by ingress
-    Identified  + who calls, and their policy          made by `authenticate`
-    Admitted    + the decoded call, every check passed made by the pipeline
-    Answered    + what came of it                      made by `call_provider`
+Received    bytes from a client                    made by ingress
+Identified  + who calls, and their policy          made by `authenticate`
+Admitted    + the decoded call, every check passed made by the pipeline
+Answered    + what came of it                      made by `call_provider`
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -13,6 +13,7 @@ import msgspec
 
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.usage import Usage
+from gatehouse.foundation.counters import RateState
 from gatehouse.foundation.identity import Caller
 from gatehouse.policy.records import ModelRecord, ProviderRecord
 from gatehouse.policy.snapshot import Snapshot
@@ -31,14 +32,6 @@ class Received(msgspec.Struct, kw_only=True):
     #: key of `conversation.dialects.DIALECTS`; None for paths that carry no model call
     dialect: str | None = None
     body: bytes = b""
-
-
-class RateState(msgspec.Struct, frozen=True, gc=False):
-    """What the rate-limit headers say. `reset` is Unix time in whole seconds."""
-
-    limit: int
-    remaining: int
-    reset: int
 
 
 class Identified(msgspec.Struct, kw_only=True):

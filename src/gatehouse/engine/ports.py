@@ -5,8 +5,9 @@ from typing import Protocol
 
 import msgspec
 
-from gatehouse.engine.exchange import Candidate, RateState, Received
+from gatehouse.engine.exchange import Candidate, Received
 from gatehouse.foundation.clock import Clock
+from gatehouse.foundation.counters import Claim, Taken
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.foundation.outbound import Outbound
@@ -26,14 +27,12 @@ class Policies(Protocol):
         """The tenant's snapshot: in memory, or compiled on first use. Raises `Unavailable` when it cannot be had."""
 
 
-class Taken(msgspec.Struct, frozen=True, gc=False):
-    allowed: bool
-    rate: RateState
-
-
 class Counters(Protocol):
     async def take(self, key: str, limit: int) -> Taken:
         """Counts one request of `key` against `limit` in the last 60 seconds, if it fits. Never fails."""
+
+    async def take_all(self, *claims: Claim) -> Taken:
+        """Counts one request against every claim, or against none if one has no room. Never fails."""
 
 
 class Maintenance(msgspec.Struct, frozen=True):

@@ -20,7 +20,7 @@ those admin errors that have one (reference 1, Errors).
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 
 class Refusal(Exception):
@@ -30,6 +30,8 @@ class Refusal(Exception):
     type: ClassVar[str] = "internal_error"
     code: ClassVar[str | None] = None
     message: ClassVar[str] = "Unexpected error."
+    #: a wire form of its own, whatever its family's is (`foundation.http.envelopes`); None for the family's
+    form: ClassVar[Literal["detail", "error_message", "error_details"] | None] = None
 
     def __init__(self, message: str | None = None, *, headers: Mapping[str, str] | None = None, **extra: Any) -> None:
         self.text = message or self.message

@@ -62,7 +62,9 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     #: the organization's own limit, replacing the resolved one for users (reference 1, Rate limiting, 8)
     custom_rate_limit_rpm: int | None = None
     mfa_at: float | None = None
-    mfa_enrolled: bool = False
+    #: whether sensitive operations ask this caller for a second factor not older than `mfa_ttl_seconds`
+    mfa_required: bool = False
+    mfa_ttl_seconds: int = 900
 
     @property
     def actor_id(self) -> str:

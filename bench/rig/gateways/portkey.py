@@ -1,0 +1,50 @@
+"""Portkey's gateway as published on npm, one process.
+
+Where the published version fails at streams it is started again with a mend of a few lines, and the report says so:
+a comparison with a gateway that answers 500 would say nothing.
+"""
+
+import shutil
+from pathlib import Path
+
+from rig import load
+from rig.gateways.base import Gateway
+from rig.load import Route, Target
+
+PACKAGE = Path("portkey", "node_modules", "@portkey-ai", "gateway", "build", "start-server.js")
+PRELOAD = Path(__file__).with_name("portkey_preload")
+
+
+class Portkey(Gateway):
+    name = "portkey"
+    _preload = ("loopback.cjs",)
+
+    def command(self) -> list[str]:
+        node = shutil.which("node") or "node"
+        preload = [part for name in self._preload for part in ("--require", str(PRELOAD / name))]
+        return [node, *preload, str(self.bench.env / PACKAGE), f"--port={self.port}", "--headless"]
+
+    def environment(self) -> dict[str, str]:
+        return {"NODE_ENV": "production"}
+
+    def start(self) -> None:
+        super().start()
+        if len(self._preload) > 1:
+            return
+        try:
+            load.probe(self.target(Route.AT_ONCE), stream=True)
+        except load.NoAnswer as error:
+            self.remarks.append(f"streams as published: {error}; measured with portkey_preload/streams.cjs")
+            self.stop()
+            self._preload = ("loopback.cjs", "streams.cjs")
+            super().start()
+
+    def target(self, route: Route) -> Target:
+        return Target(
+            f"http://127.0.0.1:{self.port}/v1/chat/completions",
+            headers={
+                "Authorization": "Bearer sk-upstream",
+                "x-portkey-provider": "openai",
+                "x-portkey-custom-host": f"{self.bench.upstream}{route}/v1",
+            },
+        )

@@ -1,0 +1,74 @@
+"""What a dialect can do. The dialects themselves are in `dialects/`, one folder each."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol
+
+from gatehouse.engine.conversation.call import ModelCall
+from gatehouse.engine.conversation.form import Completion, Delta, Request
+from gatehouse.engine.conversation.usage import Usage
+from gatehouse.foundation.errors import Refusal
+
+
+class Tap(Protocol):
+    """Looks at a stream that passes as it is. One for each stream."""
+
+    #: as known so far
+    usage: Usage | None
+    #: whether the dialect's own end of a stream was seen
+    finished: bool
+    #: the message with which the provider broke its stream off, else None
+    fault: str | None
+
+    def take(self, block: bytes) -> bytes:
+        """Whole events in, what the client shall see out: the same bytes, less what only the gateway asked for."""
+
+    def complete(self) -> bool:
+        """At the stream's end: whether it was all there."""
+
+
+class StreamReader(Protocol):
+    """A provider's events to deltas. One for each stream."""
+
+    def read(self, event: bytes) -> Sequence[Delta]:
+        """Raises `NotConvertible`."""
+
+
+class StreamWriter(Protocol):
+    """Deltas to a client's events. One for each stream."""
+
+    def write(self, delta: Delta) -> bytes: ...
+
+
+class Dialect(Protocol):
+    name: str
+    operation: Literal["chat", "embeddings"]
+
+    def decode(self, body: bytes) -> ModelCall:
+        """A client's body. Raises a leaf of `BadRequest` that names the field."""
+
+    def forward(self, call: ModelCall, model: str) -> tuple[bytes, Tap]:
+        """The body for a provider that speaks this dialect, and what watches the stream that may come of it."""
+
+    def check_reply(self, body: bytes) -> Usage | None:
+        """The usage in a whole answer. Raises `NotConvertible` when it is no answer in this dialect."""
+
+    def to_internal(self, call: ModelCall) -> Request:
+        """Raises `InvalidField` for what cannot be understood."""
+
+    def from_internal(self, request: Request) -> dict[str, Any]:
+        """The body for a provider. Raises `InvalidField` for what this dialect cannot say."""
+
+    def parse_reply(self, body: bytes) -> Completion:
+        """Raises `NotConvertible`."""
+
+    def render_reply(self, completion: Completion) -> bytes: ...
+
+    def stream_reader(self) -> StreamReader: ...
+
+    def stream_writer(self, call: ModelCall) -> StreamWriter: ...
+
+    def render_error(self, error: Refusal) -> bytes:
+        """The body of an error answer."""
+
+    def render_stream_error(self, error: Refusal) -> bytes:
+        """The event that ends a stream which broke."""

@@ -1,0 +1,32 @@
+"""The gateway's envelope for errors (reference 1, Errors), plain and wrapped as Anthropic's clients expect it."""
+
+from typing import Any
+
+import msgspec
+
+from gatehouse.engine.conversation.sse import frame
+from gatehouse.foundation.errors import Refusal
+
+
+def openai_body(error: Refusal) -> bytes:
+    return msgspec.json.encode({"error": _fields(error)})
+
+
+def openai_event(error: Refusal) -> bytes:
+    # Named, as the contract says; clients that only look at `data` find the same `error` object.
+    return frame(openai_body(error), "error")
+
+
+def anthropic_body(error: Refusal) -> bytes:
+    return msgspec.json.encode({"type": "error", "error": _fields(error)})
+
+
+def anthropic_event(error: Refusal) -> bytes:
+    return frame(anthropic_body(error), "error")
+
+
+def _fields(error: Refusal) -> dict[str, Any]:
+    fields: dict[str, Any] = {"message": error.text, "type": error.type}
+    if error.code is not None:
+        fields["code"] = error.code
+    return fields | error.extra

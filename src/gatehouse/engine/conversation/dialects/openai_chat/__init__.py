@@ -1,0 +1,59 @@
+"""Chat completions as OpenAI's clients speak them."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from gatehouse.engine.conversation.call import ModelCall
+from gatehouse.engine.conversation.decoding import decode_call
+from gatehouse.engine.conversation.dialects.envelope import openai_body, openai_event
+from gatehouse.engine.conversation.dialects.openai_chat import reply, request
+from gatehouse.engine.conversation.dialects.openai_chat.shape import ChatShape
+from gatehouse.engine.conversation.dialects.openai_chat.stream import Reader, Writer
+from gatehouse.engine.conversation.dialects.openai_chat.tap import ChatTap
+from gatehouse.engine.conversation.dialects.openai_chat.usage import usage_of
+from gatehouse.engine.conversation.form import Completion, Request
+from gatehouse.engine.conversation.usage import Usage
+from gatehouse.foundation.errors import Refusal
+
+
+class OpenAIChat:
+    name = "openai_chat"
+    operation: Literal["chat"] = "chat"
+
+    def decode(self, body: bytes) -> ModelCall:
+        return decode_call(self.name, body, ChatShape)
+
+    def forward(self, call: ModelCall, model: str) -> tuple[bytes, ChatTap]:
+        body = {**call.body, "model": model}
+        asked = request.wants_usage(call.body)
+        if call.stream and not asked:
+            body["stream_options"] = {**(call.body.get("stream_options") or {}), "include_usage": True}
+        return msgspec.json.encode(body), ChatTap(withhold_usage=not asked)
+
+    def check_reply(self, body: bytes) -> Usage | None:
+        return usage_of(reply.outline(body).usage)
+
+    def to_internal(self, call: ModelCall) -> Request:
+        return request.read(call.body, call.model, call.stream)
+
+    def from_internal(self, request_: Request) -> dict[str, Any]:
+        return request.write(request_)
+
+    def parse_reply(self, body: bytes) -> Completion:
+        return reply.read(body)
+
+    def render_reply(self, completion: Completion) -> bytes:
+        return reply.write(completion)
+
+    def stream_reader(self) -> Reader:
+        return Reader()
+
+    def stream_writer(self, call: ModelCall) -> Writer:
+        return Writer(tell_usage=request.wants_usage(call.body))
+
+    def render_error(self, error: Refusal) -> bytes:
+        return openai_body(error)
+
+    def render_stream_error(self, error: Refusal) -> bytes:
+        return openai_event(error)

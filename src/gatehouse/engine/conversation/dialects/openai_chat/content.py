@@ -1,0 +1,93 @@
+"""Messages of chat completions to and from the internal form."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from gatehouse.engine.conversation.errors import InvalidField
+from gatehouse.engine.conversation.form import Image, Message, Part, Role, Text, ToolCall, ToolResult
+from gatehouse.engine.conversation.images import from_url, to_url
+
+_ROLES: dict[str, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
+
+
+def read_messages(messages: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
+    return tuple(_read_message(message, f"messages[{index}]") for index, message in enumerate(messages))
+
+
+def write_message(message: Message) -> Iterator[dict[str, Any]]:
+    """One message may become several: each tool's result is a message of its own here."""
+    plain: list[Text | Image] = []
+    calls: list[dict[str, Any]] = []
+    for part in message.parts:
+        if isinstance(part, ToolResult):
+            yield {"role": "tool", "tool_call_id": part.call_id, "content": _write_content(part.content)}
+            # A tool's message holds text only; its images follow as the user's.
+            plain.extend(item for item in part.content if isinstance(item, Image))
+        elif isinstance(part, ToolCall):
+            function = {"name": part.name, "arguments": part.arguments}
+            calls.append({"id": part.id, "type": "function", "function": function})
+        else:
+            plain.append(part)
+    if calls:
+        yield {"role": message.role, "content": _write_content(plain) if plain else None, "tool_calls": calls}
+    elif plain:
+        yield {"role": message.role, "content": _write_content(plain, images=message.role == "user")}
+
+
+def _read_message(message: Mapping[str, Any], path: str) -> Message:
+    role = message["role"]
+    if role in {"tool", "function"}:
+        call_id = message.get("tool_call_id") or message.get("name")
+        if not isinstance(call_id, str):
+            raise InvalidField(f"{path}.tool_call_id", f"`{path}.tool_call_id` is required.")
+        content = tuple(part for part in _read_content(message, path) if isinstance(part, Text | Image))
+        return Message("user", (ToolResult(call_id=call_id, content=content),))
+    calls = tuple(
+        _read_call(call, f"{path}.tool_calls[{index}]") for index, call in enumerate(message.get("tool_calls") or ())
+    )
+    return Message(_ROLES[role], _read_content(message, path) + calls)
+
+
+def _read_content(message: Mapping[str, Any], path: str) -> tuple[Part, ...]:
+    content = message.get("content")
+    if content is None:
+        return ()
+    if isinstance(content, str):
+        return (Text(content),) if content else ()
+    return tuple(_read_part(part, f"{path}.content[{index}]") for index, part in enumerate(content))
+
+
+def _read_part(part: Mapping[str, Any], path: str) -> Part:
+    kind = part.get("type")
+    if kind in {"text", "refusal"} and isinstance(part.get(kind), str):
+        return Text(part[kind])
+    image = part.get("image_url")
+    if kind == "image_url" and isinstance(image, dict) and isinstance(image.get("url"), str):
+        return from_url(image["url"], image.get("detail"))
+    raise InvalidField(path, f"`{path}`: this provider takes only parts of type `text` and `image_url`.")
+
+
+def _read_call(call: Mapping[str, Any], path: str) -> ToolCall:
+    function = call.get("function")
+    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        raise InvalidField(f"{path}.function", f"`{path}.function` with a `name` is required.")
+    arguments = function.get("arguments", "")
+    if not isinstance(arguments, str):
+        raise InvalidField(f"{path}.function.arguments", f"`{path}.function.arguments` must be a string.")
+    call_id = call.get("id")
+    return ToolCall(id=call_id if isinstance(call_id, str) else "", name=function["name"], arguments=arguments)
+
+
+def _write_content(parts: Sequence[Text | Image], *, images: bool = False) -> Any:
+    if not images or not any(isinstance(part, Image) for part in parts):
+        return "\n".join(part.text for part in parts if isinstance(part, Text))
+    return [_write_part(part) for part in parts]
+
+
+def _write_part(part: Text | Image) -> dict[str, Any]:
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text}
+    image = {"url": to_url(part)}
+    if part.detail is not None:
+        image["detail"] = part.detail
+    return {"type": "image_url", "image_url": image}

@@ -1,0 +1,110 @@
+"""Whole answers of chat completions."""
+
+import time
+from typing import Any
+
+import msgspec
+
+from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape, told_by, usage_of
+from gatehouse.engine.conversation.errors import NotConvertible
+from gatehouse.engine.conversation.form import Completion, Finish, Text, ToolCall
+
+FINISH: dict[str | None, Finish] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "content_filter": "content_filter",
+}
+
+
+class Outline(msgspec.Struct, gc=False):
+    """As much as a passing answer is looked at."""
+
+    choices: msgspec.Raw
+    usage: UsageShape | None = None
+
+
+class _Function(msgspec.Struct):
+    name: str
+    arguments: str = ""
+
+
+class _ToolCall(msgspec.Struct):
+    function: _Function
+    id: str = ""
+
+
+class _Message(msgspec.Struct):
+    content: str | None = None
+    refusal: str | None = None
+    tool_calls: list[_ToolCall] | None = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Message
+    finish_reason: str | None = None
+
+
+class _Reply(msgspec.Struct):
+    choices: list[_Choice]
+    id: str = ""
+    model: str = ""
+    created: int = 0
+    usage: UsageShape | None = None
+
+
+_outline = msgspec.json.Decoder(Outline)
+_reply = msgspec.json.Decoder(_Reply)
+
+
+def outline(body: bytes) -> Outline:
+    """Raises `NotConvertible` when the body is no chat completion."""
+    try:
+        return _outline.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise NotConvertible(str(error)) from None
+
+
+def read(body: bytes) -> Completion:
+    try:
+        reply = _reply.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise NotConvertible(str(error)) from None
+    if not reply.choices:
+        raise NotConvertible("no choices")
+    choice = reply.choices[0]
+    text = choice.message.content or choice.message.refusal
+    calls = [
+        ToolCall(id=call.id, name=call.function.name, arguments=call.function.arguments)
+        for call in choice.message.tool_calls or ()
+    ]
+    return Completion(
+        id=reply.id,
+        model=reply.model,
+        created=reply.created,
+        parts=((Text(text),) if text else ()) + tuple(calls),
+        finish=FINISH.get(choice.finish_reason, "stop"),
+        usage=usage_of(reply.usage),
+    )
+
+
+def write(completion: Completion) -> bytes:
+    texts = [part.text for part in completion.parts if isinstance(part, Text)]
+    calls = [part for part in completion.parts if isinstance(part, ToolCall)]
+    message: dict[str, Any] = {"role": "assistant", "content": "".join(texts) if texts else None, "refusal": None}
+    if calls:
+        message["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in calls
+        ]
+    body: dict[str, Any] = {
+        "id": completion.id,
+        "object": "chat.completion",
+        "created": completion.created or int(time.time()),
+        "model": completion.model,
+        "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": completion.finish}],
+    }
+    if completion.usage is not None:
+        body["usage"] = told_by(completion.usage)
+    return msgspec.json.encode(body)

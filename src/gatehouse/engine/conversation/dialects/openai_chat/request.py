@@ -1,0 +1,136 @@
+"""Requests of chat completions to and from the internal form."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gatehouse.engine.conversation.dialects.openai_chat import content
+from gatehouse.engine.conversation.errors import InvalidField
+from gatehouse.engine.conversation.form import Request, ResponseFormat, Sampling, Tool, ToolChoice
+from gatehouse.engine.conversation.reading import boolean, integer, number, text, texts
+
+
+def wants_usage(body: Mapping[str, Any]) -> bool:
+    options = body.get("stream_options")
+    return bool(options) and options.get("include_usage") is True
+
+
+def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
+    return Request(
+        model=model,
+        stream=stream,
+        messages=content.read_messages(body["messages"]),
+        tools=tuple(_read_tool(tool, f"tools[{index}]") for index, tool in enumerate(body.get("tools") or ())),
+        tool_choice=_read_choice(body.get("tool_choice")),
+        parallel_tool_calls=boolean(body, "parallel_tool_calls"),
+        response_format=_read_format(body.get("response_format")),
+        user=text(body, "user"),
+        sampling=Sampling(
+            max_tokens=integer(body, "max_completion_tokens") or integer(body, "max_tokens"),
+            temperature=number(body, "temperature"),
+            top_p=number(body, "top_p"),
+            top_k=integer(body, "top_k"),
+            seed=integer(body, "seed"),
+            frequency_penalty=number(body, "frequency_penalty"),
+            presence_penalty=number(body, "presence_penalty"),
+            stop=texts(body, "stop"),
+        ),
+    )
+
+
+def write(request: Request) -> dict[str, Any]:
+    sampling = request.sampling
+    body: dict[str, Any] = {
+        "model": request.model,
+        "messages": [shown for message in request.messages for shown in content.write_message(message)],
+        "max_tokens": sampling.max_tokens,
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "seed": sampling.seed,
+        "frequency_penalty": sampling.frequency_penalty,
+        "presence_penalty": sampling.presence_penalty,
+        "stop": list(sampling.stop) or None,
+        "tools": [_write_tool(tool) for tool in request.tools] or None,
+        "tool_choice": _write_choice(request.tool_choice),
+        "parallel_tool_calls": request.parallel_tool_calls if request.tools else None,
+        "response_format": _write_format(request.response_format),
+        "user": request.user,
+        "stream": request.stream or None,
+        "stream_options": {"include_usage": True} if request.stream else None,
+    }
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def _read_tool(tool: Mapping[str, Any], path: str) -> Tool:
+    function = tool.get("function")
+    if tool.get("type", "function") != "function" or not isinstance(function, dict):
+        raise InvalidField(path, f"`{path}`: this provider takes only tools of type `function`.")
+    name, parameters = function.get("name"), function.get("parameters")
+    if not isinstance(name, str) or not name:
+        raise InvalidField(f"{path}.function.name", f"`{path}.function.name` is required.")
+    if parameters is not None and not isinstance(parameters, dict):
+        raise InvalidField(f"{path}.function.parameters", f"`{path}.function.parameters` must be an object.")
+    return Tool(
+        name=name,
+        description=text(function, "description"),
+        parameters=parameters,
+        strict=boolean(function, "strict"),
+    )
+
+
+def _write_tool(tool: Tool) -> dict[str, Any]:
+    function: dict[str, Any] = {"name": tool.name}
+    if tool.description is not None:
+        function["description"] = tool.description
+    if tool.parameters is not None:
+        function["parameters"] = tool.parameters
+    if tool.strict is not None:
+        function["strict"] = tool.strict
+    return {"type": "function", "function": function}
+
+
+def _read_choice(choice: Any) -> ToolChoice | None:
+    if choice is None:
+        return None
+    if choice in {"auto", "none", "required"} if isinstance(choice, str) else False:
+        return ToolChoice(choice)
+    function = choice.get("function") if isinstance(choice, dict) else None
+    if isinstance(function, dict) and isinstance(function.get("name"), str):
+        return ToolChoice("named", function["name"])
+    raise InvalidField("tool_choice", "`tool_choice` must be `auto`, `none`, `required` or name a function.")
+
+
+def _write_choice(choice: ToolChoice | None) -> Any:
+    if choice is None:
+        return None
+    if choice.mode == "named":
+        return {"type": "function", "function": {"name": choice.name}}
+    return choice.mode
+
+
+def _read_format(value: Any) -> ResponseFormat | None:
+    if value is None or value.get("type") == "text":
+        return None
+    if value.get("type") == "json_object":
+        return ResponseFormat(kind="json_object")
+    schema = value.get("json_schema")
+    if value.get("type") != "json_schema" or not isinstance(schema, dict):
+        raise InvalidField(
+            "response_format", "`response_format` must be of type `text`, `json_object` or `json_schema`."
+        )
+    return ResponseFormat(
+        kind="json_schema",
+        name=text(schema, "name"),
+        schema=schema.get("schema") if isinstance(schema.get("schema"), dict) else None,
+        strict=boolean(schema, "strict"),
+    )
+
+
+def _write_format(value: ResponseFormat | None) -> Any:
+    if value is None:
+        return None
+    if value.kind == "json_object":
+        return {"type": "json_object"}
+    schema: dict[str, Any] = {"name": value.name or "answer", "schema": value.schema or {}}
+    if value.strict is not None:
+        schema["strict"] = value.strict
+    return {"type": "json_schema", "json_schema": schema}

@@ -1,0 +1,164 @@
+"""Chunks of chat completions to deltas, and deltas to chunks."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from gatehouse.engine.conversation.dialects.openai_chat.reply import FINISH
+from gatehouse.engine.conversation.dialects.openai_chat.tap import fault_in
+from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape, told_by, usage_of
+from gatehouse.engine.conversation.errors import NotConvertible
+from gatehouse.engine.conversation.form import (
+    Delta,
+    Ended,
+    Faulted,
+    Finished,
+    Started,
+    TextDelta,
+    ToolArguments,
+    ToolStarted,
+    UsageTold,
+)
+from gatehouse.engine.conversation.sse import data_of, frame
+
+
+class _Function(msgspec.Struct):
+    name: str | None = None
+    arguments: str | None = None
+
+
+class _ToolCall(msgspec.Struct):
+    index: int = 0
+    id: str | None = None
+    function: _Function | None = None
+
+
+class _Delta(msgspec.Struct):
+    content: str | None = None
+    refusal: str | None = None
+    tool_calls: list[_ToolCall] | None = None
+
+
+class _Choice(msgspec.Struct):
+    delta: _Delta | None = None
+    finish_reason: str | None = None
+    index: int = 0
+
+
+class _Chunk(msgspec.Struct):
+    choices: list[_Choice] | None = None
+    id: str = ""
+    model: str = ""
+    usage: UsageShape | None = None
+
+
+_chunk = msgspec.json.Decoder(_Chunk)
+
+
+class Reader:
+    """See `StreamReader`. Of several choices only the first is read: the other dialects know one."""
+
+    __slots__ = ("_started", "_tools")
+
+    def __init__(self) -> None:
+        self._started = False
+        self._tools: set[int] = set()
+
+    def read(self, event: bytes) -> Sequence[Delta]:
+        data = data_of(event)
+        if not data:
+            return ()
+        if data == b"[DONE]":
+            return (Ended(),)
+        try:
+            chunk = _chunk.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise NotConvertible(str(error)) from None
+        if chunk.choices is None and chunk.usage is None and (fault := fault_in(data)) is not None:
+            return (Faulted(fault),)
+        deltas: list[Delta] = []
+        if not self._started:
+            self._started = True
+            deltas.append(Started(id=chunk.id, model=chunk.model))
+        for choice in chunk.choices or ():
+            if choice.index == 0:
+                self._choice(choice, deltas)
+        usage = usage_of(chunk.usage)
+        if usage is not None:
+            deltas.append(UsageTold(usage))
+        return deltas
+
+    def _choice(self, choice: _Choice, deltas: list[Delta]) -> None:
+        if choice.delta is not None:
+            text = choice.delta.content or choice.delta.refusal
+            if text:
+                deltas.append(TextDelta(text))
+            for call in choice.delta.tool_calls or ():
+                self._tool_call(call, deltas)
+        if choice.finish_reason is not None:
+            deltas.append(Finished(reason=FINISH.get(choice.finish_reason, "stop")))
+
+    def _tool_call(self, call: _ToolCall, deltas: list[Delta]) -> None:
+        function = call.function or _Function()
+        if call.index not in self._tools:
+            self._tools.add(call.index)
+            deltas.append(ToolStarted(index=call.index, id=call.id or "", name=function.name or ""))
+        if function.arguments:
+            deltas.append(ToolArguments(index=call.index, text=function.arguments))
+
+
+class Writer:
+    """See `StreamWriter`."""
+
+    __slots__ = ("_created", "_id", "_model", "_tell_usage", "_usage")
+
+    def __init__(self, *, tell_usage: bool) -> None:
+        self._tell_usage = tell_usage
+        self._usage: Any = None
+        self._id = ""
+        self._model = ""
+        self._created = int(time.time())
+
+    def write(self, delta: Delta) -> bytes:  # noqa: C901 - one branch a kind of delta
+        match delta:
+            case Started():
+                self._id, self._model = delta.id, delta.model
+                return self._choice({"role": "assistant", "content": ""})
+            case TextDelta():
+                return self._choice({"content": delta.text})
+            case ToolStarted():
+                function = {"name": delta.name, "arguments": ""}
+                call = {"index": delta.index, "id": delta.id, "type": "function", "function": function}
+                return self._choice({"tool_calls": [call]})
+            case ToolArguments():
+                return self._choice({"tool_calls": [{"index": delta.index, "function": {"arguments": delta.text}}]})
+            case Finished():
+                return self._choice({}, delta.reason)
+            case UsageTold():
+                self._usage = told_by(delta.usage)
+                return b""
+            case Ended():
+                return self._usage_chunk() + frame(b"[DONE]")
+            case Faulted():
+                return b""
+
+    def _usage_chunk(self) -> bytes:
+        if not self._tell_usage or self._usage is None:
+            return b""
+        return self._chunk([], usage=self._usage)
+
+    def _choice(self, delta: dict[str, Any], finish: str | None = None) -> bytes:
+        return self._chunk([{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}])
+
+    def _chunk(self, choices: list[Any], **more: Any) -> bytes:
+        chunk = {
+            "id": self._id,
+            "object": "chat.completion.chunk",
+            "created": self._created,
+            "model": self._model,
+            "choices": choices,
+            **more,
+        }
+        return frame(msgspec.json.encode(chunk))

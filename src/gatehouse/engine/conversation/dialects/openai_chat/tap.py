@@ -1,0 +1,94 @@
+"""Watching a chat stream that passes as it is: its bytes are searched, and parsed only where they speak of usage."""
+
+import msgspec
+
+from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape, usage_of
+from gatehouse.engine.conversation.sse import data_of, events
+from gatehouse.engine.conversation.usage import Usage
+
+
+class _UsageChunk(msgspec.Struct, gc=False):
+    choices: list[msgspec.Raw] | None = None
+    usage: UsageShape | None = None
+
+
+class _ErrorChunk(msgspec.Struct, gc=False):
+    error: msgspec.Raw | None = None
+
+
+class _Message(msgspec.Struct, gc=False):
+    message: str = ""
+
+
+_usage_chunk = msgspec.json.Decoder(_UsageChunk)
+_error_chunk = msgspec.json.Decoder(_ErrorChunk)
+_message = msgspec.json.Decoder(_Message)
+
+
+class ChatTap:
+    """See `Tap`. `withhold_usage`: the chunk that only tells usage was asked for by the gateway, not by the client."""
+
+    __slots__ = ("_last", "_withhold", "fault", "finished", "usage")
+
+    def __init__(self, *, withhold_usage: bool) -> None:
+        self._withhold = withhold_usage
+        self._last = b""
+        self.usage: Usage | None = None
+        self.finished = False
+        self.fault: str | None = None
+
+    def take(self, block: bytes) -> bytes:
+        if b'{"error":' in block or b'{"error" :' in block or b"event: error" in block:
+            block = self._stop_at_fault(block)
+        if b'"usage":{' in block or b'"usage": {' in block:
+            block = self._read_usage(block)
+        # A line break is escaped inside JSON, so this cannot stand in a text.
+        if b"data: [DONE]" in block or b"data:[DONE]" in block:
+            self.finished = self.finished or any(data_of(event) == b"[DONE]" for event in events(block))
+        elif block:
+            self._last = block
+        return block
+
+    def complete(self) -> bool:
+        # Some servers end without [DONE]; a reason to finish is as good.
+        last = self._last.replace(b" ", b"")
+        return self.finished or b'"finish_reason":"' in last
+
+    def _read_usage(self, block: bytes) -> bytes:
+        kept = []
+        for event in events(block):
+            if b'"usage"' in event and self._only_usage(event):
+                continue
+            kept.append(event)
+        return b"".join(kept)
+
+    def _only_usage(self, event: bytes) -> bool:
+        try:
+            chunk = _usage_chunk.decode(data_of(event))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return False
+        if chunk.usage is None:
+            return False
+        self.usage = usage_of(chunk.usage)
+        return self._withhold and chunk.choices == []
+
+    def _stop_at_fault(self, block: bytes) -> bytes:
+        kept = []
+        for event in events(block):
+            message = fault_in(data_of(event))
+            if message is not None:
+                self.fault = message
+                break
+            kept.append(event)
+        return b"".join(kept)
+
+
+def fault_in(data: bytes) -> str | None:
+    """The message of a chunk that is an error, else None."""
+    try:
+        error = _error_chunk.decode(data).error
+        if error is None or bytes(error) == b"null":
+            return None
+        return _message.decode(error).message
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return "" if data.startswith(b'{"error"') else None

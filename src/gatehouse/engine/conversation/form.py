@@ -1,0 +1,154 @@
+"""The one internal form of a model call, its answer and its stream: what every dialect reads into and writes from.
+
+Used only where client and provider speak different dialects; what both speak passes as it is.
+"""
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from gatehouse.engine.conversation.usage import Usage
+
+Role: TypeAlias = Literal["system", "user", "assistant"]
+#: Why a model stopped.
+Finish: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter"]
+
+
+class Text(msgspec.Struct, frozen=True):
+    text: str
+
+
+class Image(msgspec.Struct, frozen=True, kw_only=True):
+    """Either `url`, or `data` in base64 with its `media_type`."""
+
+    url: str | None = None
+    data: str | None = None
+    media_type: str | None = None
+    detail: str | None = None
+
+
+class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
+    """`arguments` is JSON text, as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
+    call_id: str
+    content: "tuple[Text | Image, ...]"
+    is_error: bool = False
+
+
+Part: TypeAlias = Text | Image | ToolCall | ToolResult
+
+
+class Message(msgspec.Struct, frozen=True):
+    """Results of tools are parts of a user's message."""
+
+    role: Role
+    parts: tuple[Part, ...]
+
+
+class Tool(msgspec.Struct, frozen=True, kw_only=True):
+    """`parameters` is a JSON schema."""
+
+    name: str
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class ToolChoice(msgspec.Struct, frozen=True):
+    mode: Literal["auto", "none", "required", "named"]
+    name: str | None = None
+
+
+class ResponseFormat(msgspec.Struct, frozen=True, kw_only=True):
+    kind: Literal["json_object", "json_schema"]
+    name: str | None = None
+    schema: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class Sampling(msgspec.Struct, frozen=True, kw_only=True):
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    seed: int | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    stop: tuple[str, ...] = ()
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    model: str
+    messages: tuple[Message, ...]
+    stream: bool = False
+    tools: tuple[Tool, ...] = ()
+    tool_choice: ToolChoice | None = None
+    parallel_tool_calls: bool | None = None
+    response_format: ResponseFormat | None = None
+    sampling: Sampling = Sampling()
+    user: str | None = None
+
+
+class Completion(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole answer. `created` is Unix time."""
+
+    id: str
+    model: str
+    parts: tuple[Text | ToolCall, ...]
+    finish: Finish
+    usage: Usage | None = None
+    created: int = 0
+    stop_sequence: str | None = None
+
+
+class Started(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    model: str
+    usage: Usage | None = None
+
+
+class TextDelta(msgspec.Struct, frozen=True):
+    text: str
+
+
+class ToolStarted(msgspec.Struct, frozen=True, kw_only=True):
+    """`index` counts an answer's tool calls from 0."""
+
+    index: int
+    id: str
+    name: str
+
+
+class ToolArguments(msgspec.Struct, frozen=True, kw_only=True):
+    index: int
+    text: str
+
+
+class Finished(msgspec.Struct, frozen=True, kw_only=True):
+    """The model stopped; the usage may still follow."""
+
+    reason: Finish
+    stop_sequence: str | None = None
+
+
+class UsageTold(msgspec.Struct, frozen=True):
+    usage: Usage
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """The provider said that nothing follows."""
+
+
+class Faulted(msgspec.Struct, frozen=True):
+    """The provider ended its stream with an error of its own. `message` is the provider's."""
+
+    message: str
+
+
+Delta: TypeAlias = Started | TextDelta | ToolStarted | ToolArguments | Finished | UsageTold | Ended | Faulted

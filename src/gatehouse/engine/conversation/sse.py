@@ -1,0 +1,69 @@
+"""Server-sent events as bytes: cut at event boundaries, whatever the network's pieces are."""
+
+import re
+from collections.abc import Iterator
+
+#: An event that is longer than this is no event.
+MAX_EVENT_BYTES = 1024 * 1024
+
+_BOUNDARY = re.compile(rb"\r?\n\r?\n")
+
+
+class EventTooLarge(Exception):
+    """More than `MAX_EVENT_BYTES` came without an event's end."""
+
+
+class Splitter:
+    """Holds back the tail that is not yet a whole event. `rest` is that tail."""
+
+    __slots__ = ("rest",)
+
+    def __init__(self) -> None:
+        self.rest = b""
+
+    def push(self, chunk: bytes) -> bytes:
+        """All whole events so far, untouched and together; empty when none is complete. Raises `EventTooLarge`."""
+        data = self.rest + chunk if self.rest else chunk
+        cut = _last_boundary(data)
+        if cut == len(data):
+            self.rest = b""
+            return data
+        if len(data) - cut > MAX_EVENT_BYTES:
+            raise EventTooLarge
+        self.rest = data[cut:]
+        return data[:cut]
+
+
+def events(block: bytes) -> Iterator[bytes]:
+    """The single events of a block that `Splitter.push` gave, each with its separator."""
+    start = 0
+    for boundary in _BOUNDARY.finditer(block):
+        yield block[start : boundary.end()]
+        start = boundary.end()
+
+
+def data_of(event: bytes) -> bytes:
+    """The event's data, its lines joined; empty for a comment."""
+    lines = [_value(line) for line in event.splitlines() if line.startswith(b"data")]
+    return lines[0] if len(lines) == 1 else b"\n".join(lines)
+
+
+def frame(data: bytes, name: str | None = None) -> bytes:
+    if name is None:
+        return b"data: " + data + b"\n\n"
+    return b"event: " + name.encode() + b"\ndata: " + data + b"\n\n"
+
+
+def _value(line: bytes) -> bytes:
+    value = line.partition(b":")[2]
+    return value[1:] if value.startswith(b" ") else value
+
+
+def _last_boundary(data: bytes) -> int:
+    """Where the last whole event ends: almost always a plain search, CRLF only where there is a CR."""
+    if b"\r" not in data:
+        return data.rfind(b"\n\n") + 2 if b"\n\n" in data else 0
+    end = 0
+    for boundary in _BOUNDARY.finditer(data):
+        end = boundary.end()
+    return end

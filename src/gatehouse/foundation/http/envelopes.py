@@ -1,0 +1,220 @@
+"""How an error looks on the wire (reference 1, Errors; decisions 4, Error forms).
+
+An `ErrorForm` is a value: what an error's body is, and which status a body that fails validation gets. A family states
+its form once, in its `errors.py`; a path without a family's word gets the form that its place in the API has.
+
+    GATEWAY    {"error": {"message", "type", "code", ...}}       the model calls and `/v1/scan`
+    ANTHROPIC  {"type": "error", "error": {...the same}}         `/v1/messages`
+    OAUTH      {"error", "error_description"}                    `/oauth/*`, `/api/oauth/*`
+    DETAIL     {"detail": text, or a list of bad fields}         administration
+    CODED      {"error", "message", ...}, bad fields as `details`  families that name codes
+    PORTAL     {"error", "detail"}                               cloud portal
+    SCIM       {"schemas", "status", "detail", "scimType"}       `/api/scim/v2/*`
+
+Maintenance looks the same everywhere: `{"error": "maintenance_mode", "message"}` (reference 3, Health and system).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import msgspec
+
+from gatehouse.foundation.errors import FieldFault, Refusal, TooManyRequests, Unprocessable
+
+Body: TypeAlias = dict[str, Any]
+
+#: More bad fields than anyone reads; a hostile body may have a million.
+MAX_FAULTS = 50
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+class ParameterFault(FieldFault):
+    """A bad field of which the place in the request is known. `loc` begins with `body`, `query`, `path` or `header`."""
+
+    __slots__ = ("kind", "loc")
+
+    def __init__(self, loc: tuple[str | int, ...], message: str, *, kind: str = "value_error") -> None:
+        super().__init__(".".join(str(part) for part in loc[1:]) or str(loc[0]), message)
+        self.loc = loc
+        self.kind = kind
+
+
+def _faults(error: Refusal) -> list[FieldFault]:
+    return error.faults[:MAX_FAULTS] if isinstance(error, Unprocessable) else []
+
+
+def _sentence(error: Refusal) -> str:
+    """The message, with the bad fields named where the form has no list for them."""
+    named = "; ".join(f"{fault.field}: {fault.message}" for fault in _faults(error))
+    return named or error.text
+
+
+def _rate_limited(error: Refusal) -> bool:
+    return isinstance(error, TooManyRequests) and "tier" in error.extra
+
+
+def gateway(error: Refusal) -> Body:
+    inner: Body = {"message": _sentence(error), "type": error.type}
+    if error.code is not None:
+        inner["code"] = error.code
+    if faults := _faults(error):
+        inner["param"] = faults[0].field
+    return {"error": inner | error.extra}
+
+
+def anthropic(error: Refusal) -> Body:
+    return {"type": "error", **gateway(error)}
+
+
+def oauth(error: Refusal) -> Body:
+    """RFC 6749, 5.2. Errors of the tree that the RFC has no word for keep theirs."""
+    if _rate_limited(error):
+        return {"error": "rate_limit_exceeded", "error_description": error.text}
+    code = {422: "invalid_request", 500: "server_error", 503: "temporarily_unavailable"}.get(error.status, error.code)
+    return {"error": code or "invalid_request", "error_description": _sentence(error)}
+
+
+def detail(error: Refusal) -> Body:
+    if _rate_limited(error):
+        return {"error": "rate_limit_exceeded", **error.extra}
+    if faults := _faults(error):
+        return {"detail": [_located(fault) for fault in faults], **error.extra}
+    return {"detail": error.text, **error.extra}
+
+
+def _located(fault: FieldFault) -> Body:
+    if isinstance(fault, ParameterFault):
+        return {"type": fault.kind, "loc": list(fault.loc), "msg": fault.message}
+    return {"type": "value_error", "loc": ["body", *fault.field.split(".")], "msg": fault.message}
+
+
+def coded(error: Refusal) -> Body:
+    if _rate_limited(error):
+        return {"error": "rate_limit_exceeded", **error.extra}
+    body: Body = {"error": error.code or error.type, "message": error.text, **error.extra}
+    if faults := _faults(error):
+        body["details"] = [{"field": fault.field, "message": fault.message} for fault in faults]
+    return body
+
+
+_PORTAL_CODES = {
+    400: "invalid_request", 401: "unauthorized", 403: "forbidden", 404: "not_found", 409: "conflict",
+    413: "request_too_large", 422: "validation_error", 429: "rate_limit_exceeded", 500: "internal_error",
+    502: "bad_gateway", 503: "service_unavailable",
+}  # fmt: skip
+
+
+def portal(error: Refusal) -> Body:
+    """The code follows from the status alone; a 429 also has `message`, and as extra fields `limit` and `reset_at`."""
+    code = _PORTAL_CODES.get(error.status, "internal_error" if error.status >= 500 else "invalid_request")
+    body: Body = {"error": code, "detail": _sentence(error), **error.extra}
+    return body | {"message": error.text} if error.status == 429 else body
+
+
+def scim(error: Refusal) -> Body:
+    """`scimType` comes as an extra field of the error; for bad fields it is `invalidValue` (reference 2, SCIM)."""
+    body: Body = {
+        "schemas": ["urn:ietf:params:scim:api:messages:2.0:Error"],
+        "status": str(SCIM.status_of(error)),
+        "detail": _sentence(error),
+    }
+    kind = error.extra.get("scimType") or ("invalidValue" if isinstance(error, Unprocessable) else None)
+    return body | {"scimType": kind} if kind else body
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorForm:
+    """`validation_status` is what a body or parameter that fails validation answers with: one status, or one by
+    variant (`{"a": 422, "b": 400, "c": 422}`) where the reference has two."""
+
+    render: Callable[[Refusal], Body]
+    validation_status: int | Mapping[str, int] = 422
+    media_type: str = "application/json"
+
+    def validating(self, status: int | Mapping[str, int]) -> "ErrorForm":
+        return replace(self, validation_status=status)
+
+    def status_of(self, error: Refusal, variant: str = "a") -> int:
+        """The error's own status, except that plain failed validation follows the family's word."""
+        if not isinstance(error, Unprocessable) or error.code != Unprocessable.code:
+            return error.status
+        status = self.validation_status
+        return status if isinstance(status, int) else status[variant]
+
+    def body_of(self, error: Refusal) -> Body:
+        if error.code == "maintenance_mode":
+            return {"error": "maintenance_mode", "message": error.text}
+        return _LEAF_FORMS.get(error.form or "", self).render(error)
+
+
+GATEWAY = ErrorForm(gateway, 400)
+ANTHROPIC = ErrorForm(anthropic, 400)
+OAUTH = ErrorForm(oauth, 400)
+DETAIL = ErrorForm(detail)
+CODED = ErrorForm(coded)
+PORTAL = ErrorForm(portal)
+SCIM = ErrorForm(scim, 400, "application/scim+json")
+
+#: An error leaf may have a form of its own, whatever its family's is: its class attribute `form` names it.
+_LEAF_FORMS = {"detail": DETAIL, "error_message": CODED, "error_details": CODED}
+
+#: Longest prefix wins. Families add theirs; a prefix ends at a path segment's end.
+DEFAULT_FORMS: Mapping[str, ErrorForm] = {
+    "/v1/chat/completions": GATEWAY,
+    "/api/chat/completions": GATEWAY,
+    "/v1/responses": GATEWAY,
+    "/v1/embeddings": GATEWAY,
+    "/v1/models": GATEWAY,
+    "/v1/scan": GATEWAY,
+    "/v1/messages": ANTHROPIC,
+    "/oauth": OAUTH,
+    "/api/oauth": OAUTH,
+    "/api/scim/v2": SCIM,
+}
+
+
+class ErrorForms:
+    """Which form a path has. `families` maps path prefixes to their forms and wins over the defaults."""
+
+    def __init__(self, families: Mapping[str, ErrorForm] | None = None, *, otherwise: ErrorForm = DETAIL) -> None:
+        forms = {**DEFAULT_FORMS, **(families or {})}
+        self._by_prefix = {prefix.rstrip("/"): form for prefix, form in forms.items()}
+        self._deepest = max(prefix.count("/") for prefix in self._by_prefix)
+        self._otherwise = otherwise
+
+    def for_path(self, path: str) -> ErrorForm:
+        # Cut to the deepest prefix first, so that a path of ten thousand slashes costs no more than another.
+        prefix = "/".join(path.split("/", self._deepest + 1)[: self._deepest + 1])
+        while prefix:
+            if (form := self._by_prefix.get(prefix)) is not None:
+                return form
+            prefix = prefix.rpartition("/")[0]
+        return self._otherwise
+
+
+_defaults = ErrorForms()
+
+
+def for_path(path: str) -> Callable[[Refusal], Body]:
+    """The renderer of a path that no family speaks for."""
+    return _defaults.for_path(path).body_of
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedError:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+def rendered(error: Refusal, form: ErrorForm, variant: str = "a") -> RenderedError:
+    """Everything that goes on the wire. Adds `Retry-After` where the error knows it and `WWW-Authenticate` to a 401."""
+    status = form.status_of(error, variant)
+    headers = {"Content-Type": form.media_type, **error.headers}
+    if "retry_after" in error.extra:
+        headers.setdefault("Retry-After", str(error.extra["retry_after"]))
+    if status == 401:
+        headers.setdefault("WWW-Authenticate", "Bearer")
+    return RenderedError(status, headers, _encode(form.body_of(error)))

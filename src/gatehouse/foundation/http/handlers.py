@@ -1,0 +1,132 @@
+"""Makes an application answer every error in its path's form: refusals, failed validation, unknown paths, faults."""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gatehouse.foundation import errors
+from gatehouse.foundation.errors import FieldFault, Refusal, Unprocessable
+from gatehouse.foundation.http import variants
+from gatehouse.foundation.http.envelopes import MAX_FAULTS, ErrorForms, ParameterFault, rendered
+
+_log = structlog.get_logger(__name__)
+
+#: A field's name comes from the caller: enough to recognise it, not enough to flood an answer.
+_MAX_NAME_CHARS = 100
+
+
+class MalformedBody(errors.BadRequest):
+    message = "The body is not valid JSON."
+
+
+class MethodNotAllowed(errors.BadRequest):
+    status = 405
+    code = "method_not_allowed"
+    message = "This path does not take that method."
+
+
+_BY_STATUS: dict[int, type[Refusal]] = {
+    leaf.status: leaf
+    for leaf in (
+        errors.BadRequest, errors.Unauthenticated, errors.PaymentRequired, errors.Forbidden, errors.NotFound,
+        MethodNotAllowed, errors.Conflict, errors.PayloadTooLarge, errors.Unprocessable, errors.TooManyRequests,
+        errors.Internal, errors.BadGateway, errors.Unavailable, errors.GatewayTimeout,
+    )
+}  # fmt: skip
+
+
+@cache
+def _leaf(status: int) -> type[Refusal]:
+    parent = errors.BadRequest if 400 <= status < 500 else errors.Internal
+    return _BY_STATUS.get(status) or type(f"Status{status}", (parent,), {"status": status})
+
+
+class ErrorResponses:
+    """Answers in an application's error forms."""
+
+    def __init__(self, forms: ErrorForms) -> None:
+        self._forms = forms
+
+    def to(self, scope: Scope, error: Refusal) -> Response:
+        try:
+            variant = variants.of_scope(scope)
+        except variants.UnknownVariant:
+            variant = variants.Variant.A
+        answer = rendered(error, self._forms.for_path(scope["path"]), variant)
+        return Response(answer.body, answer.status, answer.headers)
+
+    async def refusal(self, request: Request, error: Exception) -> Response:
+        assert isinstance(error, Refusal)
+        return self.to(request.scope, error)
+
+    async def validation(self, request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        return self.to(request.scope, failed_validation(error.errors()))
+
+    async def http(self, request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        leaf = _leaf(error.status_code)
+        # The framework's own words ("Not Found") say less than ours, except where it explains a bad request.
+        text = str(error.detail) if error.status_code == 400 else None
+        return self.to(request.scope, leaf(text, headers=error.headers))
+
+    async def fault(self, request: Request, error: Exception) -> Response:
+        _log.error("unhandled", path=request.scope["path"], method=request.scope["method"], exc_info=error)
+        return self.to(request.scope, errors.Internal())
+
+
+def failed_validation(faults: Sequence[Any]) -> Refusal:
+    """Pydantic's list of faults as one error. Inputs are left out: they may be passwords."""
+    if any(fault["type"] == "json_invalid" for fault in faults):
+        return MalformedBody()
+    return Unprocessable(faults=[_fault(fault) for fault in faults[:MAX_FAULTS]])
+
+
+def _fault(fault: dict[str, Any]) -> FieldFault:
+    loc = tuple(part if isinstance(part, int) else part[:_MAX_NAME_CHARS] for part in fault["loc"])
+    return ParameterFault(loc or ("body",), str(fault["msg"]).removeprefix("Value error, "), kind=fault["type"])
+
+
+class _LastResort:
+    """Turns a fault into a 500 before the framework sees it, which would answer in plain text and log it twice."""
+
+    def __init__(self, app: ASGIApp, *, responses: ErrorResponses) -> None:
+        self._app = app
+        self._responses = responses
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = False
+
+        async def watch(message: Message) -> None:
+            nonlocal started
+            started = started or message["type"] == "http.response.start"
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watch)
+        except Exception as error:
+            response = await self._responses.fault(Request(scope), error)
+            if started:
+                raise  # the status is out: only a broken connection tells the client
+            await response(scope, receive, send)
+
+
+def install(app: FastAPI, forms: ErrorForms | None = None) -> ErrorResponses:
+    """Registers the handlers. Call it before other middleware is added, so that theirs sees the finished answers."""
+    responses = ErrorResponses(forms or ErrorForms())
+    app.add_exception_handler(Refusal, responses.refusal)
+    app.add_exception_handler(RequestValidationError, responses.validation)
+    app.add_exception_handler(HTTPException, responses.http)
+    app.add_exception_handler(Exception, responses.fault)
+    app.add_middleware(_LastResort, responses=responses)
+    return responses

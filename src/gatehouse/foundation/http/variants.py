@@ -1,0 +1,153 @@
+"""Which variant of the contract a request speaks (decisions 1): the one place that decides it.
+
+The header `X-API-Variant` names it; else a verb, prefix or parameter that only one variant has; else the setting.
+Families read the result through `RequestVariant` and render it in their own `variants.py`.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated, Final, Literal
+from urllib.parse import parse_qsl
+
+from fastapi import Depends, Header, Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gatehouse.foundation.errors import BadRequest
+
+HEADER: Final = "X-API-Variant"
+_HEADER_BYTES: Final = b"x-api-variant"
+#: A longer query selects nothing: parsing it would cost more than any list's parameters are worth.
+_MAX_QUERY_BYTES: Final = 16 * 1024
+
+
+class Variant(StrEnum):
+    A = "a"
+    B = "b"
+    C = "c"
+
+
+class UnknownVariant(BadRequest):
+    code = "unknown_variant"
+    message = "The header X-API-Variant must be a, b or c."
+
+
+@dataclass(frozen=True)
+class _Signs:
+    """What gives a variant away below one prefix."""
+
+    always: Variant | None = None
+    verbs: Mapping[str, Variant] = field(default_factory=dict)
+    parameters: Mapping[str, Variant] = field(default_factory=dict)
+
+
+_A, _B = Variant.A, Variant.B
+
+#: The most exact prefix speaks alone. A parameter that both variants have is absent here, because it tells nothing.
+_SIGNS: Final[Mapping[str, _Signs]] = {
+    "/api/admin/oauth-clients": _Signs(
+        verbs={"PUT": _A, "PATCH": _B},
+        parameters={"limit": _A, "offset": _A, "page": _B, "page_size": _B, "enabled": _B, "tenant_id": _B},
+    ),
+    "/api/admin/models": _Signs(parameters={"page": _B, "page_size": _B, "per_page": _A}),
+    "/api/admin/models/catalog": _Signs(parameters={"per_page": _A, "page_size": _B, "search": _B}),
+    "/api/admin/model-inventory-export": _Signs(parameters={"provider": _A}),
+    "/api/admin/webhooks": _Signs(always=_A),
+    "/api/v1/admin/webhooks": _Signs(always=_B),
+}
+_ANYWHERE: Final = _Signs(parameters={"page_size": _B, "per_page": _A})
+
+
+def resolve(method: str, path: str, query: Collection[str], header: str | None, default: Variant) -> Variant:
+    """`query` holds the names of the parameters sent. Raises `UnknownVariant`.
+
+    Signs that contradict each other (`limit` with `page_size`) tell nothing: then the setting decides.
+    """
+    if header is not None:
+        try:
+            return Variant(header.strip().lower())
+        except ValueError:
+            raise UnknownVariant from None
+    signs = _signs(path)
+    told = signs.always or signs.verbs.get(method)
+    if told is not None:
+        return told
+    named = {signs.parameters[name] for name in query if name in signs.parameters} if query else ()
+    return next(iter(named)) if len(named) == 1 else default
+
+
+def _signs(path: str) -> _Signs:
+    prefix = "/".join(path.split("/", 6)[:6])
+    while prefix:
+        if (signs := _SIGNS.get(prefix)) is not None:
+            return signs
+        prefix = prefix.rpartition("/")[0]
+    return _ANYWHERE
+
+
+def of_scope(scope: Scope, default: Variant = Variant.A) -> Variant:
+    """The variant of a request at hand; decided once and kept with it. Raises `UnknownVariant`."""
+    state = scope.setdefault("state", {})
+    if (known := state.get("api_variant")) is not None:
+        return Variant(known)
+    header = next((value for name, value in scope["headers"] if name == _HEADER_BYTES), None)
+    query: bytes = scope.get("query_string", b"")
+    names = (
+        ()
+        if not query or len(query) > _MAX_QUERY_BYTES
+        else {name for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True)}
+    )
+    variant = resolve(scope["method"], scope["path"], names, header.decode("latin-1") if header else None, default)
+    state["api_variant"] = variant
+    return variant
+
+
+class VariantMiddleware:
+    """Decides the variant before any route runs, and tells it in the answer's `X-API-Variant`.
+
+    `refuse` answers a bad header in the path's error form. `except_for` are path prefixes without variants: the
+    gateway's, which should not pay for the look.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        default: Variant,
+        refuse: Callable[[Scope, BadRequest], ASGIApp],
+        except_for: tuple[str, ...] = (),
+    ) -> None:
+        self._app = app
+        self._default = default
+        self._refuse = refuse
+        self._except_for = except_for
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"].startswith(self._except_for):
+            await self._app(scope, receive, send)
+            return
+        app = self._app
+        try:
+            variant = of_scope(scope, self._default)
+        except UnknownVariant as error:
+            variant = scope["state"]["api_variant"] = self._default
+            app = self._refuse(scope, error)
+
+        async def tell(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), (_HEADER_BYTES, variant.value.encode())]
+            await send(message)
+
+        await app(scope, receive, tell)
+
+
+def _request_variant(
+    request: Request,
+    x_api_variant: Annotated[  # declared for the documentation; the middleware has judged it already
+        Literal["a", "b", "c"] | None, Header(description="Speak this variant of the contract.")
+    ] = None,
+) -> Variant:
+    return of_scope(request.scope)
+
+
+RequestVariant = Annotated[Variant, Depends(_request_variant)]

@@ -1,0 +1,207 @@
+"""The keeper's side: follows all writers, living and dead, and deletes what the database has."""
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+from uuid import UUID
+
+from gatehouse.foundation.journal import files
+from gatehouse.foundation.journal.framing import MAX_LINE_BYTES, unframe
+
+
+class Position(NamedTuple):
+    """Everything of a writer before `offset` of `segment` has been taken."""
+
+    segment: int
+    offset: int
+
+
+START = Position(1, 0)
+
+
+class Entry(NamedTuple):
+    """One record, and where the next one starts."""
+
+    writer_id: UUID
+    segment: int
+    offset_end: int
+    payload: bytes
+
+
+class Damage(NamedTuple):
+    """Bytes that are no record. `torn`: the end of a segment, cut short before it was acknowledged, which a kill leaves
+    behind; otherwise something changed what had been written."""
+
+    writer_id: UUID
+    segment: int
+    offset: int
+    length: int
+    torn: bool
+
+
+class Batch:
+    """What to store in one transaction: the entries' rows and, with them, the positions (only those that moved).
+
+    `finished` writers are dead and hold no more records than these: what they left open can be closed. `more` says that
+    a limit, not the end, stopped the reading.
+    """
+
+    __slots__ = ("bytes", "damage", "entries", "finished", "more", "positions")
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.positions: dict[UUID, Position] = {}
+        self.finished: list[UUID] = []
+        self.damage: list[Damage] = []
+        self.more = False
+        self.bytes = 0
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to store or confirm."""
+        return bool(self.positions or self.finished)
+
+
+class Backlog(NamedTuple):
+    """A writer's undrained bytes."""
+
+    writer_id: UUID
+    alive: bool
+    bytes: int
+
+
+class JournalReader:
+    """One keeper per home. All calls read or delete files: not for the loop of a server.
+
+        reader.resume(positions stored in the database)
+        batch = reader.batch()
+        one transaction: rows of batch.entries, batch.positions, batch.finished
+        gone = reader.release(batch)            # stored positions of these writers can be deleted now, not before
+
+    A failed transaction needs nothing: the next batch starts at the same place. Where a commit's outcome is unknown,
+    `resume` with what the database says.
+    """
+
+    def __init__(self, journal: Path) -> None:
+        self._journal = journal
+        self._confirmed: dict[UUID, Position] = {}
+        self._dead: set[UUID] = set()
+        self._first = 0
+        self._claim: int | None = None
+        journal.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def claim(self) -> bool:
+        """Whether this is the home's one keeper, from now until `close` or the process's end."""
+        if self._claim is None:
+            with suppress(BlockingIOError):
+                self._claim = files.lock(self._journal / files.KEEPER_LOCK)
+        return self._claim is not None
+
+    def close(self) -> None:
+        if self._claim is not None:
+            os.close(self._claim)
+            self._claim = None
+
+    def resume(self, positions: Mapping[UUID, Position]) -> None:
+        """Forgets what was confirmed here, and goes on from `positions`; unknown writers from their start."""
+        self._confirmed = dict(positions)
+
+    def batch(self, max_records: int = 5_000, max_bytes: int = 8 * 1024**2) -> Batch:
+        """The records after the confirmed positions, each writer's in order; a fair share of each. Raises `OSError`."""
+        batch = Batch()
+        writers = files.writer_ids(self._journal)
+        if writers:
+            self._first = (self._first + 1) % len(writers)  # whoever was cut short last time is not last again
+            writers = writers[self._first :] + writers[: self._first]
+        for left, writer_id in zip(range(len(writers), 0, -1), writers, strict=True):
+            batch.records_limit = len(batch.entries) + -(-(max_records - len(batch.entries)) // left)
+            batch.bytes_limit = batch.bytes + -(-(max_bytes - batch.bytes) // left)
+            self._read_writer(writer_id, batch)
+        return batch
+
+    def release(self, batch: Batch) -> list[UUID]:
+        """Confirms a batch that is stored. Deletes the segments before its positions, and finished writers whole;
+        returns these. Raises `OSError`; the batch is confirmed all the same, and the next tries the deleting again."""
+        self._confirmed.update(batch.positions)
+        for writer_id, position in batch.positions.items():
+            directory = self._journal / str(writer_id)
+            for number in files.segments(directory):
+                if number < position.segment:
+                    files.segment_path(directory, number).unlink(missing_ok=True)
+        for writer_id in batch.finished:
+            with suppress(FileNotFoundError):
+                shutil.rmtree(self._journal / str(writer_id))
+            self._confirmed.pop(writer_id, None)
+            self._dead.discard(writer_id)
+        return batch.finished
+
+    def backlog(self) -> list[Backlog]:
+        """Of every writer, for metrics."""
+        return [self._backlog(writer_id) for writer_id in files.writer_ids(self._journal)]
+
+    def clean(self, older_than: float = 3600.0) -> None:
+        """Removes directories whose writer was killed before it had its name, seconds old at least."""
+        for directory in self._journal.glob(f"{files.UNBORN}*"):
+            if directory.stat().st_mtime < time.time() - older_than and not files.is_locked(directory / files.LOCK):
+                shutil.rmtree(directory)
+
+    def _is_dead(self, writer_id: UUID) -> bool:
+        """For good: no process takes another's directory."""
+        if writer_id not in self._dead and not files.is_locked(self._journal / str(writer_id) / files.LOCK):
+            self._dead.add(writer_id)
+        return writer_id in self._dead
+
+    def _read_writer(self, writer_id: UUID, batch: Batch) -> None:
+        # In this order: a writer found dead writes no more, and a segment with a successor grows no more.
+        dead = self._is_dead(writer_id)
+        directory = self._journal / str(writer_id)
+        confirmed = self._confirmed.get(writer_id, START)
+        position = confirmed
+        numbers = [number for number in files.segments(directory) if number >= confirmed.segment]
+        at_end = True
+        for number in numbers:
+            if number > position.segment:
+                position = Position(number, 0)
+            sealed = dead or number != numbers[-1]
+            position, at_end = _read_segment(directory, writer_id, position, batch, sealed=sealed)
+            if not at_end:
+                break
+        if position != confirmed:
+            batch.positions[writer_id] = position
+        batch.more |= not at_end
+        if dead and at_end:
+            batch.finished.append(writer_id)
+
+    def _backlog(self, writer_id: UUID) -> Backlog:
+        directory = self._journal / str(writer_id)
+        segment, offset = self._confirmed.get(writer_id, START)
+        sizes = files.segments(directory)
+        held = sum(size for number, size in sizes.items() if number >= segment)
+        return Backlog(writer_id, not self._is_dead(writer_id), held - min(offset, sizes.get(segment, 0)))
+
+
+def _read_segment(
+    directory: Path, writer_id: UUID, position: Position, batch: Batch, *, sealed: bool
+) -> tuple[Position, bool]:
+    """Adds whole lines to the batch. Returns where it stopped, and whether that is the segment's end."""
+    segment, offset = position
+    descriptor = os.open(files.segment_path(directory, segment), os.O_RDONLY)
+    try:
+        while True:
+            chunk = os.pread(descriptor, MAX_LINE_BYTES, offset)
+            whole = chunk.rfind(b"\n") + 1
+            if not whole:
+                # No line is as long as a full chunk, and the last line of a sealed segment is never finished.
+                too_long = len(chunk) == MAX_LINE_BYTES
+                if not (too_long or (chunk and sealed)):
+                    return Position(segment, offset), True
+                batch.damaged(Damage(writer_id, segment, offset, len(chunk), torn=not too_long))
+                offset += len(chunk)
+            for line in chunk[:whole].splitlines(keepends=True):
+                if batch.enough():
+                    return Position(segment, offset), False
+                record = unframe(line)
+                ...
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,101 @@
+"""One writer's directory, written by one thread at a time."""
+
+import contextlib
+import os
+from pathlib import Path
+from uuid import UUID
+
+from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.journal import files
+from gatehouse.foundation.journal.framing import frame
+
+#: After a failed write, writing is taken up again when the disk has room for this much.
+_PROBE = bytes(64 * 1024)
+
+
+class Segments:
+    """Lines are appended to the newest segment; a segment that has a successor never changes again."""
+
+    def __init__(self, journal: Path, *, fsync: bool, segment_bytes: int) -> None:
+        """Makes the directory of a new writer and locks it. Raises `OSError`."""
+        self.writer_id: UUID = new_id()
+        self.directory = journal / str(self.writer_id)
+        self._fsync = fsync
+        self._segment_bytes = segment_bytes
+        self._number = 1
+        self._size = 0
+        self._broken = False
+
+        journal.mkdir(mode=0o700, parents=True, exist_ok=True)
+        unborn = journal / f"{files.UNBORN}{self.writer_id}"
+        unborn.mkdir(mode=0o700)
+        self._lock = files.lock(unborn / files.LOCK)
+        unborn.rename(self.directory)
+        if fsync:
+            files.sync_directory(journal)
+        self._segment = self._open(self._number)
+
+    def commit(self, records: list[bytes]) -> tuple[int, OSError | None]:
+        """How many of the records are kept, from the first on, and what kept the rest out."""
+        lines = b"".join([frame(record) for record in records])
+        try:
+            if self._broken:
+                self._recover()
+            elif self._size and self._size + len(lines) > self._segment_bytes:
+                self._move_to(self._open(self._number + 1))
+        except OSError as error:
+            return 0, error
+        written = 0
+        try:
+            while written < len(lines):
+                written += os.write(self._segment, lines[written:] if written else lines)
+            if self._fsync and lines:
+                os.fdatasync(self._segment)
+        except OSError as error:
+            return self._give_up(lines, written), error
+        self._size += written
+        return len(records), None
+
+    def close(self) -> None:
+        """Lets go of the lock: what is left is a reader's to finish."""
+        os.close(self._segment)
+        os.close(self._lock)
+
+    def _give_up(self, lines: bytes, written: int) -> int:
+        """Cuts the torn line off. Readers take whole lines only, so nobody has seen it.
+
+        A failed sync says nothing about which lines are safe, and asking again would be answered with a false yes:
+        none counts as kept, and the segment is left for a new one.
+        """
+        self._broken = True
+        whole = lines.rfind(b"\n", 0, written) + 1
+        with contextlib.suppress(OSError):  # then the torn line stays, at the end of a segment that is left for good
+            os.ftruncate(self._segment, self._size + whole)
+        self._size += whole
+        return 0 if self._fsync else lines.count(b"\n", 0, whole)
+
+    def _recover(self) -> None:
+        """A new segment, once the disk has room again. Until then nothing of the try stays behind."""
+        segment = self._open(self._number + 1)
+        try:
+            room = 0
+            while room < len(_PROBE):
+                room += os.write(segment, _PROBE[room:])
+            os.ftruncate(segment, 0)
+        except OSError:
+            os.close(segment)
+            files.segment_path(self.directory, self._number + 1).unlink()
+            raise
+        self._move_to(segment)
+        self._broken = False
+
+    def _move_to(self, segment: int) -> None:
+        os.close(self._segment)
+        self._number, self._size, self._segment = self._number + 1, 0, segment
+
+    def _open(self, number: int) -> int:
+        path = files.segment_path(self.directory, number)
+        segment = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        if self._fsync:
+            files.sync_directory(self.directory)
+        return segment

@@ -1,0 +1,83 @@
+"""Every setting, read once from the environment. The names are the environment variables in lower case."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+
+
+class BadSettings(Exception):
+    """The environment holds a value that cannot be used; the text says which and why, in a line each."""
+
+
+def _words(value: object) -> object:
+    """A comma-separated list."""
+    if isinstance(value, str):
+        return tuple(word.strip() for word in value.split(",") if word.strip())
+    return value
+
+
+Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
+
+
+class Settings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    gatehouse_home: Path = Field(Path(".gatehouse"), description="Holds everything embedded: database, key, journal.")
+    database_url: str | None = Field(None, description="PostgreSQL to use; without it an embedded one is started.")
+    database_owner_url: str | None = Field(None, description="Login for migrations, where DATABASE_URL's owns nothing.")
+    database_pool_size: int = Field(10, ge=1, le=200, description="Connections a worker keeps for administration.")
+    redis_url: str | None = Field(None, description="Redis for counters shared by workers.")
+    gatehouse_master_key: SecretStr | None = Field(None, description="32 bytes in base64 that seal secrets at rest.")
+    gatehouse_admin_email: str | None = Field(None, description="First admin, made at first start.")
+    gatehouse_admin_password: SecretStr | None = Field(None, description="The first admin's password.")
+    environment: str = Field("production", description="Shown by the version endpoint.")
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    api_variant: Literal["a", "b", "c"] = "a"
+    oauth_scope_enforcement: bool = True
+    oauth_delete_revokes_tokens: bool = True
+    oauth_secret_grace_seconds: int = Field(86_400, ge=0)
+    public_url: str | None = Field(None, description="How clients reach the platform; the tokens' issuer.")
+
+    rate_limit_requests_per_minute: int = Field(60, ge=1)
+    rate_limit_admin_rpm: int = Field(600, ge=1)
+    rate_limit_admin_exempt: bool = False
+    rate_limit_tiers: str = Field("{}", description="JSON object of path or `METHOD path` to requests a minute.")
+
+    journal_sync: Literal["write", "fsync"] = "write"
+    journal_max_bytes: int = Field(4 * 1024**3, ge=1024**2)
+    max_request_bytes: int = Field(10 * 1024**2, ge=1024)
+    max_response_bytes: int = Field(64 * 1024**2, ge=1024)
+    switch_fail_mode: Literal["open", "closed"] = "open"
+    provider_max_connections: int = Field(1000, ge=1, description="Connections to providers a worker holds at most.")
+
+    egress_allowlist: Words = Field((), description="CIDRs that the address guard lets through.")
+    trusted_proxies: Words = Field((), description="CIDRs whose X-Forwarded-For is believed.")
+    metrics_allowed_cidrs: Words = (
+        "127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7",
+    )  # fmt: skip
+    cors_origins: Words = ()
+    tls_cert_path: Path | None = None
+    tls_key_path: Path | None = None
+    sandbox_enabled: bool | None = Field(None, description="The built-in sandbox provider; true only when embedded.")
+
+    @property
+    def embedded(self) -> bool:
+        return self.database_url is None
+
+    @property
+    def sandbox(self) -> bool:
+        return self.embedded if self.sandbox_enabled is None else self.sandbox_enabled
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Settings":
+        """Raises `BadSettings`. An empty variable counts as unset."""
+        values = {name: environment[name.upper()] for name in cls.model_fields if environment.get(name.upper())}
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            faults = (f"{str(fault['loc'][0]).upper()}: {fault['msg']}" for fault in error.errors())
+            raise BadSettings("\n".join(faults)) from None

@@ -1,0 +1,96 @@
+"""Connections, each as the role that its work needs.
+
+    app      administration: owns nothing, sees one tenant's rows at a time (row-level security)
+    service  named queries that are cross-tenant by nature: credentials, policies, the drain of the journal
+    owner    migrations
+
+All three come from `DATABASE_URL`: the role is set when a connection starts, so a reset brings it back. Where the
+login itself must own nothing, `DATABASE_OWNER_URL` holds the owner's.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import psycopg
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
+from sqlalchemy.pool import QueuePool
+
+from gatehouse.foundation.identity import TenantId
+
+APP_ROLE: Final = "gatehouse_app"
+SERVICE_ROLE: Final = "gatehouse_service"
+
+_BIND = text("SELECT set_config('gatehouse.tenant', :tenant, true), set_config('gatehouse.operator', :operator, true)")
+
+
+def with_role(url: str, role: str) -> str:
+    """The same URL, for connections that act as `role`."""
+    parts = urlsplit(url)
+    query = dict(parse_qsl(parts.query))
+    query["options"] = f"{query.get('options', '')} -c role={role}".strip()
+    return urlunsplit(parts._replace(query=urlencode(query)))
+
+
+def sqlalchemy_url(url: str) -> str:
+    """The URL in SQLAlchemy's form, whichever of PostgreSQL's two schemes it has."""
+    return "postgresql+psycopg://" + url.split("://", 1)[1]
+
+
+class Database:
+    """A worker's connections. Nothing connects before it is used, so a dead database does not stop a start."""
+
+    def __init__(self, url: str, *, pool_size: int = 10) -> None:
+        self.url = url
+        self._app = _engine(with_role(url, APP_ROLE), pool_size)
+        self._service = _engine(with_role(url, SERVICE_ROLE), 4)
+        self._app_sessions = async_sessionmaker(self._app, expire_on_commit=False)
+        self._service_sessions = async_sessionmaker(self._service, expire_on_commit=False)
+        self.pool_size = pool_size
+
+    @asynccontextmanager
+    async def tenant(self, tenant_id: TenantId, *, operator: bool = False) -> AsyncIterator[AsyncSession]:
+        """One transaction that sees this tenant's rows alone. Rolled back unless committed.
+
+        `operator` opens the few tables that operators manage across tenants.
+        """
+        async with self._app_sessions() as session:
+            await session.execute(_BIND, {"tenant": str(tenant_id), "operator": "on" if operator else "off"})
+            session.info["tenant_id"] = tenant_id
+            yield session
+
+    @asynccontextmanager
+    async def service(self) -> AsyncIterator[AsyncSession]:
+        """One transaction as the service role. For named cross-tenant queries only."""
+        async with self._service_sessions() as session:
+            yield session
+
+    async def service_connection(self) -> psycopg.AsyncConnection[tuple[object, ...]]:
+        """A connection of its own, outside the pool and in autocommit: for LISTEN, and for COPY."""
+        return await psycopg.AsyncConnection.connect(
+            with_role(self.url, SERVICE_ROLE), autocommit=True, connect_timeout=5, application_name="gatehouse"
+        )
+
+    def available_connections(self) -> int:
+        """How many more administration requests could get a connection now."""
+        pool = self._app.pool
+        assert isinstance(pool, QueuePool)
+        return self.pool_size - pool.checkedout()
+
+    async def close(self) -> None:
+        await self._app.dispose()
+        await self._service.dispose()
+
+
+def _engine(url: str, pool_size: int) -> AsyncEngine:
+    return create_async_engine(
+        sqlalchemy_url(url),
+        pool_size=pool_size,
+        max_overflow=0,
+        pool_timeout=5,
+        # A restarted server leaves dead connections in the pool: each is tried before use.
+        pool_pre_ping=True,
+        connect_args={"connect_timeout": 5, "application_name": "gatehouse"},
+    )

@@ -1,0 +1,160 @@
+"""Who may call, as types for a route's signature: the 401 and 403 have happened before its first line.
+
+    AnyCaller       any good credential
+    SessionUser     a person with a session token: not a key, not a client
+    AdminReader     admin or auditor; a client with `admin:read`
+    Admin           admin; a client with `admin:write`
+    AdminStepUp     Admin, and for people a fresh second factor where one is asked for (decisions 3)
+    Operator        admin with the operator mark
+    OperatorStepUp  Operator with a fresh second factor
+    PlatformClient  the platform-wide client with `admin:write`, which the portal's jobs use
+    Scoped("..")    any caller; clients need that scope
+
+A route names its caller first: dependencies are solved in that order, so 401 and 403 come before 404 and 422.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Annotated, Any, cast
+
+from fastapi import Depends, Request
+
+from gatehouse.foundation.errors import Forbidden, Refusal
+from gatehouse.foundation.identity import Caller, CallerKind, Role
+from gatehouse.platform.live.credentials import MissingCredential
+
+
+class AdminOnly(Forbidden):
+    message = "This needs an administrator."
+
+
+class SessionOnly(Forbidden):
+    message = "This needs a session token: sign in as the user."
+
+
+class OperatorOnly(Forbidden):
+    message = "This needs an operator of the platform."
+
+
+class NoTenant(Forbidden):
+    message = "A platform-wide client belongs to no organization, so it has nothing to manage here."
+
+
+class ScopeMissing(Forbidden):
+    code = "insufficient_scope"
+
+
+class MfaRequired(Forbidden):
+    code = "mfa_required"
+    message = "This needs a fresh second factor: POST /api/auth/mfa/verify, then try again."
+    form = "error_message"
+
+
+def _caller(request: Request) -> Caller:
+    """What the front found: a caller, or why the credential was refused."""
+    state = request.scope["state"]
+    refused: Refusal | None = state.get("refused_credential")
+    if refused is not None:
+        raise refused
+    caller = state.get("caller")
+    if caller is None:
+        raise MissingCredential
+    return cast(Caller, caller)
+
+
+def _member(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
+    if caller.tenant_id is None:
+        raise NoTenant
+    return caller
+
+
+def _session_user(caller: Annotated[Caller, Depends(_member)]) -> Caller:
+    if caller.kind is not CallerKind.USER:
+        raise SessionOnly
+    return caller
+
+
+def _may_read(caller: Annotated[Caller, Depends(_member)]) -> Caller:
+    if caller.kind is CallerKind.OAUTH_CLIENT:
+        return _with_scope(caller, "admin:read")
+    if caller.role not in {Role.ADMIN, Role.AUDITOR}:
+        raise AdminOnly
+    return _with_scope(caller, "admin:read")
+
+
+def _is_admin(caller: Caller) -> Caller:
+    if caller.kind is not CallerKind.OAUTH_CLIENT and caller.role is not Role.ADMIN:
+        raise AdminOnly
+    return _with_scope(caller, "admin:write")
+
+
+def _admin(caller: Annotated[Caller, Depends(_member)]) -> Caller:
+    return _is_admin(caller)
+
+
+def _any_admin(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
+    """Admins, and the platform-wide client too, which has no tenant."""
+    return _stepped_up(_is_admin(caller))
+
+
+def _admin_step_up(caller: Annotated[Caller, Depends(_admin)]) -> Caller:
+    return _stepped_up(caller)
+
+
+def _operator(caller: Annotated[Caller, Depends(_admin)]) -> Caller:
+    if not caller.operator:
+        raise OperatorOnly
+    return caller
+
+
+def _operator_step_up(caller: Annotated[Caller, Depends(_operator)]) -> Caller:
+    return _stepped_up(caller)
+
+
+def _platform_client(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
+    if caller.kind is CallerKind.OAUTH_CLIENT and caller.tenant_id is None:
+        return _with_scope(caller, "admin:write")
+    if caller.operator:
+        return caller
+    raise OperatorOnly
+
+
+def _stepped_up(caller: Caller) -> Caller:
+    fresh = caller.mfa_at is not None and time.time() - caller.mfa_at <= caller.mfa_ttl_seconds
+    # A machine has no second factor: its credential is all it can show.
+    if caller.kind is CallerKind.USER and caller.mfa_required and not fresh:
+        raise MfaRequired
+    return caller
+
+
+def _with_scope(caller: Caller, scope: str) -> Caller:
+    if not caller.has_scope(scope):
+        raise ScopeMissing(f"The credential lacks the scope {scope}.")
+    return caller
+
+
+def scoped(scope: str) -> Callable[..., Caller]:
+    """A dependency: any caller of a tenant; a client, or a key with scopes, needs this one."""
+
+    def check(caller: Annotated[Caller, Depends(_member)]) -> Caller:
+        return _with_scope(caller, scope)
+
+    return check
+
+
+AnyCaller = Annotated[Caller, Depends(_member)]
+SessionUser = Annotated[Caller, Depends(_session_user)]
+AdminReader = Annotated[Caller, Depends(_may_read)]
+Admin = Annotated[Caller, Depends(_admin)]
+AdminStepUp = Annotated[Caller, Depends(_admin_step_up)]
+ClientAdmin = Annotated[Caller, Depends(_any_admin)]
+Operator = Annotated[Caller, Depends(_operator)]
+OperatorStepUp = Annotated[Caller, Depends(_operator_step_up)]
+PlatformClient = Annotated[Caller, Depends(_platform_client)]
+ApiReader = Annotated[Caller, Depends(scoped("api:read"))]
+
+#: what FastAPI's OpenAPI document says about a route with a caller
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    401: {"description": "The credential is missing or not valid."},
+    403: {"description": "The credential does not permit this."},
+}

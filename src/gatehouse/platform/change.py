@@ -1,0 +1,125 @@
+"""A change: the mutation, its audit events, its outgoing events and a new revision, in one transaction.
+
+The services mutate rows and say what they did (`record`, `announce`, `touch`); the commit happens once, after the
+route has returned and before its answer is sent. The revision's lock is taken last and held until commit, so
+revisions are in the order of commits and whoever follows them misses nothing.
+"""
+
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.foundation.identity import Caller, TenantId
+from gatehouse.foundation.ids import new_id
+from gatehouse.platform.records.audit.actions import ACTIONS
+from gatehouse.platform.records.audit.chain import AuditEvent
+from gatehouse.platform.records.audit.table import append
+
+#: The tenant of operators; platform-wide clients' events are in its chain.
+DEFAULT_TENANT: Final = TenantId(UUID("00000000-0000-7000-8000-000000000001"))
+
+#: PostgreSQL's channel on which workers hear of a new revision.
+CHANNEL: Final = "gatehouse_changes"
+
+_NEXT_REVISION = text("UPDATE revision_head SET revision = revision + 1 RETURNING revision")
+_ADD_CHANGE = text("INSERT INTO changes (revision, tenant_id, topic, key) VALUES (:revision, :tenant, :topic, :key)")
+_ADD_EVENT = text(
+    "INSERT INTO outbox (id, tenant_id, event_type, payload) VALUES (:id, :tenant, :type, CAST(:payload AS jsonb))"
+)
+_NOTIFY = text("SELECT pg_notify(:channel, :revision)")
+
+
+class Change:
+    """One administration request's changes. `caller` is who makes them, None for the system itself."""
+
+    def __init__(
+        self,
+        session: AsyncSession,
+        caller: Caller | None,
+        *,
+        tenant_id: TenantId | None = None,
+        request_id: str | None = None,
+        ip: str | None = None,
+    ) -> None:
+        self.session = session
+        self.caller = caller
+        self.tenant_id = tenant_id or (caller.tenant_id if caller else None) or DEFAULT_TENANT
+        self.request_id = request_id
+        self.ip = ip
+        #: set by changes after which nothing may go on under the old state: the answer waits for every worker
+        self.urgent = False
+        self.revision: int | None = None
+        self._events: list[AuditEvent] = []
+        self._announcements: list[tuple[str, dict[str, Any]]] = []
+        self._touched: list[tuple[str, str, TenantId | None]] = []
+
+    def record(
+        self,
+        action: str,
+        resource_type: str | None = None,
+        resource_id: object = None,
+        *,
+        outcome: str = "success",
+        reason: str | None = None,
+        target_provider: str | None = None,
+        target_model: str | None = None,
+        **details: Any,
+    ) -> None:
+        """Says in the audit chain what was done. `details` are changed fields and the like, never a secret."""
+        assert action in ACTIONS, f"{action} is missing in records/audit/actions.py"
+        self._events.append(
+            AuditEvent(
+                action=action,
+                actor_id=self.caller.actor_id if self.caller else None,
+                actor_type=self.caller.kind.value if self.caller else "system",
+                outcome=outcome,
+                resource_type=resource_type,
+                resource_id=None if resource_id is None else str(resource_id),
+                request_id=self.request_id,
+                ip=self.ip,
+                target_provider=target_provider,
+                target_model=target_model,
+                reason=reason,
+                details=details,
+            )
+        )
+
+    def announce(self, event_type: str, payload: dict[str, Any]) -> None:
+        """Puts an event into the outbox, for webhooks and whoever else listens (reference 3, Events)."""
+        self._announcements.append((event_type, payload))
+
+    def touch(self, topic: str, key: object, *, urgent: bool = False, tenant_id: TenantId | None = None) -> None:
+        """Tells every worker to load this again. `topic` is one of `platform.live.topics`, `key` the row's id.
+
+        `urgent` where a right was taken away: the answer waits until every live worker has confirmed.
+        """
+        self._touched.append((topic, str(key), tenant_id or self.tenant_id))
+        self.urgent = self.urgent or urgent
+
+    async def commit(self) -> None:
+        """Everything or nothing. Audit first, then the revision: its lock is shared by all tenants, so it is last."""
+        if self._events:
+            await self.session.flush()
+            await append(self.session, self.tenant_id, self._events)
+        for event_type, payload in self._announcements:
+            values = {
+                "id": new_id(),
+                "tenant": self.tenant_id,
+                "type": event_type,
+                "payload": msgspec.json.encode(payload).decode(),
+            }
+            await self.session.execute(_ADD_EVENT, values)
+        if self._touched:
+            await self.session.flush()
+            self.revision = (await self.session.execute(_NEXT_REVISION)).scalar_one()
+            rows = [
+                {"revision": self.revision, "topic": topic, "key": key, "tenant": tenant}
+                for topic, key, tenant in dict.fromkeys(self._touched)
+            ]
+            await self.session.execute(_ADD_CHANGE, rows)
+            await self.session.execute(_NOTIFY, {"channel": CHANNEL, "revision": str(self.revision)})
+        await self.session.commit()
+        self._events, self._announcements, self._touched = [], [], []

@@ -1,0 +1,205 @@
+"""Who calls, answered from the replica: a dictionary look-up for a key, a cached verification for a token."""
+
+import hashlib
+import time
+from collections import OrderedDict
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from gatehouse.engine.exchange import Received
+from gatehouse.foundation import tokens
+from gatehouse.foundation.errors import Unauthenticated
+from gatehouse.foundation.identity import SCOPES, Caller, CallerKind, Role, TenantId
+from gatehouse.platform.live.state import LiveUser, Replica
+
+
+class MissingCredential(Unauthenticated):
+    code = "missing_credential"
+    message = "Send a credential: Authorization: Bearer <key or token>, or X-API-Key: <key>."
+
+
+class InvalidApiKey(Unauthenticated):
+    code = "invalid_api_key"
+    message = "The API key is not valid."
+
+
+class ExpiredApiKey(Unauthenticated):
+    code = "expired_api_key"
+    message = "The API key has expired."
+
+
+class InvalidToken(Unauthenticated):
+    code = "invalid_token"
+    message = "The token is not valid, has expired, or was revoked."
+
+
+#: Verified tokens remembered at most: verifying a signature costs a hundred times a look-up.
+_REMEMBERED: Final = 20_000
+_NOBODY: Final = frozenset[str]()
+
+
+class Verified(msgspec.Struct, frozen=True, gc=False):
+    """A token whose signature, issuer and times were good. `subject` is a user's or a client's id."""
+
+    subject: UUID
+    m2m: bool
+    expires_at: float
+    tenant_id: UUID | None
+    session_id: UUID | None
+    scopes: frozenset[str]
+    rate_limit_tier: str
+    mfa_at: float | None
+
+
+class LiveCredentials:
+    """The engine's `Credentials`, and administration's. `issuer` and `audience` are what tokens must name."""
+
+    def __init__(self, replica: Replica, *, issuer: str, enforce_scopes: bool) -> None:
+        self._replica = replica
+        self._issuer = issuer
+        self._enforce_scopes = enforce_scopes
+        self._verified: OrderedDict[str, Verified] = OrderedDict()
+
+    def identify(self, received: Received) -> Caller:
+        credential = presented(received)
+        if credential is None:
+            raise MissingCredential
+        if credential.startswith("gk_"):
+            return self._by_key(credential)
+        if credential.count(".") == 2:
+            return self._by_token(credential)
+        raise InvalidApiKey
+
+    def still_good(self, caller: Caller) -> bool:
+        replica = self._replica
+        if caller.kind is CallerKind.OAUTH_CLIENT:
+            assert caller.client_id is not None
+            return self._client_good(caller.client_id)
+        user = replica.users.get(caller.user_id) if caller.user_id else None
+        if user is None or not user.active or user.tenant_id not in replica.tenants:
+            return False
+        if caller.api_key_id is not None:
+            digest = replica.key_digests.get(caller.api_key_id)
+            return digest is not None and replica.keys[digest].enabled
+        return caller.session_id not in replica.revoked
+
+    def _by_key(self, key: str) -> Caller:
+        live = self._replica.keys.get(hashlib.sha256(key.encode("utf-8", "replace")).digest())
+        if live is None or not live.enabled:
+            raise InvalidApiKey
+        if live.expires_at is not None and live.expires_at <= time.time():
+            raise ExpiredApiKey
+        user = self._replica.users.get(live.user_id)
+        if user is None or not user.active:
+            raise InvalidApiKey
+        return self._user(user, kind=CallerKind.API_KEY, api_key_id=live.id, scopes=live.scopes) or _refuse_key()
+
+    def _by_token(self, token: str) -> Caller:
+        verified = self._verify(token)
+        if verified.m2m:
+            return self._client(verified)
+        if verified.session_id in self._replica.revoked:
+            raise InvalidToken
+        user = self._replica.users.get(verified.subject)
+        if user is None or not user.active:
+            raise InvalidToken
+        caller = self._user(
+            user, kind=CallerKind.USER, session_id=verified.session_id, mfa_at=verified.mfa_at, scopes=None
+        )
+        if caller is None:
+            raise InvalidToken
+        return caller
+
+    def _user(
+        self,
+        user: LiveUser,
+        *,
+        kind: CallerKind,
+        scopes: frozenset[str] | None,
+        api_key_id: UUID | None = None,
+        session_id: UUID | None = None,
+        mfa_at: float | None = None,
+    ) -> Caller | None:
+        """The caller that this user is now: rights are the user's of this moment, not of when the token was made."""
+        tenant = self._replica.tenants.get(user.tenant_id)
+        if tenant is None:
+            return None
+        return Caller(
+            kind=kind,
+            tenant_id=user.tenant_id,
+            user_id=user.id,
+            api_key_id=api_key_id,
+            session_id=session_id,
+            email=user.email,
+            role=user.role,
+            operator=user.operator,
+            scopes=scopes,
+            rate_key=f"user:{user.id}",
+            custom_rate_limit_rpm=tenant.custom_rate_limit_rpm,
+            mfa_at=mfa_at,
+            mfa_required=tenant.mfa_required,
+        )
+
+    def _client(self, verified: Verified) -> Caller:
+        if not self._client_good(verified.subject):
+            raise InvalidToken
+        if verified.tenant_id is not None and verified.tenant_id not in self._replica.tenants:
+            raise InvalidToken
+        return Caller(
+            kind=CallerKind.OAUTH_CLIENT,
+            tenant_id=None if verified.tenant_id is None else TenantId(verified.tenant_id),
+            client_id=verified.subject,
+            role=Role.USER,
+            scopes=verified.scopes if self._enforce_scopes else SCOPES,
+            rate_limit_tier=verified.rate_limit_tier,
+            rate_key=f"oauth:{verified.subject}",
+        )
+
+    def _client_good(self, client_id: UUID) -> bool:
+        """A deleted client's tokens live on unless its deletion revoked them (`OAUTH_DELETE_REVOKES_TOKENS`)."""
+        client = self._replica.clients.get(client_id)
+        return client_id not in self._replica.revoked and (client is None or client.enabled)
+
+    def _verify(self, token: str) -> Verified:
+        known = self._verified.get(token)
+        now = time.time()
+        if known is None:
+            known = self._verify_anew(token)
+            self._verified[token] = known
+            if len(self._verified) > _REMEMBERED:
+                self._verified.popitem(last=False)
+        if known.expires_at <= now:
+            self._verified.pop(token, None)
+            raise InvalidToken
+        return known
+
+    def _verify_anew(self, token: str) -> Verified:
+        try:
+            claims = tokens.verify(token, self._replica.signing_keys, issuer=self._issuer, audience=self._issuer)
+            session, tenant = claims.get("sid"), claims.get("tid")
+            return Verified(
+                subject=UUID(claims["sub"]),
+                m2m=claims.get("token_type") == "m2m",
+                expires_at=float(claims["exp"]),
+                tenant_id=UUID(tenant) if tenant else None,
+                session_id=UUID(session) if session else None,
+                scopes=frozenset(str(claims.get("scope", "")).split()) & SCOPES,
+                rate_limit_tier=str(claims.get("rate_limit_tier", "standard")),
+                mfa_at=claims.get("mfa_at"),
+            )
+        except (tokens.BadToken, KeyError, ValueError, TypeError):
+            raise InvalidToken from None
+
+
+def presented(received: Received) -> str | None:
+    """The credential a request carries: a bearer token, or the header `X-API-Key`."""
+    authorization = received.headers.get("authorization")
+    if authorization is not None and authorization[:7].lower() == "bearer ":
+        return authorization[7:].strip() or None
+    return received.headers.get("x-api-key") or None
+
+
+def _refuse_key() -> Caller:
+    raise InvalidApiKey

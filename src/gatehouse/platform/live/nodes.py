@@ -1,0 +1,128 @@
+"""Which workers there are, what revision each has confirmed, and waiting until all have (kill switch, `propagation`).
+
+A worker that is stopped or cut off stays in the list: it counts as pending until it is back, or until nobody has
+seen it for `FORGOTTEN` seconds. A worker that ends properly takes itself out.
+"""
+
+import asyncio
+import os
+import socket
+import time
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from sqlalchemy import text
+
+from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.storage.database import Database
+
+#: seconds after which a silent worker is taken for dead
+FORGOTTEN = 120.0
+#: seconds that a change waits for the workers at most
+PATIENCE = 2.0
+
+_JOIN = text(
+    "INSERT INTO nodes (id, name, kind, pid, host, revision) VALUES (:id, :name, :kind, :pid, :host, :revision)"
+    " ON CONFLICT (id) DO UPDATE SET revision = excluded.revision, seen_at = now()"
+)
+_CONFIRM = text("UPDATE nodes SET revision = :revision, seen_at = now() WHERE id = :id")
+_LEAVE = text("DELETE FROM nodes WHERE id = :id")
+_ALL = text(
+    "SELECT name, revision FROM nodes WHERE kind = 'gateway' AND seen_at > now() - make_interval(secs => :forgotten)"
+    " ORDER BY name"
+)
+_FORGET = text("DELETE FROM nodes WHERE host = :host AND pid = ANY(:pids)")
+_HERE = text("SELECT pid FROM nodes WHERE host = :host")
+
+
+class Propagation(msgspec.Struct, kw_only=True):
+    """How far a change has come: how many workers apply it, and the names of those that may not yet."""
+
+    confirmed: int
+    total: int
+    pending: list[str]
+    elapsed_ms: float
+
+    def as_dict(self) -> dict[str, Any]:
+        return msgspec.structs.asdict(self)
+
+
+class Node:
+    """This worker's entry in the list."""
+
+    def __init__(self, database: Database, *, kind: str = "gateway") -> None:
+        self.id: UUID = new_id()
+        self.host = socket.gethostname()
+        self.name = f"{self.host}-{os.getpid()}"
+        self._database = database
+        self._kind = kind
+        self._joined = False
+
+    async def join(self, revision: int) -> None:
+        async with self._database.service() as session:
+            await self._forget_dead(session)
+            values = {
+                "id": self.id, "name": self.name, "kind": self._kind,
+                "pid": os.getpid(), "host": self.host, "revision": revision,
+            }  # fmt: skip
+            await session.execute(_JOIN, values)
+            await session.commit()
+        self._joined = True
+
+    async def confirm(self, revision: int) -> None:
+        if not self._joined:
+            return
+        async with self._database.service() as session:
+            result: Any = await session.execute(_CONFIRM, {"id": self.id, "revision": revision})
+            await session.commit()
+        if result.rowcount == 0:
+            # Taken for dead and struck off the list, by error: stopped for a minute, say.
+            await self.join(revision)
+
+    async def leave(self) -> None:
+        self._joined = False
+        try:
+            async with asyncio.timeout(2):
+                async with self._database.service() as session:
+                    await session.execute(_LEAVE, {"id": self.id})
+                    await session.commit()
+        except Exception:  # noqa: S110 - a dead database must not keep a worker from ending
+            pass
+
+    async def _forget_dead(self, session: Any) -> None:
+        """Strikes off workers of this machine whose process is gone: they were killed, and cannot come back."""
+        rows = (await session.execute(_HERE, {"host": self.host})).scalars()
+        dead = [pid for pid in rows if not _alive(pid)]
+        if dead:
+            await session.execute(_FORGET, {"host": self.host, "pids": dead})
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+async def wait_for(database: Database, revision: int) -> Propagation:
+    """Waits until every live worker has confirmed the revision, two seconds at most. Never raises for a slow one."""
+    started = time.monotonic()
+    pause = 0.004
+    while True:
+        async with database.service() as session:
+            nodes = (await session.execute(_ALL, {"forgotten": FORGOTTEN})).all()
+        pending = [node.name for node in nodes if node.revision < revision]
+        elapsed = time.monotonic() - started
+        if not pending or elapsed >= PATIENCE:
+            return Propagation(
+                confirmed=len(nodes) - len(pending),
+                total=len(nodes),
+                pending=pending,
+                elapsed_ms=round(elapsed * 1000, 1),
+            )
+        await asyncio.sleep(pause)
+        pause = min(pause * 1.5, 0.05)

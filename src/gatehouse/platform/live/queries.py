@@ -1,0 +1,128 @@
+"""The named queries behind the replica, as the service role: each loads one topic, whole or by key.
+
+A loader gets the keys to load again, or None for everything. A key whose row is gone is dropped from the replica.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.engine.ports import Maintenance
+from gatehouse.foundation.identity import Role, TenantId
+from gatehouse.platform.live.state import LiveClient, LiveKey, LiveTenant, LiveUser, Replica
+
+Keys = Sequence[str] | None
+Loader = Callable[[AsyncSession, Replica, Keys], Awaitable[None]]
+
+
+async def _rows(session: AsyncSession, query: str, keys: Keys, column: str, kind: str = "uuid") -> Sequence[Any]:
+    """Rows of a query, narrowed to the keys where there are some. Column and kind are this file's own words."""
+    if keys is None:
+        return (await session.execute(text(query))).all()
+    narrowed = f"SELECT * FROM ({query}) AS q WHERE {column} = ANY(CAST(:keys AS {kind}[]))"  # noqa: S608
+    return (await session.execute(text(narrowed), {"keys": list(keys)})).all()
+
+
+async def tenants(session: AsyncSession, replica: Replica, keys: Keys) -> None:
+    query = (
+        "SELECT t.id, t.custom_rate_limit_rpm, COALESCE(c.value = 'true', false) AS mfa_required FROM tenants t"
+        " LEFT JOIN system_config c ON c.tenant_id = t.id AND c.key = 'mfa_required' WHERE t.deleted_at IS NULL"
+    )
+    found = {row.id: row for row in await _rows(session, query, keys, "id")}
+    for gone in () if keys is None else {UUID(key) for key in keys} - found.keys():
+        replica.tenants.pop(gone, None)
+    for row in found.values():
+        replica.tenants[row.id] = LiveTenant(TenantId(row.id), True, row.custom_rate_limit_rpm, row.mfa_required)
+
+
+async def users(session: AsyncSession, replica: Replica, keys: Keys) -> None:
+    query = "SELECT id, tenant_id, email, role, operator, is_active FROM users"
+    found = {row.id: row for row in await _rows(session, query, keys, "id")}
+    for gone in () if keys is None else {UUID(key) for key in keys} - found.keys():
+        replica.users.pop(gone, None)
+    for row in found.values():
+        replica.users[row.id] = LiveUser(
+            row.id, TenantId(row.tenant_id), row.email, Role(row.role), row.operator, row.is_active
+        )
+
+
+async def api_keys(session: AsyncSession, replica: Replica, keys: Keys) -> None:
+    query = (
+        "SELECT id, user_id, digest, is_enabled, EXTRACT(EPOCH FROM expires_at)::float8 AS expires_at, scopes"
+        " FROM api_keys"
+    )
+    rows = await _rows(session, query, keys, "id")
+    for gone in () if keys is None else {UUID(key) for key in keys} - {row.id for row in rows}:
+        replica.drop_key(gone)
+    for row in rows:
+        scopes = None if row.scopes is None else frozenset(row.scopes)
+        replica.put_key(bytes(row.digest), LiveKey(row.id, row.user_id, row.is_enabled, row.expires_at, scopes))
+
+
+async def oauth_clients(session: AsyncSession, replica: Replica, keys: Keys) -> None:
+    query = "SELECT client_id, tenant_id, enabled FROM oauth_clients"
+    found = {row.client_id: row for row in await _rows(session, query, keys, "client_id")}
+    for gone in () if keys is None else {UUID(key) for key in keys} - found.keys():
+        replica.clients.pop(gone, None)
+    for row in found.values():
+        replica.clients[row.client_id] = LiveClient(row.client_id, row.tenant_id, row.enabled)
+
+
+async def revocations(session: AsyncSession, replica: Replica, keys: Keys) -> None:
+    query = "SELECT subject, EXTRACT(EPOCH FROM expires_at)::float8 AS until FROM revocations WHERE expires_at > now()"
+    for row in await _rows(session, query, keys, "subject"):
+        replica.revoked[row.subject] = row.until
+
+
+async def switches(session: AsyncSession, replica: Replica, keys: Keys) -> None:
+    query = "SELECT id FROM model_configs WHERE kill_switch_disabled_at IS NOT NULL"
+    engaged = {row.id for row in await _rows(session, query, keys, "id")}
+    released = replica.switched_off - engaged if keys is None else {UUID(key) for key in keys} - engaged
+    replica.switched_off |= engaged
+    replica.switched_off -= released
+
+
+async def provider_health(session: AsyncSession, replica: Replica, keys: Keys) -> None:
+    """Keys are tenants' ids: a tenant's providers are few, and are read together."""
+    query = "SELECT tenant_id, id FROM providers WHERE unhealthy"
+    found = {(row.tenant_id, row.id) for row in await _rows(session, query, keys, "tenant_id")}
+    if keys is None:
+        replica.unhealthy = found
+    else:
+        asked = {UUID(key) for key in keys}
+        replica.unhealthy = {pair for pair in replica.unhealthy if pair[0] not in asked} | found
+
+
+async def maintenance(session: AsyncSession, replica: Replica, keys: Keys) -> None:
+    del keys
+    row = (await session.execute(text("SELECT value FROM platform_state WHERE key = 'maintenance'"))).first()
+    if row is None or not row.value.get("enabled"):
+        replica.maintenance = None
+    else:
+        replica.maintenance = Maintenance(row.value.get("message") or "", int(row.value.get("retry_after") or 60))
+
+
+async def signing_keys(session: AsyncSession, replica: Replica, keys: Keys) -> None:
+    del keys
+    rows = await session.execute(
+        text("SELECT kid, public_jwk FROM signing_keys WHERE expires_at IS NULL OR expires_at > now()")
+    )
+    replica.signing_keys = {row.kid: row.public_jwk for row in rows}
+
+
+#: Every topic that `Change.touch` may name, but `policy`, which the snapshots follow. Keys are rows' ids; for
+#: `oauth_client` the public client id, for `provider_health` the tenant's id, for the last two anything.
+LOADERS: Final[dict[str, Loader]] = {
+    "tenant": tenants,
+    "user": users,
+    "api_key": api_keys,
+    "oauth_client": oauth_clients,
+    "revocation": revocations,
+    "switch": switches,
+    "provider_health": provider_health,
+    "maintenance": maintenance,
+    "signing_keys": signing_keys,
+}

@@ -1,0 +1,63 @@
+-- What each role may do. The application's role sees one tenant at a time; the service role sees all, and writes
+-- only records and bookkeeping.
+GRANT USAGE ON SCHEMA public TO gatehouse_app, gatehouse_service;
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON
+    tenants, allowed_domains, system_config, users, one_time_tokens, sessions, refresh_tokens, api_keys,
+    oauth_clients, revocations, providers, model_configs, platform_state
+    TO gatehouse_app;
+-- Records are never changed by administration.
+GRANT SELECT, INSERT ON audit_events, outbox, changes TO gatehouse_app;
+GRANT SELECT ON usage_records, dlp_events, nodes, revision_head TO gatehouse_app;
+GRANT SELECT, INSERT, UPDATE ON audit_heads TO gatehouse_app;
+GRANT UPDATE ON revision_head TO gatehouse_app;
+GRANT SELECT ON schema_compatibility, alembic_version TO gatehouse_app, gatehouse_service;
+
+GRANT SELECT ON ALL TABLES IN SCHEMA public TO gatehouse_service;
+GRANT INSERT ON audit_events, usage_records, dlp_events, changes TO gatehouse_service;
+GRANT INSERT, UPDATE ON audit_heads TO gatehouse_service;
+GRANT INSERT, UPDATE, DELETE ON
+    journal_positions, open_streams, nodes, revocations, signing_keys, outbox, changes, revision_head, platform_state
+    TO gatehouse_service;
+-- Login is cross-tenant by nature, and what it finds it must note.
+GRANT UPDATE (last_login_at, password_hash) ON users TO gatehouse_service;
+GRANT UPDATE (last_used) ON api_keys TO gatehouse_service;
+GRANT UPDATE (last_used) ON oauth_clients TO gatehouse_service;
+GRANT UPDATE (health_check_status, last_health_check, health_error, health_latency_ms, unhealthy,
+              consecutive_failures, consecutive_successes) ON providers TO gatehouse_service;
+GRANT DELETE ON one_time_tokens, sessions, refresh_tokens TO gatehouse_service;
+DO $$ BEGIN EXECUTE format('GRANT TEMPORARY ON DATABASE %I TO gatehouse_service', current_database()); END $$;
+REVOKE EXECUTE ON FUNCTION gatehouse_ensure_partitions FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION gatehouse_ensure_partitions TO gatehouse_service;
+
+-- Jobs are queued by either in their own transaction, and worked on by the service role.
+GRANT SELECT, INSERT, UPDATE, DELETE ON
+    procrastinate_jobs, procrastinate_events, procrastinate_periodic_defers, procrastinate_workers
+    TO gatehouse_app, gatehouse_service;
+GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA public TO gatehouse_app, gatehouse_service;
+
+DO $$
+DECLARE
+    name text;
+    mine constant text := $q$NULLIF(current_setting('gatehouse.tenant', true), '')::uuid$q$;
+    operator constant text := $q$current_setting('gatehouse.operator', true) = 'on'$q$;
+    condition text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY[
+        'tenants', 'allowed_domains', 'system_config', 'users', 'one_time_tokens', 'sessions', 'refresh_tokens',
+        'api_keys', 'oauth_clients', 'providers', 'model_configs', 'audit_heads', 'audit_events', 'usage_records',
+        'dlp_events', 'outbox'] LOOP
+        condition := CASE name
+            WHEN 'tenants' THEN format('id = %s OR %s', mine, operator)
+            WHEN 'oauth_clients' THEN format('tenant_id = %s OR %s', mine, operator)
+            ELSE format('tenant_id = %s', mine)
+        END;
+        EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
+        EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);
+        EXECUTE format('CREATE POLICY tenant ON %I TO gatehouse_app USING (%s) WITH CHECK (%s)',
+                       name, condition, condition);
+        EXECUTE format('CREATE POLICY service ON %I TO gatehouse_service USING (true) WITH CHECK (true)', name);
+        -- The owner migrates and backs up; it never serves a request.
+        EXECUTE format('CREATE POLICY owner ON %I TO %I USING (true) WITH CHECK (true)', name, current_user);
+    END LOOP;
+END $$;

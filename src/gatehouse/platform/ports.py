@@ -1,0 +1,37 @@
+"""What administration reaches besides its own rows: made once a worker by `platform.host`, found by the routes here."""
+
+from typing import Annotated, Protocol
+
+from fastapi import Depends, Request
+
+from gatehouse.foundation.clock import Clock
+from gatehouse.foundation.http.lists import CursorSigner
+from gatehouse.foundation.outbound import Outbound
+from gatehouse.foundation.sealing import Sealer
+from gatehouse.foundation.settings import Settings
+from gatehouse.foundation.storage.database import Database
+from gatehouse.platform.live.feed import Feed
+from gatehouse.platform.live.state import Replica
+
+
+class Host(Protocol):
+    """One worker's parts."""
+
+    settings: Settings
+    database: Database
+    replica: Replica
+    feed: Feed
+    sealer: Sealer
+    cursors: CursorSigner
+    outbound: Outbound
+    clock: Clock
+    #: `iss` and `aud` of every token this platform signs
+    issuer: str
+
+
+def _host(request: Request) -> Host:
+    host: Host = request.app.state.host
+    return host
+
+
+TheHost = Annotated[Host, Depends(_host)]

@@ -1,0 +1,65 @@
+"""The links of the chain, as pure functions: the drain, administration and `gatehouse audit verify` share them."""
+
+import hashlib
+import os
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.ids import new_id
+
+#: what the first event of a chain follows
+GENESIS = b""
+
+
+class AuditEvent(msgspec.Struct, kw_only=True):
+    """One event before it has its place in the chain. `details` hold names and values of fields, never a secret."""
+
+    action: str
+    actor_id: str | None
+    actor_type: str
+    outcome: str = "success"
+    resource_type: str | None = None
+    resource_id: str | None = None
+    request_id: str | None = None
+    ip: str | None = None
+    target_provider: str | None = None
+    target_model: str | None = None
+    reason: str | None = None
+    details: dict[str, Any] = {}
+    id: UUID = msgspec.field(default_factory=new_id)
+    timestamp: datetime = msgspec.field(default_factory=utc_now)
+    salt: bytes | None = msgspec.field(default_factory=lambda: os.urandom(16))
+
+
+def personal_digest(event: AuditEvent) -> bytes:
+    """Digest of what can point at a person. Salted, so that once the salt is gone nobody can try values on it."""
+    assert event.salt is not None
+    fields = msgspec.json.encode([event.actor_id, event.ip, event.details], order="deterministic")
+    return hashlib.sha256(event.salt + fields).digest()
+
+
+def link(previous: bytes, tenant_id: UUID, sequence: int, event: AuditEvent, personal: bytes) -> bytes:
+    """The event's hash: over the one before, its place, and everything it says."""
+    fields = msgspec.json.encode(
+        [
+            str(tenant_id),
+            sequence,
+            str(event.id),
+            int(event.timestamp.timestamp() * 1_000_000),
+            event.actor_type,
+            event.action,
+            event.resource_type,
+            event.resource_id,
+            event.request_id,
+            event.outcome,
+            event.target_provider,
+            event.target_model,
+            event.reason,
+            personal.hex(),
+        ]
+    )
+    return hashlib.sha256(previous + fields).digest()
