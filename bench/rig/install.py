@@ -1,4 +1,4 @@
-"""What the bench needs: tools of the machine, which it names when they are missing, and the peers, which it installs."""
+"""What the bench needs: tools of the machine, named when they are missing, and the peers, which it installs."""
 
 import shutil
 import subprocess

@@ -121,21 +121,11 @@ def run(
     }
     if pause_ms is not None:
         env["BENCH_PAUSE_MS"] = str(pause_ms)
-    command = [
-        "taskset",
-        "-c",
-        str(core),
-        "wrk",
-        "-t1",
-        f"-c{connections}",
-        f"-d{max(1, round(seconds))}s",
-        "--timeout",
-        "60s",
-    ]
+    size = ["-t1", f"-c{connections}", f"-d{max(1, round(seconds))}s", "--timeout", "60s"]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.monotonic()
     with subprocess.Popen(
-        [*command, "-s", str(SCRIPT), target.url],
+        ["taskset", "-c", str(core), "wrk", *size, "-s", str(SCRIPT), target.url],
         env=env,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -11,7 +11,7 @@ from rig.load import Route
 from rig.processes import Usage
 from rig.upstream import Mock
 
-#: metric -> number; None where the gateway could not be measured
+#: metric -> number; a metric that could not be measured is absent
 Sample = dict[str, float]
 
 
@@ -91,9 +91,8 @@ class Bench:
         settle: bool = True,
         meanwhile: Callable[[float], None] | None = None,
     ) -> Measured:
-        roles = gateway.processes()
         core_before = Usage.of(self.cores.gateway)
-        before = {role: processes.cpu_seconds(pids) for role, pids in roles.items()}
+        before = self._cpu_since({}, gateway)
         result = load.run(
             gateway.target(route),
             connections=connections,
@@ -103,19 +102,22 @@ class Bench:
             pause_ms=pause_ms,
             meanwhile=meanwhile,
         )
-        cpu = {"gateway": processes.cpu_seconds(gateway.processes()["gateway"]) - before["gateway"]}
-        during = {role: processes.cpu_seconds(pids) - before[role] for role, pids in roles.items()}
+        during = self._cpu_since(before, gateway)
         core_after = Usage.of(self.cores.gateway)
         if settle:
             gateway.settle()
-        for role, pids in gateway.processes().items():
-            if role != "gateway":
-                cpu[role] = processes.cpu_seconds(pids) - before.get(role, 0.0)
+        # Recording goes on when the load is over, and belongs to it.
+        cpu = {**self._cpu_since(before, gateway), "gateway": during["gateway"]}
         if result.refused or result.broken:
             what = f"{gateway.name}, {connections} connections, {route.name}, stream={stream}"
             self.faults.append(f"{what}: {result.refused} refused, {result.broken} broken of {result.requests}")
         foreign = core_after.foreign_share(core_before, sum(during.values()))
         return Measured(result, cpu, foreign, core_after.at - core_before.at)
+
+    @staticmethod
+    def _cpu_since(before: dict[str, float], gateway: Gateway) -> dict[str, float]:
+        roles = gateway.processes().items()
+        return {role: processes.cpu_seconds(pids) - before.get(role, 0.0) for role, pids in roles}
 
     def speed(self, gateway: Gateway) -> Sample:
         """One round: throughput and CPU at 64 connections, latency at 1 and 16, streams at 16."""

@@ -1,6 +1,6 @@
 """One file a gateway. `ALL` is the order of the columns."""
 
-from rig.gateways.base import Bench, Gateway
+from rig.gateways.base import Gateway, Site
 from rig.gateways.direct import Direct
 from rig.gateways.litellm import LiteLLM
 from rig.gateways.nginx import Nginx
@@ -8,4 +8,4 @@ from rig.gateways.portkey import Portkey
 
 ALL: dict[str, type[Gateway]] = {kind.name: kind for kind in (Direct, Nginx, LiteLLM, Portkey)}
 
-__all__ = ["ALL", "Bench", "Gateway"]
+__all__ = ["ALL", "Gateway", "Site"]

@@ -12,7 +12,7 @@ from rig.ports import free_port
 
 
 @dataclass(frozen=True)
-class Bench:
+class Site:
     """What every gateway is given."""
 
     #: the mock provider, without a path
@@ -34,10 +34,10 @@ class Gateway:
     #: seconds until it must answer
     patience = 120.0
 
-    def __init__(self, bench: Bench) -> None:
-        self.bench = bench
+    def __init__(self, site: Site) -> None:
+        self.site = site
         self.port = free_port()
-        self.work = bench.work / self.name
+        self.work = site.work / self.name
         self.work.mkdir(parents=True, exist_ok=True)
         self.log = self.work / "log"
         #: what a reader of the figures must know
@@ -58,7 +58,7 @@ class Gateway:
 
     def start(self) -> None:
         """Raises `NoAnswer` when the gateway does not come up."""
-        self._process = processes.spawn(self.command(), core=self.bench.core, log=self.log, env=self.environment())
+        self._process = processes.spawn(self.command(), core=self.site.core, log=self.log, env=self.environment())
         if not processes.wait_until(self._listens, seconds=self.patience, every=0.25) or not self.alive():
             raise load.NoAnswer(f"does not start: {self.last_words()}")
         self.prepare()

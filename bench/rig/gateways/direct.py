@@ -14,4 +14,4 @@ class Direct(Gateway):
         return {"gateway": []}
 
     def target(self, route: Route) -> Target:
-        return Target(f"{self.bench.upstream}{route}/v1/chat/completions")
+        return Target(f"{self.site.upstream}{route}/v1/chat/completions")

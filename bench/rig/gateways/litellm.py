@@ -3,7 +3,7 @@
 import json
 import secrets
 
-from rig.gateways.base import Bench, Gateway, executable
+from rig.gateways.base import Gateway, Site, executable
 from rig.load import Route, Target
 
 
@@ -11,8 +11,8 @@ class LiteLLM(Gateway):
     name = "litellm"
     patience = 300.0
 
-    def __init__(self, bench: Bench) -> None:
-        super().__init__(bench)
+    def __init__(self, site: Site) -> None:
+        super().__init__(site)
         self._key = f"sk-{secrets.token_urlsafe(24)}"
 
     def command(self) -> list[str]:
@@ -21,7 +21,7 @@ class LiteLLM(Gateway):
                 "model_name": route.name.lower(),
                 "litellm_params": {
                     "model": "openai/gpt-4o-mini",
-                    "api_base": f"{self.bench.upstream}{route}/v1",
+                    "api_base": f"{self.site.upstream}{route}/v1",
                     "api_key": "sk-upstream",
                 },
             }
@@ -30,7 +30,7 @@ class LiteLLM(Gateway):
         configuration = self.work / "config.yaml"
         # JSON is YAML.
         configuration.write_text(json.dumps({"model_list": models, "litellm_settings": {"telemetry": False}}))
-        program = executable(self.bench.env / "litellm" / "bin", "litellm")
+        program = executable(self.site.env / "litellm" / "bin", "litellm")
         serve = ["--host", "127.0.0.1", "--port", str(self.port), "--num_workers", "1"]
         return [program, "--config", str(configuration), *serve]
 

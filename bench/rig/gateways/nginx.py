@@ -41,7 +41,7 @@ class Nginx(Gateway):
     def command(self) -> list[str]:
         configuration = self.work / "nginx.conf"
         configuration.write_text(
-            CONFIGURATION.format(work=self.work, port=self.port, upstream=self.bench.upstream.removeprefix("http://"))
+            CONFIGURATION.format(work=self.work, port=self.port, upstream=self.site.upstream.removeprefix("http://"))
         )
         return [shutil.which("nginx") or "nginx", "-p", str(self.work), "-c", str(configuration), "-e", str(self.log)]
 

@@ -17,12 +17,12 @@ PRELOAD = Path(__file__).with_name("portkey_preload")
 
 class Portkey(Gateway):
     name = "portkey"
-    _preload = ("loopback.cjs",)
+    _preload: tuple[str, ...] = ("loopback.cjs",)
 
     def command(self) -> list[str]:
         node = shutil.which("node") or "node"
         preload = [part for name in self._preload for part in ("--require", str(PRELOAD / name))]
-        return [node, *preload, str(self.bench.env / PACKAGE), f"--port={self.port}", "--headless"]
+        return [node, *preload, str(self.site.env / PACKAGE), f"--port={self.port}", "--headless"]
 
     def environment(self) -> dict[str, str]:
         return {"NODE_ENV": "production"}
@@ -45,6 +45,6 @@ class Portkey(Gateway):
             headers={
                 "Authorization": "Bearer sk-upstream",
                 "x-portkey-provider": "openai",
-                "x-portkey-custom-host": f"{self.bench.upstream}{route}/v1",
+                "x-portkey-custom-host": f"{self.site.upstream}{route}/v1",
             },
         )

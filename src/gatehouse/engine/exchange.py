@@ -48,13 +48,17 @@ class Candidate(msgspec.Struct, frozen=True):
     model: ModelRecord
 
 
-class Admitted(msgspec.Struct, kw_only=True):
-    """A call that every check let pass. `chain` is what may answer, first choice first."""
-
+class Asked(msgspec.Struct, kw_only=True):
     identified: Identified
     call: ModelCall
-    chain: tuple[Candidate, ...] = ()
     dlp_action: str = "ALLOW"
+
+
+class Admitted(msgspec.Struct, kw_only=True):
+    """A call that every check let pass. `chain` is what may answer, first choice first, never empty."""
+
+    asked: Asked
+    chain: tuple[Candidate, ...]
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,16 +71,20 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answered(msgspec.Struct, kw_only=True):
-    """`status` is what the client was told; `outcome` one of `success`, `error`, `refused`, `cancelled`,
-    `interrupted`. `usage` is None where the provider told none."""
+    """What came of a request, for the record: filled as it becomes known.
 
-    admitted: Admitted
-    outcome: str
-    status: int
+    `status` is what the client was told; `outcome` one of `success`, `error`, `refused`, `cancelled`, `interrupted`.
+    `usage` is None where the provider told none, `cost_usd` where usage or price is unknown.
+    """
+
+    identified: Identified
+    asked: Asked | None = None
+    outcome: str = "error"
+    status: int = 500
     chosen: Candidate | None = None
     usage: Usage | None = None
     cost_usd: Decimal | None = None
-    attempts: tuple[Attempt, ...] = ()
+    attempts: list[Attempt] = []
     time_to_first_token_ms: float | None = None
     provider_latency_ms: float | None = None
     error_code: str | None = None

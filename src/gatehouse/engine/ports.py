@@ -5,7 +5,9 @@ from typing import Protocol
 
 import msgspec
 
-from gatehouse.engine.exchange import Candidate, Received
+from gatehouse.engine.exchange import Admitted, Answered, Candidate, Received
+from gatehouse.engine.limits import Limits
+from gatehouse.engine.verdict import Hold
 from gatehouse.foundation.clock import Clock
 from gatehouse.foundation.counters import Claim, Taken
 from gatehouse.foundation.errors import Refusal
@@ -50,7 +52,7 @@ class Switches(Protocol):
 
     def healthy(self, tenant_id: TenantId, provider_id: str) -> bool: ...
 
-    async def before_attempt(self) -> None:
+    async def in_touch(self) -> None:
         """Returns at once, unless this process was away (stopped, swapped out) or lost touch: then it catches up
         first. Raises `Unavailable` where `SWITCH_FAIL_MODE` says so."""
 
@@ -58,11 +60,18 @@ class Switches(Protocol):
 class Spend(Protocol):
     """Budgets: looked at, reserved before a call and settled after it."""
 
-    def exhausted(self, caller: Caller) -> Refusal | None: ...
+    def exhausted(self, caller: Caller) -> Refusal | None:
+        """Why the caller has nothing left, if so."""
+
+    async def reserve(self, x: Admitted) -> Refusal | None:
+        """Sets aside what the call can cost at most, so that parallel calls never pass a limit together."""
+
+    async def settle(self, x: Answered) -> None:
+        """Gives back what was set aside and not used. Runs also for a call that failed or was cancelled."""
 
 
 class Secrets(Protocol):
-    def open(self, sealed: str) -> Mapping[str, str]:
+    def open(self, tenant_id: TenantId, provider_id: str, sealed: str) -> Mapping[str, str]:
         """A provider's credentials in clear."""
 
 
@@ -73,15 +82,25 @@ class Journal(Protocol):
     def full(self) -> bool: ...
 
 
+class Approvals(Protocol):
+    """Requests held for a person's decision (decisions 4, `human_in_loop`)."""
+
+    async def decision(self, hold: Hold) -> Refusal | None:
+        """Waits for it. None: approved."""
+
+
 class Ports(msgspec.Struct, kw_only=True):
     """Everything a stage can reach besides the request and its policy."""
 
     credentials: Credentials
     policies: Policies
+    limits: Limits
     counters: Counters
     switches: Switches
     spend: Spend
+    approvals: Approvals
     secrets: Secrets
     journal: Journal
     outbound: Outbound
     clock: Clock
+    max_response_bytes: int = 64 * 1024**2

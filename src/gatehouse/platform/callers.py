@@ -2,6 +2,7 @@
 
     AnyCaller       any good credential
     SessionUser     a person with a session token: not a key, not a client
+    SessionUserStepUp  the same with a fresh second factor where one is asked for (decisions 3)
     AdminReader     admin or auditor; a client with `admin:read`
     Admin           admin; a client with `admin:write`
     AdminStepUp     Admin, and for people a fresh second factor where one is asked for (decisions 3)
@@ -59,7 +60,7 @@ def _caller(request: Request) -> Caller:
     caller = state.get("caller")
     if caller is None:
         raise MissingCredential
-    return cast(Caller, caller)
+    return cast("Caller", caller)
 
 
 def _member(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
@@ -72,6 +73,10 @@ def _session_user(caller: Annotated[Caller, Depends(_member)]) -> Caller:
     if caller.kind is not CallerKind.USER:
         raise SessionOnly
     return caller
+
+
+def _session_step_up(caller: Annotated[Caller, Depends(_session_user)]) -> Caller:
+    return _stepped_up(caller)
 
 
 def _may_read(caller: Annotated[Caller, Depends(_member)]) -> Caller:
@@ -144,6 +149,7 @@ def scoped(scope: str) -> Callable[..., Caller]:
 
 AnyCaller = Annotated[Caller, Depends(_member)]
 SessionUser = Annotated[Caller, Depends(_session_user)]
+SessionUserStepUp = Annotated[Caller, Depends(_session_step_up)]
 AdminReader = Annotated[Caller, Depends(_may_read)]
 Admin = Annotated[Caller, Depends(_admin)]
 AdminStepUp = Annotated[Caller, Depends(_admin_step_up)]

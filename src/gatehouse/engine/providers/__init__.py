@@ -1,0 +1,18 @@
+"""Providers: one folder a kind, and `call_provider`, by which the pipeline reaches any of them."""
+
+from gatehouse.engine.providers.calling import call_provider
+from gatehouse.engine.providers.failure import ProviderFailed
+from gatehouse.engine.providers.kind import CredentialField, FoundModel, Kind, NotConfigured
+from gatehouse.engine.providers.registry import KINDS
+from gatehouse.engine.providers.reply import Reply
+
+__all__ = [
+    "KINDS",
+    "CredentialField",
+    "FoundModel",
+    "Kind",
+    "NotConfigured",
+    "ProviderFailed",
+    "Reply",
+    "call_provider",
+]

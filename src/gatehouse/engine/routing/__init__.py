@@ -1,0 +1,1 @@
+"""Choosing among candidates and getting an answer from one: cost, circuits, attempts."""

@@ -1,0 +1,1 @@
+"""The stages of the pipeline, one verb each. Their order is in `engine/pipeline.py`."""

@@ -1,7 +1,8 @@
 """One connection to Redis on which any number of calls are under way at once.
 
-Redis answers in order, so a call needs no connection of its own: it costs a write and a future (an eighth of what a
-pooled client's call costs), 500 calls at once are one round trip, and no call waits for a free connection.
+Redis answers in order, so a call needs no connection of its own: it costs a write and a future (half of what a pooled
+client's call costs, and less under load), 500 calls at once share a few round trips, and no call waits for a free
+connection.
 """
 
 import asyncio

@@ -29,7 +29,7 @@ class _Forms:
     def known(self, path: str) -> str:
         if path == "/" or path in self._exact or path.startswith(self._mounts):
             return path
-        bare = path[:-1] if path.endswith("/") else path
+        bare = path.removesuffix("/")
         slashed = bare + "/"
         if slashed in self._exact and bare not in self._exact:
             return slashed

@@ -14,9 +14,10 @@ Exactly once is a matter of one transaction: the caller stores a batch's rows an
 the batch to the reader after the commit. A record that was read twice was then stored once.
 """
 
+from gatehouse.foundation.journal.batch import Backlog, Batch, Damage, Entry, Position
 from gatehouse.foundation.journal.errors import JournalFull, JournalUnwritable
 from gatehouse.foundation.journal.framing import MAX_RECORD_BYTES
-from gatehouse.foundation.journal.reader import Backlog, Batch, Damage, Entry, JournalReader, Position
+from gatehouse.foundation.journal.reader import JournalReader
 from gatehouse.foundation.journal.writer import JournalWriter, Sync
 
 __all__ = [

@@ -1,74 +1,18 @@
 """The keeper's side: follows all writers, living and dead, and deletes what the database has."""
 
 import os
+import shutil
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 from uuid import UUID
 
 from gatehouse.foundation.journal import files
-from gatehouse.foundation.journal.framing import MAX_LINE_BYTES, unframe
-
-
-class Position(NamedTuple):
-    """Everything of a writer before `offset` of `segment` has been taken."""
-
-    segment: int
-    offset: int
-
+from gatehouse.foundation.journal.batch import Backlog, Batch, Damage, Entry, Position
+from gatehouse.foundation.journal.framing import read_lines
 
 START = Position(1, 0)
-
-
-class Entry(NamedTuple):
-    """One record, and where the next one starts."""
-
-    writer_id: UUID
-    segment: int
-    offset_end: int
-    payload: bytes
-
-
-class Damage(NamedTuple):
-    """Bytes that are no record. `torn`: the end of a segment, cut short before it was acknowledged, which a kill leaves
-    behind; otherwise something changed what had been written."""
-
-    writer_id: UUID
-    segment: int
-    offset: int
-    length: int
-    torn: bool
-
-
-class Batch:
-    """What to store in one transaction: the entries' rows and, with them, the positions (only those that moved).
-
-    `finished` writers are dead and hold no more records than these: what they left open can be closed. `more` says that
-    a limit, not the end, stopped the reading.
-    """
-
-    __slots__ = ("bytes", "damage", "entries", "finished", "more", "positions")
-
-    def __init__(self) -> None:
-        self.entries: list[Entry] = []
-        self.positions: dict[UUID, Position] = {}
-        self.finished: list[UUID] = []
-        self.damage: list[Damage] = []
-        self.more = False
-        self.bytes = 0
-
-    def __bool__(self) -> bool:
-        """Whether there is anything to store or confirm."""
-        return bool(self.positions or self.finished)
-
-
-class Backlog(NamedTuple):
-    """A writer's undrained bytes."""
-
-    writer_id: UUID
-    alive: bool
-    bytes: int
 
 
 class JournalReader:
@@ -115,9 +59,9 @@ class JournalReader:
             self._first = (self._first + 1) % len(writers)  # whoever was cut short last time is not last again
             writers = writers[self._first :] + writers[: self._first]
         for left, writer_id in zip(range(len(writers), 0, -1), writers, strict=True):
-            batch.records_limit = len(batch.entries) + -(-(max_records - len(batch.entries)) // left)
-            batch.bytes_limit = batch.bytes + -(-(max_bytes - batch.bytes) // left)
-            self._read_writer(writer_id, batch)
+            records = -(-(max_records - len(batch.entries)) // left)
+            size = -(-(max_bytes - batch.bytes) // left)
+            self._read_writer(writer_id, batch, (len(batch.entries) + records, batch.bytes + size))
         return batch
 
     def release(self, batch: Batch) -> list[UUID]:
@@ -152,7 +96,7 @@ class JournalReader:
             self._dead.add(writer_id)
         return writer_id in self._dead
 
-    def _read_writer(self, writer_id: UUID, batch: Batch) -> None:
+    def _read_writer(self, writer_id: UUID, batch: Batch, limits: tuple[int, int]) -> None:
         # In this order: a writer found dead writes no more, and a segment with a successor grows no more.
         dead = self._is_dead(writer_id)
         directory = self._journal / str(writer_id)
@@ -164,7 +108,7 @@ class JournalReader:
             if number > position.segment:
                 position = Position(number, 0)
             sealed = dead or number != numbers[-1]
-            position, at_end = _read_segment(directory, writer_id, position, batch, sealed=sealed)
+            position, at_end = _read_segment(directory, writer_id, position, batch, limits, sealed=sealed)
             if not at_end:
                 break
         if position != confirmed:
@@ -182,26 +126,23 @@ class JournalReader:
 
 
 def _read_segment(
-    directory: Path, writer_id: UUID, position: Position, batch: Batch, *, sealed: bool
+    directory: Path, writer_id: UUID, position: Position, batch: Batch, limits: tuple[int, int], *, sealed: bool
 ) -> tuple[Position, bool]:
-    """Adds whole lines to the batch. Returns where it stopped, and whether that is the segment's end."""
+    """Adds lines until the batch is as large as `limits` (records, bytes). Returns where it stopped, and whether that
+    is the segment's end."""
     segment, offset = position
+    max_records, max_bytes = limits
     descriptor = os.open(files.segment_path(directory, segment), os.O_RDONLY)
     try:
-        while True:
-            chunk = os.pread(descriptor, MAX_LINE_BYTES, offset)
-            whole = chunk.rfind(b"\n") + 1
-            if not whole:
-                # No line is as long as a full chunk, and the last line of a sealed segment is never finished.
-                too_long = len(chunk) == MAX_LINE_BYTES
-                if not (too_long or (chunk and sealed)):
-                    return Position(segment, offset), True
-                batch.damaged(Damage(writer_id, segment, offset, len(chunk), torn=not too_long))
-                offset += len(chunk)
-            for line in chunk[:whole].splitlines(keepends=True):
-                if batch.enough():
-                    return Position(segment, offset), False
-                record = unframe(line)
-                ...
+        for end, record, torn in read_lines(descriptor, offset, sealed=sealed):
+            if len(batch.entries) >= max_records or batch.bytes >= max_bytes:
+                return Position(segment, offset), False
+            if record is None:
+                batch.damage.append(Damage(writer_id, segment, offset, end - offset, torn))
+            else:
+                batch.entries.append(Entry(writer_id, segment, end, record))
+            batch.bytes += end - offset
+            offset = end
+        return Position(segment, offset), True
     finally:
         os.close(descriptor)

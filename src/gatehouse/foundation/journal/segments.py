@@ -19,7 +19,6 @@ class Segments:
     def __init__(self, journal: Path, *, fsync: bool, segment_bytes: int) -> None:
         """Makes the directory of a new writer and locks it. Raises `OSError`."""
         self.writer_id: UUID = new_id()
-        self.directory = journal / str(self.writer_id)
         self._fsync = fsync
         self._segment_bytes = segment_bytes
         self._number = 1
@@ -27,13 +26,13 @@ class Segments:
         self._broken = False
 
         journal.mkdir(mode=0o700, parents=True, exist_ok=True)
-        unborn = journal / f"{files.UNBORN}{self.writer_id}"
-        unborn.mkdir(mode=0o700)
-        self._lock = files.lock(unborn / files.LOCK)
-        unborn.rename(self.directory)
+        self._directory = journal / f"{files.UNBORN}{self.writer_id}"
+        self._directory.mkdir(mode=0o700)
+        self._lock = files.lock(self._directory / files.LOCK)
+        self._segment = self._open(self._number)
+        self._directory = self._directory.rename(journal / str(self.writer_id))
         if fsync:
             files.sync_directory(journal)
-        self._segment = self._open(self._number)
 
     def commit(self, records: list[bytes]) -> tuple[int, OSError | None]:
         """How many of the records are kept, from the first on, and what kept the rest out."""
@@ -84,7 +83,7 @@ class Segments:
             os.ftruncate(segment, 0)
         except OSError:
             os.close(segment)
-            files.segment_path(self.directory, self._number + 1).unlink()
+            files.segment_path(self._directory, self._number + 1).unlink()
             raise
         self._move_to(segment)
         self._broken = False
@@ -94,8 +93,13 @@ class Segments:
         self._number, self._size, self._segment = self._number + 1, 0, segment
 
     def _open(self, number: int) -> int:
-        path = files.segment_path(self.directory, number)
-        segment = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        # Truncated: it may be left over from a try that failed.
+        path = files.segment_path(self._directory, number)
+        segment = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
         if self._fsync:
-            files.sync_directory(self.directory)
+            try:
+                files.sync_directory(self._directory)
+            except OSError:
+                os.close(segment)
+                raise
         return segment

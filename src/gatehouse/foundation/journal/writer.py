@@ -110,6 +110,8 @@ class JournalWriter:
 
     async def close(self) -> None:
         """Writes what waits, and leaves the rest to the reader. A record appended later is refused."""
+        if self._closed:
+            return
         self._closed = True
         self._flush()
         while self._committing is not None:

@@ -3,7 +3,7 @@
 The engine knows only these types. `aiohttp_client` is today's carrier; a leaner one can stand beside it.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Protocol
 
 import msgspec
@@ -20,6 +20,9 @@ class OutboundRequest(msgspec.Struct, frozen=True, kw_only=True):
     first_byte_timeout: float = 30.0
     #: longest silence between two chunks of a body
     idle_timeout: float = 30.0
+    #: called when a connection is at hand, with nothing awaited between it and the first byte; what it raises ends
+    #: the call unsent
+    before_first_byte: Callable[[], None] | None = None
 
 
 class OutboundReply(Protocol):

@@ -10,8 +10,8 @@ from gatehouse.engine.conversation.reading import boolean, integer, number, text
 
 
 def wants_usage(body: Mapping[str, Any]) -> bool:
-    options = body.get("stream_options")
-    return bool(options) and options.get("include_usage") is True
+    options = body.get("stream_options") or {}
+    return options.get("include_usage") is True
 
 
 def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
@@ -91,7 +91,7 @@ def _write_tool(tool: Tool) -> dict[str, Any]:
 def _read_choice(choice: Any) -> ToolChoice | None:
     if choice is None:
         return None
-    if choice in {"auto", "none", "required"} if isinstance(choice, str) else False:
+    if choice in ("auto", "none", "required"):
         return ToolChoice(choice)
     function = choice.get("function") if isinstance(choice, dict) else None
     if isinstance(function, dict) and isinstance(function.get("name"), str):

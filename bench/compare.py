@@ -1,0 +1,186 @@
+"""Compares Gatehouse with nginx, LiteLLM and Portkey on this machine, in one run: see README.md beside this file.
+
+python bench/compare.py [--quick] [--only NAMES] [--env DIR]
+
+Exit status: 0 measured, 1 a gateway could not be measured, 2 a tool is missing (each is named).
+"""
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from rig import gateways, install, report
+from rig.gateways import Gateway
+from rig.load import NoAnswer
+from rig.measure import Bench, Cores, Plan, Sample, note
+from rig.upstream import Mock
+
+HERE = Path(__file__).parent
+OUT = HERE / "out"
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="one short round; figures are rough")
+    parser.add_argument("--only", help=f"gateways, comma-separated, of {','.join(gateways.ALL)}")
+    parser.add_argument("--env", type=Path, default=OUT / "env", help="where peers are installed (bench/out/env)")
+    parser.add_argument("--gatehouse", type=Path, help="the gatehouse command; default: beside this Python")
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--seconds", type=float, help="of one measurement")
+    parser.add_argument("--soak", type=int, help="requests of the memory soak")
+    parser.add_argument("--no-memory", action="store_true", help="speed only")
+    parser.add_argument("--no-speed", action="store_true", help="memory only")
+    parser.add_argument("--gateway-core", type=int, default=1)
+    parser.add_argument("--load-core", type=int, default=0)
+    return parser.parse_args()
+
+
+def plan_of(chosen: argparse.Namespace) -> Plan:
+    plan = Plan.quick() if chosen.quick else Plan()
+    changes = {name: getattr(chosen, name) for name in ("rounds", "seconds", "soak") if getattr(chosen, name)}
+    if "soak" in changes:
+        changes["soak_early"] = changes["soak"] // 10
+    return replace(plan, **changes)
+
+
+class Comparison:
+    """One run: the gateways' samples, and a line for whatever a reader must know."""
+
+    def __init__(self, bench: Bench, site: gateways.Site, names: list[str]) -> None:
+        self._bench, self._site, self._names = bench, site, names
+        self.speed: dict[str, list[Sample]] = {}
+        self.memory: dict[str, list[Sample]] = {}
+        self.remarks: list[str] = []
+        self.failed: list[str] = []
+
+    def _start(self, name: str) -> Gateway | None:
+        gateway = gateways.ALL[name](self._site)
+        note(f"starting {name}")
+        try:
+            gateway.start()
+        except (NoAnswer, OSError) as error:
+            gateway.stop()
+            self.failed.append(name)
+            self._remark(f"{name}: not measured: {error}")
+            return None
+        for remark in gateway.remarks:
+            self._remark(f"{name}: {remark}")
+        return gateway
+
+    def _remark(self, text: str) -> None:
+        if text not in self.remarks:
+            note(text)
+            self.remarks.append(text)
+
+    def measure_speed(self) -> None:
+        """All gateways stay up; each round asks every one, and begins with another one each time."""
+        running: dict[str, Gateway] = {}
+        try:
+            for name in self._names:
+                if gateway := self._start(name):
+                    running[name] = gateway
+            order = list(running)
+            for turn in range(self._bench.plan.rounds):
+                for name in order[turn % len(order) :] + order[: turn % len(order)]:
+                    note(f"round {turn + 1} of {self._bench.plan.rounds}: {name}")
+                    self.speed.setdefault(name, []).append(self._bench.speed(running[name]))
+        finally:
+            for gateway in running.values():
+                gateway.stop()
+
+    def measure_memory(self) -> None:
+        """Each gateway alone and fresh."""
+        for name in self._names:
+            if name in self.failed or name == "direct" or not (gateway := self._start(name)):
+                continue
+            try:
+                note(f"memory: {name}")
+                self.memory[name] = [self._bench.memory(gateway)]
+            finally:
+                gateway.stop()
+
+    def figures(self) -> report.Figures:
+        speed, memory = report.medians(self.speed), report.medians(self.memory)
+        return {name: speed.get(name, {}) | memory.get(name, {}) for name in self._names if name not in self.failed}
+
+    def print(self) -> None:
+        figures = self.figures()
+        parts = [report.table(figures), report.ratios(figures), "\n".join(g.line() for g in report.goals(figures))]
+        parts += ["\n".join(f"- {line}" for line in [*self.remarks, *self._bench.faults])]
+        print("\n" + "\n\n".join(part for part in parts if part))
+
+    def save(self, path: Path) -> None:
+        machine = {
+            "cpus": os.cpu_count(),
+            "system": platform.platform(),
+            "python": platform.python_version(),
+            "load_average": os.getloadavg(),
+        }
+        figures = self.figures()
+        goals = [asdict(goal) | {"met": goal.met} for goal in report.goals(figures)]
+        found = {
+            "machine": machine,
+            "versions": {"litellm": install.LITELLM, "portkey": install.PORTKEY},
+            **self._bench.facts(),
+            "remarks": self.remarks,
+            "medians": figures,
+            "goals": goals,
+            "rounds": {"speed": self.speed, "memory": self.memory},
+        }
+        path.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def main() -> int:
+    chosen = options()
+    names = chosen.only.split(",") if chosen.only else list(gateways.ALL)
+    if unknown := [name for name in names if name not in gateways.ALL]:
+        note(f"no such gateway: {', '.join(unknown)}")
+        return 2
+    names = ["direct", *(name for name in gateways.ALL if name in names and name != "direct")]
+    gatehouse = install.find_gatehouse(chosen.gatehouse)
+    lines = install.missing(names, gatehouse)
+    cores = Cores(gateway=chosen.gateway_core, load=chosen.load_core)
+    if not {cores.gateway, cores.load} <= os.sched_getaffinity(0):
+        lines.append(f"two cores, {cores.gateway} and {cores.load}: see --gateway-core and --load-core")
+    if lines:
+        note("The benchmark cannot run; missing:\n" + "\n".join(f"  {line}" for line in lines))
+        return 2
+    OUT.mkdir(exist_ok=True)
+    env = chosen.env.absolute()
+    try:
+        install.peers(names, env, OUT / "install.log")
+    except subprocess.CalledProcessError as error:
+        note(f"a peer cannot be installed ({error}); see {OUT / 'install.log'}, or leave it out with --only")
+        return 2
+    # The harness itself stays off the gateways' core.
+    os.sched_setaffinity(0, {cores.load})
+    work = Path(tempfile.mkdtemp(prefix="gatehouse-bench-"))
+    mock = Mock(OUT, core=cores.load)
+    try:
+        site = gateways.Site(upstream=mock.url, work=work, env=env, core=cores.gateway, gatehouse=gatehouse)
+        comparison = Comparison(Bench(mock, cores, plan_of(chosen)), site, names)
+        if not chosen.no_speed:
+            comparison.measure_speed()
+        if not chosen.no_memory:
+            comparison.measure_memory()
+    finally:
+        mock.stop()
+        shutil.rmtree(work, ignore_errors=True)
+    comparison.print()
+    path = OUT / f"compare-{time.strftime('%Y%m%d-%H%M%S')}.json"
+    comparison.save(path)
+    shutil.copyfile(path, OUT / "compare.json")
+    note(f"all samples: {path}")
+    return 1 if comparison.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

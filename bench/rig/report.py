@@ -1,0 +1,153 @@
+"""From samples to tables: medians, ratios to the peers in the same run, and the goals."""
+
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+
+#: gateway -> metric -> median
+Figures = dict[str, dict[str, float]]
+OURS = "gatehouse"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table. `show` writes one figure; `ratio` marks what can be compared by division."""
+
+    title: str
+    value: Callable[[dict[str, float], dict[str, float]], float]
+    show: str = "{:,.0f}"
+    ratio: bool = True
+
+
+def _own(metric: str) -> Callable[[dict[str, float], dict[str, float]], float]:
+    return lambda own, _direct: own[metric]
+
+
+def _added(metric: str) -> Callable[[dict[str, float], dict[str, float]], float]:
+    """Over the direct way, in milliseconds."""
+    return lambda own, direct: (own[metric] - direct[metric]) / 1000
+
+
+ROWS = (
+    Row("CPU a request, 64 connections (us)", _own("cpu_us"), "{:,.1f}"),
+    Row("... of recording beside it (us)", _own("recording_cpu_us"), "{:,.1f}", ratio=False),
+    Row("CPU a request, 64 connections, provider takes 60 ms (us)", _own("slow_cpu_us"), "{:,.1f}"),
+    Row("requests/s, 64 connections", _own("requests_s")),
+    Row("... sustained at a steady backlog", _own("sustained_s"), ratio=False),
+    Row("added latency, 1 connection, p50 (ms)", _added("p50_us_1"), "{:,.3f}"),
+    Row("added latency, 1 connection, p99 (ms)", _added("p99_us_1"), "{:,.3f}"),
+    Row("added latency, 16 connections, p50 (ms)", _added("p50_us_16"), "{:,.3f}"),
+    Row("added latency, 16 connections, p99 (ms)", _added("p99_us_16"), "{:,.3f}"),
+    Row("streams of 50 chunks/s, 16 connections", _own("streams_s")),
+    Row("CPU a stream of 50 chunks (us)", _own("stream_cpu_us"), "{:,.0f}"),
+    Row("memory idle (MiB)", _own("idle_mib"), "{:,.1f}"),
+    Row("memory after the soak (MiB)", _own("late_mib"), "{:,.1f}"),
+    Row("... requests of the soak", _own("late_requests"), ratio=False),
+    Row("... growth after its first tenth (%)", lambda own, _: own["growth"] * 100, "{:+.1f}", ratio=False),
+    Row("memory at the peak of concurrent streams (MiB)", _own("streams_mib"), "{:,.1f}"),
+    Row("... streams open at that peak", _own("streams_open"), ratio=False),
+    Row("memory of recording beside it (MiB)", _own("recording_mib"), "{:,.1f}", ratio=False),
+    Row("share of its core that the gateway used, requests (%)", lambda own, _: own["busy"] * 100, ratio=False),
+    Row("share of its core that the gateway used, streams (%)", lambda own, _: own["stream_busy"] * 100, ratio=False),
+    Row("share of that core taken by foreign processes (%)", lambda own, _: own["foreign"] * 100, ratio=False),
+)
+
+
+def medians(samples: dict[str, list[dict[str, float]]]) -> Figures:
+    """Of each metric over the rounds; a metric that no round has is absent."""
+    figures: Figures = {}
+    for name, rounds in samples.items():
+        metrics = {metric for one in rounds for metric in one}
+        figures[name] = {m: statistics.median(one[m] for one in rounds if m in one) for m in sorted(metrics)}
+    return figures
+
+
+def _cell(row: Row, own: dict[str, float], direct: dict[str, float]) -> float | None:
+    try:
+        return row.value(own, direct)
+    except KeyError:
+        return None
+
+
+def _table(header: list[str], lines: list[list[str]]) -> str:
+    widths = [max(len(line[at]) for line in [header, *lines]) for at in range(len(header))]
+
+    def line(cells: list[str]) -> str:
+        padded = [cells[0].ljust(widths[0]), *map(str.rjust, cells[1:], widths[1:])]
+        return f"| {' | '.join(padded)} |"
+
+    rule = "|" + "|".join("-" * (w + 1) + ("-" if at == 0 else ":") for at, w in enumerate(widths)) + "|"
+    return "\n".join([line(header), rule, *map(line, lines)])
+
+
+def table(figures: Figures) -> str:
+    """Every figure of every gateway."""
+    direct = figures.get("direct", {})
+    lines = []
+    for row in ROWS:
+        cells = [_cell(row, own, direct) for own in figures.values()]
+        if any(cell is not None for cell in cells):
+            lines.append([row.title, *("-" if cell is None else row.show.format(cell) for cell in cells)])
+    return _table(["", *figures], lines)
+
+
+def ratios(figures: Figures) -> str:
+    """Each peer's figure as a multiple of ours (of nginx's, where Gatehouse is not in the run)."""
+    base = OURS if OURS in figures else "nginx"
+    direct, own = figures.get("direct", {}), figures.get(base)
+    peers = [name for name in figures if name not in (base, "direct")]
+    if own is None or not peers:
+        return ""
+    lines = []
+    for row in ROWS:
+        ours = _cell(row, own, direct)
+        if not row.ratio or ours is None or ours <= 0:
+            continue
+        theirs = [_cell(row, figures[name], direct) for name in peers]
+        lines.append([row.title, *("-" if cell is None else f"{cell / ours:,.3g} x" for cell in theirs)])
+    return _table([f"multiples of {base}", *peers], lines)
+
+
+@dataclass(frozen=True)
+class Goal:
+    title: str
+    reached: float
+    #: at least this when `least`, else at most
+    wanted: float
+    least: bool = False
+
+    @property
+    def met(self) -> bool:
+        return self.reached >= self.wanted if self.least else self.reached <= self.wanted
+
+    def line(self) -> str:
+        sign, word = ("at least" if self.least else "at most"), ("met" if self.met else "MISSED")
+        return f"{word:6}  {self.title}: {self.reached:,.4g} (wanted {sign} {self.wanted:,g})"
+
+
+def goals(figures: Figures) -> list[Goal]:
+    """Those that this run can judge."""
+    own, direct = figures.get(OURS), figures.get("direct", {})
+    if own is None:
+        return []
+    litellm, portkey = figures.get("litellm", {}), figures.get("portkey", {})
+    found: list[Goal] = []
+
+    def goal(title: str, reached: Callable[[], float], wanted: float, *, least: bool = False) -> None:
+        try:
+            found.append(Goal(title, reached(), wanted, least))
+        except (KeyError, ZeroDivisionError):
+            return
+
+    goal("CPU a request, 64 connections, us", lambda: own["cpu_us"], 200)
+    goal("LiteLLM's CPU a request over ours", lambda: litellm["cpu_us"] / own["cpu_us"], 40, least=True)
+    goal("Portkey's CPU a request over ours", lambda: portkey["cpu_us"] / own["cpu_us"], 5, least=True)
+    goal("streams/s over LiteLLM's", lambda: own["streams_s"] / litellm["streams_s"], 100, least=True)
+    goal("streams/s over Portkey's", lambda: own["streams_s"] / portkey["streams_s"], 5, least=True)
+    goal("added latency, 1 connection, p50, ms", lambda: (own["p50_us_1"] - direct["p50_us_1"]) / 1000, 0.4)
+    goal("added latency, 1 connection, p99, ms", lambda: (own["p99_us_1"] - direct["p99_us_1"]) / 1000, 2)
+    goal("worker's memory idle, MiB", lambda: own["idle_mib"], 150)
+    goal("growth after the soak's first tenth, %", lambda: own["growth"] * 100, 5)
+    if own.get("streams_open", 0) >= 1000:
+        goal("memory with 1,000 streams open, MiB", lambda: own["streams_mib"], 400)
+    return found

@@ -1,0 +1,135 @@
+"""One attempt at one candidate: the call in the provider's dialect, the answer in the client's.
+
+Where both are the same, bytes pass as they are; else everything goes through the internal form.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from gatehouse.engine.conversation.call import ModelCall
+from gatehouse.engine.conversation.dialect import Dialect
+from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.engine.conversation.errors import InvalidField, NotConvertible
+from gatehouse.engine.exchange import Candidate
+from gatehouse.engine.providers.failure import ProviderFailed, of_status, of_transport
+from gatehouse.engine.providers.kind import Kind, NoEmbeddings, NotConfigured
+from gatehouse.engine.providers.registry import KINDS
+from gatehouse.engine.providers.reply import Reply
+from gatehouse.engine.providers.streams import Converting, Passing, Stream
+from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundReply, OutboundRequest
+
+#: As much of an error's body as is read.
+MAX_ERROR_BYTES = 64 * 1024
+
+_JSON: Mapping[str, str] = {"content-type": "application/json"}
+_EVENTS: Mapping[str, str] = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
+
+
+async def call_provider(
+    call: ModelCall,
+    candidate: Candidate,
+    *,
+    secret: Mapping[str, str],
+    outbound: Outbound,
+    max_response_bytes: int,
+) -> Reply:
+    """Returns once the whole answer is here or, for a stream, its first event: until then nothing has reached the
+    client and another attempt may follow. Raises `ProviderFailed`; a cancelled call is cancelled upstream too."""
+    client, spoken, kind = _parties(call, candidate)
+    body, stream = _request(call, candidate, client, spoken, kind)
+    reply = await _send(call, candidate, kind, body, secret, outbound, client)
+    try:
+        if not 200 <= reply.status < 300:
+            raise await _refused(reply, secret)
+        if stream is None:
+            return await _whole(reply, client, spoken, max_response_bytes)
+        return await Reply.streaming(reply, stream, _EVENTS)
+    except OutboundFailed as error:
+        await reply.close()
+        raise of_transport(error, reply.status) from None
+    except BaseException:
+        await reply.close()
+        raise
+
+
+def _parties(call: ModelCall, candidate: Candidate) -> tuple[Dialect, Dialect, Kind]:
+    client = DIALECTS[call.dialect]
+    kind = KINDS.get(candidate.provider.kind)
+    if kind is None:
+        raise ProviderFailed("not_configured")
+    try:
+        spoken = kind.dialect(client.operation, candidate.provider.config)
+    except NotConfigured:
+        raise ProviderFailed("not_configured") from None
+    if spoken is None:
+        raise ProviderFailed("refused", client_error=NoEmbeddings())
+    return client, DIALECTS[spoken], kind
+
+
+def _request(
+    call: ModelCall, candidate: Candidate, client: Dialect, spoken: Dialect, kind: Kind
+) -> tuple[bytes, Stream | None]:
+    model = candidate.model.model_id
+    if client is spoken:
+        body, tap = client.forward(call, model)
+        return body, Passing(tap) if call.stream else None
+    try:
+        request = msgspec.structs.replace(client.to_internal(call), model=model)
+        converted = kind.adapt(spoken.from_internal(request))
+    except InvalidField as error:
+        raise ProviderFailed("refused", client_error=error) from None
+    stream = Converting(spoken.stream_reader(), client.stream_writer(call)) if call.stream else None
+    return msgspec.json.encode(converted), stream
+
+
+async def _send(
+    call: ModelCall,
+    candidate: Candidate,
+    kind: Kind,
+    body: bytes,
+    secret: Mapping[str, str],
+    outbound: Outbound,
+    client: Dialect,
+) -> OutboundReply:
+    config = candidate.provider.config
+    seconds = config.timeout_ms / 1000
+    try:
+        endpoint = kind.endpoint(client.operation, config, secret)
+        return await kind.carrier(outbound).send(
+            OutboundRequest(
+                method="POST",
+                url=endpoint.url,
+                headers=endpoint.headers,
+                body=body,
+                connect_timeout=min(seconds, 5.0),
+                first_byte_timeout=seconds,
+                idle_timeout=seconds,
+            )
+        )
+    except NotConfigured:
+        raise ProviderFailed("not_configured") from None
+    except OutboundFailed as error:
+        raise of_transport(error) from None
+
+
+async def _whole(reply: OutboundReply, client: Dialect, spoken: Dialect, limit: int) -> Reply:
+    body = await reply.read(limit)
+    await reply.close()
+    try:
+        if client is spoken:
+            return Reply(reply.status, _JSON, usage=client.check_reply(body), body=body)
+        completion = spoken.parse_reply(body)
+    except NotConvertible:
+        raise ProviderFailed("bad_reply", status=reply.status) from None
+    return Reply(reply.status, _JSON, usage=completion.usage, body=client.render_reply(completion))
+
+
+async def _refused(reply: OutboundReply, secret: Mapping[str, str]) -> ProviderFailed:
+    try:
+        body = await reply.read(MAX_ERROR_BYTES)
+    except OutboundFailed:
+        # The status says enough; a body that is huge or cut adds nothing.
+        body = b""
+    await reply.close()
+    return of_status(reply.status, reply.headers, body, secret.values())

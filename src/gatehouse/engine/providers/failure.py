@@ -1,0 +1,116 @@
+"""A provider's failure: what it means for the request, in three flags of which exactly one is set."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from gatehouse.engine.conversation.errors import ContextTooLong, RefusedUpstream, UnknownUpstream
+from gatehouse.foundation.errors import BadRequest, PayloadTooLarge, Refusal, Unprocessable
+from gatehouse.foundation.outbound import OutboundFailed
+
+MAX_MESSAGE = 500
+
+
+class ProviderFailed(Exception):
+    """`reason` is a short word for records: `connect_failed`, `timeout`, `connection_closed`, `address_refused`,
+    `reply_too_large`, `bad_reply`, `stream_error`, `unauthorized`, `rate_limited`, `not_configured`, `refused`, or
+    `http_<status>`. `status` is the provider's, None when it gave none.
+
+    `retryable`: the same candidate may be tried again. `move_on`: the next one at once. `client_error`: the request
+    itself is at fault, and this is the answer. `retry_after` is in seconds, as the provider asked.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        status: int | None = None,
+        retryable: bool = False,
+        client_error: Refusal | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        self.reason = reason
+        self.status = status
+        self.retryable = retryable
+        self.client_error = client_error
+        self.move_on = not retryable and client_error is None
+        self.retry_after = retry_after
+        super().__init__(reason)
+
+
+#: Not worth a second try at the same place.
+_FINAL = frozenset({"address_refused", "reply_too_large"})
+
+
+def of_transport(error: OutboundFailed, status: int | None = None) -> ProviderFailed:
+    return ProviderFailed(error.reason, status=status, retryable=error.reason not in _FINAL)
+
+
+def of_status(status: int, headers: Mapping[str, str], body: bytes, secrets: Iterable[str]) -> ProviderFailed:
+    """What an answer that is not 2xx means. `secrets` are kept out of what a client may read."""
+    if status in {401, 403}:
+        # The gateway's own credential is at fault, never the client's: a client that saw 401 would drop its key.
+        return ProviderFailed("unauthorized", status=status)
+    if status == 429:
+        return ProviderFailed("rate_limited", status=status, retry_after=_seconds(headers.get("retry-after")))
+    if status >= 500 or status == 408:
+        return ProviderFailed(f"http_{status}", status=status, retryable=True)
+    leaf = _ABOUT_THE_REQUEST.get(status)
+    if leaf is None:
+        return ProviderFailed(f"http_{status}", status=status)
+    message, code = _told(body)
+    if code == "context_length_exceeded" or _TOO_LONG.search(message):
+        leaf = ContextTooLong
+    return ProviderFailed("refused", status=status, client_error=leaf(clean(message, secrets) or None))
+
+
+_ABOUT_THE_REQUEST: dict[int, type[BadRequest] | type[UnknownUpstream] | type[PayloadTooLarge] | type[Unprocessable]] = {
+    400: RefusedUpstream,
+    404: UnknownUpstream,
+    413: PayloadTooLarge,
+    422: RefusedUpstream,
+}
+_TOO_LONG = re.compile(r"maximum context length|prompt is too long|context window|context length", re.IGNORECASE)
+_KEY_LIKE = re.compile(r"\b(?:sk|pk|rk|gk|key)[-_][A-Za-z0-9_\-]{8,}|Bearer\s+\S+", re.IGNORECASE)
+
+
+class _Error(msgspec.Struct):
+    message: str = ""
+    code: str | int | None = None
+
+
+class _Body(msgspec.Struct):
+    error: _Error | str | None = None
+    message: str | None = None
+    detail: str | None = None
+
+
+_decoder = msgspec.json.Decoder(_Body, strict=False)
+
+
+def _told(body: bytes) -> tuple[str, str | None]:
+    try:
+        told = _decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return "", None
+    if isinstance(told.error, _Error):
+        return told.error.message, str(told.error.code)
+    return told.error or told.message or told.detail or "", None
+
+
+def clean(message: str, secrets: Iterable[str]) -> str:
+    """A provider's message as a client may see it: short, printable, without anything like a key."""
+    for secret in secrets:
+        if len(secret) >= 4:
+            message = message.replace(secret, "[redacted]")
+    message = _KEY_LIKE.sub("[redacted]", message)
+    return "".join(letter if letter.isprintable() else " " for letter in message[:MAX_MESSAGE]).strip()
+
+
+def _seconds(value: str | None) -> float | None:
+    try:
+        seconds = float(value) if value is not None else None
+    except ValueError:
+        return None
+    return seconds if seconds is not None and 0 <= seconds < float("inf") else None

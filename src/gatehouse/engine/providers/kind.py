@@ -1,0 +1,71 @@
+"""What a kind of provider is. Each kind stands in its own folder; `KINDS` in `registry` lists them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from gatehouse.foundation.errors import BadRequest
+from gatehouse.foundation.outbound import Outbound
+from gatehouse.policy.records import ProviderConfig, ProviderRecord
+
+
+class CredentialField(msgspec.Struct, frozen=True, kw_only=True):
+    """One field of a credentials body (reference 3, PUT credentials). `secret` ones are sealed together as one JSON
+    object; the others go into the provider's config. `form` is `text` or `url`."""
+
+    name: str
+    required: bool = True
+    secret: bool = True
+    form: str = "text"
+
+
+class FoundModel(msgspec.Struct, frozen=True, kw_only=True):
+    """A model that a provider says it has. None where it does not say."""
+
+    model_id: str
+    display_name: str | None = None
+    context_window: int | None = None
+    max_output_tokens: int | None = None
+    supports_vision: bool | None = None
+    supports_streaming: bool | None = None
+
+
+class Endpoint(msgspec.Struct, frozen=True, gc=False):
+    url: str
+    headers: Mapping[str, str]
+
+
+class Kind(Protocol):
+    name: str
+    #: what a human calls it
+    title: str
+    #: the resource's `type`: `native`, `openai_compatible`, `cloudmanaged` or `byoe` (reference 3, Provider)
+    type: str
+    credential_fields: tuple[CredentialField, ...]
+
+    def dialect(self, operation: str, config: ProviderConfig) -> str | None:
+        """The dialect in which this provider does `chat` or `embeddings`; None when it does not."""
+
+    def endpoint(self, operation: str, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
+        """Where to POST. Raises `NotConfigured`."""
+
+    def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The kind's quirks, for a body that was converted from another dialect."""
+
+    def carrier(self, outbound: Outbound) -> Outbound:
+        """What carries its calls: the network, except for a kind that lives in this process."""
+
+    async def list_models(
+        self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]
+    ) -> Sequence[FoundModel]:
+        """For discovery and as a probe of health that costs nothing. Raises `ProviderFailed`."""
+
+
+class NotConfigured(Exception):
+    """A setting is missing without which the provider cannot be called; the text names it."""
+
+
+class NoEmbeddings(BadRequest):
+    code = "embeddings_not_supported"
+    message = "This model's provider offers no embeddings."

@@ -1,0 +1,18 @@
+"""A self-hosted Ollama, by its OpenAI-compatible endpoint. It takes no key."""
+
+from gatehouse.engine.providers.kind import CredentialField, NotConfigured
+from gatehouse.engine.providers.wires import OpenAIWire
+from gatehouse.policy.records import ProviderConfig
+
+
+class Ollama(OpenAIWire):
+    name = "ollama"
+    title = "Ollama"
+    type = "native"
+    credential_fields = (CredentialField(name="local_runtime_base_url", secret=False, form="url"),)
+
+    def base_url(self, config: ProviderConfig) -> str:
+        base = config.local_runtime_base_url or config.base_url
+        if not base:
+            raise NotConfigured("local_runtime_base_url")
+        return base.rstrip("/").removesuffix("/v1") + "/v1"

@@ -1,0 +1,114 @@
+"""Gets an answer from a chain of candidates: retries, fallbacks, circuits (decisions 7, Fallback chains)."""
+
+import asyncio
+import random
+from typing import Final
+
+from gatehouse.engine.exchange import Admitted, Answered, Attempt, Candidate
+from gatehouse.engine.ports import Ports
+from gatehouse.engine.providers import Reply, call_provider
+from gatehouse.engine.providers.failure import ProviderFailed
+from gatehouse.engine.routing.circuits import Circuits
+from gatehouse.engine.stages.kill_switch import ProviderUnavailable
+from gatehouse.foundation.errors import BadGateway, GatewayTimeout, Refusal, Unauthenticated
+
+#: seconds before the first retry; doubled for each further one, and half of it left to chance
+_PAUSE: Final = 0.05
+
+
+class AllProvidersFailed(BadGateway):
+    code = "all_providers_failed"
+    message = "No provider could answer."
+
+
+class ProviderTimeout(GatewayTimeout):
+    code = "provider_timeout"
+
+
+class CredentialRevoked(Unauthenticated):
+    code = "credential_revoked"
+    message = "The credential was revoked while the request waited."
+
+
+class Attempts:
+    """One worker's. What it learns about failing providers serves all requests."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+        self._circuits = Circuits(ports.clock)
+
+    async def answer(self, x: Admitted, answered: Answered) -> Reply:
+        """A good reply, of which nothing has been sent to the client yet. Notes in `answered` every failed attempt
+        and who was chosen. Raises the client's own error, `ProviderUnavailable`, or that the whole chain failed."""
+        for candidate in x.chain:
+            reply = await self._from(candidate, x, answered)
+            if reply is not None:
+                answered.chosen = candidate
+                return reply
+        raise _chain_failed(answered.attempts)
+
+    async def _from(self, candidate: Candidate, x: Admitted, answered: Answered) -> Reply | None:
+        tenant_id, provider = x.asked.identified.policy.tenant_id, candidate.provider
+        for tries in range(provider.config.max_retries + 1):
+            if tries:
+                await asyncio.sleep(_PAUSE * 2 ** (tries - 1) * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load
+            if not self._circuits.closed(tenant_id, provider.id):
+                answered.attempts.append(_attempt(candidate, None, "circuit_open"))
+                return None
+            try:
+                reply = await self._once(candidate, x)
+            except ProviderFailed as failed:
+                if failed.client_error is not None:
+                    answered.chosen = candidate
+                    raise failed.client_error from None
+                answered.attempts.append(_attempt(candidate, failed.status, failed.reason))
+                if failed.retryable:
+                    self._circuits.failed(tenant_id, provider.id)
+                    continue
+                return None
+            except ProviderUnavailable:
+                answered.attempts.append(_attempt(candidate, None, "kill_switched"))
+                return None
+            self._circuits.succeeded(tenant_id, provider.id)
+            return reply
+        return None
+
+    async def _once(self, candidate: Candidate, x: Admitted) -> Reply:
+        ports, identified = self._ports, x.asked.identified
+        await ports.switches.in_touch()
+
+        def gate() -> None:
+            """Stands right before the first byte: whatever the request waited for, nothing was taken back since."""
+            if ports.switches.switched_off(identified.policy.tenant_id, candidate):
+                raise ProviderUnavailable
+            if not ports.credentials.still_good(identified.caller):
+                raise CredentialRevoked
+
+        gate()
+        sealed = candidate.provider.sealed_credentials
+        return await call_provider(
+            x.asked.call,
+            candidate,
+            secret={}
+            if sealed is None
+            else ports.secrets.open(identified.policy.tenant_id, candidate.provider.id, sealed),
+            outbound=ports.outbound,
+            max_response_bytes=ports.max_response_bytes,
+            gate=gate,
+        )
+
+
+def _attempt(candidate: Candidate, status: int | None, reason: str) -> Attempt:
+    return Attempt(provider=candidate.provider.id, model=candidate.model.model_id, status=status, reason=reason)
+
+
+def _chain_failed(attempts: list[Attempt]) -> Refusal:
+    reasons = {attempt.reason for attempt in attempts}
+    if reasons == {"kill_switched"}:
+        return ProviderUnavailable()
+    told = [
+        {"provider": attempt.provider, "model": attempt.model, "status": attempt.status, "reason": attempt.reason}
+        for attempt in attempts
+    ]
+    leaf = ProviderTimeout if reasons == {"timeout"} else AllProvidersFailed
+    return leaf(attempts=told)

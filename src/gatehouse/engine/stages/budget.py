@@ -1,0 +1,19 @@
+"""Money and quotas: refuses whose budget is spent, reserves before the call, settles after it (decisions 7, Budgets)."""
+
+from gatehouse.engine.exchange import Admitted, Answered, Identified
+from gatehouse.engine.ports import Ports
+from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
+
+
+async def check(x: Identified, ports: Ports) -> Verdict:
+    refused = ports.spend.exhausted(x.caller)
+    return ALLOW if refused is None else Refuse(refused)
+
+
+async def reserve(x: Admitted, ports: Ports) -> Verdict:
+    refused = await ports.spend.reserve(x)
+    return ALLOW if refused is None else Refuse(refused)
+
+
+async def settle(x: Answered, ports: Ports) -> None:
+    await ports.spend.settle(x)

@@ -1,0 +1,21 @@
+"""Whether a model or its provider is switched off now (reference 3, Kill switch; decisions 7)."""
+
+from gatehouse.engine.exchange import Asked, Candidate
+from gatehouse.engine.ports import Ports
+from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
+from gatehouse.foundation.errors import Unavailable
+
+
+class ProviderUnavailable(Unavailable):
+    type = "provider_unavailable"
+    code = "provider_unavailable"
+    message = "The model or its provider is switched off."
+
+
+async def judge(x: Asked, candidate: Candidate, ports: Ports) -> Verdict:
+    tenant_id = x.identified.policy.tenant_id
+    if not candidate.provider.enabled:
+        return Refuse(ProviderUnavailable(f"The provider {candidate.provider.id} is disabled."))
+    if ports.switches.switched_off(tenant_id, candidate):
+        return Refuse(ProviderUnavailable())
+    return ALLOW

@@ -1,0 +1,35 @@
+"""Which entries of the catalog could answer: the named model, then the request's fallbacks, in that order."""
+
+from gatehouse.engine.exchange import Asked, Candidate
+from gatehouse.foundation.errors import NotFound, Refusal
+from gatehouse.policy.records import ModelRecord
+from gatehouse.policy.snapshot import Snapshot
+
+#: The model name that leaves the choice to the caller's routing policy.
+AUTO = "auto"
+
+
+class ModelNotFound(NotFound):
+    type = "model_not_found"
+    code = "model_not_found"
+
+    @classmethod
+    def named(cls, name: str) -> "ModelNotFound":
+        return cls(f"The model {name[:200]!r} does not exist, or you may not use it. GET /v1/models lists yours.")
+
+
+def candidates(x: Asked) -> list[Candidate] | Refusal:
+    """Without a routing policy `auto` is the catalog's default model."""
+    policy = x.identified.policy
+    found: dict[str, Candidate] = {}
+    for name in (x.call.model, *x.call.fallbacks):
+        model = default_model(policy) if name == AUTO else policy.find_model(name)
+        provider = policy.providers.get(model.provider) if model is not None else None
+        if model is None or provider is None:
+            return ModelNotFound.named(name)
+        found.setdefault(f"{provider.id}/{model.model_id}", Candidate(provider, model))
+    return list(found.values())
+
+
+def default_model(policy: Snapshot) -> ModelRecord | None:
+    return next((model for model in policy.models.values() if model.is_default and model.is_active), None)

@@ -1,0 +1,283 @@
+"""The address guard for URLs that customers give: webhooks, alerts, SIEM, providers (decisions 7; reference 3, Webhooks).
+
+A name is resolved once, every address it has is judged, and the connection goes to the addresses that were judged: a
+name that answers differently a second later gains nothing. Callers follow no redirects.
+
+`EGRESS_ALLOWLIST` lets ranges through. Cloud metadata addresses are refused whatever it says.
+"""
+
+import asyncio
+import re
+import socket
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Final, TypeAlias
+from urllib.parse import urlsplit
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from gatehouse.foundation.errors import BadRequest
+from gatehouse.foundation.settings import BadSettings
+
+Address: TypeAlias = IPv4Address | IPv6Address
+Network: TypeAlias = IPv4Network | IPv6Network
+
+_MAX_URL_CHARS: Final = 2048
+_RESOLVE_SECONDS: Final = 5.0
+
+_label = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?").fullmatch
+#: What a system's resolver may take for an IPv4 address of one part: decimal, octal or hexadecimal.
+_number = re.compile(r"[0-9]+|0x[0-9a-f]*").fullmatch
+
+_METADATA: Final = frozenset(
+    ip_address(text)
+    for text in (
+        "169.254.169.254",  # most clouds
+        "169.254.170.2",  # container credentials
+        "169.254.170.23",
+        "fd00:ec2::254",
+        "fd00:ec2::23",
+        "fd20:ce::254",
+        "100.100.100.200",
+        "192.0.0.192",
+        "168.63.129.16",
+    )
+)
+_METADATA_NAMES: Final = frozenset({"metadata", "metadata.google.internal", "metadata.goog", "instance-data"})
+_LINK_LOCAL: Final = (ip_network("169.254.0.0/16"), ip_network("fe80::/10"))
+_CARRIER: Final = ip_network("100.64.0.0/10")
+_MORE_RESERVED: Final = tuple(map(ip_network, ("192.88.99.0/24", "fec0::/10", "64:ff9b:1::/48", "100::/64", "::/96")))
+
+_NAT64: Final = ip_network("64:ff9b::/96")
+_NAT64_LOCAL: Final = ip_network("64:ff9b:1::/48")
+_COMPATIBLE: Final = ip_network("::/96")
+
+
+class UnsafeUrl(BadRequest):
+    """`reason` says what is wrong in a few words, for `last_error` of a delivery and for logs."""
+
+    code = "unsafe_url"
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"url: {reason}")
+
+
+class MalformedUrl(UnsafeUrl):
+    code = "malformed_url"
+
+
+class BlockedAddress(UnsafeUrl):
+    code = "blocked_address"
+
+
+class HostNotFound(UnsafeUrl):
+    code = "host_not_found"
+
+
+@dataclass(frozen=True, slots=True)
+class SafeUrl:
+    """A URL that the guard let pass, rewritten from its parts: no other parser can read another host into it.
+
+    That its name resolves to permitted addresses is known only after `EgressGuard.resolve`.
+    """
+
+    url: str
+    scheme: str
+    host: str
+    port: int
+    private_allowed: bool
+
+    def __str__(self) -> str:
+        return self.url
+
+
+class EgressGuard:
+    """`allowlist` are CIDRs. Raises `BadSettings` for anything else."""
+
+    def __init__(self, allowlist: Iterable[str] = ()) -> None:
+        try:
+            self._allowed: tuple[Network, ...] = tuple(ip_network(cidr) for cidr in allowlist)
+        except ValueError as error:
+            raise BadSettings(f"EGRESS_ALLOWLIST: {error}") from None
+
+    def check(self, url: str, *, https_only: bool = True) -> SafeUrl:
+        """A receiver's URL. Raises `MalformedUrl`, `BlockedAddress`. Looks up no name."""
+        return self._checked(url, https_only=https_only, private_allowed=False)
+
+    def provider_url(self, url: str) -> SafeUrl:
+        """A provider's base URL: it may be private and plain HTTP, as a local runtime is, but no metadata address."""
+        return self._checked(url, https_only=False, private_allowed=True)
+
+    async def resolve(self, url: SafeUrl) -> tuple[Address, ...]:
+        """Every address of the host, all permitted. Raises `HostNotFound`, `BlockedAddress` if a single one is not."""
+        return await self.addresses(url.host, url.port, private_allowed=url.private_allowed)
+
+    async def addresses(self, host: str, port: int, *, private_allowed: bool) -> tuple[Address, ...]:
+        if (literal := _literal(host)) is not None:
+            self._judge(literal, private_allowed=private_allowed)
+            return (literal,)
+        _refuse_names(host)
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(_RESOLVE_SECONDS):
+                found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, TimeoutError, UnicodeError):
+            raise HostNotFound("the host name cannot be resolved") from None
+        addresses = tuple(dict.fromkeys(ip_address(str(entry[4][0]).partition("%")[0]) for entry in found))
+        if not addresses:
+            raise HostNotFound("the host name has no address")
+        for address in addresses:
+            self._judge(address, private_allowed=private_allowed)
+        return addresses
+
+    def _checked(self, url: str, *, https_only: bool, private_allowed: bool) -> SafeUrl:
+        if len(url) > _MAX_URL_CHARS:
+            raise MalformedUrl(f"longer than {_MAX_URL_CHARS} characters")
+        # Parsers disagree about these, and what they disagree about is the host.
+        if "\\" in url or any(unicodedata.category(character)[0] in "CZ" for character in url):
+            raise MalformedUrl("holds a space, a backslash or a control character")
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError:
+            raise MalformedUrl("not a URL") from None
+        if parts.scheme not in {"https", "http"} or (https_only and parts.scheme != "https"):
+            raise MalformedUrl("must begin with https://" if https_only else "must begin with https:// or http://")
+        if "@" in parts.netloc:
+            raise MalformedUrl("must not hold a user name or password")
+        if port == 0:
+            raise MalformedUrl("port 0 does not exist")
+        host = _host(parts.hostname or "")
+        literal = _literal(host)
+        if literal is not None:
+            self._judge(literal, private_allowed=private_allowed)
+        else:
+            _refuse_names(host, local_allowed=private_allowed or bool(self._allowed))
+        shown = f"[{host}]" if isinstance(literal, IPv6Address) else host
+        authority = shown if port is None else f"{shown}:{port}"
+        path = parts.path or "/"
+        query = f"?{parts.query}" if parts.query else ""
+        standard = 443 if parts.scheme == "https" else 80
+        return SafeUrl(
+            f"{parts.scheme}://{authority}{path}{query}", parts.scheme, host, port or standard, private_allowed
+        )
+
+    def _judge(self, address: Address, *, private_allowed: bool) -> None:
+        forms = (address, *_embedded(address))
+        for form in forms:
+            if form in _METADATA:
+                raise BlockedAddress("a cloud metadata address")
+        if any(form in network for form in forms for network in self._allowed):
+            return
+        for form in forms:
+            # A v4 address in v6 clothes is judged as what it is; the clothes alone are no fault.
+            if form is address and len(forms) > 1 and not private_allowed and _wears(address):
+                continue
+            reason = _reason(form)
+            if reason is not None and not (private_allowed and reason in _PRIVATE_REASONS):
+                raise BlockedAddress(reason)
+
+
+class GuardedResolver(AbstractResolver):
+    """For aiohttp's connector: connections go only where the guard says. aiohttp asks no resolver about a literal
+    address, so `check` the URL too, and follow no redirects."""
+
+    def __init__(self, guard: EgressGuard, *, private_allowed: bool = False) -> None:
+        self._guard = guard
+        self._private_allowed = private_allowed
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        addresses = await self._guard.addresses(host, port, private_allowed=self._private_allowed)
+        return [
+            ResolveResult(
+                hostname=host,
+                host=str(address),
+                port=port,
+                family=socket.AF_INET if address.version == 4 else socket.AF_INET6,
+                proto=socket.IPPROTO_TCP,
+                flags=socket.AI_NUMERICHOST,
+            )
+            for address in addresses
+        ]
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+_PRIVATE_REASONS: Final = frozenset(
+    {"a private address", "a loopback address", "an unspecified address", "a carrier-grade NAT address"}
+)
+
+
+def _reason(address: Address) -> str | None:
+    """Why an address is out of bounds, or None for one on the open internet."""
+    if any(address in network for network in _LINK_LOCAL):
+        return "a link-local address"
+    if address.is_loopback:
+        return "a loopback address"
+    if address.is_unspecified:
+        return "an unspecified address"
+    if address.is_multicast:
+        return "a multicast address"
+    if address in _CARRIER:
+        return "a carrier-grade NAT address"
+    if any(address in network for network in _MORE_RESERVED) or address.is_reserved:
+        return "a reserved address"
+    if address.is_private:
+        return "a private address"
+    return None if address.is_global else "a reserved address"
+
+
+def _embedded(address: Address) -> tuple[IPv4Address, ...]:
+    """The IPv4 addresses that a v6 address carries: mapped, compatible, NAT64, 6to4, Teredo."""
+    if not isinstance(address, IPv6Address):
+        return ()
+    found = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
+    if address in _NAT64 or address in _NAT64_LOCAL or (address in _COMPATIBLE and int(address) > 0xFFFF):
+        found.append(IPv4Address(int(address) & 0xFFFFFFFF))
+    return tuple(inner for inner in found if inner is not None)
+
+
+def _wears(address: Address) -> bool:
+    return isinstance(address, IPv6Address) and (address.ipv4_mapped is not None or address in _NAT64)
+
+
+def _host(host: str) -> str:
+    """Lower case, ASCII, without a final dot. Raises `MalformedUrl`."""
+    try:
+        return str(ip_address(host))
+    except ValueError:
+        pass
+    try:
+        ascii_host = unicodedata.normalize("NFKC", host).encode("idna").decode("ascii").lower().removesuffix(".")
+    except UnicodeError:
+        raise MalformedUrl("not a host name") from None
+    labels = ascii_host.split(".")
+    if len(ascii_host) > 253 or not all(map(_label, labels)):
+        raise MalformedUrl("not a host name")
+    if _number(labels[-1]):
+        try:
+            return str(IPv4Address(ascii_host))
+        except ValueError:
+            raise MalformedUrl("an address written as a number; write four decimal parts") from None
+    return ascii_host
+
+
+def _literal(host: str) -> Address | None:
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
+
+
+def _refuse_names(host: str, *, local_allowed: bool = True) -> None:
+    """Names that need no look-up. Others are judged by their addresses."""
+    if host in _METADATA_NAMES:
+        raise BlockedAddress("a cloud metadata address")
+    if not local_allowed and (host == "localhost" or host.endswith(".localhost")):
+        raise BlockedAddress("a loopback address")

@@ -1,0 +1,48 @@
+"""OpenAPI 3.1 as 3.0, for the documentation page alone: the bundled Swagger UI reads no newer version.
+
+`/openapi.json` stays 3.1. Only what FastAPI writes differently in the two versions is translated.
+"""
+
+from typing import Any
+
+
+def downgraded(document: dict[str, Any]) -> dict[str, Any]:
+    """A copy; the document itself is not touched."""
+    copy: dict[str, Any] = _translated(document)
+    copy["openapi"] = "3.0.3"
+    copy.pop("webhooks", None)
+    copy.pop("jsonSchemaDialect", None)
+    return copy
+
+
+def _translated(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_translated(part) for part in node]
+    if not isinstance(node, dict):
+        return node
+    copy = {key: _translated(value) for key, value in node.items()}
+    _null_as_nullable(copy)
+    if "const" in copy and "properties" not in copy:
+        copy["enum"] = [copy.pop("const")]
+    for exclusive, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+        # In 3.0 it is a flag beside the bound. `bool` is an `int`, hence the order of the test.
+        if isinstance(value := copy.get(exclusive), int | float) and not isinstance(value, bool):
+            copy[bound], copy[exclusive] = value, True
+    if "contentMediaType" in copy:
+        copy.pop("contentMediaType")
+        copy.setdefault("format", "binary")
+    return copy
+
+
+def _null_as_nullable(schema: dict[str, Any]) -> None:
+    choices = schema.get("anyOf")
+    if isinstance(choices, list) and {"type": "null"} in choices:
+        rest = [choice for choice in choices if choice != {"type": "null"}]
+        del schema["anyOf"]
+        if len(rest) == 1 and "$ref" not in rest[0]:
+            schema.update({**rest[0], **schema})
+        elif len(rest) == 1:
+            schema["allOf"] = rest  # beside a bare $ref, 3.0 ignores everything
+        else:
+            schema["anyOf"] = rest
+        schema["nullable"] = True

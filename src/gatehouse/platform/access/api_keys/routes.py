@@ -1,0 +1,66 @@
+"""The API key endpoints (reference 2, Endpoints, API keys)."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+
+from gatehouse.platform.access.api_keys import service
+from gatehouse.platform.access.api_keys.errors import ApiKeyNotFound
+from gatehouse.platform.access.api_keys.schemas import ApiKey, ApiKeyCreated, ApiKeyUpdate, NewApiKey, OwnedApiKey
+from gatehouse.platform.access.api_keys.table import ApiKeyRow, all_keys
+from gatehouse.platform.callers import RESPONSES, Admin, AdminReader, AdminStepUp, SessionUser, SessionUserStepUp
+from gatehouse.platform.requests import Changing, Session, loaded
+
+router = APIRouter(tags=["API keys"], responses=RESPONSES)
+
+_any_key = loaded(ApiKeyRow, "key_id", ApiKeyNotFound)
+
+
+def _own_key(caller: SessionUser, key: Annotated[ApiKeyRow, Depends(_any_key)]) -> ApiKeyRow:
+    return service.owned(key, caller)
+
+
+LoadedKey = Annotated[ApiKeyRow, Depends(_any_key)]
+OwnKey = Annotated[ApiKeyRow, Depends(_own_key)]
+
+
+@router.post("/api/auth/api-keys", status_code=201, response_model=ApiKeyCreated)
+async def create_api_key(caller: SessionUserStepUp, body: NewApiKey, change: Changing) -> ApiKeyCreated:
+    """Makes a key with your own rights. The answer holds it in clear, once."""
+    return await service.create(change, caller, body)
+
+
+@router.get("/api/auth/api-keys", response_model=list[ApiKey])
+async def list_own_api_keys(caller: SessionUser, session: Session) -> object:
+    """Your keys, newest first."""
+    return await all_keys(session, user_id=caller.user_id)
+
+
+@router.patch("/api/auth/api-keys/{key_id}", response_model=ApiKey)
+async def update_api_key(caller: SessionUser, key: OwnKey, body: ApiKeyUpdate, change: Changing) -> object:
+    """Disables a key, or enables it again. Disabled, it is refused from the moment of the answer on."""
+    return service.set_enabled(change, key, body.is_enabled)
+
+
+@router.delete("/api/auth/api-keys/{key_id}", status_code=204)
+async def delete_api_key(caller: SessionUserStepUp, key: OwnKey, change: Changing) -> None:
+    """Removes a key for good."""
+    await service.delete(change, key)
+
+
+@router.get("/api/admin/api-keys", response_model=list[OwnedApiKey])
+async def list_api_keys(caller: AdminReader, session: Session) -> object:
+    """The keys of all users of the organization, newest first."""
+    return await all_keys(session)
+
+
+@router.patch("/api/admin/api-keys/{key_id}", response_model=OwnedApiKey)
+async def update_any_api_key(caller: Admin, key: LoadedKey, body: ApiKeyUpdate, change: Changing) -> object:
+    """Disables or enables any user's key (reference 2, States: owner or admin)."""
+    return service.set_enabled(change, key, body.is_enabled)
+
+
+@router.delete("/api/admin/api-keys/{key_id}", status_code=204)
+async def delete_any_api_key(caller: AdminStepUp, key: LoadedKey, change: Changing) -> None:
+    """Removes any user's key for good."""
+    await service.delete(change, key)

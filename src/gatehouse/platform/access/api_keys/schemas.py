@@ -1,0 +1,44 @@
+"""Bodies of the API key endpoints (reference 2, API key)."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from gatehouse.foundation.http.bodies import Body, Shown
+
+Scope = Literal[
+    "api:read", "api:write", "admin:read", "admin:write", "audit:read",
+    "dlp:read", "chat:write", "groups:read", "groups:write",
+]  # fmt: skip
+
+
+class NewApiKey(Body):
+    description: Annotated[str, Field(min_length=1, max_length=255, examples=["nightly evaluation"])]
+    expires_in_days: Annotated[int | None, Field(ge=1, le=3650, description="Omitted: never expires.")] = None
+    scopes: Annotated[list[Scope] | None, Field(description="Needs the feature flag `api_key_scoping`.")] = None
+
+
+class ApiKeyUpdate(Body):
+    is_enabled: bool
+
+
+class ApiKey(Shown):
+    id: UUID
+    key_prefix: Annotated[str, Field(description="First 8 characters of the key.", examples=["gk_3kP9v"])]
+    description: str
+    created_at: datetime
+    last_used: datetime | None
+    expires_at: datetime | None
+    is_enabled: bool
+
+
+class OwnedApiKey(ApiKey):
+    """As administrators see it: with its owner."""
+
+    user_id: UUID
+
+
+class ApiKeyCreated(ApiKey):
+    api_key: Annotated[str, Field(description="The key itself. It is shown here and never again.")]

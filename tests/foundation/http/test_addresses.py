@@ -1,0 +1,59 @@
+import pytest
+
+from gatehouse.foundation.http.addresses import ClientAddresses
+from gatehouse.foundation.settings import BadSettings
+
+PROXIES = ClientAddresses(["10.0.0.0/8", "fd00::/8", "::1/128"])
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "client"),
+    [
+        ("203.0.113.9", None, "203.0.113.9"),
+        ("203.0.113.9", "1.1.1.1", "203.0.113.9"),  # not a proxy of ours: anyone can send the header
+        ("10.0.0.1", None, "10.0.0.1"),
+        ("10.0.0.1", "", "10.0.0.1"),
+        ("10.0.0.1", "1.1.1.1", "1.1.1.1"),
+        ("10.0.0.1", "6.6.6.6, 1.1.1.1", "1.1.1.1"),  # the left one was made up by the client
+        ("10.0.0.1", "6.6.6.6, 1.1.1.1, 10.0.0.2", "1.1.1.1"),
+        ("10.0.0.1", "10.0.0.9, 10.0.0.2", "10.0.0.9"),  # all ours: the farthest
+        ("10.0.0.1", "6.6.6.6, nonsense, 10.0.0.2", "10.0.0.2"),
+        ("10.0.0.1", "6.6.6.6,,10.0.0.2", "10.0.0.2"),
+        ("10.0.0.1", "unknown", "10.0.0.1"),
+        ("10.0.0.1", "1.1.1.1:4711", "1.1.1.1"),
+        ("10.0.0.1", "[2001:db8::1]:443", "2001:db8::1"),
+        ("10.0.0.1", "2001:DB8:0::1", "2001:db8::1"),
+        ("10.0.0.1", "::ffff:1.1.1.1", "1.1.1.1"),
+        ("10.0.0.1", "6.6.6.6, ::ffff:10.0.0.3", "6.6.6.6"),
+        ("::ffff:10.0.0.1", "1.1.1.1", "1.1.1.1"),
+        ("::ffff:203.0.113.9", "1.1.1.1", "203.0.113.9"),
+        ("fd00::5%eth0", "1.1.1.1", "1.1.1.1"),
+        ("::1", '"1.1.1.1"', "1.1.1.1"),
+        ("10.0.0.1", "0x01010101", "10.0.0.1"),
+        ("10.0.0.1", "1.1.1.1\x00", "10.0.0.1"),
+        ("10.0.0.1", "9" * 100_000, "10.0.0.1"),
+        ("10.0.0.1", "6.6.6.6," + "10.0.0.2," * 5000 + "10.0.0.3", "10.0.0.2"),
+        (None, "1.1.1.1", "0.0.0.0"),
+        ("", "1.1.1.1", "0.0.0.0"),
+        ("testclient", None, "0.0.0.0"),
+    ],
+)
+def test_only_trusted_proxies_are_believed_and_only_from_the_right(peer, forwarded, client):
+    assert PROXIES.client(peer, forwarded) == client
+
+
+def test_without_proxies_no_header_counts():
+    addresses = ClientAddresses([])
+    headers = [(b"x-forwarded-for", b"1.1.1.1"), (b"x-real-ip", b"2.2.2.2")]
+    assert addresses.of_scope({"client": ("127.0.0.1", 1), "headers": headers}) == "127.0.0.1"
+
+
+def test_several_header_lines_count_as_one_list():
+    headers = [(b"x-forwarded-for", b"6.6.6.6"), (b"x-real-ip", b"2.2.2.2"), (b"x-forwarded-for", b"1.1.1.1, 10.0.0.2")]
+    assert PROXIES.of_scope({"client": ("10.0.0.1", 1), "headers": headers}) == "1.1.1.1"
+
+
+@pytest.mark.parametrize("cidr", ["10.0.0.1/8", "all", "", "10.0.0.0/33"])
+def test_a_bad_range_is_refused_at_start(cidr):
+    with pytest.raises(BadSettings, match="TRUSTED_PROXIES"):
+        ClientAddresses([cidr])

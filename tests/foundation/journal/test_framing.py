@@ -1,0 +1,67 @@
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gatehouse.foundation.journal.framing import MAX_LINE_BYTES, frame, read_lines, unframe
+
+records = st.binary(max_size=200).map(lambda raw: raw.replace(b"\n", b"\r"))
+
+
+def read(path: Path, content: bytes, *, sealed: bool, offset: int = 0) -> list[tuple[int, bytes | None, bool]]:
+    path.write_bytes(content)
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        return list(read_lines(descriptor, offset, sealed=sealed))
+    finally:
+        os.close(descriptor)
+
+
+@given(records)
+def test_a_record_comes_back_from_its_line(record: bytes) -> None:
+    line = frame(record)
+    assert line.count(b"\n") == 1
+    assert line.endswith(b"\n")
+    assert unframe(line[:-1]) == record
+
+
+@given(records, st.data())
+def test_a_line_with_one_bit_turned_is_no_record(record: bytes, data: st.DataObject) -> None:
+    line = bytearray(frame(record)[:-1])
+    line[data.draw(st.integers(0, len(line) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    assert unframe(bytes(line)) is None
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(records, max_size=8), st.data())
+def test_a_file_cut_anywhere_gives_the_whole_lines_before_the_cut(
+    tmp_path: Path, written: list[bytes], data: st.DataObject
+) -> None:
+    content = b"".join(map(frame, written))
+    cut = data.draw(st.integers(0, len(content)))
+    whole = content[:cut].count(b"\n")
+    for sealed in (False, True):
+        lines = read(tmp_path / "cut.log", content[:cut], sealed=sealed)
+        assert [record for _, record, torn in lines if not torn] == written[:whole]
+        assert all(lines[at][0] == len(b"".join(map(frame, written[: at + 1]))) for at in range(whole))
+        torn_bytes = cut - len(b"".join(map(frame, written[:whole])))
+        assert [(end, record) for end, record, torn in lines if torn] == (
+            [(cut, None)] if sealed and torn_bytes else []
+        )
+
+
+def test_reading_goes_on_at_an_offset(tmp_path: Path) -> None:
+    content = frame(b"one") + frame(b"two")
+    assert read(tmp_path / "a.log", content, sealed=False, offset=len(frame(b"one"))) == [(len(content), b"two", False)]
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_a_stretch_longer_than_any_line_does_not_hide_what_follows(tmp_path: Path, sealed: bool) -> None:
+    zeros = bytes(MAX_LINE_BYTES + 5)
+    content = frame(b"one") + zeros + b"\n" + frame(b"two")
+    lines = read(tmp_path / "zeros.log", content, sealed=sealed)
+    assert [record for _, record, _ in lines if record is not None] == [b"one", b"two"]
+    assert not any(torn for _, _, torn in lines)
+    assert lines[-1][0] == len(content)
