@@ -17,7 +17,7 @@ import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from rig import gateways, install, report
+from rig import gateways, install, report, sustained
 from rig.gateways import Gateway
 from rig.load import NoAnswer
 from rig.measure import Bench, Cores, Plan, Sample, note
@@ -25,6 +25,8 @@ from rig.upstream import Mock
 
 HERE = Path(__file__).parent
 OUT = HERE / "out"
+#: share of the gateway's core that others may hold before the figures deserve a warning
+QUIET = 0.03
 
 
 def options() -> argparse.Namespace:
@@ -92,6 +94,9 @@ class Comparison:
                 for name in order[turn % len(order) :] + order[: turn % len(order)]:
                     note(f"round {turn + 1} of {self._bench.plan.rounds}: {name}")
                     self.speed.setdefault(name, []).append(self._bench.speed(running[name]))
+            ours = running.get("gatehouse")
+            if isinstance(ours, gateways.Gatehouse):
+                self.speed[ours.name][0] |= sustained.measure(self._bench, ours)
         finally:
             for gateway in running.values():
                 gateway.stop()
@@ -107,6 +112,13 @@ class Comparison:
             finally:
                 gateway.stop()
 
+    def _warnings(self, figures: report.Figures) -> list[str]:
+        loud = {name: own["foreign"] for name, own in figures.items() if own.get("foreign", 0) > QUIET}
+        if not loud:
+            return []
+        shares = ", ".join(f"{name} {share:.0%}" for name, share in loud.items())
+        return [f"the machine was not quiet: others held the gateway's core while these were measured: {shares}"]
+
     def figures(self) -> report.Figures:
         speed, memory = report.medians(self.speed), report.medians(self.memory)
         return {name: speed.get(name, {}) | memory.get(name, {}) for name in self._names if name not in self.failed}
@@ -114,7 +126,7 @@ class Comparison:
     def print(self) -> None:
         figures = self.figures()
         parts = [report.table(figures), report.ratios(figures), "\n".join(g.line() for g in report.goals(figures))]
-        parts += ["\n".join(f"- {line}" for line in [*self.remarks, *self._bench.faults])]
+        parts += ["\n".join(f"- {line}" for line in [*self.remarks, *self._warnings(figures), *self._bench.faults])]
         print("\n" + "\n\n".join(part for part in parts if part))
 
     def save(self, path: Path) -> None:
@@ -139,6 +151,7 @@ class Comparison:
 
 
 def main() -> int:
+    install.use_project_python()
     chosen = options()
     names = chosen.only.split(",") if chosen.only else list(gateways.ALL)
     if unknown := [name for name in names if name not in gateways.ALL]:

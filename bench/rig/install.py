@@ -1,16 +1,28 @@
 """What the bench needs: tools of the machine, named when they are missing, and the peers, which it installs."""
 
+import os
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
 
 LITELLM = "litellm[proxy]==1.106.2"
 PORTKEY = "@portkey-ai/gateway@1.15.2"
+PY_SPY = "py-spy==0.4.3"
 
 #: command -> where Debian keeps it
 EVERYWHERE = {"cc": "gcc", "wrk": "wrk", "taskset": "util-linux"}
 BY_GATEWAY = {"nginx": {"nginx": "nginx"}, "portkey": {"node": "nodejs", "npm": "npm"}}
+
+
+def use_project_python() -> None:
+    """Goes on as the project's own Python where the running one has no PostgreSQL driver: it has the other parts too."""
+    project = ROOT / ".venv" / "bin" / "python"
+    if find_spec("psycopg") is None and project.exists() and sys.prefix != str(project.parent.parent):
+        os.execv(project, [str(project), *sys.argv])
 
 
 def find_gatehouse(named: Path | None = None) -> Path | None:
@@ -28,22 +40,36 @@ def missing(gateways: list[str], gatehouse: Path | None) -> list[str]:
         wanted.update(BY_GATEWAY.get(name, {}))
     lines = [f"{tool}: apt-get install {package}" for tool, package in wanted.items() if not shutil.which(tool)]
     if "gatehouse" in gateways and gatehouse is None:
-        lines.append("gatehouse: run `make setup`, then this with .venv/bin/python; or --gatehouse COMMAND")
+        lines.append("gatehouse: run `make setup`, or name the command with --gatehouse")
+    if "gatehouse" in gateways and find_spec("psycopg") is None:
+        lines.append("psycopg: run this with the Python into which Gatehouse is installed")
     return lines
 
 
 def peers(gateways: list[str], env: Path, log: Path) -> None:
     """Installs what is not installed under `env`. Raises `CalledProcessError`; the log holds the reason."""
     env.mkdir(parents=True, exist_ok=True)
-    steps: list[list[str]] = []
-    if "litellm" in gateways and not (env / "litellm" / "bin" / "litellm").exists():
-        python = env / "litellm" / "bin" / "python"
-        steps.append([sys.executable, "-m", "venv", str(env / "litellm")])
-        steps.append([str(python), "-m", "pip", "install", "--quiet", LITELLM])
+    if "litellm" in gateways:
+        _python_program("litellm", LITELLM, env, log)
     if "portkey" in gateways and not (env / "portkey" / "node_modules" / "@portkey-ai").exists():
         (env / "portkey").mkdir(exist_ok=True)
-        steps.append(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(env / "portkey"), PORTKEY])
+        _run(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(env / "portkey"), PORTKEY], log)
+
+
+def py_spy(env: Path, log: Path) -> Path:
+    """The sampling profiler; installs it under `env`. Raises `CalledProcessError`."""
+    return _python_program("py-spy", PY_SPY, env, log)
+
+
+def _python_program(name: str, package: str, env: Path, log: Path) -> Path:
+    program = env / name / "bin" / name
+    if not program.exists():
+        _run([sys.executable, "-m", "venv", str(env / name)], log)
+        _run([str(env / name / "bin" / "python"), "-m", "pip", "install", "--quiet", package], log)
+    return program
+
+
+def _run(command: list[str], log: Path) -> None:
+    print(f"installing: {' '.join(command)}", file=sys.stderr)
     with log.open("ab") as out:
-        for step in steps:
-            print(f"installing: {' '.join(step)}", file=sys.stderr)
-            subprocess.run(step, check=True, stdout=out, stderr=out)
+        subprocess.run(command, check=True, stdout=out, stderr=out)

@@ -108,10 +108,12 @@ def run(
     core: int,
     stream: bool = False,
     pause_ms: int | None = None,
+    keys: tuple[str, int] | None = None,
     meanwhile: Callable[[float], None] | None = None,
 ) -> Result:
     """`connections` that ask again as soon as they are answered, or after `pause_ms`.
 
+    `keys` (a prefix, a number) takes the API keys prefix1 ... prefixN in turn instead of the target's own.
     `meanwhile` is called four times a second with the seconds since the start.
     """
     env = {
@@ -121,6 +123,8 @@ def run(
     }
     if pause_ms is not None:
         env["BENCH_PAUSE_MS"] = str(pause_ms)
+    if keys is not None:
+        env["BENCH_KEY_PREFIX"], env["BENCH_KEYS"] = keys[0], str(keys[1])
     size = ["-t1", f"-c{connections}", f"-d{max(1, round(seconds))}s", "--timeout", "60s"]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.monotonic()

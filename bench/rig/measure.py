@@ -62,9 +62,9 @@ class Measured:
     result: load.Result
     #: processor seconds by role
     cpu: dict[str, float]
-    #: the part of the time in which processes of others held the gateway's core
+    #: the part of the time in which the gateway and what belongs to it held their core, and in which others did
+    busy: float
     foreign: float
-    seconds: float
 
     def cpu_us(self, role: str) -> float:
         return self.cpu.get(role, 0.0) / max(1, self.result.requests) * 1e6
@@ -88,6 +88,7 @@ class Bench:
         route: Route = Route.AT_ONCE,
         stream: bool = False,
         pause_ms: int | None = None,
+        keys: tuple[str, int] | None = None,
         settle: bool = True,
         meanwhile: Callable[[float], None] | None = None,
     ) -> Measured:
@@ -100,6 +101,7 @@ class Bench:
             core=self.cores.load,
             stream=stream,
             pause_ms=pause_ms,
+            keys=keys,
             meanwhile=meanwhile,
         )
         during = self._cpu_since(before, gateway)
@@ -111,8 +113,13 @@ class Bench:
         if result.refused or result.broken:
             what = f"{gateway.name}, {connections} connections, {route.name}, stream={stream}"
             self.faults.append(f"{what}: {result.refused} refused, {result.broken} broken of {result.requests}")
-        foreign = core_after.foreign_share(core_before, sum(during.values()))
-        return Measured(result, cpu, foreign, core_after.at - core_before.at)
+        own = sum(during.values())
+        return Measured(
+            result,
+            cpu,
+            busy=own / (core_after.at - core_before.at),
+            foreign=core_after.foreign_share(core_before, own),
+        )
 
     @staticmethod
     def _cpu_since(before: dict[str, float], gateway: Gateway) -> dict[str, float]:
@@ -126,7 +133,7 @@ class Bench:
         full = self.run(gateway, connections=64, seconds=plan.seconds)
         sample["requests_s"] = full.result.rate
         sample["cpu_us"] = full.cpu_us("gateway")
-        sample["busy"] = full.cpu["gateway"] / full.seconds
+        sample["busy"] = full.busy
         sample["foreign"] = full.foreign
         if "recording" in full.cpu:
             sample["recording_cpu_us"] = full.cpu_us("recording")
@@ -140,7 +147,7 @@ class Bench:
         streams = self.run(gateway, connections=16, seconds=plan.seconds, stream=True)
         sample["streams_s"] = streams.result.rate
         sample["stream_cpu_us"] = streams.cpu_us("gateway")
-        sample["stream_busy"] = streams.cpu["gateway"] / streams.seconds
+        sample["stream_busy"] = streams.busy
         return sample
 
     def memory(self, gateway: Gateway) -> Sample:

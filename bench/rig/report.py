@@ -9,14 +9,29 @@ Figures = dict[str, dict[str, float]]
 OURS = "gatehouse"
 
 
+#: the part of its core from which on the gateway, and not the load, sets the pace
+BUSY = 0.9
+
+
 @dataclass(frozen=True)
 class Row:
-    """A line of the table. `show` writes one figure; `ratio` marks what can be compared by division."""
+    """A line of the table. `show` writes one figure; `better` is `less`, `more` or, where no ratio makes sense, empty.
+
+    `busy` names the metric that tells whether the gateway's core was the limit; below it the figure is a floor.
+    """
 
     title: str
     value: Callable[[dict[str, float], dict[str, float]], float]
     show: str = "{:,.0f}"
-    ratio: bool = True
+    better: str = "less"
+    busy: str | None = None
+
+    def cell(self, own: dict[str, float], direct: dict[str, float]) -> str:
+        value = _cell(self, own, direct)
+        if value is None:
+            return "-"
+        floor = self.busy is not None and 0 < own.get(self.busy, 0) < BUSY
+        return (">= " if floor else "") + self.show.format(value)
 
 
 def _own(metric: str) -> Callable[[dict[str, float], dict[str, float]], float]:
@@ -28,28 +43,36 @@ def _added(metric: str) -> Callable[[dict[str, float], dict[str, float]], float]
     return lambda own, direct: (own[metric] - direct[metric]) / 1000
 
 
+def _percent(metric: str) -> Callable[[dict[str, float], dict[str, float]], float]:
+    return lambda own, _direct: own[metric] * 100
+
+
 ROWS = (
     Row("CPU a request, 64 connections (us)", _own("cpu_us"), "{:,.1f}"),
-    Row("... of recording beside it (us)", _own("recording_cpu_us"), "{:,.1f}", ratio=False),
+    Row("... of recording beside it (us)", _own("recording_cpu_us"), "{:,.1f}", better=""),
     Row("CPU a request, 64 connections, provider takes 60 ms (us)", _own("slow_cpu_us"), "{:,.1f}"),
-    Row("requests/s, 64 connections", _own("requests_s")),
-    Row("... sustained at a steady backlog", _own("sustained_s"), ratio=False),
+    Row("requests/s, 64 connections", _own("requests_s"), better="more", busy="busy"),
+    Row("... sustained at a steady backlog", _own("sustained_s"), better=""),
     Row("added latency, 1 connection, p50 (ms)", _added("p50_us_1"), "{:,.3f}"),
     Row("added latency, 1 connection, p99 (ms)", _added("p99_us_1"), "{:,.3f}"),
     Row("added latency, 16 connections, p50 (ms)", _added("p50_us_16"), "{:,.3f}"),
     Row("added latency, 16 connections, p99 (ms)", _added("p99_us_16"), "{:,.3f}"),
-    Row("streams of 50 chunks/s, 16 connections", _own("streams_s")),
+    Row("streams of 50 chunks/s, 16 connections", _own("streams_s"), better="more", busy="stream_busy"),
     Row("CPU a stream of 50 chunks (us)", _own("stream_cpu_us"), "{:,.0f}"),
     Row("memory idle (MiB)", _own("idle_mib"), "{:,.1f}"),
     Row("memory after the soak (MiB)", _own("late_mib"), "{:,.1f}"),
-    Row("... requests of the soak", _own("late_requests"), ratio=False),
-    Row("... growth after its first tenth (%)", lambda own, _: own["growth"] * 100, "{:+.1f}", ratio=False),
+    Row("... requests of the soak", _own("late_requests"), better=""),
+    Row("... growth after its first tenth (%)", _percent("growth"), "{:+.1f}", better=""),
     Row("memory at the peak of concurrent streams (MiB)", _own("streams_mib"), "{:,.1f}"),
-    Row("... streams open at that peak", _own("streams_open"), ratio=False),
-    Row("memory of recording beside it (MiB)", _own("recording_mib"), "{:,.1f}", ratio=False),
-    Row("share of its core that the gateway used, requests (%)", lambda own, _: own["busy"] * 100, ratio=False),
-    Row("share of its core that the gateway used, streams (%)", lambda own, _: own["stream_busy"] * 100, ratio=False),
-    Row("share of that core taken by foreign processes (%)", lambda own, _: own["foreign"] * 100, ratio=False),
+    Row("... streams open at that peak", _own("streams_open"), better=""),
+    Row("memory of recording beside it (MiB)", _own("recording_mib"), "{:,.1f}", better=""),
+    Row("share of the core that gateway and recording used, requests (%)", lambda own, _: own["busy"] * 100, better=""),
+    Row(
+        "share of the core that gateway and recording used, streams (%)",
+        lambda own, _: own["stream_busy"] * 100,
+        better="",
+    ),
+    Row("share of that core taken by foreign processes (%)", lambda own, _: own["foreign"] * 100, better=""),
 )
 
 
@@ -85,14 +108,21 @@ def table(figures: Figures) -> str:
     direct = figures.get("direct", {})
     lines = []
     for row in ROWS:
-        cells = [_cell(row, own, direct) for own in figures.values()]
-        if any(cell is not None for cell in cells):
-            lines.append([row.title, *("-" if cell is None else row.show.format(cell) for cell in cells)])
+        cells = [row.cell(own, direct) for own in figures.values()]
+        if set(cells) != {"-"}:
+            lines.append([row.title, *cells])
+    return _table(["", *figures], lines)
+
+
+def plain_table(figures: Figures) -> str:
+    """Metrics as they are named in the samples."""
+    metrics = list(dict.fromkeys(metric for own in figures.values() for metric in own))
+    lines = [[m, *(f"{own[m]:,.4g}" if m in own else "-" for own in figures.values())] for m in metrics]
     return _table(["", *figures], lines)
 
 
 def ratios(figures: Figures) -> str:
-    """Each peer's figure as a multiple of ours (of nginx's, where Gatehouse is not in the run)."""
+    """How many times worse each peer is than Gatehouse (than nginx, where Gatehouse is not in the run)."""
     base = OURS if OURS in figures else "nginx"
     direct, own = figures.get("direct", {}), figures.get(base)
     peers = [name for name in figures if name not in (base, "direct")]
@@ -101,11 +131,18 @@ def ratios(figures: Figures) -> str:
     lines = []
     for row in ROWS:
         ours = _cell(row, own, direct)
-        if not row.ratio or ours is None or ours <= 0:
+        if not row.better or not ours or ours < 0:
             continue
-        theirs = [_cell(row, figures[name], direct) for name in peers]
-        lines.append([row.title, *("-" if cell is None else f"{cell / ours:,.3g} x" for cell in theirs)])
-    return _table([f"multiples of {base}", *peers], lines)
+        cells = [_factor(row.better, ours, _cell(row, figures[name], direct)) for name in peers]
+        lines.append([row.title, *cells])
+    return _table([f"times worse than {base}", *peers], lines)
+
+
+def _factor(better: str, ours: float, theirs: float | None) -> str:
+    if theirs is None or theirs <= 0:
+        return "-"
+    factor = theirs / ours if better == "less" else ours / theirs
+    return f"{factor:,.0f}" if factor >= 20 else f"{factor:.1f}" if factor >= 2 else f"{factor:.2f}"
 
 
 @dataclass(frozen=True)

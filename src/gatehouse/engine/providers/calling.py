@@ -13,7 +13,7 @@ from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.errors import InvalidField, NotConvertible
 from gatehouse.engine.exchange import Candidate
 from gatehouse.engine.providers.failure import ProviderFailed, of_status, of_transport
-from gatehouse.engine.providers.kind import Kind, NoEmbeddings, NotConfigured
+from gatehouse.engine.providers.kind import Endpoint, Kind, NoEmbeddings, NotConfigured
 from gatehouse.engine.providers.registry import KINDS
 from gatehouse.engine.providers.reply import Reply
 from gatehouse.engine.providers.streams import Converting, Passing, Stream
@@ -38,16 +38,24 @@ async def call_provider(
     client and another attempt may follow. Raises `ProviderFailed`; a cancelled call is cancelled upstream too."""
     client, spoken, kind = _parties(call, candidate)
     body, stream = _request(call, candidate, client, spoken, kind)
-    reply = await _send(call, candidate, kind, body, secret, outbound, client)
+    try:
+        endpoint = kind.endpoint(client.operation, candidate.provider.config, secret)
+    except NotConfigured:
+        raise ProviderFailed("not_configured") from None
+    reply = await _send(endpoint, body, candidate.provider.config.timeout_ms, kind.carrier(outbound))
     try:
         if not 200 <= reply.status < 300:
-            raise await _refused(reply, secret)
+            raise await _refused(reply, secret)  # noqa: TRY301 - closed below, as every other failure
         if stream is None:
             return await _whole(reply, client, spoken, max_response_bytes)
         return await Reply.streaming(reply, stream, _EVENTS)
     except OutboundFailed as error:
         await reply.close()
         raise of_transport(error, reply.status) from None
+    except ProviderFailed as error:
+        await reply.close()
+        error.status = reply.status
+        raise
     except BaseException:
         await reply.close()
         raise
@@ -83,20 +91,10 @@ def _request(
     return msgspec.json.encode(converted), stream
 
 
-async def _send(
-    call: ModelCall,
-    candidate: Candidate,
-    kind: Kind,
-    body: bytes,
-    secret: Mapping[str, str],
-    outbound: Outbound,
-    client: Dialect,
-) -> OutboundReply:
-    config = candidate.provider.config
-    seconds = config.timeout_ms / 1000
+async def _send(endpoint: Endpoint, body: bytes, timeout_ms: int, carrier: Outbound) -> OutboundReply:
+    seconds = timeout_ms / 1000
     try:
-        endpoint = kind.endpoint(client.operation, config, secret)
-        return await kind.carrier(outbound).send(
+        return await carrier.send(
             OutboundRequest(
                 method="POST",
                 url=endpoint.url,
@@ -107,8 +105,6 @@ async def _send(
                 idle_timeout=seconds,
             )
         )
-    except NotConfigured:
-        raise ProviderFailed("not_configured") from None
     except OutboundFailed as error:
         raise of_transport(error) from None
 

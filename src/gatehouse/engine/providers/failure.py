@@ -65,7 +65,9 @@ def of_status(status: int, headers: Mapping[str, str], body: bytes, secrets: Ite
     return ProviderFailed("refused", status=status, client_error=leaf(clean(message, secrets) or None))
 
 
-_ABOUT_THE_REQUEST: dict[int, type[BadRequest] | type[UnknownUpstream] | type[PayloadTooLarge] | type[Unprocessable]] = {
+_ABOUT_THE_REQUEST: dict[
+    int, type[BadRequest] | type[UnknownUpstream] | type[PayloadTooLarge] | type[Unprocessable]
+] = {
     400: RefusedUpstream,
     404: UnknownUpstream,
     413: PayloadTooLarge,

@@ -37,12 +37,19 @@ class Endpoint(msgspec.Struct, frozen=True, gc=False):
 
 
 class Kind(Protocol):
-    name: str
-    #: what a human calls it
-    title: str
-    #: the resource's `type`: `native`, `openai_compatible`, `cloudmanaged` or `byoe` (reference 3, Provider)
-    type: str
-    credential_fields: tuple[CredentialField, ...]
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def title(self) -> str:
+        """What a human calls it."""
+
+    @property
+    def type(self) -> str:
+        """`native`, `openai_compatible`, `cloudmanaged` or `byoe` (reference 3, Provider)."""
+
+    @property
+    def credential_fields(self) -> tuple[CredentialField, ...]: ...
 
     def dialect(self, operation: str, config: ProviderConfig) -> str | None:
         """The dialect in which this provider does `chat` or `embeddings`; None when it does not."""

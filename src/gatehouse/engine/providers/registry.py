@@ -10,6 +10,5 @@ from gatehouse.engine.providers.openai import OpenAI
 from gatehouse.engine.providers.openai_compatible import OpenAICompatible
 from gatehouse.engine.providers.sandbox import Sandbox
 
-KINDS: Final[dict[str, Kind]] = {
-    kind.name: kind for kind in (Anthropic(), Byoe(), Ollama(), OpenAI(), OpenAICompatible(), Sandbox())
-}
+_ALL: tuple[Kind, ...] = (Anthropic(), Byoe(), Ollama(), OpenAI(), OpenAICompatible(), Sandbox())
+KINDS: Final[dict[str, Kind]] = {kind.name: kind for kind in _ALL}

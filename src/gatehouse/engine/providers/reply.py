@@ -1,11 +1,15 @@
 """A provider's good answer, in the client's dialect."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.providers.failure import ProviderFailed, of_transport
 from gatehouse.engine.providers.streams import Stream
 from gatehouse.foundation.outbound import OutboundFailed, OutboundReply
+
+#: How long a provider may take to end a stream whose last event was seen.
+END_SECONDS = 0.5
 
 
 class Reply:
@@ -57,12 +61,16 @@ class Reply:
 
 
 async def _events(first: bytes, chunks: AsyncIterator[bytes], stream: Stream, status: int) -> AsyncIterator[bytes]:
-    yield first
+    if first:
+        yield first
     try:
-        async for chunk in chunks:
-            block = stream.push(chunk)
-            if block:
-                yield block
+        if not stream.finished:
+            async for chunk in chunks:
+                block = stream.push(chunk)
+                if block:
+                    yield block
+                if stream.finished:
+                    break
         block = stream.end()
         if block:
             yield block
@@ -71,3 +79,14 @@ async def _events(first: bytes, chunks: AsyncIterator[bytes], stream: Stream, st
     except ProviderFailed as error:
         error.status = status
         raise
+    await _to_the_end(chunks)
+
+
+async def _to_the_end(chunks: AsyncIterator[bytes]) -> None:
+    """Only a body read to its end gives its connection back; one that will not end after its last word is closed."""
+    try:
+        async with asyncio.timeout(END_SECONDS):
+            async for _ in chunks:
+                pass
+    except (OutboundFailed, TimeoutError):
+        pass

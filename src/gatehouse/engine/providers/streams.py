@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from typing import Protocol
 
+import msgspec
+
 from gatehouse.engine.conversation.dialect import StreamReader, StreamWriter, Tap
 from gatehouse.engine.conversation.errors import NotConvertible
-from gatehouse.engine.conversation.form import Ended, Faulted, Started, UsageTold
-from gatehouse.engine.conversation.sse import EventTooLarge, Splitter, events
+from gatehouse.engine.conversation.form import Ended, Faulted, Finished, Started, UsageTold
+from gatehouse.engine.conversation.sse import EventTooLarge, Splitter, data_of, events
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.providers.failure import ProviderFailed
 
@@ -17,6 +19,10 @@ _STARTS = (b"data:", b"event:", b":", b"id:", b"retry:")
 class Stream(Protocol):
     @property
     def usage(self) -> Usage | None: ...
+
+    @property
+    def finished(self) -> bool:
+        """Whether the provider said that nothing follows."""
 
     def push(self, chunk: bytes) -> bytes:
         """The network's bytes in, whole events for the client out. Raises `ProviderFailed`; what was `ready` before
@@ -45,7 +51,7 @@ class _Cutting:
         if not block:
             return b""
         # Each block begins with an event, so a look at its head tells prose and pages from a stream.
-        if not block.startswith(_STARTS) and not block.lstrip(b"\r\n\xef\xbb\xbf").startswith((*_STARTS, b"")[:5]):
+        if not block.startswith(_STARTS) and not _may_begin(block):
             raise ProviderFailed("bad_reply")
         out = self._through(block)
         if self._pending is not None and not out:
@@ -56,55 +62,75 @@ class _Cutting:
         out = b""
         if self._pending is None and self._splitter.rest.strip():
             # Some servers leave out the last event's blank line.
-            self._splitter, rest = Splitter(), self._splitter.rest
+            rest, self._splitter.rest = self._splitter.rest, b""
             out = self._through(rest + b"\n\n")
         if self._pending is not None:
             raise self._pending
-        if not self._complete():
+        last = self._last()
+        if last is None:
             raise ProviderFailed("connection_closed", retryable=True)
-        return out
+        return out + last
 
     def _through(self, block: bytes) -> bytes:
         raise NotImplementedError
 
-    def _complete(self) -> bool:
+    def _last(self) -> bytes | None:
+        """What is still to be said at the end; None when the answer is not complete."""
         raise NotImplementedError
 
 
 class Passing(_Cutting):
     """Same dialect on both sides: bytes pass untouched, watched by the dialect's tap."""
 
-    __slots__ = ("_tap",)
+    __slots__ = ("_checked", "_tap")
 
     def __init__(self, tap: Tap) -> None:
         super().__init__()
         self._tap = tap
+        self._checked = False
 
     @property
     def usage(self) -> Usage | None:
         return self._tap.usage
 
+    @property
+    def finished(self) -> bool:
+        return self._tap.finished
+
     def _through(self, block: bytes) -> bytes:
+        if not self._checked:
+            self._check(block)
         out = self._tap.take(block)
         if self._tap.fault is not None:
             self._pending = ProviderFailed("stream_error", retryable=True)
         return out
 
-    def _complete(self) -> bool:
-        return self._tap.complete()
+    def _check(self, block: bytes) -> None:
+        """The first data must be JSON: garbage is found while another candidate can still answer."""
+        for event in events(block):
+            data = data_of(event)
+            if data:
+                self._checked = True
+                if data != b"[DONE]" and not _is_object(data):
+                    raise ProviderFailed("bad_reply")
+                return
+
+    def _last(self) -> bytes | None:
+        return b"" if self._tap.complete() else None
 
 
 class Converting(_Cutting):
     """Two dialects: every event is read into deltas and written from them."""
 
-    __slots__ = ("_ended", "_finished", "_reader", "_usage", "_writer")
+    __slots__ = ("_reader", "_reason_told", "_usage", "_writer", "finished")
 
     def __init__(self, reader: StreamReader, writer: StreamWriter) -> None:
         super().__init__()
         self._reader = reader
         self._writer = writer
         self._usage: Usage | None = None
-        self._ended = False
+        self._reason_told = False
+        self.finished = False
 
     @property
     def usage(self) -> Usage | None:
@@ -129,9 +155,35 @@ class Converting(_Cutting):
                         self._usage = delta.usage
                     case Started():
                         self._usage = delta.usage or self._usage
+                    case Finished():
+                        self._reason_told = True
                     case Ended():
-                        self._ended = True
+                        self.finished = True
                 yield self._writer.write(delta)
 
-    def _complete(self) -> bool:
-        return self._ended
+    def _last(self) -> bytes | None:
+        if self.finished:
+            return b""
+        # Some servers leave out the end's own event; a reason to finish is as good.
+        self.finished = self._reason_told
+        return self._writer.write(Ended()) if self._reason_told else None
+
+
+def _may_begin(block: bytes) -> bool:
+    head = block.lstrip(b"\r\n\xef\xbb\xbf")
+    return not head or head.startswith(_STARTS)
+
+
+class _Object(msgspec.Struct):
+    pass
+
+
+_object = msgspec.json.Decoder(_Object)
+
+
+def _is_object(data: bytes) -> bool:
+    try:
+        _object.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True

@@ -125,9 +125,7 @@ class AnthropicWire:
         ]
 
 
-async def fetch(
-    outbound: Outbound, url: str, headers: Mapping[str, str], record: ProviderRecord, shape: type[T]
-) -> T:
+async def fetch(outbound: Outbound, url: str, headers: Mapping[str, str], record: ProviderRecord, shape: type[T]) -> T:
     """One GET of JSON, decoded. Raises `ProviderFailed`."""
     seconds = record.config.timeout_ms / 1000
     request = OutboundRequest(

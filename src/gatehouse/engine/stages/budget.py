@@ -1,4 +1,4 @@
-"""Money and quotas: refuses whose budget is spent, reserves before the call, settles after it (decisions 7, Budgets)."""
+"""Money and quotas: refuses whose budget is spent, reserves before, settles after (decisions 7, Budgets)."""
 
 from gatehouse.engine.exchange import Admitted, Answered, Identified
 from gatehouse.engine.ports import Ports

@@ -1,4 +1,4 @@
-"""Lets in only callers from the organization's address ranges, where it enforces some (reference 1, Authentication, 8)."""
+"""Lets in only callers from the organization's address ranges (reference 1, Authentication, 8)."""
 
 from ipaddress import ip_address
 
@@ -6,6 +6,7 @@ from gatehouse.engine.exchange import Identified
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
 from gatehouse.foundation.errors import Forbidden
+from gatehouse.policy.snapshot import Snapshot
 
 
 class AddressNotAllowed(Forbidden):
@@ -14,11 +15,15 @@ class AddressNotAllowed(Forbidden):
 
 
 async def check(x: Identified, ports: Ports) -> Verdict:
-    allowed = x.policy.ip_allowlist
-    if allowed is None:
-        return ALLOW
+    error = refused(x.received.client_address, x.policy)
+    return ALLOW if error is None else Refuse(error)
+
+
+def refused(client_address: str, policy: Snapshot) -> AddressNotAllowed | None:
+    if policy.ip_allowlist is None:
+        return None
     try:
-        address = ip_address(x.received.client_address)
+        address = ip_address(client_address)
     except ValueError:
-        return Refuse(AddressNotAllowed())
-    return ALLOW if any(address in network for network in allowed) else Refuse(AddressNotAllowed())
+        return AddressNotAllowed()
+    return None if any(address in network for network in policy.ip_allowlist) else AddressNotAllowed()

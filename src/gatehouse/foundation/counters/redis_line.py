@@ -55,12 +55,17 @@ class Address(msgspec.Struct, frozen=True):
             raise ValueError("the scheme must be redis, rediss or unix")
         if unix and not parts.path:
             raise ValueError("the path of the socket is missing")
+        try:
+            port = parts.port or 6379
+        except ValueError:
+            # The standard library's text quotes what stands there: of a password that holds a slash, a part.
+            raise ValueError("the port must be a number, and a password's / : @ be percent-encoded") from None
         database = query.get("db") or ("" if unix else parts.path.strip("/")) or "0"
         if not database.isdecimal():
             raise ValueError("the database must be a number")
         return cls(
             host=parts.hostname or "localhost",
-            port=parts.port or 6379,
+            port=port,
             socket=unquote(parts.path) if unix else None,
             username=unquote(parts.username) if parts.username else None,
             password=unquote(parts.password) if parts.password else None,

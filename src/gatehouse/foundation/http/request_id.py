@@ -1,8 +1,8 @@
 """The id that follows one request through logs, records and the answer's `X-Request-Id` (decisions 4)."""
 
+import os
 import re
 from typing import Final
-from uuid import uuid4
 
 HEADER: Final = "X-Request-Id"
 
@@ -13,4 +13,4 @@ def choose(sent: str | None) -> str:
     """The caller's own id where it is well-formed, so that its logs and ours can be joined; else a new one."""
     if sent is not None and _well_formed(sent):
         return sent
-    return uuid4().hex
+    return os.urandom(16).hex()

@@ -35,12 +35,15 @@ class Segments:
             files.sync_directory(journal)
 
     def commit(self, records: list[bytes]) -> tuple[int, OSError | None]:
-        """How many of the records are kept, from the first on, and what kept the rest out."""
+        """How many of the records are kept, from the first on, and what kept the rest out.
+
+        Of no records: tries whether writing is possible again, and starts a new segment, so that the old one can go.
+        """
         lines = b"".join([frame(record) for record in records])
         try:
             if self._broken:
                 self._recover()
-            elif self._size and self._size + len(lines) > self._segment_bytes:
+            elif self._size and (not lines or self._size + len(lines) > self._segment_bytes):
                 self._move_to(self._open(self._number + 1))
         except OSError as error:
             return 0, error

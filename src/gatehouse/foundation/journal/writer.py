@@ -44,7 +44,7 @@ class JournalWriter:
         """
         self._loop = asyncio.get_running_loop()
         self._journal = journal
-        self._segments = Segments(journal, fsync=sync == "fsync", segment_bytes=segment_bytes)
+        self._segments = Segments(journal, fsync=sync == "fsync", segment_bytes=min(segment_bytes, max_bytes // 16))
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal") if sync == "fsync" else None
         self._records: list[bytes] = []
         self._waiters: list[asyncio.Future[None]] = []
@@ -97,7 +97,7 @@ class JournalWriter:
         """Whether no new request may start. True a little before `append` refuses, so that the records of those that
         have started still fit; and while the disk is nearly full or refuses to be written. Costs a microsecond."""
         self._look_if_due()
-        return self._failing or self._base + self._appended > self._limit - self._reserve
+        return self._failing or self._over()
 
     def half_full(self) -> bool:
         """Worth a warning: the drain does not keep up."""
@@ -121,6 +121,9 @@ class JournalWriter:
         if self._thread is not None:
             self._thread.shutdown()
         self._segments.close()
+
+    def _over(self) -> bool:
+        return self._base + self._appended > self._limit - self._reserve
 
     def _flush(self) -> None:
         self._flush_due = False
@@ -162,8 +165,8 @@ class JournalWriter:
         """Off the loop: the folder may hold hundreds of files. Driven by use, so that an idle writer costs nothing."""
         if self._look is not None or self._loop.time() < self._next_look or self._closed:
             return
-        if self._failing and self._committing is None and not self._records:
-            self._commit()  # of nothing: tries whether the disk can be written again
+        if (self._failing or self._over()) and self._committing is None and not self._records:
+            self._commit()  # of nothing: no record comes that could find the disk well, or the segment at its size
         self._look = self._loop.run_in_executor(None, _look, self._journal)
         self._look.add_done_callback(partial(self._looked, self._appended))
 

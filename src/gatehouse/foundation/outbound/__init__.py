@@ -72,3 +72,9 @@ class BrokenOff(OutboundFailed):
 
 class ReplyTooLarge(OutboundFailed):
     reason = "reply_too_large"
+
+
+class AddressRefused(OutboundFailed):
+    """The URL, or what its name resolves to, is out of bounds: a cloud's metadata service above all (decisions 7)."""
+
+    reason = "address_refused"

@@ -1,17 +1,17 @@
 """`Outbound` carried by aiohttp: one pooled session, nothing remembered between calls, every wait bounded."""
 
 import asyncio
-import socket
 import ssl
 import urllib.request
 from collections.abc import AsyncIterator, Mapping
 from functools import lru_cache
 
 import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
+from gatehouse.foundation.egress import EgressGuard, GuardedResolver, HostNotFound, UnsafeUrl
 from gatehouse.foundation.outbound import (
+    AddressRefused,
     BrokenOff,
     ConnectFailed,
     OutboundFailed,
@@ -20,19 +20,27 @@ from gatehouse.foundation.outbound import (
     OutboundTimeout,
     ReplyTooLarge,
 )
-from gatehouse.foundation.outbound.metadata import AddressRefused, is_metadata_address, is_metadata_host
 
 
 class AiohttpOutbound:
     """`max_connections` bounds open connections in all; a call that finds none free waits `connect_timeout`.
 
-    `tls` replaces the system's trust. HTTP_PROXY, HTTPS_PROXY and NO_PROXY are obeyed; netrc files are not read.
-    Redirects are not followed and cookies not kept.
+    `guard` judges every URL and every address that a name resolves to, at the moment of connecting; private ones
+    pass, because local runtimes have them. `tls` replaces the system's trust. HTTP_PROXY, HTTPS_PROXY and NO_PROXY
+    are obeyed; netrc files are not read. Redirects are not followed and cookies not kept.
     """
 
     def __init__(
-        self, max_connections: int = 1000, *, keepalive_seconds: float = 30.0, tls: ssl.SSLContext | None = None
+        self,
+        max_connections: int = 1000,
+        *,
+        guard: EgressGuard | None = None,
+        keepalive_seconds: float = 30.0,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
+        # Once a URL: aiohttp's own `trust_env` reads the environment in a thread for every request, and netrc too.
+        self._route = lru_cache(maxsize=1024)(self._find_route)
+        self._guard = guard or EgressGuard()
         self._max_connections = max_connections
         self._keepalive = keepalive_seconds
         self._tls = tls
@@ -41,19 +49,21 @@ class AiohttpOutbound:
     async def send(self, request: OutboundRequest) -> OutboundReply:
         """Raises `ConnectFailed`, `OutboundTimeout`, `BrokenOff` or `AddressRefused`."""
         session = self._session or self._open()
-        url, proxy, proxy_headers = _route(request.url)
         try:
+            url, proxy, proxy_headers = self._route(request.url)
+            # A plain request goes to the proxy itself; only a tunnel has headers of its own.
+            to_proxy = proxy_headers is not None and url.scheme == "http"
             response = await session.request(
                 request.method,
                 url,
                 data=request.body or None,
-                headers=request.headers,
+                headers={**request.headers, **(proxy_headers or {})} if to_proxy else request.headers,
                 allow_redirects=False,
                 timeout=_timeout(request.connect_timeout, request.first_byte_timeout),
                 proxy=proxy,
                 proxy_headers=proxy_headers,
             )
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+        except (aiohttp.ClientError, OSError, TimeoutError, UnsafeUrl) as error:
             raise _translated(error) from None
         if request.idle_timeout != request.first_byte_timeout and response.connection is not None:
             protocol = response.connection.protocol
@@ -66,11 +76,15 @@ class AiohttpOutbound:
         if session is not None:
             await session.close()
 
+    def _find_route(self, url: str) -> tuple[URL, URL | None, Mapping[str, str] | None]:
+        safe = URL(str(self._guard.provider_url(url)))
+        return safe, *_proxy_for(safe)
+
     def _open(self) -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(
             limit=self._max_connections,
             keepalive_timeout=self._keepalive,
-            resolver=_GuardedResolver(aiohttp.ThreadedResolver()),
+            resolver=GuardedResolver(self._guard, private_allowed=True),
             ssl=self._tls or True,
         )
         self._session = aiohttp.ClientSession(
@@ -120,57 +134,23 @@ class AiohttpReply:
         self._response.close()
 
 
-class _RefusedByResolver(OSError):
-    pass
-
-
-class _GuardedResolver(AbstractResolver):
-    """Looks at what a name means at the moment of connecting, so that no later answer of a DNS server slips by."""
-
-    def __init__(self, inner: AbstractResolver) -> None:
-        self._inner = inner
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        found = await self._inner.resolve(host, port, family)
-        if any(is_metadata_address(result["host"]) for result in found):
-            raise _RefusedByResolver("metadata address")
-        return found
-
-    async def close(self) -> None:
-        await self._inner.close()
-
-
 @lru_cache(maxsize=256)
 def _timeout(connect: float, first_byte: float) -> aiohttp.ClientTimeout:
     # `connect` counts from the wait for a free connection, so a full pool cannot hold a request for longer.
     return aiohttp.ClientTimeout(total=None, connect=connect, sock_connect=connect, sock_read=first_byte)
 
 
-@lru_cache(maxsize=1024)
-def _route(url: str) -> tuple[URL, URL | None, Mapping[str, str] | None]:
-    """The parsed URL and the environment's proxy for it with its headers.
-
-    Asked once a URL: aiohttp's own `trust_env` reads the environment in a thread for every request, and netrc too.
-    """
-    try:
-        target = URL(url)
-    except ValueError:
-        raise ConnectFailed from None
-    if target.scheme not in {"http", "https"} or not target.host:
-        raise ConnectFailed
-    if is_metadata_host(target.host):
-        raise AddressRefused
+def _proxy_for(url: URL) -> tuple[URL | None, Mapping[str, str] | None]:
+    """The environment's proxy for a URL, and the headers that it asks for."""
     proxies = urllib.request.getproxies()
-    named = proxies.get(target.scheme) or proxies.get("all")
-    if not named or urllib.request.proxy_bypass(target.host):
-        return target, None, None
+    named = proxies.get(url.scheme) or proxies.get("all")
+    if not named or urllib.request.proxy_bypass(url.host or ""):
+        return None, None
     proxy = URL(named)
     if proxy.user is None:
-        return target, proxy, None
+        return proxy, None
     credentials = aiohttp.encode_basic_auth(proxy.user, proxy.password or "")
-    return target, proxy.with_user(None), {"Proxy-Authorization": credentials}
+    return proxy.with_user(None), {"Proxy-Authorization": credentials}
 
 
 _NOT_CONNECTED = (
@@ -183,8 +163,8 @@ _NOT_CONNECTED = (
 
 def _translated(error: BaseException) -> OutboundFailed:
     """The word for what happened. Order matters: aiohttp's errors inherit from several of these."""
-    if isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, _RefusedByResolver):
-        return AddressRefused()
+    if isinstance(error, UnsafeUrl):
+        return ConnectFailed() if isinstance(error, HostNotFound) else AddressRefused()
     if isinstance(error, _NOT_CONNECTED):
         return ConnectFailed()
     if isinstance(error, aiohttp.ServerTimeoutError | asyncio.TimeoutError):

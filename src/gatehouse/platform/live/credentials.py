@@ -1,6 +1,5 @@
 """Who calls, answered from the replica: a dictionary look-up for a key, a cached verification for a token."""
 
-import hashlib
 import time
 from collections import OrderedDict
 from typing import Final
@@ -9,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from gatehouse.engine.exchange import Received
-from gatehouse.foundation import tokens
+from gatehouse.foundation import jwt, tokens
 from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.identity import SCOPES, Caller, CallerKind, Role, TenantId
 from gatehouse.platform.live.state import LiveUser, Replica
@@ -37,7 +36,6 @@ class InvalidToken(Unauthenticated):
 
 #: Verified tokens remembered at most: verifying a signature costs a hundred times a look-up.
 _REMEMBERED: Final = 20_000
-_NOBODY: Final = frozenset[str]()
 
 
 class Verified(msgspec.Struct, frozen=True, gc=False):
@@ -86,7 +84,7 @@ class LiveCredentials:
         return caller.session_id not in replica.revoked
 
     def _by_key(self, key: str) -> Caller:
-        live = self._replica.keys.get(hashlib.sha256(key.encode("utf-8", "replace")).digest())
+        live = self._replica.keys.get(tokens.digest(key))
         if live is None or not live.enabled:
             raise InvalidApiKey
         if live.expires_at is not None and live.expires_at <= time.time():
@@ -177,7 +175,7 @@ class LiveCredentials:
 
     def _verify_anew(self, token: str) -> Verified:
         try:
-            claims = tokens.verify(token, self._replica.signing_keys, issuer=self._issuer, audience=self._issuer)
+            claims = jwt.verify(token, self._replica.signing_keys, issuer=self._issuer, audience=self._issuer)
             session, tenant = claims.get("sid"), claims.get("tid")
             return Verified(
                 subject=UUID(claims["sub"]),
@@ -189,7 +187,7 @@ class LiveCredentials:
                 rate_limit_tier=str(claims.get("rate_limit_tier", "standard")),
                 mfa_at=claims.get("mfa_at"),
             )
-        except (tokens.BadToken, KeyError, ValueError, TypeError):
+        except (Unauthenticated, KeyError, ValueError, TypeError):
             raise InvalidToken from None
 
 

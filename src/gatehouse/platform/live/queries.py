@@ -7,11 +7,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 from uuid import UUID
 
+from joserfc.jwk import RSAKey
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.engine.ports import Maintenance
 from gatehouse.foundation.identity import Role, TenantId
+from gatehouse.foundation.jwt import SigningKey
 from gatehouse.platform.live.state import LiveClient, LiveKey, LiveTenant, LiveUser, Replica
 
 Keys = Sequence[str] | None
@@ -110,7 +112,7 @@ async def signing_keys(session: AsyncSession, replica: Replica, keys: Keys) -> N
     rows = await session.execute(
         text("SELECT kid, public_jwk FROM signing_keys WHERE expires_at IS NULL OR expires_at > now()")
     )
-    replica.signing_keys = {row.kid: row.public_jwk for row in rows}
+    replica.signing_keys = {row.kid: SigningKey(row.kid, RSAKey.import_key(row.public_jwk)) for row in rows}
 
 
 #: Every topic that `Change.touch` may name, but `policy`, which the snapshots follow. Keys are rows' ids; for

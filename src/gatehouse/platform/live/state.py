@@ -6,6 +6,7 @@ import msgspec
 
 from gatehouse.engine.ports import Maintenance
 from gatehouse.foundation.identity import Role, TenantId
+from gatehouse.foundation.jwt import SigningKey
 
 
 class LiveUser(msgspec.Struct, frozen=True, gc=False):
@@ -57,8 +58,8 @@ class Replica:
         self.switched_off: set[UUID] = set()
         self.unhealthy: set[tuple[UUID, str]] = set()
         self.maintenance: Maintenance | None = None
-        #: the published keys that tokens are verified with, by key id (JWK objects)
-        self.signing_keys: dict[str, dict[str, object]] = {}
+        #: the published keys that tokens are verified with, by key id
+        self.signing_keys: dict[str, SigningKey] = {}
         #: the revision that all of the above reflects
         self.revision = 0
 

@@ -7,6 +7,5 @@ from gatehouse.engine.conversation.dialects.anthropic_messages import AnthropicM
 from gatehouse.engine.conversation.dialects.openai_chat import OpenAIChat
 from gatehouse.engine.conversation.dialects.openai_embeddings import OpenAIEmbeddings
 
-DIALECTS: Final[dict[str, Dialect]] = {
-    dialect.name: dialect for dialect in (OpenAIChat(), AnthropicMessages(), OpenAIEmbeddings())
-}
+_ALL: tuple[Dialect, ...] = (OpenAIChat(), AnthropicMessages(), OpenAIEmbeddings())
+DIALECTS: Final[dict[str, Dialect]] = {dialect.name: dialect for dialect in _ALL}

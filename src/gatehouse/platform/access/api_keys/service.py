@@ -19,14 +19,14 @@ async def create(change: Change, caller: Caller, new: NewApiKey) -> ApiKeyCreate
         raise KeyScopingOff
     assert caller.user_id is not None
     assert caller.tenant_id is not None
-    key = tokens.new_api_key()
+    key = tokens.mint_api_key()
     now = utc_now()
     row = ApiKeyRow(
         id=new_id(),
         tenant_id=caller.tenant_id,
         user_id=caller.user_id,
-        key_prefix=key[:8],
-        digest=tokens.digest(key),
+        key_prefix=key.shown,
+        digest=key.digest,
         description=new.description,
         created_at=now,
         last_used=None,
@@ -37,7 +37,7 @@ async def create(change: Change, caller: Caller, new: NewApiKey) -> ApiKeyCreate
     change.session.add(row)
     change.record("api_key.created", "api_key", row.id, description=row.description, expires_at=row.expires_at)
     change.touch("api_key", row.id, urgent=True)
-    return ApiKeyCreated.model_validate({**_fields(row), "api_key": key})
+    return ApiKeyCreated.model_validate({**_fields(row), "api_key": key.plaintext})
 
 
 def set_enabled(change: Change, key: ApiKeyRow, enabled: bool) -> ApiKeyRow:

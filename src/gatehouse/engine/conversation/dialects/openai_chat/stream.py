@@ -51,6 +51,7 @@ class _Chunk(msgspec.Struct):
     choices: list[_Choice] | None = None
     id: str = ""
     model: str = ""
+    created: int = 0
     usage: UsageShape | None = None
 
 
@@ -81,7 +82,7 @@ class Reader:
         deltas: list[Delta] = []
         if not self._started:
             self._started = True
-            deltas.append(Started(id=chunk.id, model=chunk.model))
+            deltas.append(Started(id=chunk.id, model=chunk.model, created=chunk.created))
         for choice in chunk.choices or ():
             if choice.index == 0:
                 self._choice(choice, deltas)
@@ -125,6 +126,7 @@ class Writer:
         match delta:
             case Started():
                 self._id, self._model = delta.id, delta.model
+                self._created = delta.created or self._created
                 return self._choice({"role": "assistant", "content": ""})
             case TextDelta():
                 return self._choice({"content": delta.text})

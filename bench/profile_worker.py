@@ -1,0 +1,113 @@
+"""A profile of Gatehouse's worker under load, by py-spy: where the time of a request goes.
+
+python bench/profile_worker.py [--stream] [--connections 64] [--seconds 15] [--role gateway|recording]
+
+Writes a flame graph and prints the functions in which the samples were taken. Exit status as compare.py's.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from rig import install, processes
+from rig.gateways import Gatehouse, Site
+from rig.load import Route
+from rig.measure import Bench, Cores, Plan, note
+from rig.upstream import Mock
+
+OUT = Path(__file__).parent / "out"
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--stream", action="store_true", help="streams of 50 chunks, not plain requests")
+    parser.add_argument("--slow", action="store_true", help="a provider that takes 60 ms")
+    parser.add_argument("--connections", type=int, default=64)
+    parser.add_argument("--seconds", type=float, default=15.0)
+    parser.add_argument("--role", choices=("gateway", "recording"), default="gateway")
+    parser.add_argument("--native", action="store_true", help="frames of C extensions too (slower)")
+    parser.add_argument("--lines", action="store_true", help="count lines, not functions")
+    parser.add_argument("--top", type=int, default=40)
+    parser.add_argument("--env", type=Path, default=OUT / "env", help="where py-spy is installed (bench/out/env)")
+    parser.add_argument("--gatehouse", type=Path, help="the gatehouse command; default: beside this Python")
+    parser.add_argument("--gateway-core", type=int, default=1)
+    parser.add_argument("--load-core", type=int, default=0)
+    return parser.parse_args()
+
+
+def python_process(gateway: Gatehouse, role: str) -> int:
+    """The busiest Python process of a role."""
+    pids = [pid for pid in gateway.processes()[role] if "postgres" not in processes.command_line(pid).split(" ")[0]]
+    return max(pids, key=lambda pid: processes.cpu_seconds([pid]))
+
+
+def show(folded: Path, top: int) -> None:
+    """The busiest frames: by themselves, and with all that they call."""
+    own, whole, total = Counter[str](), Counter[str](), 0
+    for line in folded.read_text().splitlines():
+        stack, _, samples = line.rpartition(" ")
+        frames = stack.split(";")
+        total += int(samples)
+        own[frames[-1]] += int(samples)
+        for frame in set(frames):
+            whole[frame] += int(samples)
+    for title, counts in (("by itself", own), ("with callees", whole)):
+        print(f"\n{title}")
+        for frame, count in counts.most_common(top):
+            print(f"{count / max(1, total):6.1%}  {frame}")
+
+
+def main() -> int:
+    install.use_project_python()
+    chosen = options()
+    gatehouse = install.find_gatehouse(chosen.gatehouse)
+    if lines := install.missing(["gatehouse"], gatehouse):
+        note("The profile cannot be taken; missing:\n" + "\n".join(f"  {line}" for line in lines))
+        return 2
+    OUT.mkdir(exist_ok=True)
+    spy = install.py_spy(chosen.env.absolute(), OUT / "install.log")
+    cores = Cores(gateway=chosen.gateway_core, load=chosen.load_core)
+    os.sched_setaffinity(0, {cores.load})
+    work = Path(tempfile.mkdtemp(prefix="gatehouse-bench-"))
+    mock = Mock(OUT, core=cores.load)
+    site = Site(upstream=mock.url, work=work, env=chosen.env, core=cores.gateway, gatehouse=gatehouse)
+    gateway = Gatehouse(site)
+    folded = OUT / f"profile-{chosen.role}.txt"
+    try:
+        gateway.start()
+        bench = Bench(mock, cores, Plan.quick())
+        route = Route.SLOW if chosen.slow else Route.AT_ONCE
+        bench.run(gateway, connections=chosen.connections, seconds=2, stream=chosen.stream, route=route, settle=False)
+        command = [str(spy), "record", "--pid", str(python_process(gateway, chosen.role)), "--format", "raw"]
+        command += ["--output", str(folded), "--duration", str(round(chosen.seconds)), "--rate", "500", "--nonblocking"]
+        command += (["--native"] if chosen.native else []) + ([] if chosen.lines else ["--function"])
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as recorder:
+            run = bench.run(
+                gateway,
+                connections=chosen.connections,
+                seconds=chosen.seconds + 2,
+                stream=chosen.stream,
+                route=route,
+                settle=False,
+            )
+            _, said = recorder.communicate()
+    finally:
+        gateway.stop()
+        mock.stop()
+        shutil.rmtree(work, ignore_errors=True)
+    if not folded.exists():
+        note(f"py-spy wrote nothing: {said}")
+        return 1
+    show(folded, chosen.top)
+    note(f"\n{run.result.rate:,.0f} requests/s, {run.cpu_us('gateway'):,.0f} us CPU each, py-spy beside it")
+    note(f"stacks for a flame graph (flamegraph.pl, speedscope.app): {folded}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,145 @@
+"""Gatehouse with everything on: authentication, rate limit, audit and usage records, embedded PostgreSQL, one worker.
+
+Roles: `gateway` is the worker, which answers requests; `recording` is the keeper, which drains the journal, and
+PostgreSQL; `supervision` starts and watches the others.
+"""
+
+import json
+import secrets
+import time
+import urllib.error
+import urllib.request
+from typing import Any
+
+from rig import postgres, processes
+from rig.gateways.base import Gateway, Site
+from rig.load import NoAnswer, Route, Target
+
+EMAIL = "bench@example.com"
+#: no new record for so long: everything is recorded
+QUIET = 2.5
+
+
+class Gatehouse(Gateway):
+    name = "gatehouse"
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(site)
+        self.home = self.work / f"home-{self.port}"
+        self.key = ""
+        self._password = secrets.token_urlsafe(24)
+        self._database: Any = None
+
+    def command(self) -> list[str]:
+        assert self.site.gatehouse is not None, "compare.py asks for the command before it starts anything"
+        listen = ["--host", "127.0.0.1", "--port", str(self.port), "--workers", "1"]
+        return [str(self.site.gatehouse), "serve", "platform", *listen]
+
+    def environment(self) -> dict[str, str]:
+        return {
+            "GATEHOUSE_HOME": str(self.home),
+            "GATEHOUSE_ADMIN_EMAIL": EMAIL,
+            "GATEHOUSE_ADMIN_PASSWORD": self._password,
+            # Counted like any other limit, and never reached.
+            "RATE_LIMIT_ADMIN_RPM": "100000000",
+            "LOG_LEVEL": "warning",
+        }
+
+    def prepare(self) -> None:
+        """One provider for each of the mock's routes, and an API key."""
+        if not processes.wait_until(self._ready, seconds=self.patience, every=0.25):
+            raise NoAnswer(f"is never ready: {self.last_words()}")
+        if self.key:
+            return
+        login = {"email": EMAIL, "password": self._password}
+        session = self.call("POST", "/api/auth/login", login)["access_token"]
+        for route in Route:
+            provider = {
+                "id": f"bench-{route.name.lower().replace('_', '-')}",
+                "name": f"Bench {route.name}",
+                "base_url": f"{self.site.upstream}{route}/v1",
+                "format": "openai",
+                "api_key": "sk-upstream",
+                "models": [
+                    {
+                        "model_id": "gpt-4o-mini",
+                        "display_name": "Bench",
+                        "context_window": 128_000,
+                        "input_cost_per_1k": 0.00015,
+                        "output_cost_per_1k": 0.0006,
+                    }
+                ],
+            }
+            self.call("POST", "/api/admin/providers/byoe", provider, session)
+        self.key = self.call("POST", "/api/auth/api-keys", {"description": "bench"}, session)["api_key"]
+
+    def _ready(self) -> bool:
+        try:
+            self.call("GET", "/api/health/ready")
+        except (NoAnswer, OSError):
+            return False
+        return True
+
+    def call(self, method: str, path: str, body: object = None, token: str = "") -> Any:
+        """One call of the administration API; raises `NoAnswer` for anything but 2xx."""
+        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            raise NoAnswer(f"{method} {path}: {error.code} {error.read()[:300]!r}") from error
+
+    def target(self, route: Route) -> Target:
+        return Target(
+            f"http://127.0.0.1:{self.port}/v1/chat/completions",
+            model=f"bench-{route.name.lower().replace('_', '-')}/gpt-4o-mini",
+            headers={"Authorization": f"Bearer {self.key}"},
+        )
+
+    def processes(self) -> dict[str, list[int]]:
+        # PostgreSQL leaves the tree when it is started: it survives a killed server.
+        roles: dict[str, list[int]] = {"gateway": [], "recording": [], "supervision": []}
+        pids = processes.tree(self._pid, *self._postmasters())
+        for pid in pids:
+            line = processes.command_line(pid)
+            if "postgres" in line.split(" ")[0] or "keeper" in line:
+                roles["recording"].append(pid)
+            elif pid == self._pid and len(pids) > 1:
+                roles["supervision"].append(pid)
+            else:
+                roles["gateway"].append(pid)
+        return roles
+
+    def _postmasters(self) -> list[int]:
+        try:
+            return [int((self.home / "postgres" / "postmaster.pid").read_text().split()[0])]
+        except (OSError, ValueError, IndexError):
+            return []
+
+    def recorded(self) -> int:
+        """Usage records in the database since the start."""
+        if self._database is None:
+            self._database = postgres.connect(self.home)
+        return postgres.recorded(self._database)
+
+    def settle(self) -> float:
+        """Waits until no record is on its way any more; when the last one arrived, by the monotonic clock."""
+        seen, since = self.recorded(), time.monotonic()
+        while time.monotonic() - since < QUIET:
+            time.sleep(0.2)
+            if (now := self.recorded()) != seen:
+                seen, since = now, time.monotonic()
+        return since
+
+    def restart(self) -> None:
+        """Stops and starts with the same home. Raises `NoAnswer`."""
+        self.stop()
+        self.start()
+
+    def stop(self) -> None:
+        if self._database is not None:
+            self._database.close()
+            self._database = None
+        super().stop()

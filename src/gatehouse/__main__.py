@@ -1,0 +1,5 @@
+"""`python -m gatehouse`: the command line."""
+
+from gatehouse.cli import main
+
+main()

@@ -1,0 +1,67 @@
+"""`gatehouse`: the commands by name, and errors in one line that say what to do."""
+
+import importlib
+import sys
+from typing import Final
+
+import click
+
+#: command -> (module below `gatehouse.cli`, what it does)
+COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "serve": ("serve", "Serve the platform, the portal or an outpost."),
+    "worker": ("serve", "Run background jobs, on this machine or another."),
+    "migrate": ("database", "Bring the database's schema to this version's."),
+    "openapi": ("openapi", "Print the OpenAPI document of an application."),
+    "sandbox": ("sandbox", "Serve the sandbox provider as an upstream of its own."),
+    "_gateway": ("serve", "One gateway worker (started by serve)."),
+    "_keeper": ("serve", "Drains the journal (started by serve)."),
+}
+
+
+class CommandError(click.ClickException):
+    """What the user has to mend, in a line."""
+
+    def show(self, file: object = None) -> None:
+        click.echo(f"gatehouse: {self.message}", err=True)
+
+
+class Lazy(click.Group):
+    """Imports a command's module when it is needed: `--help` and completion stay fast."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for name in COMMANDS if not name.startswith("_")]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"gatehouse.cli.{COMMANDS[cmd_name][0]}")
+        command: click.Command = getattr(module, cmd_name.removeprefix("_"))
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
+
+
+@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="gatehouse")
+def cli() -> None:
+    """Gatehouse: an AI gateway with an administration API."""
+
+
+def main() -> None:
+    from gatehouse.foundation.settings import BadSettings
+    from gatehouse.foundation.storage.migrate import SchemaDrift
+
+    try:
+        cli.main(standalone_mode=False)
+    except click.exceptions.Exit as ended:
+        sys.exit(ended.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.Abort:
+        sys.exit(130)
+    except (BadSettings, SchemaDrift) as error:
+        click.echo(f"gatehouse: {error}", err=True)
+        sys.exit(2)

@@ -1,0 +1,54 @@
+"""Messages as Anthropic's clients speak them."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from gatehouse.engine.conversation.call import ModelCall
+from gatehouse.engine.conversation.decoding import decode_call
+from gatehouse.engine.conversation.dialects.anthropic_messages import reply, request
+from gatehouse.engine.conversation.dialects.anthropic_messages.shape import MessagesShape
+from gatehouse.engine.conversation.dialects.anthropic_messages.stream import Reader, Writer
+from gatehouse.engine.conversation.dialects.anthropic_messages.tap import MessagesTap
+from gatehouse.engine.conversation.dialects.envelope import anthropic_body, anthropic_event
+from gatehouse.engine.conversation.form import Completion, Request
+from gatehouse.engine.conversation.usage import Usage
+from gatehouse.foundation.errors import Refusal
+
+
+class AnthropicMessages:
+    name = "anthropic_messages"
+    operation: Literal["chat"] = "chat"
+
+    def decode(self, body: bytes) -> ModelCall:
+        return decode_call(self.name, body, MessagesShape)
+
+    def forward(self, call: ModelCall, model: str) -> tuple[bytes, MessagesTap]:
+        return msgspec.json.encode({**call.body, "model": model}), MessagesTap()
+
+    def check_reply(self, body: bytes) -> Usage | None:
+        return reply.usage_in(body)
+
+    def to_internal(self, call: ModelCall) -> Request:
+        return request.read(call.body, call.model, call.stream)
+
+    def from_internal(self, request_: Request) -> dict[str, Any]:
+        return request.write(request_)
+
+    def parse_reply(self, body: bytes) -> Completion:
+        return reply.read(body)
+
+    def render_reply(self, completion: Completion) -> bytes:
+        return reply.write(completion)
+
+    def stream_reader(self) -> Reader:
+        return Reader()
+
+    def stream_writer(self, call: ModelCall) -> Writer:
+        return Writer()
+
+    def render_error(self, error: Refusal) -> bytes:
+        return anthropic_body(error)
+
+    def render_stream_error(self, error: Refusal) -> bytes:
+        return anthropic_event(error)

@@ -1,0 +1,119 @@
+"""Whole answers of the messages API."""
+
+from typing import Any
+
+import msgspec
+
+from gatehouse.engine.conversation.dialects.anthropic_messages.usage import UsageShape, merged, told_by
+from gatehouse.engine.conversation.errors import NotConvertible
+from gatehouse.engine.conversation.form import Completion, Finish, Text, ToolCall
+from gatehouse.engine.conversation.usage import Usage
+
+FINISH: dict[str | None, Finish] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "pause_turn": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool_calls",
+    "refusal": "content_filter",
+}
+_STOP_REASON: dict[Finish, str] = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "tool_calls": "tool_use",
+    "content_filter": "refusal",
+}
+
+
+class _Outline(msgspec.Struct, gc=False):
+    """As much as a passing answer is looked at."""
+
+    content: msgspec.Raw
+    usage: UsageShape | None = None
+
+
+class _Block(msgspec.Struct):
+    type: str
+    text: str = ""
+    id: str = ""
+    name: str = ""
+    input: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _Reply(msgspec.Struct):
+    content: list[_Block]
+    id: str = ""
+    model: str = ""
+    stop_reason: str | None = None
+    stop_sequence: str | None = None
+    usage: UsageShape | None = None
+
+
+_outline = msgspec.json.Decoder(_Outline)
+_reply = msgspec.json.Decoder(_Reply)
+
+
+def usage_in(body: bytes) -> Usage | None:
+    """Raises `NotConvertible` when the body is no message."""
+    try:
+        return merged(None, _outline.decode(body).usage)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise NotConvertible(str(error)) from None
+
+
+def read(body: bytes) -> Completion:
+    try:
+        reply = _reply.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise NotConvertible(str(error)) from None
+    parts: list[Text | ToolCall] = []
+    for block in reply.content:
+        # Other blocks, such as thinking, have no place in other dialects.
+        if block.type == "text":
+            parts.append(Text(block.text))
+        elif block.type == "tool_use":
+            parts.append(ToolCall(id=block.id, name=block.name, arguments=bytes(block.input).decode()))
+    return Completion(
+        id=reply.id,
+        model=reply.model,
+        parts=tuple(parts),
+        finish=FINISH.get(reply.stop_reason, "stop"),
+        stop_sequence=reply.stop_sequence,
+        usage=merged(None, reply.usage),
+    )
+
+
+def write(completion: Completion) -> bytes:
+    body: dict[str, Any] = {
+        "id": completion.id,
+        "type": "message",
+        "role": "assistant",
+        "model": completion.model,
+        "content": [_write_part(part) for part in completion.parts],
+        "stop_reason": stop_reason(completion.finish, completion.stop_sequence),
+        "stop_sequence": completion.stop_sequence,
+        "usage": told_by(completion.usage),
+    }
+    return msgspec.json.encode(body)
+
+
+def stop_reason(finish: Finish, stop_sequence: str | None) -> str:
+    return "stop_sequence" if stop_sequence is not None else _STOP_REASON[finish]
+
+
+def as_input(arguments: str) -> dict[str, Any]:
+    """A tool call's arguments as the object that this dialect wants; text that is none is kept under one name."""
+    if not arguments.strip():
+        return {}
+    try:
+        value = msgspec.json.decode(arguments)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return {"arguments": arguments}
+    return value if isinstance(value, dict) else {"arguments": arguments}
+
+
+def _write_part(part: Text | ToolCall) -> dict[str, Any]:
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text}
+    return {"type": "tool_use", "id": part.id, "name": part.name, "input": as_input(part.arguments)}

@@ -1,0 +1,140 @@
+"""Requests of the messages API to and from the internal form."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gatehouse.engine.conversation.dialects.anthropic_messages import content
+from gatehouse.engine.conversation.errors import InvalidField
+from gatehouse.engine.conversation.form import Message, Request, ResponseFormat, Sampling, Text, Tool, ToolChoice
+from gatehouse.engine.conversation.reading import integer, number, text, texts
+
+#: This dialect must have a limit; used where the client named none.
+DEFAULT_MAX_TOKENS = 4096
+
+_READ_MODE = {"auto": "auto", "any": "required", "none": "none"}
+_WRITE_MODE = {mode: name for name, mode in _READ_MODE.items()}
+_JSON_ONLY = "Answer with one JSON object and nothing else."
+
+
+def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
+    messages = [content.read_message(item, f"messages[{index}]") for index, item in enumerate(body["messages"])]
+    system = content.read_content(body.get("system"), "system")
+    if system:
+        messages.insert(0, Message("system", system))
+    choice = body.get("tool_choice") or {}
+    return Request(
+        model=model,
+        stream=stream,
+        messages=tuple(messages),
+        tools=tuple(_read_tool(tool, f"tools[{index}]") for index, tool in enumerate(body.get("tools") or ())),
+        tool_choice=_read_choice(choice),
+        parallel_tool_calls=False if choice.get("disable_parallel_tool_use") is True else None,
+        response_format=_read_format(body.get("output_config") or {}),
+        user=text(body.get("metadata") or {}, "user_id"),
+        sampling=Sampling(
+            max_tokens=integer(body, "max_tokens"),
+            temperature=number(body, "temperature"),
+            top_p=number(body, "top_p"),
+            top_k=integer(body, "top_k"),
+            stop=texts(body, "stop_sequences"),
+        ),
+    )
+
+
+def write(request: Request) -> dict[str, Any]:
+    sampling = request.sampling
+    body: dict[str, Any] = {
+        "model": request.model,
+        "max_tokens": sampling.max_tokens or DEFAULT_MAX_TOKENS,
+        "messages": content.write_messages(request.messages),
+        "system": _write_system(request) or None,
+        # The other dialects' scale goes to 2.
+        "temperature": None if sampling.temperature is None else min(sampling.temperature, 1.0),
+        "top_p": sampling.top_p,
+        "top_k": sampling.top_k,
+        "stop_sequences": list(sampling.stop) or None,
+        "tools": [_write_tool(tool) for tool in request.tools] or None,
+        "tool_choice": _write_choice(request) if request.tools else None,
+        "output_config": _write_format(request.response_format),
+        "metadata": None if request.user is None else {"user_id": request.user},
+        "stream": request.stream or None,
+    }
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def _read_tool(tool: Mapping[str, Any], path: str) -> Tool:
+    schema = tool.get("input_schema")
+    if tool.get("type", "custom") != "custom" or not isinstance(schema, dict):
+        raise InvalidField(path, f"`{path}`: this provider takes only custom tools with an `input_schema`.")
+    name = tool.get("name")
+    if not isinstance(name, str) or not name:
+        raise InvalidField(f"{path}.name", f"`{path}.name` is required.")
+    return Tool(name=name, description=text(tool, "description"), parameters=schema)
+
+
+def _write_tool(tool: Tool) -> dict[str, Any]:
+    schema = tool.parameters or {"type": "object", "properties": {}}
+    written: dict[str, Any] = {"name": tool.name, "input_schema": schema}
+    if tool.description is not None:
+        written["description"] = tool.description
+    return written
+
+
+def _read_choice(choice: Mapping[str, Any]) -> ToolChoice | None:
+    if not choice:
+        return None
+    kind, name = choice.get("type"), choice.get("name")
+    if kind == "tool" and isinstance(name, str):
+        return ToolChoice("named", name)
+    match kind:
+        case "auto" | "none":
+            return ToolChoice(kind)
+        case "any":
+            return ToolChoice("required")
+    raise InvalidField("tool_choice", "`tool_choice.type` must be `auto`, `any`, `tool` or `none`.")
+
+
+def _write_choice(request: Request) -> dict[str, Any] | None:
+    choice = request.tool_choice
+    if choice is None and request.parallel_tool_calls is not False:
+        return None
+    written: dict[str, Any] = {"type": "auto"}
+    if choice is not None:
+        named = choice.mode == "named"
+        written = {"type": "tool", "name": choice.name} if named else {"type": _WRITE_MODE[choice.mode]}
+    if request.parallel_tool_calls is False and written["type"] != "none":
+        written["disable_parallel_tool_use"] = True
+    return written
+
+
+def _read_format(config: Mapping[str, Any]) -> ResponseFormat | None:
+    wanted = config.get("format")
+    if wanted is None:
+        return None
+    if (
+        not isinstance(wanted, dict)
+        or wanted.get("type") != "json_schema"
+        or not isinstance(wanted.get("schema"), dict)
+    ):
+        raise InvalidField("output_config.format", "`output_config.format` must be a `json_schema` with its `schema`.")
+    return ResponseFormat(kind="json_schema", schema=wanted["schema"])
+
+
+def _write_format(wanted: ResponseFormat | None) -> dict[str, Any] | None:
+    if wanted is None or wanted.kind != "json_schema":
+        return None
+    return {"format": {"type": "json_schema", "schema": wanted.schema or {}}}
+
+
+def _write_system(request: Request) -> str:
+    texts_ = [
+        part.text
+        for message in request.messages
+        if message.role == "system"
+        for part in message.parts
+        if isinstance(part, Text)
+    ]
+    if request.response_format is not None and request.response_format.kind == "json_object":
+        # There is no such mode here; the instruction is what it amounts to.
+        texts_.append(_JSON_ONLY)
+    return "\n\n".join(texts_)

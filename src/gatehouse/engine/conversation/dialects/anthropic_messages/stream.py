@@ -1,0 +1,205 @@
+"""Events of the messages API to deltas, and deltas to events."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from gatehouse.engine.conversation.dialects.anthropic_messages.reply import FINISH, stop_reason
+from gatehouse.engine.conversation.dialects.anthropic_messages.tap import fault_in
+from gatehouse.engine.conversation.dialects.anthropic_messages.usage import UsageShape, merged, told_by
+from gatehouse.engine.conversation.errors import NotConvertible
+from gatehouse.engine.conversation.form import (
+    Delta,
+    Ended,
+    Faulted,
+    Finished,
+    Started,
+    TextDelta,
+    ToolArguments,
+    ToolStarted,
+    UsageTold,
+)
+from gatehouse.engine.conversation.sse import data_of, frame
+from gatehouse.engine.conversation.usage import Usage
+
+
+class _Message(msgspec.Struct):
+    id: str = ""
+    model: str = ""
+    usage: UsageShape | None = None
+
+
+class _Block(msgspec.Struct):
+    type: str = ""
+    id: str = ""
+    name: str = ""
+    text: str = ""
+
+
+class _Delta(msgspec.Struct):
+    text: str | None = None
+    partial_json: str | None = None
+    stop_reason: str | None = None
+    stop_sequence: str | None = None
+
+
+class _Event(msgspec.Struct):
+    type: str
+    index: int = 0
+    message: _Message | None = None
+    content_block: _Block | None = None
+    delta: _Delta | None = None
+    usage: UsageShape | None = None
+
+
+_event = msgspec.json.Decoder(_Event)
+
+
+class Reader:
+    """See `StreamReader`. Thinking and other blocks that no other dialect has are left out."""
+
+    __slots__ = ("_silent", "_tools", "_usage")
+
+    def __init__(self) -> None:
+        #: content block to tool call
+        self._tools: dict[int, int] = {}
+        #: blocks of tools whose arguments have not been told
+        self._silent: set[int] = set()
+        self._usage: Usage | None = None
+
+    def read(self, event: bytes) -> Sequence[Delta]:
+        data = data_of(event)
+        if not data:
+            return ()
+        try:
+            told = _event.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise NotConvertible(str(error)) from None
+        match told.type:
+            case "message_start":
+                return self._started(told.message or _Message())
+            case "content_block_start":
+                return self._block(told.index, told.content_block or _Block())
+            case "content_block_delta":
+                return self._delta(told.index, told.delta or _Delta())
+            case "content_block_stop" if told.index in self._silent:
+                self._silent.discard(told.index)
+                return (ToolArguments(index=self._tools[told.index], text="{}"),)
+            case "message_delta":
+                return self._message_delta(told.delta or _Delta(), told.usage)
+            case "message_stop":
+                return (Ended(),)
+            case "error":
+                return (Faulted(fault_in(data) or ""),)
+            case _:
+                return ()
+
+    def _started(self, message: _Message) -> Sequence[Delta]:
+        self._usage = merged(None, message.usage)
+        return (Started(id=message.id, model=message.model, usage=self._usage),)
+
+    def _block(self, index: int, block: _Block) -> Sequence[Delta]:
+        if block.type == "tool_use":
+            self._tools[index] = len(self._tools)
+            self._silent.add(index)
+            return (ToolStarted(index=self._tools[index], id=block.id, name=block.name),)
+        return (TextDelta(block.text),) if block.type == "text" and block.text else ()
+
+    def _delta(self, index: int, delta: _Delta) -> Sequence[Delta]:
+        if delta.text:
+            return (TextDelta(delta.text),)
+        if delta.partial_json and index in self._tools:
+            self._silent.discard(index)
+            return (ToolArguments(index=self._tools[index], text=delta.partial_json),)
+        return ()
+
+    def _message_delta(self, delta: _Delta, usage: UsageShape | None) -> Sequence[Delta]:
+        deltas: list[Delta] = []
+        if delta.stop_reason is not None:
+            reason = FINISH.get(delta.stop_reason, "stop")
+            deltas.append(Finished(reason=reason, stop_sequence=delta.stop_sequence))
+        self._usage = merged(self._usage, usage)
+        if self._usage is not None:
+            deltas.append(UsageTold(self._usage))
+        return deltas
+
+
+class Writer:
+    """See `StreamWriter`. Blocks follow each other here, so each new one closes the one before."""
+
+    __slots__ = ("_blocks", "_finished", "_kind", "_tools", "_usage")
+
+    def __init__(self) -> None:
+        self._blocks = 0
+        #: what the open block is: `text`, `tool` or nothing
+        self._kind: str | None = None
+        self._tools: dict[int, int] = {}
+        self._finished = Finished(reason="stop")
+        self._usage: Usage | None = None
+
+    def write(self, delta: Delta) -> bytes:
+        match delta:
+            case Started():
+                self._usage = delta.usage
+                return self._start(delta)
+            case TextDelta():
+                opening = b"" if self._kind == "text" else self._open("text", {"type": "text", "text": ""})
+                return opening + self._delta(self._blocks - 1, {"type": "text_delta", "text": delta.text})
+            case ToolStarted():
+                block = {"type": "tool_use", "id": delta.id, "name": delta.name, "input": {}}
+                opening = self._open("tool", block)
+                self._tools[delta.index] = self._blocks - 1
+                return opening
+            case ToolArguments():
+                index = self._tools.get(delta.index, self._blocks - 1)
+                return self._delta(index, {"type": "input_json_delta", "partial_json": delta.text})
+            case Finished():
+                # Told with the usage, which other dialects tell last.
+                self._finished = delta
+                return b""
+            case UsageTold():
+                self._usage = delta.usage
+                return b""
+            case Ended():
+                return self._end()
+            case Faulted():
+                return b""
+
+    def _start(self, started: Started) -> bytes:
+        message: dict[str, Any] = {
+            "id": started.id,
+            "type": "message",
+            "role": "assistant",
+            "model": started.model,
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": told_by(started.usage),
+        }
+        return _framed("message_start", message=message)
+
+    def _open(self, kind: str, block: dict[str, Any]) -> bytes:
+        closing = self._close()
+        self._kind = kind
+        self._blocks += 1
+        return closing + _framed("content_block_start", index=self._blocks - 1, content_block=block)
+
+    def _close(self) -> bytes:
+        if self._kind is None:
+            return b""
+        self._kind = None
+        return _framed("content_block_stop", index=self._blocks - 1)
+
+    def _delta(self, index: int, delta: dict[str, Any]) -> bytes:
+        return _framed("content_block_delta", index=index, delta=delta)
+
+    def _end(self) -> bytes:
+        sequence = self._finished.stop_sequence
+        delta = {"stop_reason": stop_reason(self._finished.reason, sequence), "stop_sequence": sequence}
+        closing = self._close()
+        return closing + _framed("message_delta", delta=delta, usage=told_by(self._usage)) + _framed("message_stop")
+
+
+def _framed(name: str, **fields: Any) -> bytes:
+    return frame(msgspec.json.encode({"type": name, **fields}), name)

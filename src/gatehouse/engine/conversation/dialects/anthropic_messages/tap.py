@@ -1,0 +1,83 @@
+"""Watching a stream of messages that passes as it is."""
+
+import msgspec
+
+from gatehouse.engine.conversation.dialects.anthropic_messages.usage import UsageShape, merged
+from gatehouse.engine.conversation.sse import data_of, events
+from gatehouse.engine.conversation.usage import Usage
+
+
+class _Started(msgspec.Struct, gc=False):
+    usage: UsageShape | None = None
+
+
+class _Event(msgspec.Struct, gc=False):
+    usage: UsageShape | None = None
+    message: _Started | None = None
+
+
+class _Error(msgspec.Struct, gc=False):
+    message: str = ""
+
+
+class _Fault(msgspec.Struct, gc=False):
+    type: str = ""
+    error: _Error | None = None
+
+
+_event = msgspec.json.Decoder(_Event)
+_fault = msgspec.json.Decoder(_Fault)
+
+
+class MessagesTap:
+    """See `Tap`."""
+
+    __slots__ = ("fault", "finished", "usage")
+
+    def __init__(self) -> None:
+        self.usage: Usage | None = None
+        self.finished = False
+        self.fault: str | None = None
+
+    def take(self, block: bytes) -> bytes:
+        if b'"usage":{' in block or b'"usage": {' in block:
+            for event in events(block):
+                self._read_usage(event)
+        # Quotes are escaped inside JSON's strings, so neither of these can stand in a text.
+        if b'"message_stop"' in block:
+            self.finished = True
+        if b'"error"' in block:
+            return self._stop_at_fault(block)
+        return block
+
+    def complete(self) -> bool:
+        return self.finished
+
+    def _read_usage(self, event: bytes) -> None:
+        try:
+            told = _event.decode(data_of(event))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return
+        self.usage = merged(self.usage, told.message.usage if told.message is not None else None)
+        self.usage = merged(self.usage, told.usage)
+
+    def _stop_at_fault(self, block: bytes) -> bytes:
+        kept = []
+        for event in events(block):
+            message = fault_in(data_of(event))
+            if message is not None:
+                self.fault = message
+                break
+            kept.append(event)
+        return b"".join(kept)
+
+
+def fault_in(data: bytes) -> str | None:
+    """The message of an event that is an error, else None."""
+    try:
+        fault = _fault.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    if fault.type != "error":
+        return None
+    return fault.error.message if fault.error is not None else ""

@@ -1,0 +1,42 @@
+"""The built-in provider: deterministic, in this process, without network or key, for trying out and for tests.
+
+Models: `echo`, `slow-<n>ms`, `status-<code>`, `tokens-<in>-<out>`, `stream-<n>`, `cut`, `garbage`, `tools`, `embed`.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from gatehouse.engine.providers.kind import CredentialField, Endpoint, FoundModel
+from gatehouse.engine.providers.sandbox.behaviour import SHOWN
+from gatehouse.engine.providers.sandbox.carrier import SandboxOutbound
+from gatehouse.engine.providers.wires import OpenAIWire
+from gatehouse.foundation.outbound import Outbound
+from gatehouse.policy.records import ProviderConfig, ProviderRecord
+
+
+class Sandbox(OpenAIWire):
+    name = "sandbox"
+    title = "Sandbox"
+    type = "native"
+    credential_fields: tuple[CredentialField, ...] = ()
+
+    def __init__(self) -> None:
+        self._carrier = SandboxOutbound()
+
+    def endpoint(self, operation: str, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
+        return Endpoint("sandbox:" + self.paths[operation], {})
+
+    def carrier(self, outbound: Outbound) -> Outbound:
+        return self._carrier
+
+    async def list_models(
+        self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]
+    ) -> Sequence[FoundModel]:
+        return [
+            FoundModel(
+                model_id=name,
+                display_name=f"Sandbox {name}",
+                context_window=128_000,
+                supports_streaming=name != "embed",
+            )
+            for name in SHOWN
+        ]

@@ -1,0 +1,194 @@
+"""The sandbox as a server would be: a path and a body in, a status and a body out. No framework, no network."""
+
+import asyncio
+import base64
+import struct
+from collections.abc import AsyncIterator, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from gatehouse.engine.conversation.call import ModelCall
+from gatehouse.engine.conversation.dialect import Dialect
+from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.engine.conversation.form import (
+    Completion,
+    Delta,
+    Ended,
+    Finished,
+    Started,
+    Text,
+    TextDelta,
+    ToolArguments,
+    ToolStarted,
+    UsageTold,
+)
+from gatehouse.engine.providers.sandbox.behaviour import SHOWN, Behaviour, of_model
+from gatehouse.engine.providers.sandbox.content import (
+    CREATED,
+    DIMENSIONS,
+    MAX_DIMENSIONS,
+    complete,
+    count,
+    pieces,
+    vector,
+)
+from gatehouse.foundation.errors import NotFound, Refusal
+
+GARBAGE = b"<html>This is not the answer that you were looking for.\n\n\x00\xff</html>"
+
+_PATHS: Mapping[str, str] = {
+    "/chat/completions": "openai_chat",
+    "/messages": "anthropic_messages",
+    "/embeddings": "openai_embeddings",
+}
+
+
+_JSON: Mapping[str, str] = MappingProxyType({"content-type": "application/json"})
+
+
+class CutOff(Exception):
+    """The body ends here, though more was promised: close the connection."""
+
+
+class SandboxAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """`stream` is set instead of `body` for events. With `cut`, only the first half of `body` is to be sent. A stream
+    raises `CutOff` where it breaks."""
+
+    status: int = 200
+    headers: Mapping[str, str] = _JSON
+    body: bytes = b""
+    stream: AsyncIterator[bytes] | None = None
+    cut: bool = False
+
+
+async def answer(method: str, path: str, body: bytes) -> SandboxAnswer:
+    """Paths may begin with `/v1`. Errors are answers too, in the dialect of the path."""
+    path = path.partition("?")[0].removeprefix("/v1").rstrip("/")
+    if method == "GET" and path == "/models":
+        return SandboxAnswer(body=_models())
+    name = _PATHS.get(path)
+    if name is None or method != "POST":
+        return _refused(DIALECTS["openai_chat"], NotFound())
+    dialect = DIALECTS[name]
+    try:
+        call = dialect.decode(body)
+        behaviour = of_model(call.model)
+        if behaviour is None:
+            raise _UnknownModel(f"The sandbox has no model `{call.model}`.")
+        if behaviour.delay_seconds:
+            await asyncio.sleep(behaviour.delay_seconds)
+        if behaviour.status != 200:
+            return _refused(dialect, _Asked(f"The sandbox answers {behaviour.status} as asked."), behaviour.status)
+        return _answered(dialect, call, behaviour)
+    except Refusal as error:
+        return _refused(dialect, error)
+
+
+def _answered(dialect: Dialect, call: ModelCall, behaviour: Behaviour) -> SandboxAnswer:
+    if dialect.operation == "embeddings":
+        whole = _embeddings(call)
+    else:
+        completion = complete(dialect.to_internal(call), behaviour)
+        if call.stream:
+            parts = _events(dialect, call, completion)
+            events = _garbage() if behaviour.garbage else _streamed(parts, cut=behaviour.cut)
+            return SandboxAnswer(headers={"content-type": "text/event-stream"}, stream=events)
+        whole = dialect.render_reply(completion)
+    if behaviour.garbage:
+        return SandboxAnswer(body=GARBAGE)
+    return SandboxAnswer(body=whole, cut=behaviour.cut)
+
+
+class _UnknownModel(NotFound):
+    code = "model_not_found"
+
+
+class _Asked(Refusal):
+    type = "sandbox_error"
+    code = "sandbox"
+
+
+def _refused(dialect: Dialect, error: Refusal, status: int | None = None) -> SandboxAnswer:
+    return SandboxAnswer(status=status or error.status, body=dialect.render_error(error))
+
+
+def _events(dialect: Dialect, call: ModelCall, completion: Completion) -> list[bytes]:
+    writer = dialect.stream_writer(call)
+    return [event for event in map(writer.write, _deltas(completion)) if event]
+
+
+def _deltas(completion: Completion) -> Iterator[Delta]:
+    yield Started(id=completion.id, model=completion.model, created=completion.created)
+    tools = 0
+    for part in completion.parts:
+        if isinstance(part, Text):
+            yield from map(TextDelta, pieces(part.text))
+        else:
+            yield ToolStarted(index=tools, id=part.id, name=part.name)
+            half = len(part.arguments) // 2
+            yield ToolArguments(index=tools, text=part.arguments[:half])
+            yield ToolArguments(index=tools, text=part.arguments[half:])
+            tools += 1
+    yield Finished(reason=completion.finish)
+    if completion.usage is not None:
+        yield UsageTold(completion.usage)
+    yield Ended()
+
+
+async def _streamed(events: list[bytes], *, cut: bool) -> AsyncIterator[bytes]:
+    for number, event in enumerate(events):
+        if cut and number * 2 >= len(events):
+            raise CutOff
+        # As from a network, others get their turn between two events.
+        await asyncio.sleep(0)
+        yield event
+
+
+async def _garbage() -> AsyncIterator[bytes]:
+    yield GARBAGE
+
+
+def _embeddings(call: ModelCall) -> bytes:
+    given = call.body["input"]
+    texts = [given] if isinstance(given, str) else [str(item) for item in given]
+    dimensions = min(call.body.get("dimensions") or DIMENSIONS, MAX_DIMENSIONS)
+    vectors = [vector(text, dimensions) for text in texts]
+    tokens = sum(map(count, texts))
+    return msgspec.json.encode(
+        {
+            "object": "list",
+            "model": call.model,
+            "data": [
+                {"object": "embedding", "index": index, "embedding": _shown(values, call.body)}
+                for index, values in enumerate(vectors)
+            ],
+            "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+        }
+    )
+
+
+def _shown(values: list[float], body: Mapping[str, Any]) -> Any:
+    if body.get("encoding_format") != "base64":
+        return values
+    return base64.b64encode(struct.pack(f"<{len(values)}f", *values)).decode()
+
+
+def _models() -> bytes:
+    # Both wires' fields, so that clients of either can read the list.
+    models = [
+        {
+            "id": name,
+            "object": "model",
+            "created": CREATED,
+            "owned_by": "sandbox",
+            "type": "model",
+            "display_name": f"Sandbox {name}",
+            "created_at": "2023-11-14T22:13:20Z",
+        }
+        for name in SHOWN
+    ]
+    return msgspec.json.encode(
+        {"object": "list", "data": models, "has_more": False, "first_id": SHOWN[0], "last_id": SHOWN[-1]}
+    )

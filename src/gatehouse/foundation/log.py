@@ -1,0 +1,129 @@
+"""Logs: one JSON object a line on standard error, with the request's id and without secrets.
+
+The libraries' own log lines (uvicorn, alembic, procrastinate) pass through the same processors. What looks like a
+secret, by its name or by its form, is struck out; that is a net under code that logs no secrets to begin with.
+"""
+
+import logging
+import re
+import sys
+from collections.abc import Mapping, MutableMapping
+from contextvars import ContextVar
+from typing import Any, Final, Literal, TextIO
+
+import structlog
+from structlog.typing import Processor
+
+REDACTED: Final = "[redacted]"
+
+#: Set by the front of each application; lines without a request lack the field.
+request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
+
+_MAX_DEPTH: Final = 6
+_MAX_TEXT_CHARS: Final = 16_384
+
+_secret_name = re.compile(
+    r"pass(word|wd|phrase)|secret|authorization|cookie|credential|api[_-]?key|private[_-]?key|master[_-]?key"
+    r"|client[_-]?key|assertion|(^|[_-])(token|otp|pin|jwt|saml_?response)$",
+    re.IGNORECASE,
+).search
+#: Names that hold such a word and no secret.
+_plain_name = re.compile(r"(_id|_ids|_prefix|_type|_count|_at|_ttl_seconds)$", re.IGNORECASE).search
+
+_SECRET_TEXTS: Final = (
+    (re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE), rf"\1 {REDACTED}"),
+    (re.compile(r"\bgk_[0-9A-Za-z]{6,}"), f"gk_{REDACTED}"),
+    (re.compile(r"\b(inv|rt|scim|whsec)_[0-9A-Za-z]{16,}"), rf"\1_{REDACTED}"),
+    (re.compile(r"\bsk-[0-9A-Za-z_-]{6,}"), f"sk-{REDACTED}"),
+    (re.compile(r"\b(AKIA|ASIA)[0-9A-Z]{16}\b"), REDACTED),
+    (re.compile(r"\beyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]+(\.[0-9A-Za-z_-]*)?"), REDACTED),
+    (re.compile(r"(://[^\s:/@]{0,256}):[^\s/@]{1,1024}@"), rf"\1:{REDACTED}@"),
+    (re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[^-]*(-----END [A-Z ]{0,40}PRIVATE KEY-----)?"), REDACTED),
+    (
+        re.compile(
+            r"\b(password|secret|api_?key|access_token|refresh_token)(\"?\s{0,3}[=:]\s{0,3}\"?)[^\s&,;\"']{1,1024}",
+            re.IGNORECASE,
+        ),
+        rf"\1\2{REDACTED}",
+    ),
+)  # fmt: skip
+
+
+def without_secrets(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """A structlog processor."""
+    return {name: _cleaned(name, value, 0) for name, value in event.items()}
+
+
+def redacted(text: str) -> str:
+    """A text with everything struck out that has a secret's form, and cut to a length that a log can bear."""
+    text = text[:_MAX_TEXT_CHARS]
+    for pattern, replacement in _SECRET_TEXTS:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def _cleaned(name: str, value: Any, depth: int) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
+    if _secret_name(name) and not _plain_name(name):
+        return REDACTED
+    if isinstance(value, int | float):
+        return value
+    if isinstance(value, str):
+        return redacted(value)
+    if isinstance(value, bytes):
+        return f"<{len(value)} bytes>"
+    if depth == _MAX_DEPTH:
+        return "..."
+    if isinstance(value, Mapping):
+        return {str(key): _cleaned(str(key), inner, depth + 1) for key, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_cleaned(name, inner, depth + 1) for inner in value]
+    return redacted(str(value))
+
+
+def _with_request_id(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    if (current := request_id.get()) is not None:
+        event.setdefault("request_id", current)
+    return event
+
+
+def configure(level: Literal["debug", "info", "warning", "error"] = "info", stream: TextIO | None = None) -> None:
+    """Once a process, before anything logs. A line has `timestamp`, `level`, `event` and the caller's own fields; a
+    library's line also `logger`."""
+    out = stream or sys.stderr
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        _with_request_id,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+        # Plain tracebacks: the structured ones carry local variables, and with them passwords.
+        structlog.processors.format_exc_info,
+    ]
+    last: list[Processor] = [without_secrets, structlog.processors.JSONRenderer(ensure_ascii=False, default=str)]
+
+    structlog.configure(
+        processors=[*shared, *last],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.WriteLoggerFactory(out),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(out)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(level.upper())
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "alembic", "procrastinate"):
+        library = logging.getLogger(name)
+        library.handlers = []
+        library.propagate = True
+    # Our own access log has the caller and the request's id; uvicorn's would only repeat each line without them.
+    logging.getLogger("uvicorn.access").disabled = True
+    # SQLAlchemy's echo prints bound values.
+    logging.getLogger("sqlalchemy.engine").setLevel("WARNING")

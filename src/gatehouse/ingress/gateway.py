@@ -1,0 +1,134 @@
+"""Model calls on plain ASGI. Everything that is not the gateway's goes on to the application behind it."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any, Final, TypeVar
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.engine.exchange import Answer, Received
+from gatehouse.engine.run import Engine
+from gatehouse.foundation.errors import Refusal
+from gatehouse.foundation.http.addresses import ClientAddresses
+from gatehouse.foundation.http.envelopes import GATEWAY, rendered
+from gatehouse.ingress import receive as receiving
+from gatehouse.ingress.models import model_list
+from gatehouse.ingress.receive import ClientLeft
+
+T = TypeVar("T")
+
+#: which dialect a path speaks
+MODEL_CALLS: Final = {
+    "/v1/chat/completions": "openai_chat",
+    "/api/chat/completions": "openai_chat",
+    "/v1/messages": "anthropic_messages",
+    "/v1/embeddings": "openai_embeddings",
+}
+MODELS: Final = "/v1/models"
+
+
+class Gateway:
+    """In front of `behind`, which gets all other paths and methods."""
+
+    def __init__(self, engine: Engine, behind: ASGIApp, *, addresses: ClientAddresses, max_request_bytes: int) -> None:
+        self._engine = engine
+        self._behind = behind
+        self._addresses = addresses
+        self._max_request_bytes = max_request_bytes
+        #: model calls in progress, for draining
+        self.active = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            path = scope["path"].removesuffix("/")
+            if scope["method"] == "POST" and (dialect := MODEL_CALLS.get(path)) is not None:
+                received = receiving.head(scope, self._addresses, dialect)
+                received.path = path
+                self.active += 1
+                try:
+                    await self._model_call(received, receive, send)
+                finally:
+                    self.active -= 1
+                return
+            if scope["method"] == "GET" and (path == MODELS or path.startswith(MODELS + "/")):
+                await self._models(receiving.head(scope, self._addresses), path, send)
+                return
+        await self._behind(scope, receive, send)
+
+    async def _model_call(self, x: Received, receive: Receive, send: Send) -> None:
+        assert x.dialect is not None
+        try:
+            x.body = await receiving.body(x, receive, self._max_request_bytes)
+        except ClientLeft:
+            return
+        except Refusal as error:
+            # Nothing was read of the rest: the connection cannot carry another request.
+            headers = {"content-type": "application/json", "connection": "close", **error.headers}
+            answer = Answer(status=error.status, headers=headers, body=DIALECTS[x.dialect].render_error(error))
+            await _write(answer, x, send)
+            return
+        with contextlib.suppress(ClientLeft):
+            await _while_connected(receive, self._answer(x, send))
+
+    async def _answer(self, x: Received, send: Send) -> None:
+        answer = await self._engine.answer(x)
+        await _write(answer, x, send)
+
+    async def _models(self, x: Received, path: str, send: Send) -> None:
+        try:
+            identified = await self._engine.identify(x, "api:read")
+            answer = await model_list(self._engine, identified, path.removeprefix(MODELS).removeprefix("/"))
+        except Refusal as error:
+            told = rendered(error, GATEWAY)
+            answer = Answer(status=told.status, headers=told.headers, body=told.body)
+        await _write(answer, x, send)
+
+
+async def _write(answer: Answer, x: Received, send: Send) -> None:
+    headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in answer.headers.items()]
+    headers.append((b"x-request-id", x.request_id.encode()))
+    if answer.stream is None:
+        headers.append((b"content-length", b"%d" % len(answer.body)))
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await send({"type": "http.response.body", "body": answer.body})
+        return
+    try:
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        async for block in answer.stream:
+            await send({"type": "http.response.body", "body": block, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+    finally:
+        await _closed(answer.stream)
+
+
+async def _closed(stream: AsyncIterator[bytes]) -> None:
+    close = getattr(stream, "aclose", None)
+    if close is not None:
+        await close()
+
+
+async def _while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+    """Does the work unless the client leaves: then it is cancelled at once. Raises `ClientLeft`."""
+    task = asyncio.current_task()
+    assert task is not None
+    left = False
+
+    async def watch() -> None:
+        nonlocal left
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        left = True
+        task.cancel()
+
+    watcher = asyncio.create_task(watch())
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if left:
+            task.uncancel()
+            raise ClientLeft from None
+        raise
+    finally:
+        watcher.cancel()

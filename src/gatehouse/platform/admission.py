@@ -1,0 +1,145 @@
+"""In front of administration: who calls and whether there is room, before any application logic (reference 1, Rate
+limiting, 1). It answers nobody for a bad credential: which paths need one is the routes' affair."""
+
+from typing import Final
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gatehouse.engine.exchange import Received
+from gatehouse.engine.ports import Ports
+from gatehouse.engine.stages import ip_allowlist, maintenance, rate_limit
+from gatehouse.engine.stages.rate_limit import Toll
+from gatehouse.engine.verdict import Refuse
+from gatehouse.foundation.errors import PayloadTooLarge, Refusal, Unauthenticated
+from gatehouse.foundation.http.addresses import ClientAddresses
+from gatehouse.foundation.http.handlers import ErrorResponses
+from gatehouse.foundation.identity import Caller
+from gatehouse.ingress import receive as receiving
+from gatehouse.ingress.receive import ClientLeft
+from gatehouse.platform.live.credentials import presented
+
+LOGIN: Final = "/api/auth/login"
+
+#: What must answer in maintenance too: probes, and the way to end it.
+OPEN_IN_MAINTENANCE: Final = (
+    "/health", "/api/health/", "/metrics", "/api/admin/system/", LOGIN, "/api/auth/refresh", "/api/auth/mfa/verify",
+)  # fmt: skip
+
+
+class Admission:
+    def __init__(
+        self,
+        behind: ASGIApp,
+        ports: Ports,
+        *,
+        addresses: ClientAddresses,
+        responses: ErrorResponses,
+        max_request_bytes: int,
+    ) -> None:
+        self._behind = behind
+        self._ports = ports
+        self._addresses = addresses
+        self._responses = responses
+        self._max_request_bytes = max_request_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._behind(scope, receive, send)
+            return
+        received = receiving.head(scope, self._addresses)
+        state = scope.setdefault("state", {})
+        state.update(request_id=received.request_id, client_address=received.client_address)
+        told = {"X-Request-Id": received.request_id}
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                sent = {name.lower() for name, _ in message.get("headers", ())}
+                more = [(name.lower().encode(), value.encode()) for name, value in told.items()]
+                message["headers"] = [*message.get("headers", ()), *(pair for pair in more if pair[0] not in sent)]
+            await send(message)
+
+        try:
+            receive = await self._admit(received, state, told, receive)
+        except ClientLeft:
+            return
+        except Refusal as error:
+            await self._responses.to(scope, error)(scope, receive, with_headers)
+            return
+        await self._behind(scope, receive, with_headers)
+
+    async def _admit(self, x: Received, state: dict[str, object], told: dict[str, str], receive: Receive) -> Receive:
+        """Puts `caller` or `refused_credential` into the state. Raises whatever refuses the request."""
+        if not x.path.startswith(OPEN_IN_MAINTENANCE):
+            verdict = await maintenance.check(x, self._ports)
+            if isinstance(verdict, Refuse):
+                raise verdict.error
+        caller = self._caller(x, state)
+        rate, refused = await self._toll(x, caller, state, receive)
+        if rate is not None:
+            told.update(rate.headers())
+        if refused is not None:
+            raise refused
+        if caller is not None and caller.tenant_id is not None:
+            await self._check_address(x, caller)
+        return await self._bounded(x, state, receive)
+
+    def _caller(self, x: Received, state: dict[str, object]) -> Caller | None:
+        # SCIM's tokens are their own family's; here they would only be bad ones.
+        if presented(x) is None or x.path.startswith("/api/scim/v2"):
+            return None
+        try:
+            caller = self._ports.credentials.identify(x)
+        except Unauthenticated as error:
+            state["refused_credential"] = error
+            return None
+        state["caller"] = caller
+        return caller
+
+    async def _toll(self, x: Received, caller: Caller | None, state: dict[str, object], receive: Receive) -> Toll:
+        if x.path.removesuffix("/") != LOGIN or x.method != "POST":
+            return await rate_limit.take(x, caller, self._ports.limits, self._ports.counters)
+        # Whose account is tried stands in the body, which is read here and handed on.
+        body = await receiving.body(x, receive, 64 * 1024)
+        state["body"] = body
+        email = rate_limit.email_of(body)
+        return await rate_limit.take_login(email, x.client_address, self._ports.limits, self._ports.counters)
+
+    async def _check_address(self, x: Received, caller: Caller) -> None:
+        assert caller.tenant_id is not None
+        policy = await self._ports.policies.current(caller.tenant_id)
+        refused = ip_allowlist.refused(x.client_address, policy)
+        if refused is not None:
+            raise refused
+
+    async def _bounded(self, x: Received, state: dict[str, object], receive: Receive) -> Receive:
+        """Hands on the body, and stops it where it passes the bound: administration reads bodies whole."""
+        known = state.pop("body", None)
+        if known is not None:
+            return _replay(known, receive)
+        announced = x.headers.get("content-length")
+        if announced is not None and announced.isdecimal() and int(announced) > self._max_request_bytes:
+            raise PayloadTooLarge(f"A request's body may have {self._max_request_bytes} bytes at most.")
+        left = self._max_request_bytes
+
+        async def counted() -> Message:
+            nonlocal left
+            message = await receive()
+            left -= len(message.get("body", b""))
+            if left < 0:
+                raise PayloadTooLarge(f"A request's body may have {self._max_request_bytes} bytes at most.")
+            return message
+
+        return counted
+
+
+def _replay(body: object, receive: Receive) -> Receive:
+    first: Message | None = {"type": "http.request", "body": body, "more_body": False}
+
+    async def replayed() -> Message:
+        nonlocal first
+        if first is not None:
+            message, first = first, None
+            return message
+        return await receive()
+
+    return replayed

@@ -1,0 +1,94 @@
+"""The platform as one ASGI application: the gateway in front, administration behind it."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from gatehouse import __version__
+from gatehouse.foundation.http import docs, handlers, slashes
+from gatehouse.foundation.http.addresses import ClientAddresses
+from gatehouse.foundation.http.envelopes import ErrorForms
+from gatehouse.foundation.http.variants import Variant, VariantMiddleware
+from gatehouse.foundation.settings import Settings
+from gatehouse.ingress.gateway import Gateway
+from gatehouse.platform.admission import Admission
+from gatehouse.platform.api import ERROR_FORMS, FAMILIES
+from gatehouse.platform.host import PlatformHost
+
+
+def administration(settings: Settings) -> tuple[FastAPI, handlers.ErrorResponses]:
+    """The administration API. Needs `app.state.host` before its first request, and no database to be described."""
+    app = FastAPI(
+        title="Gatehouse platform",
+        version=__version__,
+        summary="An AI gateway and its administration.",
+        docs_url=None,
+        redoc_url=None,
+    )
+    responses = handlers.install(app, ErrorForms(ERROR_FORMS))
+    app.add_middleware(VariantMiddleware, default=Variant(settings.api_variant), refuse=responses.to)
+    for family in FAMILIES:
+        app.include_router(family)
+    docs.install(app)
+    slashes.install(app)
+    return app, responses
+
+
+class Platform:
+    """One worker's application. Its parts start with the server and stop with it."""
+
+    def __init__(self, settings: Settings, make_host: Callable[[], PlatformHost]) -> None:
+        self._settings = settings
+        self._make_host = make_host
+        self._app: ASGIApp | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+            return
+        assert self._app is not None
+        await self._app(scope, receive, send)
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        await receive()
+        try:
+            context = self._serving()
+            await context.__aenter__()
+        except BaseException as error:
+            await send({"type": "lifespan.startup.failed", "message": f"{type(error).__name__}: {error}"})
+            raise
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await context.__aexit__(None, None, None)
+        await send({"type": "lifespan.shutdown.complete"})
+
+    @asynccontextmanager
+    async def _serving(self) -> AsyncIterator[None]:
+        settings = self._settings
+        host = self._make_host()
+        host.build()
+        await host.start()
+        addresses = ClientAddresses(settings.trusted_proxies)
+        app, responses = administration(settings)
+        app.state.host = host
+        admission = Admission(
+            app, host.ports, addresses=addresses, responses=responses, max_request_bytes=settings.max_request_bytes
+        )
+        gateway = Gateway(host.engine, admission, addresses=addresses, max_request_bytes=settings.max_request_bytes)
+        app.state.gateway = gateway
+        self._app = _with_cors(gateway, settings)
+        try:
+            yield
+        finally:
+            await host.stop()
+
+
+def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
+    if not settings.cors_origins:
+        return app
+    return CORSMiddleware(
+        app, allow_origins=settings.cors_origins, allow_methods=["*"], allow_headers=["*"], allow_credentials=False
+    )

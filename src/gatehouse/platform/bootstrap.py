@@ -1,0 +1,147 @@
+"""What must be there before the first request: the tenant `default`, its admin, a signing key, the sandbox.
+
+Done as the owner, right after the migrations, and again at every start: each step looks whether it is needed.
+"""
+
+import secrets
+from decimal import Decimal
+from typing import Final
+
+import msgspec
+import psycopg
+from psycopg.types.json import Jsonb
+
+from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.jwt import SigningKey
+from gatehouse.foundation.passwords import hash_now
+from gatehouse.foundation.sealing import MasterKeys, Sealer
+from gatehouse.foundation.settings import Settings
+from gatehouse.foundation.tokens import digest, mint_api_key
+from gatehouse.platform.change import CHANNEL, DEFAULT_TENANT
+
+#: The sandbox's models as the catalog first holds them: what each shows, and made-up prices, so that costs can be seen.
+SANDBOX_MODELS: Final = {
+    "echo": "Echo: answers with what it was asked",
+    "slow-200ms": "Answers after 200 ms",
+    "status-503": "Fails with 503",
+    "stream-50": "Streams 50 chunks",
+    "tools": "Calls the first tool it is given",
+    "cut": "Breaks its stream off half-way",
+    "embed": "Embeddings, deterministic",
+}
+_INPUT_PRICE: Final = Decimal("0.000001")
+_OUTPUT_PRICE: Final = Decimal("0.000002")
+
+
+class FirstAdmin(msgspec.Struct):
+    """`password` is None unless it was made up just now: then it is shown once, and nowhere kept."""
+
+    email: str
+    password: str | None
+
+
+def prepare(url: str, settings: Settings, master_keys: MasterKeys) -> FirstAdmin | None:
+    """Everything above, in one transaction. The first admin where it was just made, else None."""
+    with psycopg.connect(url) as connection:
+        # Several starts at once are one after the other.
+        connection.execute("SELECT pg_advisory_xact_lock(7411992)")
+        connection.execute(
+            "INSERT INTO tenants (id, slug, name) VALUES (%s, 'default', 'Default') ON CONFLICT DO NOTHING",
+            [DEFAULT_TENANT],
+        )
+        ensure_signing_key(connection, Sealer(master_keys.keys, master_keys.current))
+        if settings.sandbox:
+            _ensure_sandbox(connection)
+        return _ensure_admin(connection, settings)
+
+
+def ensure_signing_key(connection: psycopg.Connection[tuple[object, ...]], sealer: Sealer) -> None:
+    """Makes a key where none signs yet."""
+    if connection.execute("SELECT 1 FROM signing_keys WHERE retired_at IS NULL").fetchone() is None:
+        add_signing_key(connection, sealer)
+
+
+def add_signing_key(connection: psycopg.Connection[tuple[object, ...]], sealer: Sealer) -> str:
+    """A new key that signs from now on. The answer is its id."""
+    key = SigningKey.generate()
+    sealed = sealer.seal(key.private_pem(), context=f"signing_key:{key.kid}".encode())
+    connection.execute(
+        "INSERT INTO signing_keys (kid, public_jwk, sealed_private) VALUES (%s, %s, %s)",
+        [key.kid, Jsonb(key.published()), str(sealed)],
+    )
+    return key.kid
+
+
+def _ensure_admin(connection: psycopg.Connection[tuple[object, ...]], settings: Settings) -> FirstAdmin | None:
+    found = connection.execute("SELECT 1 FROM users WHERE tenant_id = %s AND operator LIMIT 1", [DEFAULT_TENANT])
+    if found.fetchone() is not None:
+        return None
+    email = settings.gatehouse_admin_email or "admin@gatehouse.local"
+    given = settings.gatehouse_admin_password
+    password = secrets.token_urlsafe(15) if given is None else given.get_secret_value()
+    connection.execute(
+        "INSERT INTO users (id, tenant_id, email, display_name, role, operator, password_hash)"
+        " VALUES (%s, %s, %s, 'Administrator', 'admin', true, %s)",
+        [new_id(), DEFAULT_TENANT, email, hash_now(password)],
+    )
+    return FirstAdmin(email, None if given is not None else password)
+
+
+def _ensure_sandbox(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+    made = connection.execute(
+        "INSERT INTO providers (tenant_id, id, name, kind) VALUES (%s, 'sandbox', 'Sandbox', 'sandbox')"
+        " ON CONFLICT DO NOTHING RETURNING id",
+        [DEFAULT_TENANT],
+    )
+    if made.fetchone() is None:
+        return
+    for model_id, display_name in SANDBOX_MODELS.items():
+        capabilities = {
+            "streaming": True, "function_calling": model_id == "tools", "vision": False,
+            "structured_output": False, "embeddings": model_id == "embed", "max_context_window": 128_000,
+        }  # fmt: skip
+        connection.execute(
+            "INSERT INTO model_configs (id, tenant_id, provider, model_id, display_name, is_default, context_window,"
+            " max_output_tokens, capabilities, cost_per_input_token, cost_per_output_token)"
+            " VALUES (%s, %s, 'sandbox', %s, %s, %s, 128000, 4096, %s, %s, %s)",
+            [
+                new_id(), DEFAULT_TENANT, model_id, display_name, model_id == "echo",
+                Jsonb(capabilities), _INPUT_PRICE, _OUTPUT_PRICE,
+            ],
+        )  # fmt: skip
+
+
+def trial_key(url: str, settings: Settings) -> str:
+    """An API key of the first admin for the printed curl line, kept under `GATEHOUSE_HOME` for the next start.
+
+    Embedded installations only: whoever reads that file can read the database beside it as well.
+    """
+    path = settings.gatehouse_home / "trial.key"
+    with psycopg.connect(url) as connection:
+        if path.exists():
+            kept = path.read_text().strip()
+            if connection.execute("SELECT 1 FROM api_keys WHERE digest = %s", [digest(kept)]).fetchone() is not None:
+                return kept
+        minted = mint_api_key()
+        row = connection.execute(
+            "INSERT INTO api_keys (id, tenant_id, user_id, key_prefix, digest, description)"
+            " SELECT %s, tenant_id, id, %s, %s, 'printed at the first start' FROM users"
+            " WHERE tenant_id = %s AND operator ORDER BY created_at LIMIT 1 RETURNING id",
+            [new_id(), minted.shown, minted.digest, DEFAULT_TENANT],
+        ).fetchone()
+        assert row is not None
+        touch(connection, "api_key", str(row[0]))
+    path.touch(mode=0o600)
+    path.write_text(minted.plaintext + "\n")
+    return minted.plaintext
+
+
+def touch(connection: psycopg.Connection[tuple[object, ...]], topic: str, key: str) -> None:
+    """What `Change.touch` does, for the command line: tells running workers to load this again."""
+    row = connection.execute("UPDATE revision_head SET revision = revision + 1 RETURNING revision").fetchone()
+    assert row is not None
+    connection.execute(
+        "INSERT INTO changes (revision, tenant_id, topic, key) VALUES (%s, %s, %s, %s)",
+        [row[0], DEFAULT_TENANT, topic, key],
+    )
+    connection.execute("SELECT pg_notify(%s, %s)", [CHANNEL, str(row[0])])

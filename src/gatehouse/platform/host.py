@@ -1,0 +1,92 @@
+"""One worker's parts, made and started in order, stopped in reverse."""
+
+import hashlib
+
+from gatehouse.engine.limits import Limits
+from gatehouse.engine.ports import Ports
+from gatehouse.engine.run import Engine
+from gatehouse.foundation.clock import SYSTEM_CLOCK, Clock
+from gatehouse.foundation.counters.memory import MemoryCounters
+from gatehouse.foundation.counters.shared import RedisCounters
+from gatehouse.foundation.http.lists import CursorSigner
+from gatehouse.foundation.journal.writer import JournalWriter
+from gatehouse.foundation.outbound import Outbound
+from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
+from gatehouse.foundation.passwords import Passwords
+from gatehouse.foundation.sealing import MasterKeys, Sealer
+from gatehouse.foundation.settings import Settings
+from gatehouse.foundation.storage.database import Database
+from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.platform.live.credentials import LiveCredentials
+from gatehouse.platform.live.feed import Feed
+from gatehouse.platform.live.nodes import Node
+from gatehouse.platform.live.ports import LiveSwitches, NoApprovals, NoBudgets, SealedSecrets
+from gatehouse.platform.live.state import Replica
+from gatehouse.platform.publish import Publisher
+
+
+class PlatformHost:
+    """`master_keys` seal secrets at rest; the signature of cursors is derived from the current one."""
+
+    def __init__(self, settings: Settings, database: Database, master_keys: MasterKeys) -> None:
+        self.settings = settings
+        self.database = database
+        self.sealer = Sealer(master_keys.keys, master_keys.current)
+        key = hashlib.sha256(b"gatehouse list cursors" + master_keys.keys[master_keys.current]).digest()
+        self.cursors = CursorSigner(key)
+        self.clock: Clock = SYSTEM_CLOCK
+        self.issuer = settings.public_url or "gatehouse"
+        self.replica = Replica()
+        self.node = Node(database)
+        self.policies = Publisher(database)
+        fail_closed = settings.switch_fail_mode == "closed"
+        self.feed = Feed(database, self.replica, self.node, self.policies.changed, fail_closed=fail_closed)
+        self.credentials = LiveCredentials(
+            self.replica, issuer=self.issuer, enforce_scopes=settings.oauth_scope_enforcement
+        )
+        self.passwords = Passwords()
+        self.limits = Limits(settings)
+        self._local = MemoryCounters(self.clock)
+        self.counters = RedisCounters(settings.redis_url, self._local) if settings.redis_url else self._local
+        self.outbound: Outbound = AiohttpOutbound(settings.provider_max_connections)
+        self.journal: JournalWriter
+        self.engine: Engine
+        self.ports: Ports
+
+    def build(self) -> None:
+        """What needs a running loop: the journal, and the engine over it."""
+        journal = self.settings.gatehouse_home / "journal"
+        journal.mkdir(parents=True, exist_ok=True)
+        self.journal = JournalWriter(
+            journal, sync=self.settings.journal_sync, max_bytes=self.settings.journal_max_bytes
+        )
+        self.ports = Ports(
+            credentials=self.credentials,
+            policies=self.policies,
+            limits=self.limits,
+            counters=self.counters,
+            switches=LiveSwitches(self.replica, self.feed),
+            spend=NoBudgets(),
+            approvals=NoApprovals(),
+            secrets=SealedSecrets(self.sealer),
+            journal=self.journal,
+            outbound=self.outbound,
+            clock=self.clock,
+            max_response_bytes=self.settings.max_response_bytes,
+        )
+        self.engine = Engine(self.ports)
+
+    async def start(self) -> None:
+        if isinstance(self.counters, RedisCounters):
+            await self.counters.start()
+        await self.feed.start()
+        await self.policies.preload(DEFAULT_TENANT)
+
+    async def stop(self) -> None:
+        await self.feed.stop()
+        await self.outbound.close()
+        await self.journal.close()
+        self.passwords.close()
+        if isinstance(self.counters, RedisCounters):
+            await self.counters.close()
+        await self.database.close()

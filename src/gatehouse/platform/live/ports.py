@@ -1,0 +1,87 @@
+"""The engine's ports that live state answers, and those that have nothing to say yet."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from gatehouse.engine.exchange import Admitted, Answered, Candidate
+from gatehouse.engine.ports import Maintenance
+from gatehouse.engine.verdict import Hold
+from gatehouse.foundation.errors import Refusal, Unavailable
+from gatehouse.foundation.identity import Caller, TenantId
+from gatehouse.foundation.sealing import CannotOpen, Sealer
+from gatehouse.platform.live.feed import Feed
+from gatehouse.platform.live.state import Replica
+
+#: Opened credentials that a worker keeps.
+_OPENED: Final = 5_000
+
+
+class LiveSwitches:
+    def __init__(self, replica: Replica, feed: Feed) -> None:
+        self._replica = replica
+        self._feed = feed
+
+    def maintenance(self) -> Maintenance | None:
+        return self._replica.maintenance
+
+    def switched_off(self, tenant_id: TenantId, candidate: Candidate) -> bool:
+        return candidate.model.id in self._replica.switched_off
+
+    def healthy(self, tenant_id: TenantId, provider_id: str) -> bool:
+        return (tenant_id, provider_id) not in self._replica.unhealthy
+
+    async def in_touch(self) -> None:
+        await self._feed.before_attempt()
+
+
+class CredentialsUnreadable(Unavailable):
+    code = "provider_credentials_unreadable"
+    message = "The provider's credentials cannot be opened with the master keys at hand. Set them again."
+
+
+def sealing_context(tenant_id: TenantId, provider_id: str) -> bytes:
+    """What a provider's sealed credentials are bound to: nobody can move them to another row."""
+    return f"provider:{tenant_id}:{provider_id}".encode()
+
+
+class SealedSecrets:
+    """Opens providers' credentials, each once."""
+
+    def __init__(self, sealer: Sealer) -> None:
+        self._sealer = sealer
+        self._opened: OrderedDict[str, Mapping[str, str]] = OrderedDict()
+
+    def open(self, tenant_id: TenantId, provider_id: str, sealed: str) -> Mapping[str, str]:
+        opened = self._opened.get(sealed)
+        if opened is None:
+            try:
+                clear = self._sealer.open(sealed, context=sealing_context(tenant_id, provider_id))
+            except CannotOpen:
+                raise CredentialsUnreadable from None
+            opened = self._opened[sealed] = msgspec.json.decode(clear, type=dict[str, str])
+            if len(self._opened) > _OPENED:
+                self._opened.popitem(last=False)
+        return opened
+
+
+class NoBudgets:
+    """`Spend` while nobody can make a budget."""
+
+    def exhausted(self, caller: Caller) -> Refusal | None:
+        return None
+
+    async def reserve(self, x: Admitted) -> Refusal | None:
+        return None
+
+    async def settle(self, x: Answered) -> None:
+        return None
+
+
+class NoApprovals:
+    """`Approvals` while nothing can ask for one: a request that is held is refused, never let through."""
+
+    async def decision(self, hold: Hold) -> Refusal | None:
+        return Unavailable("Approvals are not available.")

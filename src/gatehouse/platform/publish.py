@@ -1,0 +1,145 @@
+"""From rows to policy: gathers what the families' `bundle.py` give, compiles it aside, and swaps it in one assignment.
+
+    find -name bundle.py      answers what can change the gateway's behaviour
+
+A worker keeps the snapshots of the tenants that call, the least recently used go first. A snapshot that cannot be
+made leaves the old one in force and shows in `status`.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict
+from typing import Final
+from uuid import UUID
+
+import msgspec
+import structlog
+from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.foundation.errors import Unavailable
+from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.storage.database import Database
+from gatehouse.platform.routing.model_catalog import bundle as model_catalog
+from gatehouse.platform.routing.providers import bundle as providers
+from gatehouse.policy.compile import compile_policy
+from gatehouse.policy.records import TenantRecords
+from gatehouse.policy.snapshot import Snapshot
+
+log = structlog.get_logger(__name__)
+
+#: Snapshots a worker keeps.
+KEPT: Final = 2_000
+
+_TENANT = text("SELECT feature_flags FROM tenants WHERE id = :tenant AND deleted_at IS NULL")
+_REVISION = text("SELECT revision FROM revision_head")
+_ACTIVE = text("SELECT id FROM tenants WHERE deleted_at IS NULL ORDER BY id = :first DESC, updated_at DESC LIMIT :most")
+
+
+class PolicyUnavailable(Unavailable):
+    code = "policy_unavailable"
+    message = "The organization's policy cannot be loaded now."
+
+
+class PolicyStatus(msgspec.Struct):
+    """The four times of a tenant's policy, as Unix time, and what kept the last one from being made."""
+
+    asked: float = 0.0
+    fetched: float = 0.0
+    activated: float = 0.0
+    failed: float | None = None
+    faults: list[str] = []
+
+
+async def gather(session: AsyncSession, tenant_id: TenantId) -> TenantRecords | None:
+    """All records of a tenant's policy, or None where there is no such tenant."""
+    # Before the rest: what commits meanwhile is then loaded twice, never missed.
+    revision = (await session.execute(_REVISION)).scalar_one()
+    tenant = (await session.execute(_TENANT, {"tenant": tenant_id})).first()
+    if tenant is None:
+        return None
+    return TenantRecords(
+        tenant_id=tenant_id,
+        revision=revision,
+        providers=await providers.records(session, tenant_id),
+        models=await model_catalog.records(session, tenant_id),
+        feature_flags=tenant.feature_flags,
+    )
+
+
+class Publisher:
+    """One worker's snapshots: the engine's `Policies`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._snapshots: OrderedDict[TenantId, Snapshot] = OrderedDict()
+        self._loading: dict[TenantId, asyncio.Task[Snapshot]] = {}
+        self._preloading: set[TenantId] = set()
+        self.status: dict[TenantId, PolicyStatus] = {}
+
+    async def current(self, tenant_id: TenantId) -> Snapshot:
+        snapshot = self._snapshots.get(tenant_id)
+        if snapshot is not None:
+            return snapshot
+        # Many first requests at once wait for one load.
+        task = self._loading.get(tenant_id)
+        if task is None:
+            task = self._loading[tenant_id] = asyncio.create_task(self._load(tenant_id))
+            task.add_done_callback(lambda _: self._loading.pop(tenant_id, None))
+        return await asyncio.shield(task)
+
+    async def changed(self, tenant_ids: set[str]) -> None:
+        """Compiles the policies of these tenants anew, those that this worker has; the others when they are asked."""
+        for text_id in tenant_ids:
+            tenant_id = TenantId(UUID(text_id))
+            if tenant_id in self._snapshots or tenant_id in self._loading or tenant_id in self._preloading:
+                try:
+                    await self._load(tenant_id)
+                except PolicyUnavailable:
+                    log.warning("policy.not_activated", tenant_id=text_id, faults=self.status[tenant_id].faults)
+
+    # A load that began before a change may end after the one that the change causes: the newer revision stays.
+
+    async def preload(self, first: TenantId, most: int = 200) -> None:
+        """Compiles ahead, so that these tenants are served also if the database goes away right after the start.
+
+        Call it once the feed follows: what changes during a load is then loaded again.
+        """
+        async with self._database.service() as session:
+            tenants = (await session.execute(_ACTIVE, {"first": first, "most": most})).scalars().all()
+            self._preloading.update(TenantId(tenant_id) for tenant_id in tenants)
+            for tenant_id in tenants:
+                self._activate(TenantId(tenant_id), await gather(session, TenantId(tenant_id)))
+            self._preloading.clear()
+
+    async def _load(self, tenant_id: TenantId) -> Snapshot:
+        status = self.status.setdefault(tenant_id, PolicyStatus())
+        status.asked = time.time()
+        try:
+            async with self._database.service() as session:
+                records = await gather(session, tenant_id)
+        except (SQLAlchemyError, OSError) as error:
+            status.failed, status.faults = time.time(), [f"database: {type(error).__name__}"]
+            raise PolicyUnavailable from None
+        return self._activate(tenant_id, records)
+
+    def _activate(self, tenant_id: TenantId, records: TenantRecords | None) -> Snapshot:
+        status = self.status.setdefault(tenant_id, PolicyStatus())
+        status.fetched = time.time()
+        if records is None:
+            self._snapshots.pop(tenant_id, None)
+            raise PolicyUnavailable
+        compiled = compile_policy(records)
+        if isinstance(compiled, list):
+            status.failed, status.faults = time.time(), [str(fault) for fault in compiled]
+            raise PolicyUnavailable
+        held = self._snapshots.get(tenant_id)
+        if held is None or held.revision <= compiled.revision:
+            self._snapshots[tenant_id] = compiled
+            self._snapshots.move_to_end(tenant_id)
+        status.activated, status.failed, status.faults = time.time(), None, []
+        while len(self._snapshots) > KEPT:
+            dropped, _ = self._snapshots.popitem(last=False)
+            self.status.pop(dropped, None)
+        return self._snapshots[tenant_id]

@@ -1,0 +1,176 @@
+"""`gatehouse serve platform`: opens the port, starts the processes, starts again those that die, and ends them in order.
+
+supervisor   this process; holds the port and serves nothing
+gateway      one a core: the gateway and administration
+keeper       one: drains the journals into the database, runs scheduled work
+"""
+
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import click
+
+from gatehouse.foundation.settings import BadSettings
+from gatehouse.foundation.storage import embedded
+from gatehouse.platform import installation
+from gatehouse.platform.bootstrap import FirstAdmin
+from gatehouse.platform.worker import DRAIN_SECONDS, tls_context
+
+#: a process that ends sooner than this after its start has a fault that starting again at once would not mend
+_SETTLED_SECONDS = 10.0
+_START_SECONDS = 60.0
+
+
+class CannotStart(Exception):
+    """One line: what is wrong, and what to do."""
+
+
+class _Child:
+    """One process and how to start it again."""
+
+    def __init__(self, arguments: list[str], fds: tuple[int, ...] = ()) -> None:
+        self._arguments = arguments
+        self._fds = fds
+        self._failures = 0
+        self.start_at = 0.0
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        # -P: a module of ours is called `platform`, and must not stand in for the standard library's.
+        command = [sys.executable, "-P", "-m", "gatehouse", *self._arguments]
+        self.process = subprocess.Popen(command, pass_fds=self._fds)  # noqa: S603 - our own words
+        self.started_at = time.monotonic()
+
+    def look(self) -> None:
+        """Starts it again if it has died: at once after a good while, else later and later."""
+        now = time.monotonic()
+        if self.process is not None and self.process.poll() is not None:
+            quick = now - self.started_at < _SETTLED_SECONDS
+            self._failures = self._failures + 1 if quick else 0
+            self.start_at = now + min(0.1 * 2**self._failures, 10.0)
+            self.process = None
+        if self.process is None and now >= self.start_at:
+            self.start()
+
+    def signal(self, number: int) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(number)
+
+
+class Supervisor:
+    def __init__(self, *, host: str, port: int, workers: int) -> None:
+        self._host = host
+        self._port = port
+        self._workers = workers
+        self._ending = False
+
+    def run(self) -> int:
+        """Serves until SIGTERM or SIGINT. Raises `CannotStart`, `BadSettings`, `SchemaDrift`."""
+        # Before anything is started: a signal during the start must not leave processes behind.
+        signal.signal(signal.SIGTERM, self._end)
+        signal.signal(signal.SIGINT, self._end)
+        installed = installation.connect()
+        tls_context(installed.settings.tls_cert_path, installed.settings.tls_key_path)
+        embedded_database = installed.settings.embedded
+        admin = installation.prepare(installed) if embedded_database else None
+        installation.check(installed)
+        listener = self._listen()
+        database = installed.url if embedded_database else "env"
+        ready, told = os.pipe()
+        gateways = [
+            _Child(
+                ["_gateway", "--fd", str(listener.fileno()), "--ready-fd", str(told), "--database", database],
+                (listener.fileno(), told),
+            )
+            for _ in range(self._workers)
+        ]
+        keeper = _Child(["_keeper", "--database", database])
+        children = [*gateways, keeper]
+        try:
+            for child in children:
+                child.start()
+            self._wait_ready(gateways, ready)
+            if not self._ending:
+                _greet(listener, installed, admin)
+            while not self._ending:
+                time.sleep(0.2)
+                for child in children:
+                    child.look()
+        finally:
+            _stop(gateways, signal.SIGTERM, DRAIN_SECONDS + 5)
+            # After the gateways: it drains what they wrote last.
+            _stop([keeper], signal.SIGTERM, DRAIN_SECONDS)
+            if embedded_database:
+                embedded.stop(installed.home)
+        return 0
+
+    def _end(self, number: int, frame: object) -> None:
+        self._ending = True
+
+    def _listen(self) -> socket.socket:
+        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((self._host, self._port))
+        except OSError as error:
+            raise CannotStart(f"cannot listen on {self._host}:{self._port}: {error.strerror}; choose --port") from None
+        listener.listen(2048)
+        listener.set_inheritable(True)
+        return listener
+
+    def _wait_ready(self, gateways: list[_Child], ready: int) -> None:
+        """Returns when each has said that it serves."""
+        deadline = time.monotonic() + _START_SECONDS
+        waiting = len(gateways)
+        with selectors.DefaultSelector() as selector:
+            selector.register(ready, selectors.EVENT_READ)
+            while waiting and not self._ending:
+                if selector.select(timeout=0.1):
+                    waiting -= len(os.read(ready, 64))
+                if any(child.process is None or child.process.poll() is not None for child in gateways):
+                    raise CannotStart("a gateway process ended during its start; its log above says why")
+                if time.monotonic() > deadline:
+                    raise CannotStart(f"not ready after {_START_SECONDS:.0f} s")
+
+
+def _stop(children: list[_Child], number: int, patience: float) -> None:
+    for child in children:
+        child.signal(number)
+    deadline = time.monotonic() + patience
+    for child in children:
+        if child.process is None:
+            continue
+        try:
+            child.process.wait(max(0.1, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            child.process.kill()
+            child.process.wait()
+
+
+def _greet(listener: socket.socket, installed: installation.Installation, admin: FirstAdmin | None) -> None:
+    """Says where it is and, on a fresh embedded installation, a line that can be pasted and answers at once."""
+    host, port = listener.getsockname()[:2]
+    scheme = "https" if installed.settings.tls_cert_path else "http"
+    url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+    click.echo(f"Gatehouse serves on {url} (documentation of the API: {url}/docs)")
+    if admin is not None and admin.password is not None:
+        click.echo(f"First admin: {admin.email}, password {admin.password} (shown once)")
+    if installed.settings.sandbox and installed.settings.embedded:
+        from gatehouse.platform.bootstrap import trial_key
+
+        try:
+            key = trial_key(installed.owner_url, installed.settings)
+        except OSError as error:
+            raise BadSettings(f"GATEHOUSE_HOME: {error}") from None
+        click.echo(
+            "Try it:\n"
+            f"  curl {url}/v1/chat/completions -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' "
+            """-d '{"model": "sandbox/echo", "messages": [{"role": "user", "content": "Hello, Gatehouse"}]}'"""
+        )
+    sys.stdout.flush()

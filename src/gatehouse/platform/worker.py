@@ -1,0 +1,94 @@
+"""One gateway process: the application on the socket that the supervisor opened."""
+
+import ctypes
+import gc
+import os
+import signal
+import socket
+import ssl
+from pathlib import Path
+
+import uvicorn
+
+from gatehouse.foundation import log
+from gatehouse.foundation.sealing import load_master_keys
+from gatehouse.foundation.settings import BadSettings, Settings
+from gatehouse.foundation.storage.database import Database
+from gatehouse.platform.app import Platform
+from gatehouse.platform.host import PlatformHost
+
+#: seconds that requests in progress may take to finish after SIGTERM
+DRAIN_SECONDS = 30
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent() -> None:
+    """When the supervisor is killed its children end too, else they would keep the port."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+class _Server(uvicorn.Server):
+    """Tells the supervisor when it serves."""
+
+    def __init__(self, config: uvicorn.Config, ready_fd: int) -> None:
+        super().__init__(config)
+        self._ready_fd = ready_fd
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        if self.started:
+            os.write(self._ready_fd, b"1")
+            # What is loaded by now stays: collections need not look at it again.
+            gc.collect()
+            gc.freeze()
+
+
+def serve_gateway(fd: int, ready_fd: int, database: str) -> None:
+    """Serves until SIGTERM. `database` is a URL, or `env` for the one in `DATABASE_URL`."""
+    die_with_parent()
+    settings = Settings.from_environment()
+    log.configure(settings.log_level)
+    url = settings.database_url if database == "env" else database
+    assert url is not None
+    keys = load_master_keys(settings)
+
+    def make_host() -> PlatformHost:
+        return PlatformHost(settings, Database(url, pool_size=settings.database_pool_size), keys)
+
+    config = uvicorn.Config(
+        Platform(settings, make_host),
+        loop="uvloop",
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        # The client's address is worked out from TRUSTED_PROXIES, in one place.
+        proxy_headers=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=DRAIN_SECONDS,
+    )
+    context = tls_context(settings.tls_cert_path, settings.tls_key_path)
+    if context is not None:
+        config.load()
+        config.ssl = context
+    server = _Server(config, ready_fd)
+    server.run(sockets=[socket.socket(fileno=fd)])
+    if not server.started:
+        raise SystemExit(3)
+
+
+def tls_context(certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:
+    """TLS 1.2 or newer where a certificate is given. Raises `BadSettings`."""
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise BadSettings("TLS_CERT_PATH, TLS_KEY_PATH: one needs the other")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(certificate, key)
+    except (OSError, ssl.SSLError) as error:
+        raise BadSettings(f"TLS_CERT_PATH, TLS_KEY_PATH: cannot be loaded ({error})") from None
+    return context

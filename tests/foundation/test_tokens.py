@@ -1,0 +1,65 @@
+import hashlib
+
+import pytest
+
+from gatehouse.foundation import tokens
+
+
+def test_an_api_key_has_its_form_and_its_digest():
+    minted = tokens.mint_api_key()
+    assert minted.plaintext.startswith("gk_")
+    assert len(minted.plaintext) == 3 + 32 + 6
+    assert minted.shown == minted.plaintext[:8]
+    assert minted.digest == hashlib.sha256(minted.plaintext.encode()).digest()
+    assert tokens.looks_like_api_key(minted.plaintext)
+
+
+def test_a_minted_credential_does_not_show_itself():
+    minted = tokens.mint_api_key()
+    assert minted.plaintext not in repr(minted)
+
+
+def test_no_two_are_alike():
+    assert len({tokens.mint_api_key().plaintext for _ in range(1000)}) == 1000
+
+
+KEY = "gk_" + "0" * 32
+GOOD = KEY + tokens._checksum(KEY)
+
+
+def test_the_checksum_is_the_same_in_every_version():
+    # Keys that were given out must stay good: this value may never change.
+    assert GOOD == "gk_000000000000000000000000000000001ojHud"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "gk_",
+        GOOD[:-1],
+        GOOD + "0",
+        GOOD + "\n",
+        " " + GOOD,
+        GOOD.replace("gk_", "GK_"),
+        "gk_1" + GOOD[4:],
+        GOOD[:-1] + ("0" if GOOD[-1] != "0" else "1"),
+        "gk_" + "é" * 38,
+        "gk_" + "٣" * 38,
+        "gk_" + "0" * 10**6,
+    ],
+)
+def test_a_mistyped_key_ends_before_any_lookup(text):
+    assert not tokens.looks_like_api_key(text)
+
+
+def test_tokens_carry_their_prefix_and_256_bits():
+    minted = tokens.mint_token("inv_")
+    assert minted.plaintext.startswith("inv_")
+    assert len(minted.plaintext) == 4 + 43
+    assert tokens.digest(minted.plaintext) == minted.digest
+
+
+@pytest.mark.parametrize("text", ["", "é", "\ud800", "\x00"])
+def test_every_text_has_a_digest(text):
+    assert len(tokens.digest(text)) == 32
