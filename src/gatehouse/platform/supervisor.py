@@ -1,4 +1,4 @@
-"""`gatehouse serve platform`: opens the port, starts the processes, starts again those that die, and ends them in order.
+"""`gatehouse serve platform`: opens the port, starts the processes, restarts those that die, ends them in order.
 
 supervisor   this process; holds the port and serves nothing
 gateway      one a core: the gateway and administration
@@ -15,10 +15,9 @@ import time
 
 import click
 
-from gatehouse.foundation.settings import BadSettings
 from gatehouse.foundation.storage import embedded
 from gatehouse.platform import installation
-from gatehouse.platform.bootstrap import FirstAdmin
+from gatehouse.platform.bootstrap import FirstAdmin, trial_key
 from gatehouse.platform.worker import DRAIN_SECONDS, tls_context
 
 #: a process that ends sooner than this after its start has a fault that starting again at once would not mend
@@ -162,12 +161,7 @@ def _greet(listener: socket.socket, installed: installation.Installation, admin:
     if admin is not None and admin.password is not None:
         click.echo(f"First admin: {admin.email}, password {admin.password} (shown once)")
     if installed.settings.sandbox and installed.settings.embedded:
-        from gatehouse.platform.bootstrap import trial_key
-
-        try:
-            key = trial_key(installed.owner_url, installed.settings)
-        except OSError as error:
-            raise BadSettings(f"GATEHOUSE_HOME: {error}") from None
+        key = trial_key(installed.owner_url, installed.settings)
         click.echo(
             "Try it:\n"
             f"  curl {url}/v1/chat/completions -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' "

@@ -11,7 +11,7 @@ login itself must own nothing, `DATABASE_OWNER_URL` holds the owner's.
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import psycopg
 from sqlalchemy import text
@@ -31,7 +31,8 @@ def with_role(url: str, role: str) -> str:
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query))
     query["options"] = f"{query.get('options', '')} -c role={role}".strip()
-    return urlunsplit(parts._replace(query=urlencode(query)))
+    # libpq takes a plus sign literally.
+    return urlunsplit(parts._replace(query=urlencode(query, quote_via=quote)))
 
 
 def sqlalchemy_url(url: str) -> str:

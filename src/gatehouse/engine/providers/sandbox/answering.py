@@ -116,10 +116,10 @@ def _refused(dialect: Dialect, error: Refusal, status: int | None = None) -> San
 
 def _events(dialect: Dialect, call: ModelCall, completion: Completion) -> list[bytes]:
     writer = dialect.stream_writer(call)
-    return [event for event in map(writer.write, _deltas(completion)) if event]
+    return [event for event in map(writer.write, deltas_of(completion)) if event]
 
 
-def _deltas(completion: Completion) -> Iterator[Delta]:
+def deltas_of(completion: Completion) -> Iterator[Delta]:
     yield Started(id=completion.id, model=completion.model, created=completion.created)
     tools = 0
     for part in completion.parts:

@@ -1,0 +1,139 @@
+"""Usage as disjoint classes, whatever the dialect's way of counting, and streams that pass untouched."""
+
+import msgspec
+import pytest
+
+from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.engine.conversation.errors import NotConvertible
+from gatehouse.engine.conversation.sse import frame
+from gatehouse.engine.conversation.usage import Usage
+
+OPENAI, ANTHROPIC = DIALECTS["openai_chat"], DIALECTS["anthropic_messages"]
+
+
+def chat(stream=True, **more):
+    body = {"model": "m", "messages": [{"role": "user", "content": "x"}], "stream": stream, **more}
+    return OPENAI.decode(msgspec.json.encode(body))
+
+
+@pytest.mark.parametrize(
+    ("told", "usage"),
+    [
+        ({"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13}, Usage(input_tokens=10, output_tokens=3)),
+        (
+            {"prompt_tokens": 10, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 8}},
+            Usage(input_tokens=2, cached_tokens=8, output_tokens=3),
+        ),
+        (
+            {"prompt_tokens": 10, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 99}},
+            Usage(input_tokens=0, cached_tokens=10, output_tokens=3),
+        ),
+        (
+            {"prompt_tokens": 10, "completion_tokens": None, "prompt_tokens_details": {"cached_tokens": None}},
+            Usage(input_tokens=10),
+        ),
+        ({"prompt_tokens": 10, "prompt_tokens_details": None}, Usage(input_tokens=10)),
+    ],
+)
+def test_cached_tokens_are_taken_out_of_openais_prompt_tokens(told, usage):
+    assert OPENAI.check_reply(msgspec.json.encode({"choices": [], "usage": told})) == usage
+
+
+def test_anthropics_classes_are_disjoint_already():
+    told = {
+        "input_tokens": 5, "output_tokens": 7, "cache_read_input_tokens": 11, "cache_creation_input_tokens": 13,
+        "service_tier": "standard",
+    }  # fmt: skip
+    assert ANTHROPIC.check_reply(msgspec.json.encode({"content": [], "usage": told})) == Usage(
+        input_tokens=5, output_tokens=7, cached_tokens=11, cache_write_tokens=13
+    )
+
+
+@pytest.mark.parametrize("dialect", ["openai_chat", "anthropic_messages", "openai_embeddings"])
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"{}", b'{"choices":[', b'{"usage":{}}', b"\xff"])
+def test_an_answer_that_is_none_is_found(dialect, body):
+    with pytest.raises(NotConvertible):
+        DIALECTS[dialect].check_reply(body)
+
+
+def test_an_answer_without_usage_has_none():
+    assert OPENAI.check_reply(b'{"choices":[]}') is None
+    assert OPENAI.check_reply(b'{"choices":[],"usage":null}') is None
+
+
+TEXT = frame(b'{"choices":[{"index":0,"delta":{"content":"say \\"usage\\":{ [DONE]"}}],"usage":null}')
+STOP = frame(b'{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":null}')
+TELLS = frame(b'{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":4}}')
+DONE = frame(b"[DONE]")
+
+
+def test_usage_that_only_the_gateway_asked_for_is_kept_from_the_client():
+    body, tap = OPENAI.forward(chat(), "m")
+    assert msgspec.json.decode(body)["stream_options"] == {"include_usage": True}
+    assert tap.take(TEXT + STOP + TELLS + DONE) == TEXT + STOP + DONE
+    assert tap.usage == Usage(input_tokens=9, output_tokens=4)
+    assert tap.complete()
+
+
+@pytest.mark.parametrize("options", [{}, {"include_usage": False, "x": 1}, None])
+def test_other_stream_options_are_kept(options):
+    body, _ = OPENAI.forward(chat(stream_options=options), "m")
+    assert msgspec.json.decode(body)["stream_options"] == {**(options or {}), "include_usage": True}
+
+
+def test_usage_that_the_client_asked_for_passes_untouched():
+    stream = TEXT + STOP + TELLS + DONE
+    _, tap = OPENAI.forward(chat(stream_options={"include_usage": True}), "m")
+    assert tap.take(stream) == stream
+    assert tap.usage == Usage(input_tokens=9, output_tokens=4)
+
+
+def test_usage_beside_content_passes_and_the_last_word_counts():
+    both = frame(b'{"choices":[{"delta":{"content":"x"}}],"usage": {"prompt_tokens":9,"completion_tokens":1}}')
+    _, tap = OPENAI.forward(chat(), "m")
+    assert tap.take(both) == both
+    assert tap.take(TELLS) == b""
+    assert tap.usage == Usage(input_tokens=9, output_tokens=4)
+
+
+def test_nothing_is_asked_for_without_a_stream():
+    body, _ = OPENAI.forward(chat(stream=False), "m")
+    assert "stream_options" not in msgspec.json.decode(body)
+
+
+def test_a_stream_without_its_end_is_not_complete():
+    _, tap = OPENAI.forward(chat(), "m")
+    tap.take(TEXT)
+    assert not tap.complete()
+    tap.take(STOP)
+    assert tap.complete()
+
+
+def test_an_error_in_the_stream_stops_it_where_it_stands():
+    _, tap = OPENAI.forward(chat(), "m")
+    assert tap.take(TEXT + frame(b'{"error":{"message":"overloaded"}}') + DONE) == TEXT
+    assert tap.fault == "overloaded"
+
+
+def test_anthropics_stream_tells_usage_in_pieces():
+    call = ANTHROPIC.decode(b'{"model":"m","max_tokens":5,"stream":true,"messages":[{"role":"user","content":"x"}]}')
+    _, tap = ANTHROPIC.forward(call, "m")
+    start = (
+        b'{"type":"message_start","message":{"usage":{"input_tokens":5,"cache_read_input_tokens":3,"output_tokens":1}}}'
+    )
+    stream = (
+        frame(start, "message_start")
+        + frame(b'{"type":"message_delta","delta":{},"usage":{"output_tokens":8}}', "message_delta")
+        + frame(b'{"type":"message_stop"}', "message_stop")
+    )
+    assert tap.take(stream) == stream
+    assert tap.usage == Usage(input_tokens=5, cached_tokens=3, output_tokens=8)
+    assert tap.complete()
+
+
+def test_anthropics_error_event_stops_the_stream():
+    call = ANTHROPIC.decode(b'{"model":"m","max_tokens":5,"stream":true,"messages":[{"role":"user","content":"x"}]}')
+    _, tap = ANTHROPIC.forward(call, "m")
+    ping = frame(b'{"type":"ping"}', "ping")
+    assert tap.take(ping + frame(b'{"type":"error","error":{"message":"overloaded"}}', "error")) == ping
+    assert tap.fault == "overloaded"
