@@ -83,7 +83,8 @@ class Change:
                 target_provider=target_provider,
                 target_model=target_model,
                 reason=reason,
-                details=details,
+                # As JSON holds them: the hash is over what the database gives back.
+                details=msgspec.to_builtins(details),
             )
         )
 

@@ -1,3 +1,5 @@
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +25,7 @@ def test_split_anywhere_nothing_is_lost_and_only_whole_events_pass(cuts, crlf):
     stream = STREAM.replace(b"\n", b"\r\n") if crlf else STREAM
     edges = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
     splitter = Splitter()
-    blocks = [splitter.push(stream[start:end]) for start, end in zip(edges, edges[1:], strict=False)]
+    blocks = [splitter.push(stream[start:end]) for start, end in itertools.pairwise(edges)]
     assert b"".join(blocks) == stream
     assert all(block.endswith((b"\n\n", b"\r\n\r\n")) for block in blocks if block)
 

@@ -3,6 +3,7 @@ import gzip
 import time
 
 import pytest
+from tests.support.upstream import Connection, upstream
 
 from gatehouse.foundation.egress import EgressGuard
 from gatehouse.foundation.outbound import (
@@ -14,7 +15,6 @@ from gatehouse.foundation.outbound import (
     ReplyTooLarge,
 )
 from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
-from tests.support.upstream import Connection, upstream
 
 
 @pytest.fixture

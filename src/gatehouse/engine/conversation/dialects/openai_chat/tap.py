@@ -12,17 +12,16 @@ class _UsageChunk(msgspec.Struct, gc=False):
     usage: UsageShape | None = None
 
 
-class _ErrorChunk(msgspec.Struct, gc=False):
-    error: msgspec.Raw | None = None
-
-
 class _Message(msgspec.Struct, gc=False):
-    message: str = ""
+    message: str | None = None
+
+
+class _ErrorChunk(msgspec.Struct, gc=False):
+    error: _Message | str | None = None
 
 
 _usage_chunk = msgspec.json.Decoder(_UsageChunk)
 _error_chunk = msgspec.json.Decoder(_ErrorChunk)
-_message = msgspec.json.Decoder(_Message)
 
 
 class ChatTap:
@@ -87,8 +86,6 @@ def fault_in(data: bytes) -> str | None:
     """The message of a chunk that is an error, else None."""
     try:
         error = _error_chunk.decode(data).error
-        if error is None or bytes(error) == b"null":
-            return None
-        return _message.decode(error).message
     except (msgspec.DecodeError, UnicodeDecodeError):
         return "" if data.startswith(b'{"error"') else None
+    return (error.message or "") if isinstance(error, _Message) else error

@@ -1,0 +1,54 @@
+"""What tests share: one real PostgreSQL and one platform over it a run; each test makes its own tenant."""
+
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.platform import RunningPlatform, Tenant
+
+from gatehouse.foundation.settings import Settings
+from gatehouse.foundation.storage import embedded
+
+
+@pytest.fixture(scope="session")
+def home() -> Iterator[Path]:
+    """A GATEHOUSE_HOME with a running PostgreSQL. Its path is short: a socket's name may have 100 characters."""
+    with tempfile.TemporaryDirectory(prefix="gh", dir="/tmp", ignore_cleanup_errors=True) as directory:
+        yield Path(directory)
+        embedded.stop(Path(directory))
+
+
+@pytest.fixture(scope="session")
+def settings(home: Path) -> Settings:
+    return Settings.from_environment(
+        {
+            "GATEHOUSE_HOME": str(home),
+            "GATEHOUSE_ADMIN_EMAIL": "root@gatehouse.test",
+            "GATEHOUSE_ADMIN_PASSWORD": "the first admin's password",
+            # Limits have tests of their own; here they would only count how many tests there are.
+            "RATE_LIMIT_REQUESTS_PER_MINUTE": "1000000",
+            "RATE_LIMIT_ADMIN_RPM": "1000000",
+            "RATE_LIMIT_TIERS": '{"/api/auth/login": 1000000, "/api/auth/register": 1000000,'
+            ' "/api/auth/refresh": 1000000}',
+        }
+    )
+
+
+@pytest.fixture(scope="session")
+async def platform(settings: Settings) -> AsyncIterator[RunningPlatform]:
+    """The platform in this process, over the real database: app, feed and journal, without a network in between."""
+    async with RunningPlatform.start(settings) as running:
+        yield running
+
+
+@pytest.fixture
+async def tenant(platform: RunningPlatform) -> Tenant:
+    """A new organization with an admin, an auditor and a user."""
+    return await platform.new_tenant()
+
+
+@pytest.fixture
+async def other_tenant(platform: RunningPlatform) -> Tenant:
+    """Another one, whose rows must look as if they were not there."""
+    return await platform.new_tenant()

@@ -1,0 +1,144 @@
+"""API keys (reference 2, API key; Endpoints, API keys)."""
+
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import pytest
+from tests.support.platform import RunningPlatform, Tenant
+
+from gatehouse.foundation import tokens
+
+BASE = "/api/auth/api-keys"
+ADMIN = "/api/admin/api-keys"
+CHAT = {"model": "none/none", "messages": [{"role": "user", "content": "hi"}]}
+
+
+async def test_a_key_is_shown_once_and_stored_as_a_digest(platform: RunningPlatform, tenant: Tenant) -> None:
+    answer = await tenant.user.client.post(BASE, json={"description": "nightly", "expires_in_days": 30})
+    assert answer.status_code == 201
+    created = answer.json()
+    assert tokens.looks_like_api_key(created["api_key"])
+    assert created["key_prefix"] == created["api_key"][:8]
+    assert (created["description"], created["is_enabled"], created["last_used"]) == ("nightly", True, None)
+    days = (datetime.fromisoformat(created["expires_at"]) - datetime.now(UTC)).total_seconds() / 86_400
+    assert 29.9 < days <= 30
+    listed = await tenant.user.client.get(BASE)
+    assert listed.json() == [{name: value for name, value in created.items() if name != "api_key"}]
+    stored = platform.sql("SELECT * FROM api_keys WHERE id = %s", [created["id"]])
+    assert created["api_key"] not in str(stored)
+
+
+async def test_creation_is_in_the_audit_chain_without_the_key(platform: RunningPlatform, tenant: Tenant) -> None:
+    key = await platform.new_key(tenant.user)
+    (event,) = await platform.audit(tenant, "api_key.created")
+    assert event["actor_id"] == str(tenant.user.id)
+    assert event["actor_type"] == "user"
+    assert key not in str(event)
+
+
+async def test_a_key_has_the_rights_of_its_user(platform: RunningPlatform, tenant: Tenant) -> None:
+    of_user = platform.client(await platform.new_key(tenant.user))
+    of_admin = platform.client(await platform.new_key(tenant.admin))
+    assert (await of_user.get(ADMIN)).status_code == 403
+    assert (await of_admin.get(ADMIN)).status_code == 200
+
+
+async def test_a_key_cannot_make_keys(platform: RunningPlatform, tenant: Tenant) -> None:
+    client = platform.client(await platform.new_key(tenant.admin))
+    assert (await client.post(BASE, json={"description": "another"})).status_code == 403
+
+
+@pytest.mark.parametrize("header", ["Authorization", "X-API-Key"])
+async def test_a_key_is_taken_from_either_header(platform: RunningPlatform, tenant: Tenant, header: str) -> None:
+    key = await platform.new_key(tenant.user)
+    value = f"Bearer {key}" if header == "Authorization" else key
+    answer = await platform.anonymous.get("/v1/models", headers={header: value})
+    assert answer.status_code == 200
+
+
+async def test_a_disabled_key_stops_at_once_and_can_come_back(platform: RunningPlatform, tenant: Tenant) -> None:
+    created = (await tenant.user.client.post(BASE, json={"description": "x"})).json()
+    client = platform.client(created["api_key"])
+    off = await tenant.user.client.patch(f"{BASE}/{created['id']}", json={"is_enabled": False})
+    assert (off.status_code, off.json()["is_enabled"]) == (200, False)
+    refused = await client.get("/v1/models")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (401, "invalid_api_key")
+    await tenant.user.client.patch(f"{BASE}/{created['id']}", json={"is_enabled": True})
+    assert (await client.get("/v1/models")).status_code == 200
+    assert [event["details"]["is_enabled"] for event in await platform.audit(tenant, "api_key.updated")] == [
+        False,
+        True,
+    ]
+
+
+async def test_an_expired_key_is_refused_whatever_its_switch_says(platform: RunningPlatform, tenant: Tenant) -> None:
+    created = (await tenant.user.client.post(BASE, json={"description": "x", "expires_in_days": 1})).json()
+    platform.sql("UPDATE api_keys SET expires_at = now() - interval '1 second' WHERE id = %s", [created["id"]])
+    platform.touch("api_key", created["id"])
+    await platform.refresh()
+    refused = await platform.client(created["api_key"]).get("/v1/models")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (401, "expired_api_key")
+
+
+async def test_a_deleted_key_is_gone(platform: RunningPlatform, tenant: Tenant) -> None:
+    created = (await tenant.user.client.post(BASE, json={"description": "x"})).json()
+    assert (await tenant.user.client.delete(f"{BASE}/{created['id']}")).status_code == 204
+    assert (await platform.client(created["api_key"]).get("/v1/models")).status_code == 401
+    assert (await tenant.user.client.get(BASE)).json() == []
+    assert len(await platform.audit(tenant, "api_key.deleted")) == 1
+
+
+async def test_an_admin_sees_and_deletes_any_key_of_the_organization(platform: RunningPlatform, tenant: Tenant) -> None:
+    created = (await tenant.user.client.post(BASE, json={"description": "x"})).json()
+    listed = (await tenant.admin.client.get(ADMIN)).json()
+    assert [(key["id"], key["user_id"]) for key in listed] == [(created["id"], str(tenant.user.id))]
+    assert (await tenant.admin.client.delete(f"{ADMIN}/{created['id']}")).status_code == 204
+    assert (await platform.client(created["api_key"]).get("/v1/models")).status_code == 401
+
+
+async def test_an_auditor_reads_and_changes_nothing(tenant: Tenant) -> None:
+    created = (await tenant.user.client.post(BASE, json={"description": "x"})).json()
+    assert (await tenant.auditor.client.get(ADMIN)).status_code == 200
+    assert (await tenant.auditor.client.delete(f"{ADMIN}/{created['id']}")).status_code == 403
+
+
+async def test_another_users_key_and_another_tenants_key_are_not_there(tenant: Tenant, other_tenant: Tenant) -> None:
+    mine = (await tenant.user.client.post(BASE, json={"description": "x"})).json()["id"]
+    for client, path in [
+        (tenant.auditor.client, f"{BASE}/{mine}"),
+        (other_tenant.user.client, f"{BASE}/{mine}"),
+        (other_tenant.admin.client, f"{ADMIN}/{mine}"),
+        (tenant.user.client, f"{BASE}/{uuid4()}"),
+    ]:
+        answer = await client.delete(path)
+        assert (answer.status_code, answer.json()) == (404, {"detail": "API key not found"})
+    assert len((await tenant.user.client.get(BASE)).json()) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "description"),
+        ({"description": ""}, "description"),
+        ({"description": "x" * 256}, "description"),
+        ({"description": 5}, "description"),
+        ({"description": "x", "expires_in_days": 0}, "expires_in_days"),
+        ({"description": "x", "expires_in_days": 3651}, "expires_in_days"),
+        ({"description": "x", "expires_in_days": True}, "expires_in_days"),
+        ({"description": "x", "expires_in_days": "7"}, "expires_in_days"),
+        ({"description": "x", "surprise": 1}, "surprise"),
+    ],
+)
+async def test_a_bad_field_is_named(tenant: Tenant, body: dict[str, object], field: str) -> None:
+    answer = await tenant.user.client.post(BASE, json=body)
+    assert answer.status_code == 422
+    assert [fault["loc"] for fault in answer.json()["detail"]] == [["body", field]]
+
+
+async def test_scopes_need_the_feature_flag_and_then_bind(platform: RunningPlatform, tenant: Tenant) -> None:
+    body = {"description": "x", "scopes": ["api:read"]}
+    assert (await tenant.user.client.post(BASE, json=body)).status_code == 422
+    platform.sql("UPDATE tenants SET feature_flags = '{\"api_key_scoping\": true}' WHERE id = %s", [tenant.id])
+    client = platform.client(await platform.new_key(tenant.user, scopes=["api:read"]))
+    assert (await client.get("/v1/models")).status_code == 200
+    assert (await client.post("/v1/chat/completions", json=CHAT)).status_code == 403

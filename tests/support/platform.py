@@ -1,0 +1,180 @@
+"""A platform in the test's own process, and people to call it with."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from time import time
+from typing import Any, Self
+from uuid import UUID, uuid4
+
+import httpx2
+import psycopg
+from sqlalchemy import text
+
+from gatehouse.foundation import jwt
+from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.settings import Settings
+from gatehouse.foundation.storage.database import Database
+from gatehouse.platform import installation
+from gatehouse.platform.app import Platform
+from gatehouse.platform.bootstrap import touch
+from gatehouse.platform.host import PlatformHost
+from gatehouse.platform.installation import Installation
+
+PASSWORD = "correct horse battery staple"
+
+
+@dataclass
+class Person:
+    """A user with a session: `client` calls with its token."""
+
+    id: UUID
+    email: str
+    client: httpx2.AsyncClient
+    token: str
+    session_id: UUID
+
+
+@dataclass
+class Tenant:
+    id: UUID
+    slug: str
+    admin: Person
+    auditor: Person
+    user: Person
+
+
+@dataclass
+class RunningPlatform:
+    installed: Installation
+    host: PlatformHost
+    app: Platform
+    #: calls without a credential
+    anonymous: httpx2.AsyncClient
+    _owner: psycopg.Connection[Any]
+    _clients: list[httpx2.AsyncClient] = field(default_factory=list)
+    _key: jwt.SigningKey | None = None
+
+    @classmethod
+    @asynccontextmanager
+    async def start(cls, settings: Settings) -> AsyncIterator[Self]:
+        installed = installation.connect(settings)
+        installation.prepare(installed)
+        hosts: list[PlatformHost] = []
+
+        def make_host() -> PlatformHost:
+            hosts.append(PlatformHost(settings, Database(installed.url, pool_size=10), installed.master_keys))
+            return hosts[0]
+
+        app = Platform(settings, make_host)
+        async with app._serving():
+            owner = psycopg.connect(installed.owner_url, autocommit=True)
+            running = cls(installed, hosts[0], app, _client(app), owner)
+            try:
+                yield running
+            finally:
+                owner.close()
+                for client in (running.anonymous, *running._clients):
+                    await client.aclose()
+
+    def sql(self, query: str, parameters: Any = None) -> list[Any]:
+        """As the owner: sees every tenant's rows. Results as tuples; nothing for a statement without any."""
+        cursor = self._owner.execute(query, parameters)
+        return cursor.fetchall() if cursor.description else []
+
+    def client(self, credential: str) -> httpx2.AsyncClient:
+        client = _client(self.app, credential)
+        self._clients.append(client)
+        return client
+
+    async def refresh(self) -> None:
+        """Returns when this worker has heard of everything that is committed."""
+        await self.host.feed.catch_up()
+
+    async def new_tenant(self) -> Tenant:
+        tenant_id, slug = new_id(), f"t-{uuid4().hex[:12]}"
+        self.sql("INSERT INTO tenants (id, slug, name) VALUES (%s, %s, %s)", [tenant_id, slug, slug])
+        self.touch("tenant", tenant_id)
+        return Tenant(
+            tenant_id,
+            slug,
+            admin=await self.new_person(tenant_id, "admin"),
+            auditor=await self.new_person(tenant_id, "auditor"),
+            user=await self.new_person(tenant_id, "user"),
+        )
+
+    async def new_person(
+        self, tenant_id: UUID, role: str = "user", *, operator: bool = False, mfa_at: float | None = None
+    ) -> Person:
+        """A user without a password, signed in: its session and token are as a login makes them."""
+        user_id, session_id, email = new_id(), new_id(), f"{role}-{uuid4().hex[:12]}@example.test"
+        self.sql(
+            "INSERT INTO users (id, tenant_id, email, role, operator) VALUES (%s, %s, %s, %s, %s)",
+            [user_id, tenant_id, email, role, operator],
+        )
+        self.sql(
+            "INSERT INTO sessions (id, tenant_id, user_id, expires_at) VALUES (%s, %s, %s, %s)",
+            [session_id, tenant_id, user_id, datetime.now(UTC) + timedelta(days=1)],
+        )
+        self.touch("user", user_id)
+        await self.refresh()
+        claims: dict[str, Any] = {"sub": str(user_id), "tid": str(tenant_id), "sid": str(session_id)}
+        if mfa_at is not None:
+            claims["mfa_at"] = mfa_at
+        token = self.signed(claims)
+        return Person(user_id, email, self.client(token), token, session_id)
+
+    async def operator(self) -> Person:
+        """An admin of the tenant `default` with the operator mark."""
+        tenant_id = self.sql("SELECT id FROM tenants WHERE slug = 'default'")[0][0]
+        return await self.new_person(tenant_id, "admin", operator=True)
+
+    async def new_m2m(self, tenant_id: UUID | None, *scopes: str, tier: str = "standard") -> httpx2.AsyncClient:
+        """A client that calls with an OAuth client's token. The client's row is there, its secret is not known."""
+        client_id = new_id()
+        self.sql(
+            "INSERT INTO oauth_clients (id, client_id, tenant_id, name, scopes, secret_digest, rate_limit_tier)"
+            " VALUES (%s, %s, %s, 'a machine', %s, %s, %s)",
+            [new_id(), client_id, tenant_id, psycopg.types.json.Jsonb(list(scopes)), b"", tier],
+        )
+        self.touch("oauth_client", client_id)
+        await self.refresh()
+        claims = {"sub": str(client_id), "token_type": "m2m", "scope": " ".join(scopes), "rate_limit_tier": tier}
+        return self.client(self.signed({**claims, **({"tid": str(tenant_id)} if tenant_id else {})}))
+
+    async def new_key(self, person: Person, **body: Any) -> str:
+        """An API key of the person's, in clear."""
+        answer = await person.client.post("/api/auth/api-keys", json={"description": "a test's key", **body})
+        assert answer.status_code == 201, answer.text
+        key: str = answer.json()["api_key"]
+        return key
+
+    def signed(self, claims: dict[str, Any], *, lifetime: float = 900) -> str:
+        """A token as the platform signs them."""
+        now = int(time())
+        if self._key is None:
+            kid, sealed = self.sql("SELECT kid, sealed_private FROM signing_keys WHERE retired_at IS NULL")[0]
+            self._key = jwt.SigningKey.from_pem(self.host.sealer.open(sealed, context=f"signing_key:{kid}".encode()))
+        issuer = self.host.issuer
+        return jwt.sign({"iss": issuer, "aud": issuer, "iat": now, "exp": now + int(lifetime), **claims}, self._key)
+
+    def touch(self, topic: str, key: object) -> None:
+        with self._owner.transaction():
+            touch(self._owner, topic, str(key))
+
+    async def audit(self, tenant: Tenant | UUID, action: str) -> list[dict[str, Any]]:
+        """The tenant's audit events of one action, oldest first, as rows."""
+        tenant_id = tenant.id if isinstance(tenant, Tenant) else tenant
+        async with self.host.database.service() as session:
+            rows = await session.execute(
+                text("SELECT * FROM audit_events WHERE tenant_id = :tenant AND action = :action ORDER BY sequence"),
+                {"tenant": tenant_id, "action": action},
+            )
+            return [dict(row._mapping) for row in rows]
+
+
+def _client(app: Platform, credential: str | None = None) -> httpx2.AsyncClient:
+    headers = {} if credential is None else {"Authorization": f"Bearer {credential}"}
+    transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
+    return httpx2.AsyncClient(transport=transport, base_url="http://gatehouse.test", headers=headers, timeout=30)
