@@ -19,7 +19,7 @@ BY_GATEWAY = {"nginx": {"nginx": "nginx"}, "portkey": {"node": "nodejs", "npm": 
 
 
 def use_project_python() -> None:
-    """Goes on as the project's own Python where the running one has no PostgreSQL driver: it has the other parts too."""
+    """Goes on as the project's own Python where the running one has no PostgreSQL driver: it has the rest too."""
     project = ROOT / ".venv" / "bin" / "python"
     if find_spec("psycopg") is None and project.exists() and sys.prefix != str(project.parent.parent):
         os.execv(project, [str(project), *sys.argv])

@@ -16,12 +16,14 @@ from gatehouse.foundation.passwords import Passwords
 from gatehouse.foundation.sealing import MasterKeys, Sealer
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
+from gatehouse.platform.access.signing import Signer
 from gatehouse.platform.change import DEFAULT_TENANT
 from gatehouse.platform.live.credentials import LiveCredentials
 from gatehouse.platform.live.feed import Feed
 from gatehouse.platform.live.nodes import Node
 from gatehouse.platform.live.ports import LiveSwitches, NoApprovals, NoBudgets, SealedSecrets
 from gatehouse.platform.live.state import Replica
+from gatehouse.platform.ports import TokenSigner
 from gatehouse.platform.publish import Publisher
 
 
@@ -45,6 +47,7 @@ class PlatformHost:
             self.replica, issuer=self.issuer, enforce_scopes=settings.oauth_scope_enforcement
         )
         self.passwords = Passwords()
+        self.signer: TokenSigner = Signer(database, self.sealer, self.replica, self.clock, issuer=self.issuer)
         self.limits = Limits(settings)
         self._local = MemoryCounters(self.clock)
         self.counters = RedisCounters(settings.redis_url, self._local) if settings.redis_url else self._local

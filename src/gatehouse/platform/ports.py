@@ -1,17 +1,26 @@
 """What administration reaches besides its own rows: made once a worker by `platform.host`, found by the routes here."""
 
-from typing import Annotated, Protocol
+from collections.abc import Mapping
+from typing import Annotated, Any, Protocol
 
 from fastapi import Depends, Request
 
 from gatehouse.foundation.clock import Clock
 from gatehouse.foundation.http.lists import CursorSigner
 from gatehouse.foundation.outbound import Outbound
+from gatehouse.foundation.passwords import Passwords
 from gatehouse.foundation.sealing import Sealer
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.live.feed import Feed
 from gatehouse.platform.live.state import Replica
+
+
+class TokenSigner(Protocol):
+    """See `access.signing.Signer`."""
+
+    async def sign(self, claims: Mapping[str, Any], lifetime_seconds: int) -> str:
+        """A token with these claims and `iss`, `aud`, `iat`, `exp`, `jti`."""
 
 
 class Host(Protocol):
@@ -25,6 +34,9 @@ class Host(Protocol):
     cursors: CursorSigner
     outbound: Outbound
     clock: Clock
+    passwords: Passwords
+    #: typed as a protocol, so that chapters below `access` do not reach up to it through here
+    signer: TokenSigner
     #: `iss` and `aud` of every token this platform signs
     issuer: str
 

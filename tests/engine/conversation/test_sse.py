@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatehouse.engine.conversation.sse import MAX_EVENT_BYTES, EventTooLarge, Splitter, data_of, events, frame
+from gatehouse.engine.conversation.sse import MAX_EVENT_BYTES, EventTooLarge, Splitter, data_of, event_at, events, frame
 
 STREAM = b': hello\n\ndata: {"a":1}\n\nevent: x\ndata: one\ndata: two\n\nid: 7\ndata:\xc3\xa4\n\n'
 
@@ -60,3 +60,14 @@ def test_a_stream_may_be_longer_than_one_event():
 )
 def test_data_of_an_event(event, data):
     assert data_of(event) == data
+
+
+@pytest.mark.parametrize("stream", [STREAM, STREAM.replace(b"\n", b"\r\n"), b"data: x\n\r\ndata: y\r\n\n"])
+def test_the_event_around_any_position_is_found(stream):
+    start = 0
+    for event in events(stream):
+        inside = event.rstrip(b"\r\n")
+        for position in range(start, start + len(inside)):
+            assert event_at(stream, position) == (start, start + len(event))
+        start += len(event)
+    assert start == len(stream)

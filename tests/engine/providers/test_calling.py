@@ -356,6 +356,39 @@ async def test_closing_a_stream_cancels_the_call_upstream(ask):
             break
         await reply.close()
         await asyncio.wait_for(server.closed_by_client.wait(), 1)
+        sent = len(server.requests[0].body)
+    # Nothing was told yet, and yet the provider bills: an estimate, marked as one.
+    assert reply.usage_estimated
+    assert reply.usage == Usage(input_tokens=sent // 4, output_tokens=1)
+
+
+async def test_what_was_told_before_a_stream_is_left_counts(ask):
+    async def behave(connection: Connection) -> None:
+        await connection.begin_stream()
+        await connection.chunk(b"".join(ANTHROPIC_EVENTS[:4]))
+        await connection.reader.read()
+        raise ConnectionError
+
+    async with upstream(behave) as server:
+        reply = await ask(call("anthropic_messages", stream=True), candidate("anthropic", base_url=server.url))
+        async for _ in reply.events:
+            break
+        await reply.close()
+    assert reply.usage == Usage(input_tokens=9, output_tokens=4)
+
+
+async def test_a_clients_beta_header_reaches_a_provider_of_its_dialect_and_nothing_else_does(ask):
+    body = msgspec.json.encode({**call("anthropic_messages").body})
+    headers = {"anthropic-beta": "new-thing", "x-api-key": "the client's", "authorization": "Bearer the client's"}
+    asked = DIALECTS["anthropic_messages"].decode(body, headers)
+    async with upstream(answering(ANTHROPIC_REPLY)) as server:
+        await ask(asked, candidate("anthropic", base_url=server.url))
+        sent = server.requests[0].headers
+    assert (sent["anthropic-beta"], sent["x-api-key"]) == ("new-thing", "sk-very-secret-key")
+    assert "authorization" not in sent
+    async with upstream(answering(OPENAI_REPLY)) as server:
+        await ask(asked, candidate("openai", base_url=server.url))
+        assert "anthropic-beta" not in server.requests[0].headers
 
 
 async def test_cancelling_the_wait_for_an_answer_cancels_the_call_upstream(ask):

@@ -250,3 +250,40 @@ async def test_the_environments_proxy_carries_the_call(monkeypatch):
         await carrier.close()
         assert proxy.requests[0].head.startswith("POST http://provider.example/v1/x ")
         assert proxy.requests[0].headers["proxy-authorization"].startswith("Basic ")
+
+
+class Shut(Exception):
+    pass
+
+
+async def test_the_gate_is_asked_once_a_connection_is_there_and_before_the_first_byte(outbound):
+    async with upstream(echo) as server:
+        seen = []
+
+        def gate() -> None:
+            seen.append(len(server.requests))
+
+        for _ in range(2):
+            reply = await outbound.send(post(server.url, before_first_byte=gate))
+            await reply.read(10)
+        assert seen == [0, 1]
+
+
+@pytest.mark.parametrize("body", [b"{}", b""])
+async def test_a_shut_gate_ends_the_call_with_not_a_byte_sent(outbound, body):
+    received = bytearray()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        received.extend(await reader.read())
+        writer.close()
+
+    def gate() -> None:
+        raise Shut
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    with pytest.raises(Shut):
+        await outbound.send(post(url, body=body, before_first_byte=gate))
+    await asyncio.sleep(0.05)
+    server.close()
+    assert received == b""

@@ -1,12 +1,15 @@
 """What a dialect can do. The dialects themselves are in `dialects/`, one folder each."""
 
-from collections.abc import Sequence
-from typing import Any, Literal, Protocol
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final, Literal, Protocol
 
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.form import Completion, Delta, Request
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.foundation.errors import Refusal
+
+NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Tap(Protocol):
@@ -46,8 +49,9 @@ class Dialect(Protocol):
     @property
     def operation(self) -> Literal["chat", "embeddings"]: ...
 
-    def decode(self, body: bytes) -> ModelCall:
-        """A client's body. Raises a leaf of `BadRequest` that names the field."""
+    def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:
+        """A client's body, and its headers with lower-case names. Raises a leaf of `BadRequest` that names the
+        field."""
 
     def forward(self, call: ModelCall, model: str) -> tuple[bytes, Tap]:
         """The body for a provider that speaks this dialect, and what watches the stream that may come of it."""

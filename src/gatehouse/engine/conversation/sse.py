@@ -37,13 +37,23 @@ class Splitter:
 def events(block: bytes) -> Iterator[bytes]:
     """The single events of a block that `Splitter.push` gave, each with its separator."""
     start = 0
-    for boundary in _BOUNDARY.finditer(block):
-        yield block[start : boundary.end()]
-        start = boundary.end()
+    while start < len(block):
+        end = _end_of_event(block, start)
+        yield block[start:end]
+        start = end
+
+
+def event_at(block: bytes, position: int) -> tuple[int, int]:
+    """Where the event around a position begins and ends."""
+    start = max(block.rfind(b"\n\n", 0, position) + 2, block.rfind(b"\n\r\n", 0, position) + 3)
+    # Without a separator before it, the two searches gave 1 and 2.
+    return (start if start > 2 else 0), _end_of_event(block, position)
 
 
 def data_of(event: bytes) -> bytes:
     """The event's data, its lines joined; empty for a comment."""
+    if event.startswith(b"data: ") and b"\n" not in (plain := event[6:].rstrip(b"\r\n")):
+        return plain
     lines = [_value(line) for line in event.splitlines() if line.startswith(b"data")]
     return lines[0] if len(lines) == 1 else b"\n".join(lines)
 
@@ -62,8 +72,18 @@ def _value(line: bytes) -> bytes:
 def _last_boundary(data: bytes) -> int:
     """Where the last whole event ends: almost always a plain search, CRLF only where there is a CR."""
     if b"\r" not in data:
+        if data.endswith(b"\n\n"):
+            return len(data)
         return data.rfind(b"\n\n") + 2 if b"\n\n" in data else 0
     end = 0
     for boundary in _BOUNDARY.finditer(data):
         end = boundary.end()
     return end
+
+
+def _end_of_event(block: bytes, position: int) -> int:
+    plain = block.find(b"\n\n", position)
+    if b"\r" not in block:
+        return plain + 2 if plain >= 0 else len(block)
+    boundary = _BOUNDARY.search(block, position)
+    return boundary.end() if boundary is not None else len(block)

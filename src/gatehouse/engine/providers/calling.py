@@ -3,7 +3,7 @@
 Where both are the same, bytes pass as they are; else everything goes through the internal form.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -33,22 +33,26 @@ async def call_provider(
     secret: Mapping[str, str],
     outbound: Outbound,
     max_response_bytes: int,
+    gate: Callable[[], None] | None = None,
 ) -> Reply:
     """Returns once the whole answer is here or, for a stream, its first event: until then nothing has reached the
-    client and another attempt may follow. Raises `ProviderFailed`; a cancelled call is cancelled upstream too."""
+    client and another attempt may follow. A cancelled call is cancelled upstream too. Raises `ProviderFailed`, and
+    whatever `gate` raises, which is asked right before the first byte is sent."""
     client, spoken, kind = _parties(call, candidate)
     body, stream = _request(call, candidate, client, spoken, kind)
     try:
         endpoint = kind.endpoint(client.operation, candidate.provider.config, secret)
+        if call.headers and client is spoken:
+            endpoint = Endpoint(endpoint.url, {**call.headers, **endpoint.headers})
     except NotConfigured:
         raise ProviderFailed("not_configured") from None
-    reply = await _send(endpoint, body, candidate.provider.config.timeout_ms, kind.carrier(outbound))
+    reply = await _send(endpoint, body, candidate.provider.config.timeout_ms, kind.carrier(outbound), gate)
     try:
         if not 200 <= reply.status < 300:
             raise await _refused(reply, secret)  # noqa: TRY301 - closed below, as every other failure
         if stream is None:
             return await _whole(reply, client, spoken, max_response_bytes)
-        return await Reply.streaming(reply, stream, _EVENTS)
+        return await Reply.streaming(reply, stream, _EVENTS, sent_bytes=len(body))
     except OutboundFailed as error:
         await reply.close()
         raise of_transport(error, reply.status) from None
@@ -91,7 +95,9 @@ def _request(
     return msgspec.json.encode(converted), stream
 
 
-async def _send(endpoint: Endpoint, body: bytes, timeout_ms: int, carrier: Outbound) -> OutboundReply:
+async def _send(
+    endpoint: Endpoint, body: bytes, timeout_ms: int, carrier: Outbound, gate: Callable[[], None] | None
+) -> OutboundReply:
     seconds = timeout_ms / 1000
     try:
         return await carrier.send(
@@ -103,6 +109,7 @@ async def _send(endpoint: Endpoint, body: bytes, timeout_ms: int, carrier: Outbo
                 connect_timeout=min(seconds, 5.0),
                 first_byte_timeout=seconds,
                 idle_timeout=seconds,
+                before_first_byte=gate,
             )
         )
     except OutboundFailed as error:

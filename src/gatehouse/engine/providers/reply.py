@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 
+import msgspec
+
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.providers.failure import ProviderFailed, of_transport
 from gatehouse.engine.providers.streams import Stream
@@ -11,16 +13,20 @@ from gatehouse.foundation.outbound import OutboundFailed, OutboundReply
 #: How long a provider may take to end a stream whose last event was seen.
 END_SECONDS = 0.5
 
+BYTES_A_TOKEN = 4
+
 
 class Reply:
     """Either `body` or `events` is set. `headers` are for the client. `model` in it is as the provider named it.
 
     `events` gives one or more whole events at a time, the first without a wait, and raises `ProviderFailed` when the
-    stream breaks. `usage` is as known so far: complete at the end, and what was told before a break. Close always:
-    an unfinished call is cancelled upstream.
+    stream breaks. Close always: an unfinished call is cancelled upstream.
+
+    `usage` is what the provider told, None if it told none. Of a stream that was left or broke before its end it is
+    at least an estimate, since a provider bills what it made: see `usage_estimated`.
     """
 
-    __slots__ = ("_chunks", "_first", "_stream", "_upstream", "_usage", "body", "events", "headers", "status")
+    __slots__ = ("_sent_bytes", "_stream", "_upstream", "_usage", "body", "events", "headers", "status")
 
     def __init__(
         self, status: int, headers: Mapping[str, str], *, usage: Usage | None = None, body: bytes | None = None
@@ -32,13 +38,17 @@ class Reply:
         self._usage = usage
         self._stream: Stream | None = None
         self._upstream: OutboundReply | None = None
+        self._sent_bytes = 0
 
     @classmethod
-    async def streaming(cls, upstream: OutboundReply, stream: Stream, headers: Mapping[str, str]) -> "Reply":
+    async def streaming(
+        cls, upstream: OutboundReply, stream: Stream, headers: Mapping[str, str], *, sent_bytes: int
+    ) -> "Reply":
         """Waits for the first event. Raises `ProviderFailed` or `OutboundFailed`."""
         reply = cls(upstream.status, headers)
         reply._upstream = upstream
         reply._stream = stream
+        reply._sent_bytes = sent_bytes
         chunks = upstream.chunks()
         first = b""
         async for chunk in chunks:
@@ -53,7 +63,21 @@ class Reply:
 
     @property
     def usage(self) -> Usage | None:
-        return self._stream.usage if self._stream is not None else self._usage
+        if self._stream is None:
+            return self._usage
+        told = self._stream.usage
+        return self._estimate(told) if self.usage_estimated else told
+
+    @property
+    def usage_estimated(self) -> bool:
+        """Whether the answer did not come to its end, so that its usage was not told or not told for good."""
+        return self._stream is not None and not self._stream.complete
+
+    def _estimate(self, told: Usage | None) -> Usage:
+        """Four bytes of a request make a token, and so does each event of a stream, as a rule."""
+        assert self._stream is not None
+        known = told or Usage(input_tokens=self._sent_bytes // BYTES_A_TOKEN)
+        return msgspec.structs.replace(known, output_tokens=max(known.output_tokens, self._stream.passed))
 
     async def close(self) -> None:
         if self._upstream is not None:

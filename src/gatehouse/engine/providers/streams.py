@@ -24,6 +24,14 @@ class Stream(Protocol):
     def finished(self) -> bool:
         """Whether the provider said that nothing follows."""
 
+    @property
+    def complete(self) -> bool:
+        """Whether the answer is all there."""
+
+    @property
+    def passed(self) -> int:
+        """Events so far."""
+
     def push(self, chunk: bytes) -> bytes:
         """The network's bytes in, whole events for the client out. Raises `ProviderFailed`; what was `ready` before
         the fault is given first, the fault at the next call."""
@@ -35,9 +43,11 @@ class Stream(Protocol):
 class _Cutting:
     """What both ways share: bytes become whole events, and a fault waits until what came before it was given."""
 
-    __slots__ = ("_pending", "_splitter")
+    __slots__ = ("_pending", "_splitter", "complete", "passed")
 
     def __init__(self) -> None:
+        self.complete = False
+        self.passed = 0
         self._splitter = Splitter()
         self._pending: ProviderFailed | None = None
 
@@ -53,6 +63,7 @@ class _Cutting:
         # Each block begins with an event, so a look at its head tells prose and pages from a stream.
         if not block.startswith(_STARTS) and not _may_begin(block):
             raise ProviderFailed("bad_reply")
+        self.passed += block.count(b"\n\n") or block.count(b"\r\n\r\n")
         out = self._through(block)
         if self._pending is not None and not out:
             raise self._pending
@@ -69,6 +80,7 @@ class _Cutting:
         last = self._last()
         if last is None:
             raise ProviderFailed("connection_closed", retryable=True)
+        self.complete = True
         return out + last
 
     def _through(self, block: bytes) -> bytes:

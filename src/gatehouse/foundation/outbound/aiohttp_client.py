@@ -3,10 +3,11 @@
 import asyncio
 import ssl
 import urllib.request
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import lru_cache
 
 import aiohttp
+from aiohttp.abc import AbstractStreamWriter
 from yarl import URL
 
 from gatehouse.foundation.egress import EgressGuard, GuardedResolver, HostNotFound, UnsafeUrl
@@ -47,7 +48,11 @@ class AiohttpOutbound:
         self._session: aiohttp.ClientSession | None = None
 
     async def send(self, request: OutboundRequest) -> OutboundReply:
-        """Raises `ConnectFailed`, `OutboundTimeout`, `BrokenOff` or `AddressRefused`."""
+        """Raises `ConnectFailed`, `OutboundTimeout`, `BrokenOff` or `AddressRefused`, and whatever
+        `before_first_byte` raises."""
+        body = _Body(request.body, request.before_first_byte) if request.body else None
+        if body is None and request.before_first_byte is not None:
+            request.before_first_byte()
         session = self._session or self._open()
         try:
             url, proxy, proxy_headers = self._route(request.url)
@@ -56,7 +61,7 @@ class AiohttpOutbound:
             response = await session.request(
                 request.method,
                 url,
-                data=request.body or None,
+                data=body,
                 headers={**request.headers, **(proxy_headers or {})} if to_proxy else request.headers,
                 allow_redirects=False,
                 timeout=_timeout(request.connect_timeout, request.first_byte_timeout),
@@ -64,6 +69,8 @@ class AiohttpOutbound:
                 proxy_headers=proxy_headers,
             )
         except (aiohttp.ClientError, OSError, TimeoutError, UnsafeUrl) as error:
+            if body is not None and body.refusal is not None:
+                raise body.refusal from None
             raise _translated(error) from None
         if request.idle_timeout != request.first_byte_timeout and response.connection is not None:
             protocol = response.connection.protocol
@@ -132,6 +139,25 @@ class AiohttpReply:
     async def close(self) -> None:
         # Once the body was read to its end the connection is back in the pool and this does nothing.
         self._response.close()
+
+
+class _Body(aiohttp.BytesPayload):
+    """A body that asks its gate before anything is written. The head waits for it: aiohttp sends both at once."""
+
+    def __init__(self, value: bytes, gate: Callable[[], None] | None) -> None:
+        super().__init__(value)
+        self._gate = gate
+        self.refusal: Exception | None = None
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        if self._gate is not None:
+            try:
+                self._gate()
+            except Exception as refusal:
+                # aiohttp breaks the connection off and reports that; `send` tells the reason.
+                self.refusal = refusal
+                raise
+        await super().write_with_length(writer, content_length)
 
 
 @lru_cache(maxsize=256)

@@ -2,14 +2,18 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
-from sqlalchemy import DateTime, MetaData, Numeric, Text, Uuid
+from sqlalchemy import BigInteger, DateTime, MetaData, Numeric, Text, Uuid
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from gatehouse.foundation.identity import TenantId
+
+
+#: Counts that outgrow 32 bits.
+Big = Annotated[int, mapped_column(BigInteger)]
 
 
 class Row(DeclarativeBase):

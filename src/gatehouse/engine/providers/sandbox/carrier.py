@@ -9,6 +9,8 @@ from gatehouse.foundation.outbound import BrokenOff, OutboundReply, OutboundRequ
 
 class SandboxOutbound:
     async def send(self, request: OutboundRequest) -> OutboundReply:
+        if request.before_first_byte is not None:
+            request.before_first_byte()
         path = request.url.removeprefix("sandbox:")
         try:
             async with asyncio.timeout(request.first_byte_timeout):

@@ -6,7 +6,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from gatehouse.foundation.identity import TenantId
-from gatehouse.foundation.storage.rows import Row
+from gatehouse.foundation.storage.rows import Big, Row
 
 
 class TenantRecord(Row):
@@ -17,7 +17,7 @@ class TenantRecord(Row):
     name: Mapped[str]
     plan: Mapped[str]
     custom_rate_limit_rpm: Mapped[int | None]
-    monthly_request_limit: Mapped[int | None]
+    monthly_request_limit: Mapped[Big | None]
     timezone: Mapped[str]
     feature_flags: Mapped[dict[str, bool]] = mapped_column(JSONB)
     created_at: Mapped[datetime]

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
 from gatehouse.foundation.identity import TenantId
-from gatehouse.foundation.storage.rows import Row
+from gatehouse.foundation.storage.rows import Big, Row
 from gatehouse.platform.records.audit.chain import AuditEvent, link, personal_digest
 
 
@@ -20,7 +20,7 @@ class AuditHead(Row):
     __tablename__ = "audit_heads"
 
     tenant_id: Mapped[TenantId] = mapped_column(primary_key=True)
-    sequence: Mapped[int]
+    sequence: Mapped[Big]
     hash: Mapped[bytes] = mapped_column(LargeBinary)
 
 
@@ -28,7 +28,7 @@ class AuditEventRow(Row):
     __tablename__ = "audit_events"
 
     tenant_id: Mapped[TenantId] = mapped_column(primary_key=True)
-    sequence: Mapped[int] = mapped_column(primary_key=True)
+    sequence: Mapped[Big] = mapped_column(primary_key=True)
     timestamp: Mapped[datetime] = mapped_column(primary_key=True)
     id: Mapped[UUID]
     actor_id: Mapped[str | None]

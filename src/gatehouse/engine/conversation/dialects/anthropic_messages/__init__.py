@@ -1,11 +1,13 @@
 """Messages as Anthropic's clients speak them."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
 
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.decoding import decode_call
+from gatehouse.engine.conversation.dialect import NO_HEADERS
 from gatehouse.engine.conversation.dialects.anthropic_messages import reply, request
 from gatehouse.engine.conversation.dialects.anthropic_messages.shape import MessagesShape
 from gatehouse.engine.conversation.dialects.anthropic_messages.stream import Reader, Writer
@@ -15,13 +17,20 @@ from gatehouse.engine.conversation.form import Completion, Request
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.foundation.errors import Refusal
 
+#: Clients switch the provider's new features on by this.
+BETA = "anthropic-beta"
+
 
 class AnthropicMessages:
     name = "anthropic_messages"
     operation: Literal["chat"] = "chat"
 
-    def decode(self, body: bytes) -> ModelCall:
-        return decode_call(self.name, body, MessagesShape)
+    def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:
+        call = decode_call(self.name, body, MessagesShape)
+        beta = headers.get(BETA)
+        if beta is not None:
+            call.headers = {BETA: beta}
+        return call
 
     def forward(self, call: ModelCall, model: str) -> tuple[bytes, MessagesTap]:
         return msgspec.json.encode({**call.body, "model": model}), MessagesTap()

@@ -3,7 +3,7 @@
 import msgspec
 
 from gatehouse.engine.conversation.dialects.anthropic_messages.usage import UsageShape, merged
-from gatehouse.engine.conversation.sse import data_of, events
+from gatehouse.engine.conversation.sse import data_of, event_at, events
 from gatehouse.engine.conversation.usage import Usage
 
 
@@ -40,9 +40,10 @@ class MessagesTap:
         self.fault: str | None = None
 
     def take(self, block: bytes) -> bytes:
-        if b'"usage":{' in block or b'"usage": {' in block:
-            for event in events(block):
-                self._read_usage(event)
+        position = 0
+        while (position := block.find(b'"usage":', position)) >= 0:
+            start, position = event_at(block, position)
+            self._read_usage(block[start:position])
         # Quotes are escaped inside JSON's strings, so neither of these can stand in a text.
         if b'"message_stop"' in block:
             self.finished = True

@@ -1,11 +1,13 @@
 """Chat completions as OpenAI's clients speak them."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
 
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.decoding import decode_call
+from gatehouse.engine.conversation.dialect import NO_HEADERS
 from gatehouse.engine.conversation.dialects.envelope import openai_body, openai_event
 from gatehouse.engine.conversation.dialects.openai_chat import reply, request
 from gatehouse.engine.conversation.dialects.openai_chat.shape import ChatShape
@@ -21,7 +23,7 @@ class OpenAIChat:
     name = "openai_chat"
     operation: Literal["chat"] = "chat"
 
-    def decode(self, body: bytes) -> ModelCall:
+    def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:
         return decode_call(self.name, body, ChatShape)
 
     def forward(self, call: ModelCall, model: str) -> tuple[bytes, ChatTap]:

@@ -1,10 +1,16 @@
 """Watching a chat stream that passes as it is: its bytes are searched, and parsed only where they speak of usage."""
 
+import re
+
 import msgspec
 
 from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape, usage_of
-from gatehouse.engine.conversation.sse import data_of, events
+from gatehouse.engine.conversation.sse import data_of, event_at, events
 from gatehouse.engine.conversation.usage import Usage
+
+#: A line break is escaped inside JSON, so this cannot stand in a text.
+_DONE = re.compile(rb"^data: ?\[DONE\]", re.MULTILINE)
+_USAGE = re.compile(rb'"usage": ?\{')
 
 
 class _UsageChunk(msgspec.Struct, gc=False):
@@ -37,13 +43,13 @@ class ChatTap:
         self.fault: str | None = None
 
     def take(self, block: bytes) -> bytes:
-        if b'{"error":' in block or b'{"error" :' in block or b"event: error" in block:
+        # One search each for what most blocks do not have; only a hit is looked at more closely.
+        if b"error" in block and (b'{"error"' in block or b"event: error" in block):
             block = self._stop_at_fault(block)
-        if b'"usage":{' in block or b'"usage": {' in block:
+        if b'"usage":' in block and (b'"usage":{' in block or b'"usage": {' in block):
             block = self._read_usage(block)
-        # A line break is escaped inside JSON, so this cannot stand in a text.
-        if b"data: [DONE]" in block or b"data:[DONE]" in block:
-            self.finished = self.finished or any(data_of(event) == b"[DONE]" for event in events(block))
+        if b"[DONE]" in block and _DONE.search(block) is not None:
+            self.finished = True
         elif block:
             self._last = block
         return block
@@ -54,12 +60,15 @@ class ChatTap:
         return self.finished or b'"finish_reason":"' in last
 
     def _read_usage(self, block: bytes) -> bytes:
-        kept = []
-        for event in events(block):
-            if b'"usage"' in event and self._only_usage(event):
-                continue
-            kept.append(event)
-        return b"".join(kept)
+        position = 0
+        while (hit := _USAGE.search(block, position)) is not None:
+            start, end = event_at(block, hit.start())
+            if self._only_usage(block[start:end]):
+                block = block[:start] + block[end:]
+                position = start
+            else:
+                position = end
+        return block
 
     def _only_usage(self, event: bytes) -> bool:
         try:

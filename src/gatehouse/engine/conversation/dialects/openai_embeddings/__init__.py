@@ -1,11 +1,13 @@
 """Embeddings as OpenAI's clients speak them. No other dialect has them, so nothing is ever converted."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NoReturn
 
 import msgspec
 
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.decoding import CallShape, decode_call
+from gatehouse.engine.conversation.dialect import NO_HEADERS
 from gatehouse.engine.conversation.dialects.envelope import openai_body, openai_event
 from gatehouse.engine.conversation.dialects.openai_chat.tap import ChatTap
 from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape, usage_of
@@ -33,7 +35,7 @@ class OpenAIEmbeddings:
     name = "openai_embeddings"
     operation: Literal["embeddings"] = "embeddings"
 
-    def decode(self, body: bytes) -> ModelCall:
+    def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:
         call = decode_call(self.name, body, EmbeddingsShape)
         if call.stream:
             raise InvalidField("stream", "Embeddings cannot be streamed.")

@@ -1,0 +1,43 @@
+# Everything starts here. Needs Python 3.11 or newer and make, nothing else; what it installs stays in .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: setup run test lint docs bench lock clean
+
+setup: .venv/installed
+
+.venv/installed: requirements-dev.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11" >&2; exit 2; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+# The platform on 127.0.0.1:8000 with an embedded PostgreSQL and the sandbox provider; ARGS="--port 8080" changes that.
+run: setup
+	$(BIN)/gatehouse serve platform $(ARGS)
+
+# The whole suite: ruff, mypy and the import contracts are tests too. ARGS="-k journal" runs a part.
+test: setup
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: setup
+	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check src tests bench
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: setup
+	$(BIN)/mkdocs build --strict
+
+# Against nginx, LiteLLM and Portkey on this machine; bench/README.md says what it needs and how to read it.
+bench: setup
+	$(BIN)/python bench/compare.py $(ARGS)
+
+# Resolves the dependencies anew. The hashes make sure that everybody installs the same files.
+lock: setup
+	$(BIN)/uv pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-annotate --python-version 3.11 -o requirements.lock pyproject.toml
+	$(BIN)/uv pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-annotate --python-version 3.11 --extra dev -o requirements-dev.lock pyproject.toml
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache site dist

@@ -1,0 +1,64 @@
+"""A credentials body as its kind wants it (reference 3, PUT credentials)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from gatehouse.engine.providers.kind import CredentialField, Kind
+from gatehouse.foundation.errors import BadRequest, FieldFault, Unprocessable
+
+MAX_CHARS = 8192
+
+
+class MissingCredentials(BadRequest):
+    """`missing` names the fields."""
+
+    code = "missing_fields"
+
+
+class InvalidCredentials(Unprocessable):
+    message = "The credentials are not valid."
+
+
+class ReadCredentials(msgspec.Struct, frozen=True):
+    """`secret` is to be sealed as one JSON object, `config` goes into the provider's config."""
+
+    secret: dict[str, str]
+    config: dict[str, str]
+
+
+def read_credentials(kind: Kind, body: Mapping[str, Any]) -> ReadCredentials:
+    """Raises `MissingCredentials` or `InvalidCredentials` with every fault. URLs are only checked for their form:
+    where they lead is the egress guard's to judge."""
+    given = {field.name: body[field.name] for field in kind.credential_fields if body.get(field.name) not in (None, "")}
+    missing = [field.name for field in kind.credential_fields if field.required and field.name not in given]
+    if missing:
+        raise MissingCredentials(f"Missing: {', '.join(missing)}.", missing=missing)
+    faults = [fault for field in kind.credential_fields if field.name in given and (fault := _fault(field, given))]
+    known = {field.name for field in kind.credential_fields}
+    faults += [FieldFault(name, f"A provider of kind {kind.name} has no such field.") for name in body.keys() - known]
+    if faults:
+        raise InvalidCredentials(faults=sorted(faults, key=lambda fault: fault.field))
+    return ReadCredentials(
+        secret={
+            field.name: given[field.name] for field in kind.credential_fields if field.secret and field.name in given
+        },
+        config={
+            field.name: given[field.name]
+            for field in kind.credential_fields
+            if not field.secret and field.name in given
+        },
+    )
+
+
+def _fault(field: CredentialField, given: Mapping[str, Any]) -> FieldFault | None:
+    value = given[field.name]
+    if not isinstance(value, str):
+        return FieldFault(field.name, "Must be a string.")
+    # It becomes a header: a line break in it would let a second one in.
+    if len(value) > MAX_CHARS or not value.isascii() or not value.isprintable() or value != value.strip():
+        return FieldFault(field.name, f"Must be at most {MAX_CHARS} printable ASCII characters without outer spaces.")
+    if field.form == "url" and not value.startswith(("https://", "http://")):
+        return FieldFault(field.name, "Must begin with https:// or http://.")
+    return None

@@ -1,0 +1,70 @@
+"""Signs this platform's tokens: sessions' access tokens and OAuth clients' M2M tokens alike (decisions 3, JWT)."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy import text
+
+from gatehouse.foundation import jwt
+from gatehouse.foundation.clock import Clock
+from gatehouse.foundation.errors import Unavailable
+from gatehouse.foundation.jwt import SigningKey
+from gatehouse.foundation.sealing import CannotOpen, Sealer
+from gatehouse.foundation.storage.database import Database
+from gatehouse.platform.live.state import Replica
+
+_NEWEST = text(
+    "SELECT kid, sealed_private FROM signing_keys WHERE retired_at IS NULL ORDER BY created_at DESC, kid LIMIT 1"
+)
+
+
+class NoSigningKey(Unavailable):
+    code = "no_signing_key"
+    message = "No signing key can be opened, so no token can be issued. Run gatehouse doctor."
+
+
+class Signer:
+    """One a worker. The key is opened once, and again when the `signing_keys` topic says that they changed."""
+
+    def __init__(self, database: Database, sealer: Sealer, replica: Replica, clock: Clock, *, issuer: str) -> None:
+        self._database = database
+        self._sealer = sealer
+        self._replica = replica
+        self._clock = clock
+        self._issuer = issuer
+        self._key: SigningKey | None = None
+        #: the published keys at the time of opening; the feed replaces that dictionary whole when keys change
+        self._opened_beside: object = None
+
+    async def sign(self, claims: Mapping[str, Any], lifetime_seconds: int) -> str:
+        """A token that is good from now on. Adds `iss`, `aud`, `iat`, `exp` and `jti`. Raises `NoSigningKey`."""
+        key = await self._current()
+        now = int(self._clock.now())
+        stamped = {
+            "iss": self._issuer,
+            "aud": self._issuer,
+            "iat": now,
+            "exp": now + lifetime_seconds,
+            "jti": str(uuid4()),
+            **claims,
+        }
+        return jwt.sign(stamped, key)
+
+    async def _current(self) -> SigningKey:
+        published = self._replica.signing_keys
+        if self._key is None or self._opened_beside is not published:
+            self._key = await self._open()
+            self._opened_beside = published
+        return self._key
+
+    async def _open(self) -> SigningKey:
+        async with self._database.service() as session:
+            row = (await session.execute(_NEWEST)).first()
+        if row is None:
+            raise NoSigningKey
+        try:
+            pem = self._sealer.open(row.sealed_private, context=f"signing_key:{row.kid}".encode())
+        except CannotOpen:
+            raise NoSigningKey from None
+        return SigningKey.from_pem(pem)

@@ -1,0 +1,35 @@
+"""The checks that look at the code itself: layers, types, style."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["lint-imports", "--no-cache"],
+        ["ruff", "check", "--no-cache", "src", "tests", "bench"],
+        ["ruff", "format", "--no-cache", "--check", "src", "tests", "bench"],
+        ["mypy"],
+    ],
+    ids=lambda command: " ".join(command[:2]),
+)
+def test_a_check_has_nothing_to_say(command: list[str]) -> None:
+    done = subprocess.run([BIN / command[0], *command[1:]], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_files_fit_in_the_head() -> None:
+    long = {
+        str(path.relative_to(ROOT)): lines
+        for path in (ROOT / "src").rglob("*.py")
+        if (lines := len(path.read_text().splitlines())) > 450
+    }
+    assert not long

@@ -1,0 +1,115 @@
+"""The migrated database and what the code believes of it."""
+
+import importlib
+import pkgutil
+from typing import Any
+from uuid import uuid4
+
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import create_engine, text
+from tests.support.platform import RunningPlatform, Tenant
+
+import gatehouse.platform
+from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.storage import migrate
+from gatehouse.foundation.storage.database import sqlalchemy_url
+from gatehouse.foundation.storage.rows import Row
+from gatehouse.platform.migrations import SCRIPTS
+
+for module in pkgutil.walk_packages(gatehouse.platform.__path__, "gatehouse.platform."):
+    if module.name.endswith(".table"):
+        importlib.import_module(module.name)
+
+
+def test_every_mapped_column_is_as_the_migrations_made_it(platform: RunningPlatform) -> None:
+    """Columns, types and nullability; indexes and keys are the migrations' own affair."""
+    engine = create_engine(sqlalchemy_url(platform.installed.owner_url))
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        differences = [flat for found in compare_metadata(context, Row.metadata) for flat in _flat(found)]
+    engine.dispose()
+    mapped = set(Row.metadata.tables)
+    ignored = {
+        "remove_table",
+        "remove_index",
+        "add_index",
+        "remove_fk",
+        "add_fk",
+        "remove_constraint",
+        "add_constraint",
+    }
+    told = [
+        difference
+        for difference in differences
+        if difference[0] not in ignored and not (difference[0] == "remove_column" and difference[2] not in mapped)
+    ]
+    assert told == []
+
+
+def _flat(found: Any) -> list[tuple[Any, ...]]:
+    return list(found) if isinstance(found, list) else [found]
+
+
+def test_a_query_without_a_tenant_sees_nothing(platform: RunningPlatform, tenant: Tenant) -> None:
+    """Row-level security is the second wall: the application's role, no tenant, every table that has one."""
+    tables = [
+        row[0] for row in platform.sql("SELECT relname FROM pg_class WHERE relrowsecurity AND relkind IN ('r', 'p')")
+    ]
+    assert {"users", "api_keys", "sessions", "providers", "model_configs", "audit_events"} <= set(tables)
+    with platform._owner.transaction():
+        platform._owner.execute("SET LOCAL ROLE gatehouse_app")
+        for table in tables:
+            assert platform._owner.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table
+
+
+async def test_a_session_of_one_tenant_sees_none_of_anothers_rows(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
+) -> None:
+    async with platform.host.database.tenant(TenantId(tenant.id)) as session:
+        seen = set((await session.execute(text("SELECT DISTINCT tenant_id FROM users"))).scalars())
+        written = await session.execute(
+            text("UPDATE users SET display_name = 'x' WHERE tenant_id = :t"), {"t": other_tenant.id}
+        )
+    assert seen == {tenant.id}
+    assert written.rowcount == 0
+
+
+def test_every_table_with_a_tenant_has_row_level_security(platform: RunningPlatform) -> None:
+    query = (
+        "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant_id'"
+        " WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND NOT c.relrowsecurity"
+    )
+    # The feed's rows name a tenant only as news for all workers.
+    assert {row[0] for row in platform.sql(query)} == {"changes"}
+
+
+def test_the_applications_roles_own_nothing_and_bypass_nothing(platform: RunningPlatform) -> None:
+    roles = platform.sql("SELECT oid, rolsuper, rolbypassrls FROM pg_roles WHERE rolname LIKE 'gatehouse_%'")
+    assert len(roles) == 2
+    for oid, superuser, bypass in roles:
+        assert not superuser
+        assert not bypass
+        assert platform.sql("SELECT count(*) FROM pg_class WHERE relowner = %s", [oid]) == [(0,)]
+
+
+def test_drift_is_refused(platform: RunningPlatform) -> None:
+    url = platform.installed.owner_url
+    migrate.check(url, SCRIPTS)
+    name = f"drift_{uuid4().hex}"
+    platform._owner.execute(f"CREATE DATABASE {name}")
+    other = url.replace("/postgres?", f"/{name}?")
+    for revision in (None, "0000", "9999"):
+        if revision is not None:
+            engine = create_engine(sqlalchemy_url(other))
+            with engine.begin() as connection:
+                connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS alembic_version (version_num text PRIMARY KEY)")
+                connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS schema_compatibility (serves text[])")
+                connection.exec_driver_sql("DELETE FROM alembic_version")
+                connection.exec_driver_sql("INSERT INTO alembic_version VALUES (%s)", (revision,))
+            engine.dispose()
+        try:
+            migrate.check(other, SCRIPTS)
+        except migrate.SchemaDrift:
+            continue
+        raise AssertionError(f"served on {revision}")

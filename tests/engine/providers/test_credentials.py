@@ -1,0 +1,47 @@
+import pytest
+
+from gatehouse.engine.providers import KINDS
+from gatehouse.engine.providers.credentials import InvalidCredentials, MissingCredentials, read_credentials
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "secret", "config"),
+    [
+        ("openai", {"api_key": "sk-1"}, {"api_key": "sk-1"}, {}),
+        ("anthropic", {"api_key": "k"}, {"api_key": "k"}, {}),
+        ("openai_compatible", {"base_url": "http://10.0.0.1/v1"}, {}, {"base_url": "http://10.0.0.1/v1"}),
+        ("openai_compatible", {"api_key": "k", "base_url": None}, {"api_key": "k"}, {}),
+        ("ollama", {"local_runtime_base_url": "http://h:1"}, {}, {"local_runtime_base_url": "http://h:1"}),
+        ("byoe", {}, {}, {}),
+        ("sandbox", {}, {}, {}),
+    ],
+)
+def test_good_credentials_are_split_into_secret_and_config(kind, body, secret, config):
+    read = read_credentials(KINDS[kind], body)
+    assert (read.secret, read.config) == (secret, config)
+
+
+@pytest.mark.parametrize(("kind", "field"), [("openai", "api_key"), ("ollama", "local_runtime_base_url")])
+@pytest.mark.parametrize("value", [None, ""])
+def test_a_missing_field_is_a_400_that_names_it(kind, field, value):
+    with pytest.raises(MissingCredentials) as refused:
+        read_credentials(KINDS[kind], {field: value})
+    assert refused.value.extra == {"missing": [field]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "fields"),
+    [
+        ("openai", {"api_key": 7}, ["api_key"]),
+        ("openai", {"api_key": "a\r\nx-admin: 1"}, ["api_key"]),
+        ("openai", {"api_key": "k", "more": 1, "and": 2}, ["and", "more"]),
+        ("openai", {"api_key": "ä"}, ["api_key"]),
+        ("openai", {"api_key": "x" * 9000}, ["api_key"]),
+        ("ollama", {"local_runtime_base_url": "file:///etc"}, ["local_runtime_base_url"]),
+        ("sandbox", {"api_key": "k"}, ["api_key"]),
+    ],
+)
+def test_a_bad_field_is_a_422_that_names_it(kind, body, fields):
+    with pytest.raises(InvalidCredentials) as refused:
+        read_credentials(KINDS[kind], body)
+    assert [fault.field for fault in refused.value.faults] == fields
