@@ -113,7 +113,8 @@ class Comparison:
                 gateway.stop()
 
     def _warnings(self, figures: report.Figures) -> list[str]:
-        loud = {name: own["foreign"] for name, own in figures.items() if own.get("foreign", 0) > QUIET}
+        measured = [(name, own) for name, own in figures.items() if name != "direct"]
+        loud = {name: own["foreign"] for name, own in measured if own.get("foreign", 0) > QUIET}
         if not loud:
             return []
         shares = ", ".join(f"{name} {share:.0%}" for name, share in loud.items())

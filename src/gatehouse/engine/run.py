@@ -6,7 +6,7 @@ in the client's dialect. Only cancellation passes through, recorded, because nob
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 
 import structlog
 
@@ -21,6 +21,7 @@ from gatehouse.engine.providers.failure import ProviderFailed
 from gatehouse.engine.routing.attempts import AllProvidersFailed, Attempts, ProviderTimeout
 from gatehouse.engine.routing.cost import cost
 from gatehouse.engine.stages import authenticate, model_access, route
+from gatehouse.engine.stages.maintenance import InMaintenance
 from gatehouse.engine.stages.record import Recorder
 from gatehouse.engine.verdict import Hold, Refuse, Rewrite, Verdict
 from gatehouse.foundation.errors import Internal, Refusal, Unavailable
@@ -61,7 +62,7 @@ class Engine:
             return await self._ended(dialect, error, answered, recorder)
         except asyncio.CancelledError:
             answered.outcome, answered.status = "cancelled", 499
-            self._leave(answered, recorder)
+            self.leave(answered, recorder)
             raise
         except Exception:
             log.exception("engine.fault", request_id=x.request_id)
@@ -98,7 +99,7 @@ class Engine:
         await self._of_the_caller(x)
         if self._ports.journal.full():
             raise JournalFull
-        answered.asked = asked = Asked(identified=x, call=dialect.decode(x.received.body))
+        answered.asked = asked = Asked(identified=x, call=dialect.decode(x.received.body, x.received.headers))
         for check in pipeline.OF_THE_CALL:
             await self._obey(await check(asked, self._ports), asked)
         admitted = Admitted(asked=asked, chain=await self._chain(asked))
@@ -106,11 +107,11 @@ class Engine:
             _obey(await reserve(admitted, self._ports))
         started = self._ports.clock.monotonic()
         reply = await self._attempts.answer(admitted, answered)
-        answered.provider_latency_ms = self._since(started)
+        answered.provider_latency_ms = self.since(started)
         try:
             if reply.events is not None:
                 await recorder.opened(answered)
-                stream = self._stream(dialect, reply, answered, recorder)
+                stream = _Stream(self, dialect, reply, answered, recorder)
                 return Answer(status=200, headers=_headers(reply, answered), stream=stream)
             return await self._whole(reply, admitted, answered, recorder)
         except BaseException:
@@ -150,36 +151,14 @@ class Engine:
         for inspect in pipeline.OF_THE_ANSWER:
             _obey(await inspect(admitted, body, self._ports))
         answered.outcome, answered.status = "success", reply.status
-        self._price(reply, answered)
+        self.price(reply, answered)
         headers = _headers(reply, answered)
         if answered.cost_usd is not None:
             headers["X-Cost-USD"] = f"{answered.cost_usd:f}"
-        await self._finish(answered, recorder)
+        await self.finish(answered, recorder)
         return Answer(status=reply.status, headers=headers, body=body)
 
-    async def _stream(
-        self, dialect: Dialect, reply: Reply, answered: Answered, recorder: Recorder
-    ) -> AsyncIterator[bytes]:
-        """The events for the client. However it ends (read, broken, or closed early), the call is recorded once."""
-        assert reply.events is not None
-        answered.outcome, answered.status = "cancelled", 499
-        try:
-            answered.time_to_first_token_ms = self._since(answered.identified.received.started)
-            async for block in reply.events:
-                yield block
-            answered.outcome, answered.status = "success", 200
-        except ProviderFailed as failed:
-            error = _broken(failed)
-            answered.outcome, answered.status, answered.error_code = "error", error.status, failed.reason
-            yield dialect.render_stream_error(error)
-        finally:
-            with contextlib.suppress(Exception):
-                await reply.close()
-            answered.provider_latency_ms = self._since(answered.identified.received.started)
-            self._price(reply, answered)
-            self._leave(answered, recorder)
-
-    def _price(self, reply: Reply, answered: Answered) -> None:
+    def price(self, reply: Reply, answered: Answered) -> None:
         answered.usage = reply.usage
         if answered.usage is not None and answered.chosen is not None:
             answered.cost_usd = cost(answered.usage, answered.chosen.model)
@@ -188,12 +167,12 @@ class Engine:
         """An answer that is an error, recorded as such."""
         answered.status, answered.error_code = error.status, error.code
         try:
-            await self._finish(answered, recorder)
+            await self.finish(answered, recorder)
         except Refusal as unwritten:
             error = unwritten
         return _refusal(dialect, error, answered)
 
-    async def _finish(self, answered: Answered, recorder: Recorder) -> None:
+    async def finish(self, answered: Answered, recorder: Recorder) -> None:
         """Settles and records. Returns when the record survives this process."""
         for settle in pipeline.AFTERWARDS:
             await settle(answered, self._ports)
@@ -201,7 +180,7 @@ class Engine:
         if written is not None:
             await written
 
-    def _leave(self, answered: Answered, recorder: Recorder) -> None:
+    def leave(self, answered: Answered, recorder: Recorder) -> None:
         """Settles and records for a client that no longer waits: the entry is queued now, and nobody is cancelled."""
         written = recorder.finished(answered)
         if written is None:
@@ -220,7 +199,7 @@ class Engine:
     async def _obey(self, verdict: Verdict, asked: Asked) -> None:
         """What a stage said about the call: may also change it, or have it wait for a person."""
         if isinstance(verdict, Rewrite):
-            asked.call.body, asked.call.raw = verdict.body, None
+            asked.call.body = verdict.body
         elif isinstance(verdict, Hold):
             denied = await self._ports.approvals.decision(verdict)
             if denied is not None:
@@ -228,8 +207,68 @@ class Engine:
         else:
             _obey(verdict)
 
-    def _since(self, started: float) -> float:
+    def since(self, started: float) -> float:
         return round((self._ports.clock.monotonic() - started) * 1000, 3)
+
+
+class _Stream:
+    """The events for the client. However it ends (read, broken, left, or never begun), the provider's call is closed
+    and the request recorded, once. A class, because a generator that was never begun does nothing when it is closed.
+    """
+
+    def __init__(self, engine: Engine, dialect: Dialect, reply: Reply, answered: Answered, recorder: Recorder) -> None:
+        self._engine = engine
+        self._dialect = dialect
+        self._reply = reply
+        self._answered = answered
+        self._recorder = recorder
+        self._blocks = self._read()
+        answered.outcome, answered.status = "cancelled", 499
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._blocks
+
+    def __anext__(self) -> Awaitable[bytes]:
+        return self._blocks.__anext__()
+
+    async def aclose(self) -> None:
+        await self._blocks.aclose()
+        await self._end()
+
+    async def _read(self) -> AsyncGenerator[bytes, None]:
+        answered, reply = self._answered, self._reply
+        assert reply.events is not None
+        started = answered.identified.received.started
+        answered.time_to_first_token_ms = self._engine.since(started)
+        try:
+            async for block in reply.events:
+                if reply.finished:
+                    # A client that has its whole answer can rely on its record.
+                    answered.outcome, answered.status = "success", 200
+                    answered.provider_latency_ms = self._engine.since(started)
+                    self._engine.price(reply, answered)
+                    await self._engine.finish(answered, self._recorder)
+                yield block
+            answered.outcome, answered.status = "success", 200
+        except ProviderFailed as failed:
+            error = _broken(failed)
+            answered.outcome, answered.status, answered.error_code = "error", error.status, failed.reason
+            yield self._dialect.render_stream_error(error)
+        except Refusal as error:
+            # The journal would not take the record: the stream ends without its last event, and says why.
+            answered.outcome, answered.status, answered.error_code = "error", error.status, error.code
+            yield self._dialect.render_stream_error(error)
+        finally:
+            await self._end()
+
+    async def _end(self) -> None:
+        with contextlib.suppress(Exception):
+            await self._reply.close()
+        answered = self._answered
+        if answered.provider_latency_ms is None or not self._reply.finished:
+            answered.provider_latency_ms = self._engine.since(answered.identified.received.started)
+        self._engine.price(self._reply, answered)
+        self._engine.leave(answered, self._recorder)
 
 
 def _obey(verdict: Verdict) -> None:
@@ -266,4 +305,5 @@ def _refusal(dialect: Dialect, error: Refusal, answered: Answered | None) -> Ans
         headers.update(answered.identified.rate.headers())
     if error.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    return Answer(status=error.status, headers={**headers, **error.headers}, body=dialect.render_error(error))
+    body = error.body() if isinstance(error, InMaintenance) else dialect.render_error(error)
+    return Answer(status=error.status, headers={**headers, **error.headers}, body=body)

@@ -12,7 +12,15 @@ from gatehouse.foundation.http.addresses import ClientAddresses
 
 #: All others pass unread: decoding twenty headers would cost more than authentication does.
 _READ: Final = frozenset(
-    {b"authorization", b"x-api-key", b"x-request-id", b"content-length", b"anthropic-version", b"user-agent"}
+    {
+        b"authorization",
+        b"x-api-key",
+        b"x-request-id",
+        b"content-length",
+        b"anthropic-version",
+        b"anthropic-beta",
+        b"user-agent",
+    }
 )
 
 

@@ -8,6 +8,7 @@ from gatehouse.engine.run import Engine
 from gatehouse.foundation.clock import SYSTEM_CLOCK, Clock
 from gatehouse.foundation.counters.memory import MemoryCounters
 from gatehouse.foundation.counters.shared import RedisCounters
+from gatehouse.foundation.egress import EgressGuard
 from gatehouse.foundation.http.lists import CursorSigner
 from gatehouse.foundation.journal.writer import JournalWriter
 from gatehouse.foundation.outbound import Outbound
@@ -51,7 +52,9 @@ class PlatformHost:
         self.limits = Limits(settings)
         self._local = MemoryCounters(self.clock)
         self.counters = RedisCounters(settings.redis_url, self._local) if settings.redis_url else self._local
-        self.outbound: Outbound = AiohttpOutbound(settings.provider_max_connections)
+        self.outbound: Outbound = AiohttpOutbound(
+            settings.provider_max_connections, guard=EgressGuard(settings.egress_allowlist)
+        )
         self.journal: JournalWriter
         self.engine: Engine
         self.ports: Ports

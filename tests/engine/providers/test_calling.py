@@ -1,80 +1,29 @@
-"""Every kind over a real socket: what is sent, what comes back, and how a provider may fail."""
+"""Every kind over a real socket: what is sent, what comes back, and who is let go when a client leaves."""
 
 import asyncio
 
 import msgspec
 import pytest
 from tests.engine.providers.conftest import call, candidate, everything
+from tests.engine.providers.wires import (
+    ANTHROPIC_EVENTS,
+    ANTHROPIC_REPLY,
+    CHAT,
+    OPENAI_EVENTS,
+    OPENAI_REPLY,
+    USAGE,
+    WIRES,
+    answering,
+    config,
+    streaming,
+)
 from tests.support.upstream import Connection, upstream
 
 from gatehouse.engine.conversation.dialects import DIALECTS
-from gatehouse.engine.conversation.errors import ContextTooLong, RefusedUpstream
-from gatehouse.engine.conversation.sse import frame
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.providers import KINDS, ProviderFailed
 from gatehouse.engine.providers.streams import Converting, Passing
-from gatehouse.foundation.errors import PayloadTooLarge
 from gatehouse.policy.records import ProviderConfig, ProviderRecord
-
-CHAT = ["openai_chat", "anthropic_messages"]
-OPENAI_REPLY = (
-    b'{"id":"x","created":1,"model":"m-1","choices":[{"index":0,"message":{"role":"assistant","content":"Hi \xc3\xa4"},'
-    b'"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":4},"x_new": 1}'
-)
-ANTHROPIC_REPLY = (
-    b'{"id":"x","type":"message","model":"m-1","content":[{"type":"text","text":"Hi \xc3\xa4"}],'
-    b'"stop_reason":"end_turn","usage":{"input_tokens":9,"output_tokens":4},"x_new": 1}'
-)
-OPENAI_EVENTS = [
-    b": ping\n\n",
-    frame(b'{"id":"x","created":1,"model":"m-1","choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}'),
-    frame(b'{"id":"x","created":1,"model":"m-1","choices":[{"index":0,"delta":{"content":"Hi \xc3\xa4"}}]}'),
-    frame(b'{"id":"x","created":1,"model":"m-1","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}'),
-    frame(b'{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":4}}'),
-    frame(b"[DONE]"),
-]
-ANTHROPIC_EVENTS = [
-    frame(b'{"type":"message_start","message":{"id":"x","model":"m-1","usage":{"input_tokens":9}}}', "message_start"),
-    frame(b'{"type":"ping"}', "ping"),
-    frame(b'{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}', "content_block_start"),
-    frame(
-        b'{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hi \xc3\xa4"}}',
-        "content_block_delta",
-    ),
-    frame(b'{"type":"content_block_stop","index":0}', "content_block_stop"),
-    frame(b'{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":4}}', "message_delta"),
-    frame(b'{"type":"message_stop"}', "message_stop"),
-]
-WIRES = {
-    "openai": ("openai_chat", OPENAI_REPLY, OPENAI_EVENTS),
-    "openai_compatible": ("openai_chat", OPENAI_REPLY, OPENAI_EVENTS),
-    "ollama": ("openai_chat", OPENAI_REPLY, OPENAI_EVENTS),
-    "byoe": ("openai_chat", OPENAI_REPLY, OPENAI_EVENTS),
-    "anthropic": ("anthropic_messages", ANTHROPIC_REPLY, ANTHROPIC_EVENTS),
-}
-USAGE = Usage(input_tokens=9, output_tokens=4)
-
-
-def config(kind: str, url: str) -> dict[str, str]:
-    named = {"ollama": {"local_runtime_base_url": url}, "anthropic": {"base_url": url}}
-    return named.get(kind, {"base_url": url + "/v1"})
-
-
-def streaming(events: list[bytes]):
-    async def behave(connection: Connection) -> None:
-        await connection.begin_stream()
-        for event in events:
-            await connection.chunk(event)
-        await connection.end_stream()
-
-    return behave
-
-
-def answering(body: bytes, status: int = 200, more: str = ""):
-    async def behave(connection: Connection) -> None:
-        await connection.answer(body, status=status, more=more)
-
-    return behave
 
 
 @pytest.mark.parametrize("dialect", CHAT)
@@ -203,144 +152,6 @@ async def test_a_provider_without_its_settings_is_passed_over(ask, kind, setting
     with pytest.raises(ProviderFailed) as failed:
         await ask(call(), candidate(kind, **settings))
     assert (failed.value.reason, failed.value.move_on) == ("not_configured", True)
-
-
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(
-    ("status", "reason", "flag"),
-    [
-        (500, "http_500", "retryable"),
-        (502, "http_502", "retryable"),
-        (529, "http_529", "retryable"),
-        (408, "http_408", "retryable"),
-        (429, "rate_limited", "move_on"),
-        (401, "unauthorized", "move_on"),
-        (403, "unauthorized", "move_on"),
-        (402, "http_402", "move_on"),
-        (302, "http_302", "move_on"),
-        (400, "refused", "client_error"),
-        (404, "refused", "client_error"),
-        (413, "refused", "client_error"),
-        (422, "refused", "client_error"),
-    ],
-)
-async def test_a_status_means_retry_move_on_or_the_clients_error(ask, stream, status, reason, flag):
-    async with upstream(answering(b'{"error":{"message":"no"}}', status)) as server:
-        with pytest.raises(ProviderFailed) as failed:
-            await ask(call(stream=stream), candidate("openai", base_url=server.url))
-    error = failed.value
-    assert (error.reason, error.status) == (reason, status)
-    assert [name for name in ("retryable", "move_on", "client_error") if getattr(error, name)] == [flag]
-    if error.client_error is not None:
-        assert error.client_error.status in {400, 404, 413}
-
-
-@pytest.mark.parametrize(
-    ("body", "leaf", "text"),
-    [
-        (b'{"error":{"message":"bad tool"}}', RefusedUpstream, "bad tool"),
-        (b'{"error":"bad tool"}', RefusedUpstream, "bad tool"),
-        (b'{"message":"bad tool"}', RefusedUpstream, "bad tool"),
-        (b'{"error":{"message":"x","code":"context_length_exceeded"}}', ContextTooLong, "x"),
-        (b'{"error":{"message":"prompt is too long: 9 > 8"}}', ContextTooLong, "prompt is too long: 9 > 8"),
-        (b"<html>", RefusedUpstream, RefusedUpstream.message),
-        (b"", RefusedUpstream, RefusedUpstream.message),
-        (b"\xff\x00", RefusedUpstream, RefusedUpstream.message),
-        (
-            b'{"error":{"message":"key sk-very-secret-key and sk-proj-abcdefghij\\n\\u0007"}}',
-            RefusedUpstream,
-            "key [redacted] and [redacted]",
-        ),
-    ],
-)
-async def test_what_a_client_reads_of_a_refusal_is_clean(ask, body, leaf, text):
-    async with upstream(answering(body, 400)) as server:
-        with pytest.raises(ProviderFailed) as failed:
-            await ask(call(), candidate("openai", base_url=server.url))
-    assert type(failed.value.client_error) is leaf
-    assert failed.value.client_error.text == text
-
-
-async def test_a_huge_error_counts_by_its_status(ask):
-    async with upstream(answering(b"x" * 5_000_000, 413)) as server:
-        with pytest.raises(ProviderFailed) as failed:
-            await ask(call(), candidate("openai", base_url=server.url))
-    assert isinstance(failed.value.client_error, PayloadTooLarge)
-
-
-@pytest.mark.parametrize(("value", "seconds"), [("7", 7.0), ("0.5", 0.5), ("soon", None), ("-1", None), ("nan", None)])
-async def test_retry_after_is_read_in_seconds(ask, value, seconds):
-    async with upstream(answering(b"", 429, f"Retry-After: {value}\r\n")) as server:
-        with pytest.raises(ProviderFailed) as failed:
-            await ask(call(), candidate("openai", base_url=server.url))
-    assert failed.value.retry_after == seconds
-
-
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("body", [b"<html>oops</html>", b"", b"{}", b"\x00\xff" * 50, b"data: nonsense\n\n"])
-async def test_garbage_is_a_bad_reply_before_anything_is_sent(ask, stream, body):
-    async with upstream(answering(body)) as server:
-        with pytest.raises(ProviderFailed) as failed:
-            await ask(call(stream=stream), candidate("openai", base_url=server.url))
-    assert failed.value.reason in ({"bad_reply", "connection_closed"} if stream else {"bad_reply"})
-
-
-async def test_an_answer_over_the_limit_is_refused(ask):
-    async with upstream(answering(OPENAI_REPLY + b" " * 2000)) as server:
-        with pytest.raises(ProviderFailed, match="reply_too_large") as failed:
-            await ask(call(), candidate("openai", base_url=server.url), limit=1000)
-    assert failed.value.move_on
-
-
-async def test_nobody_there_and_nobody_answering(ask):
-    async def silent(_connection: Connection) -> None:
-        await asyncio.sleep(5)
-
-    async with upstream(silent) as server:
-        with pytest.raises(ProviderFailed, match="timeout") as failed:
-            await ask(call(), candidate("openai", base_url=server.url, timeout_ms=100))
-        assert failed.value.retryable
-        url = server.url
-    with pytest.raises(ProviderFailed, match="connect_failed") as failed:
-        await ask(call(), candidate("openai", base_url=url))
-    assert failed.value.retryable
-
-
-@pytest.mark.parametrize("dialect", CHAT)
-@pytest.mark.parametrize("kind", ["openai", "anthropic"])
-@pytest.mark.parametrize("end", ["closed", "ended", "silent", "fault"])
-async def test_a_stream_that_breaks_gives_what_came_and_then_fails(ask, dialect, kind, end):
-    events = WIRES[kind][2][:4]
-    if kind == "openai":
-        events = events[:3]
-
-    async def behave(connection: Connection) -> None:
-        await connection.begin_stream()
-        for event in events:
-            await connection.chunk(event)
-        match end:
-            case "closed":
-                raise ConnectionError
-            case "ended":
-                await connection.end_stream()
-            case "silent":
-                await asyncio.sleep(5)
-            case "fault":
-                named = "error" if kind == "anthropic" else None
-                await connection.chunk(frame(b'{"error":{"message":"overloaded"},"type":"error"}', named))
-                await connection.end_stream()
-
-    async with upstream(behave) as server:
-        reply = await ask(call(dialect, stream=True), candidate(kind, base_url=server.url, timeout_ms=300))
-        got = b""
-        with pytest.raises(ProviderFailed) as failed:
-            async for block in reply.events:
-                got += block
-        await reply.close()
-    assert "Hi ä" in got.decode()
-    reasons = {"silent": "timeout", "fault": "stream_error"}
-    assert failed.value.reason == reasons.get(end, "connection_closed")
-    assert b"overloaded" not in got
 
 
 async def test_closing_a_stream_cancels_the_call_upstream(ask):

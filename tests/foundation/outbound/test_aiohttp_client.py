@@ -252,6 +252,16 @@ async def test_the_environments_proxy_carries_the_call(monkeypatch):
         assert proxy.requests[0].headers["proxy-authorization"].startswith("Basic ")
 
 
+async def test_this_machine_is_reached_without_a_proxy(monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    monkeypatch.delenv("no_proxy", raising=False)
+    carrier = AiohttpOutbound(8)
+    async with upstream(echo) as server:
+        reply = await carrier.send(post(server.url))
+        assert await reply.read(10) == b"{}"
+    await carrier.close()
+
+
 class Shut(Exception):
     pass
 

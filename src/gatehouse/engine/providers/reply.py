@@ -73,6 +73,11 @@ class Reply:
         """Whether the answer did not come to its end, so that its usage was not told or not told for good."""
         return self._stream is not None and not self._stream.complete
 
+    @property
+    def finished(self) -> bool:
+        """Whether the block that `events` gave last holds the stream's own end."""
+        return self._stream is not None and self._stream.finished
+
     def _estimate(self, told: Usage | None) -> Usage:
         """Four bytes of a request make a token, and so does each event of a stream, as a rule."""
         assert self._stream is not None

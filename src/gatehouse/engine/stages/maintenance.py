@@ -1,5 +1,7 @@
 """Refuses new requests while an operator keeps the platform closed (reference 3, Maintenance mode)."""
 
+import msgspec
+
 from gatehouse.engine.exchange import Received
 from gatehouse.engine.ports import Maintenance, Ports
 from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
@@ -14,6 +16,10 @@ class InMaintenance(Unavailable):
             maintenance.message or "The platform is in maintenance.",
             headers={"Retry-After": str(maintenance.retry_after)},
         )
+
+    def body(self) -> bytes:
+        """The same on every path (reference 3, Health and system)."""
+        return msgspec.json.encode({"error": self.code, "message": self.text})
 
 
 async def check(x: Received, ports: Ports) -> Verdict:

@@ -1,6 +1,7 @@
 """`Outbound` carried by aiohttp: one pooled session, nothing remembered between calls, every wait bounded."""
 
 import asyncio
+import re
 import ssl
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -170,7 +171,8 @@ def _proxy_for(url: URL) -> tuple[URL | None, Mapping[str, str] | None]:
     """The environment's proxy for a URL, and the headers that it asks for."""
     proxies = urllib.request.getproxies()
     named = proxies.get(url.scheme) or proxies.get("all")
-    if not named or urllib.request.proxy_bypass(url.host or ""):
+    # A proxy's own loopback is not this machine's.
+    if not named or _LOOPBACK(url.host or "") or urllib.request.proxy_bypass(url.host or ""):
         return None, None
     proxy = URL(named)
     if proxy.user is None:
@@ -178,6 +180,8 @@ def _proxy_for(url: URL) -> tuple[URL | None, Mapping[str, str] | None]:
     credentials = aiohttp.encode_basic_auth(proxy.user, proxy.password or "")
     return proxy.with_user(None), {"Proxy-Authorization": credentials}
 
+
+_LOOPBACK = re.compile(r"localhost|127\.[0-9.]+|::1").fullmatch
 
 _NOT_CONNECTED = (
     aiohttp.ConnectionTimeoutError,

@@ -1,0 +1,363 @@
+"""The whole pipeline: order, outcomes, and exactly one record whatever happens."""
+
+import asyncio
+import json
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+from tests.support.engine import HeldEngine, completion, events
+
+from gatehouse.engine.exchange import Answer
+from gatehouse.engine.ports import Maintenance
+from gatehouse.foundation.outbound import BrokenOff, ConnectFailed, OutboundTimeout, ReplyTooLarge
+
+CHAT: dict[str, Any] = {"model": "one/m", "messages": [{"role": "user", "content": "Hi"}]}
+STREAM = {**CHAT, "stream": True}
+
+
+@pytest.fixture
+def held() -> HeldEngine:
+    held = HeldEngine()
+    held.serve("one", "m", "spare")
+    held.serve("two", "n")
+    return held
+
+
+async def read(answer: Answer) -> bytes:
+    if answer.stream is None:
+        return answer.body
+    return b"".join([block async for block in answer.stream])
+
+
+def error(body: bytes) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(body)["error"]
+    return found
+
+
+async def test_an_answer_comes_with_its_record(held: HeldEngine) -> None:
+    held.outbound.script = [(200, [completion("Hello")])]
+    answer = await held.engine.answer(held.request(CHAT))
+    assert answer.status == 200
+    assert json.loads(answer.body)["choices"][0]["message"]["content"] == "Hello"
+    assert answer.headers["X-Gateway-Provider"] == "one"
+    assert answer.headers["X-Gateway-Model"] == "m"
+    assert answer.headers["X-Gateway-Fallbacks"] == "0"
+    assert answer.headers["X-DLP-Action"] == "ALLOW"
+    assert answer.headers["X-RateLimit-Limit"] == "60"
+    assert Decimal(answer.headers["X-Cost-USD"]) == Decimal("0.00002")
+    (outcome,) = held.outcomes
+    assert (outcome.outcome, outcome.status, outcome.provider, outcome.model_id) == ("success", 200, "one", "m")
+    assert (outcome.input_tokens, outcome.output_tokens, outcome.cached_tokens) == (10, 5, 0)
+    assert outcome.cost_usd == "0.000020"
+    assert outcome.requested_model == "one/m"
+
+
+async def test_a_stream_is_on_record_before_its_first_byte(held: HeldEngine) -> None:
+    held.outbound.script = [(200, events("Hel", "lo"))]
+    answer = await held.engine.answer(held.request(STREAM))
+    assert answer.stream is not None
+    assert len(held.opened) == 1
+    assert held.outcomes == []
+    text = (await read(answer)).decode()
+    assert text.endswith("data: [DONE]\n\n")
+    assert '"usage":{' not in text, "the client did not ask for usage"
+    (outcome,) = held.outcomes
+    assert outcome.id == held.opened[0].id
+    assert (outcome.outcome, outcome.input_tokens, outcome.output_tokens) == ("success", 10, 5)
+    assert "X-Cost-USD" not in answer.headers
+
+
+async def test_a_streams_outcome_is_written_before_its_last_event(held: HeldEngine) -> None:
+    held.outbound.script = [(200, events("Hello"))]
+    answer = await held.engine.answer(held.request(STREAM))
+    assert answer.stream is not None
+    async for block in answer.stream:
+        if b"[DONE]" in block:
+            assert len(held.outcomes) == 1
+
+
+BEFORE_AN_ANSWER = ["counting", "reserving", "in touch", "connecting", "reading", "recording"]
+
+
+@pytest.mark.parametrize("place", BEFORE_AN_ANSWER)
+async def test_a_client_that_leaves_is_recorded_once(held: HeldEngine, place: str) -> None:
+    held.outbound.script = [(200, [completion()])]
+    held.stop.at = place
+    task = asyncio.create_task(held.engine.answer(held.request(CHAT)))
+    await held.stop.reached.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    (outcome,) = held.outcomes
+    assert outcome.outcome == ("success" if place == "recording" else "cancelled")
+    assert all(reply.closed for reply in held.outbound.replies)
+
+
+@pytest.mark.parametrize("blocks_read", [0, 1, 2])
+async def test_a_client_that_leaves_a_stream_is_recorded_with_what_was_used(held: HeldEngine, blocks_read: int) -> None:
+    held.outbound.script = [(200, events("a", "b", "c", "d"))]
+    answer = await held.engine.answer(held.request(STREAM))
+    assert answer.stream is not None
+    for _ in range(blocks_read):
+        await anext(answer.stream)
+    await answer.stream.aclose()  # type: ignore[attr-defined]
+    (outcome,) = held.outcomes
+    assert (outcome.outcome, outcome.status) == ("cancelled", 499)
+    assert held.outbound.replies[0].closed
+
+
+async def test_a_client_that_leaves_while_a_stream_waits_is_recorded_once(held: HeldEngine) -> None:
+    held.outbound.script = [(200, events("a", "b"))]
+    held.stop.at = "chunk 1"
+    answer = await held.engine.answer(held.request(STREAM))
+    task = asyncio.create_task(read(answer))
+    await held.stop.reached.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    (outcome,) = held.outcomes
+    assert outcome.outcome == "cancelled"
+    assert held.outbound.replies[0].closed
+
+
+async def test_a_caller_whom_nobody_knows_leaves_no_record(held: HeldEngine) -> None:
+    held.caller = None
+    answer = await held.engine.answer(held.request(CHAT))
+    assert answer.status == 401
+    assert error(answer.body)["type"] == "authentication_error"
+    assert answer.headers["X-RateLimit-Limit"] == "60"
+    assert held.entries == []
+
+
+async def test_guessing_credentials_is_limited_by_address(held: HeldEngine) -> None:
+    held.caller = None
+    statuses = [(await held.engine.answer(held.request(CHAT))).status for _ in range(61)]
+    assert statuses == [401] * 60 + [429]
+
+
+async def test_maintenance_comes_before_everything(held: HeldEngine) -> None:
+    held.caller = None
+    held.in_maintenance = Maintenance("Back at noon.", 300)
+    answer = await held.engine.answer(held.request(CHAT))
+    assert answer.status == 503
+    assert answer.headers["Retry-After"] == "300"
+    assert json.loads(answer.body) == {"error": "maintenance_mode", "message": "Back at noon."}
+
+
+async def test_the_address_is_judged_before_the_rate(held: HeldEngine) -> None:
+    held.allowlist = ("198.51.100.0/24",)
+    answer = await held.engine.answer(held.request(CHAT))
+    assert (answer.status, error(answer.body)["code"]) == (403, "ip_not_allowed")
+    assert "X-RateLimit-Limit" not in answer.headers
+    assert held.outcomes[0].outcome == "refused"
+
+
+async def test_the_61st_request_of_a_minute_is_refused_and_recorded(held: HeldEngine) -> None:
+    held.outbound.script = [(200, [completion()]) for _ in range(60)]
+    statuses = [(await held.engine.answer(held.request(CHAT))).status for _ in range(60)]
+    refused = await held.engine.answer(held.request(CHAT))
+    assert statuses == [200] * 60
+    assert refused.status == 429
+    told = error(refused.body)
+    assert (told["type"], told["code"], told["tier"]) == ("rate_limit_error", "quota_exceeded", "general")
+    assert int(refused.headers["Retry-After"]) == told["retry_after"]
+    assert held.outcomes[-1].outcome == "refused"
+    assert len(held.outcomes) == 61
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        (b"{", 400, None),
+        ({"messages": []}, 400, None),
+        ({**CHAT, "model": "one/none"}, 404, "model_not_found"),
+        ({**CHAT, "fallbacks": ["nobody/x"]}, 404, "model_not_found"),
+    ],
+)
+async def test_a_call_that_makes_no_sense_is_refused_before_any_provider(
+    held: HeldEngine, body: Any, status: int, code: str | None
+) -> None:
+    answer = await held.engine.answer(held.request(body))
+    assert answer.status == status
+    assert code is None or error(answer.body)["code"] == code
+    assert held.outbound.sent == []
+    assert held.outcomes[0].outcome == "refused"
+
+
+async def test_a_bare_model_id_is_found_where_it_is_unique(held: HeldEngine) -> None:
+    held.outbound.script = [(200, [completion()])]
+    assert (await held.engine.answer(held.request({**CHAT, "model": "n"}))).headers["X-Gateway-Provider"] == "two"
+    held.serve("three", "n")
+    assert (await held.engine.answer(held.request({**CHAT, "model": "n"}))).status == 404
+
+
+async def test_a_restricted_model_looks_as_if_it_were_not_there(held: HeldEngine) -> None:
+    held.models[0] = msgspec.structs.replace(held.models[0], access="restricted")
+    answer = await held.engine.answer(held.request(CHAT))
+    assert (answer.status, error(answer.body)["code"]) == (404, "model_not_found")
+
+
+async def test_a_switched_off_model_is_503_and_a_fallback_takes_over(held: HeldEngine) -> None:
+    held.off = {"m"}
+    refused = await held.engine.answer(held.request(CHAT))
+    assert (refused.status, error(refused.body)["type"]) == (503, "provider_unavailable")
+    held.outbound.script = [(200, [completion()])]
+    answer = await held.engine.answer(held.request({**CHAT, "fallbacks": ["two/n"]}))
+    assert (answer.status, answer.headers["X-Gateway-Provider"]) == (200, "two")
+    held.off = {"m", "n"}
+    assert (await held.engine.answer(held.request({**CHAT, "fallbacks": ["two/n"]}))).status == 503
+
+
+async def test_a_switch_thrown_while_the_request_waits_for_a_connection_stops_it(held: HeldEngine) -> None:
+    held.stop.at = "connecting"
+    task = asyncio.create_task(held.engine.answer(held.request(CHAT)))
+    await held.stop.reached.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    held.stop.at = None
+
+    real = held.outbound.send
+
+    async def slow(request: Any) -> Any:
+        held.off = {"m"}
+        return await real(request)
+
+    held.outbound.send = slow  # type: ignore[method-assign]
+    answer = await held.engine.answer(held.request(CHAT))
+    assert (answer.status, error(answer.body)["type"]) == (503, "provider_unavailable")
+    assert held.outbound.sent == []
+
+
+async def test_a_credential_revoked_while_the_request_waits_stops_it(held: HeldEngine) -> None:
+    held.good = False
+    answer = await held.engine.answer(held.request({**CHAT, "fallbacks": ["two/n"]}))
+    assert (answer.status, error(answer.body)["code"]) == (401, "credential_revoked")
+    assert held.outbound.sent == []
+    assert len(held.outcomes) == 1
+
+
+async def test_failures_are_retried_and_then_the_next_candidate_answers(held: HeldEngine) -> None:
+    held.providers[0] = msgspec.structs.replace(
+        held.providers[0], config=msgspec.structs.replace(held.providers[0].config, max_retries=2)
+    )
+    held.outbound.script = [(500, [b"{}"]), ConnectFailed(), OutboundTimeout(), (200, [completion()])]
+    answer = await held.engine.answer(held.request({**CHAT, "fallbacks": ["two/n"]}))
+    assert (answer.status, answer.headers["X-Gateway-Provider"]) == (200, "two")
+    assert answer.headers["X-Gateway-Fallbacks"] == "1"
+    assert held.outcomes[0].fallbacks == 1
+    assert len(held.outbound.sent) == 4
+
+
+async def test_a_providers_429_moves_on_at_once(held: HeldEngine) -> None:
+    held.providers[0] = msgspec.structs.replace(
+        held.providers[0], config=msgspec.structs.replace(held.providers[0].config, max_retries=2)
+    )
+    held.outbound.script = [(429, [b"{}"]), (200, [completion()])]
+    answer = await held.engine.answer(held.request({**CHAT, "fallbacks": ["two/n"]}))
+    assert (answer.status, answer.headers["X-Gateway-Provider"]) == (200, "two")
+
+
+@pytest.mark.parametrize(
+    ("failure", "status", "reason"),
+    [
+        ((500, [b"secret upstream words"]), 502, "http_500"),
+        ((429, [b"{}"]), 502, "rate_limited"),
+        ((401, [b"{}"]), 502, "unauthorized"),
+        (ConnectFailed(), 502, "connect_failed"),
+        (OutboundTimeout(), 504, "timeout"),
+        ((200, [b"garbage"]), 502, "bad_reply"),
+        ((200, [completion()[:40], BrokenOff()]), 502, "connection_closed"),
+        ((200, [ReplyTooLarge()]), 502, "reply_too_large"),
+    ],
+)
+async def test_a_failed_chain_says_what_happened_and_nothing_of_the_providers(
+    held: HeldEngine, failure: Any, status: int, reason: str
+) -> None:
+    held.outbound.script = [failure]
+    answer = await held.engine.answer(held.request(CHAT))
+    assert answer.status == status
+    told = error(answer.body)
+    assert told["code"] in {"all_providers_failed", "provider_timeout"}
+    assert [attempt["reason"] for attempt in told["attempts"]] == [reason]
+    assert b"secret upstream words" not in answer.body
+    (outcome,) = held.outcomes
+    assert (outcome.outcome, outcome.status) == ("error", status)
+    assert all(reply.closed for reply in held.outbound.replies)
+
+
+async def test_a_providers_complaint_about_the_request_is_the_clients_own_error(held: HeldEngine) -> None:
+    held.outbound.script = [(400, [b'{"error": {"message": "temperature must be at most 2"}}'])]
+    answer = await held.engine.answer(held.request({**CHAT, "fallbacks": ["two/n"]}))
+    assert answer.status == 400
+    assert "temperature" in error(answer.body)["message"]
+    assert len(held.outbound.sent) == 1
+
+
+@pytest.mark.parametrize("fault", [BrokenOff(), OutboundTimeout(), b"data: {nonsense}\n\n"])
+async def test_a_broken_stream_ends_in_an_error_event_and_one_record(held: HeldEngine, fault: Any) -> None:
+    held.outbound.script = [(200, [*events("a", "b", usage=None, done=False)[:2], fault, *([b""] * 0)])]
+    answer = await held.engine.answer(held.request({**STREAM, "fallbacks": ["two/n"]}))
+    text = (await read(answer)).decode()
+    assert '"content":"a"' in text
+    last = text.rstrip("\n").split("\n\n")[-1]
+    told = json.loads(last[last.index("{") :])["error"]
+    assert told["type"] == "provider_error"
+    assert "[DONE]" not in text
+    (outcome,) = held.outcomes
+    assert outcome.outcome == "error"
+    assert len(held.outbound.sent) == 1, "what was sent is never said again"
+
+
+async def test_a_stream_that_fails_before_its_first_event_falls_back(held: HeldEngine) -> None:
+    held.outbound.script = [(200, [BrokenOff()]), (200, events("Hello"))]
+    answer = await held.engine.answer(held.request({**STREAM, "fallbacks": ["two/n"]}))
+    assert answer.headers["X-Gateway-Provider"] == "two"
+    assert "Hello" in (await read(answer)).decode()
+
+
+async def test_an_unhealthy_provider_is_the_last_resort(held: HeldEngine) -> None:
+    held.unhealthy = {"one"}
+    held.outbound.script = [(200, [completion()]), (200, [completion()])]
+    answer = await held.engine.answer(held.request({**CHAT, "fallbacks": ["two/n"]}))
+    assert answer.headers["X-Gateway-Provider"] == "two"
+    assert (await held.engine.answer(held.request(CHAT))).headers["X-Gateway-Provider"] == "one"
+
+
+async def test_a_circuit_opens_after_five_failures_and_lets_one_try_later(held: HeldEngine) -> None:
+    held.outbound.script = [(500, [b""]) for _ in range(5)]
+    for _ in range(5):
+        await held.engine.answer(held.request(CHAT))
+    answer = await held.engine.answer(held.request(CHAT))
+    assert error(answer.body)["attempts"][0]["reason"] == "circuit_open"
+    assert len(held.outbound.sent) == 5
+    held.clock.move(11)
+    held.outbound.script = [(200, [completion()]), (200, [completion()])]
+    assert (await held.engine.answer(held.request(CHAT))).status == 200
+    assert (await held.engine.answer(held.request(CHAT))).status == 200
+
+
+async def test_an_unknown_price_costs_null(held: HeldEngine) -> None:
+    held.models[0] = msgspec.structs.replace(held.models[0], cost_per_output_token=None)
+    held.outbound.script = [(200, [completion()])]
+    answer = await held.engine.answer(held.request(CHAT))
+    assert answer.status == 200
+    assert "X-Cost-USD" not in answer.headers
+    assert held.outcomes[0].cost_usd is None
+
+
+async def test_a_full_journal_refuses_before_the_provider_is_called(held: HeldEngine) -> None:
+    held.journal_full = True
+    answer = await held.engine.answer(held.request(CHAT))
+    assert (answer.status, error(answer.body)["code"]) == (503, "journal_full")
+    assert held.outbound.sent == []
+
+
+async def test_an_anthropic_client_gets_its_own_form_of_error(held: HeldEngine) -> None:
+    body = {"model": "one/none", "max_tokens": 5, "messages": [{"role": "user", "content": "Hi"}]}
+    answer = await held.engine.answer(held.request(body, dialect="anthropic_messages"))
+    told = json.loads(answer.body)
+    assert told["type"] == "error"
+    assert told["error"]["code"] == "model_not_found"

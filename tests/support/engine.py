@@ -1,0 +1,258 @@
+"""An engine over ports that a test holds in its hand."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from tests.support.clock import HandClock
+
+from gatehouse.engine.exchange import Admitted, Answered, Candidate, Received
+from gatehouse.engine.limits import Limits
+from gatehouse.engine.outcome import Entry, Opened, Outcome, decode
+from gatehouse.engine.ports import Maintenance, Ports
+from gatehouse.engine.run import Engine
+from gatehouse.engine.verdict import Hold
+from gatehouse.foundation.counters import Claim, Taken
+from gatehouse.foundation.counters.memory import MemoryCounters
+from gatehouse.foundation.errors import Refusal, Unauthenticated
+from gatehouse.foundation.identity import Caller, CallerKind, TenantId
+from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.outbound import OutboundReply, OutboundRequest
+from gatehouse.foundation.settings import Settings
+from gatehouse.policy.compile import compile_policy
+from gatehouse.policy.records import ModelRecord, ProviderConfig, ProviderRecord, TenantRecords
+from gatehouse.policy.snapshot import Snapshot
+
+TENANT = TenantId(UUID("00000000-0000-7000-8000-0000000000aa"))
+USER = UUID("00000000-0000-7000-8000-0000000000bb")
+
+
+class Stop:
+    """A place where a request can be held: `reached` says that it is there."""
+
+    def __init__(self) -> None:
+        self.at: str | None = None
+        self.reached = asyncio.Event()
+
+    async def here(self, place: str) -> None:
+        if self.at == place:
+            self.reached.set()
+            await asyncio.Event().wait()
+
+
+class ScriptedReply:
+    """A provider's answer: a status, and a body in pieces; an exception among them breaks it off."""
+
+    def __init__(self, status: int, pieces: list[bytes | Exception], stop: Stop) -> None:
+        self.status = status
+        self.headers: Mapping[str, str] = {"content-type": "application/json"}
+        self.closed = False
+        self._pieces = pieces
+        self._stop = stop
+
+    async def read(self, limit: int) -> bytes:
+        await self._stop.here("reading")
+        return b"".join([piece async for piece in self.chunks()])
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        for number, piece in enumerate(self._pieces):
+            await self._stop.here(f"chunk {number}")
+            if isinstance(piece, Exception):
+                raise piece
+            yield piece
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+class ScriptedOutbound:
+    """Answers each request with the next of the script: a reply, or an exception."""
+
+    def __init__(self, stop: Stop) -> None:
+        self.script: list[tuple[int, list[bytes | Exception]] | Exception] = []
+        self.sent: list[OutboundRequest] = []
+        self.replies: list[ScriptedReply] = []
+        self._stop = stop
+
+    async def send(self, request: OutboundRequest) -> OutboundReply:
+        await self._stop.here("connecting")
+        if request.before_first_byte is not None:
+            request.before_first_byte()
+        self.sent.append(request)
+        step = self.script.pop(0)
+        if isinstance(step, Exception):
+            raise step
+        self.replies.append(ScriptedReply(*step, self._stop))
+        return self.replies[-1]
+
+    async def close(self) -> None: ...
+
+
+class HeldEngine:
+    """The whole engine. Everything that a host would supply is an attribute to set."""
+
+    def __init__(self, **settings: str) -> None:
+        self.stop = Stop()
+        self.clock = HandClock()
+        self.outbound = ScriptedOutbound(self.stop)
+        self.entries: list[Entry] = []
+        self.in_maintenance: Maintenance | None = None
+        self.off: set[str] = set()
+        self.unhealthy: set[str] = set()
+        self.caller: Caller | None = Caller(
+            kind=CallerKind.API_KEY, tenant_id=TENANT, user_id=USER, api_key_id=new_id(), rate_key=f"user:{USER}"
+        )
+        self.good = True
+        self.journal_full = False
+        self.providers: list[ProviderRecord] = []
+        self.models: list[ModelRecord] = []
+        self.allowlist: tuple[str, ...] | None = None
+        self._counters = MemoryCounters(self.clock)
+        self.ports = Ports(
+            credentials=self,
+            policies=self,
+            limits=Limits(Settings.from_environment(settings)),
+            counters=self,
+            switches=self,
+            spend=self,
+            approvals=self,
+            secrets=self,
+            journal=self,
+            outbound=self.outbound,
+            clock=self.clock,
+        )
+        self.engine = Engine(self.ports)
+
+    def serve(self, provider: str, *models: str, kind: str = "openai_compatible", **config: Any) -> None:
+        """Adds a provider with models at 1 USD a million input tokens and 2 a million output tokens."""
+        base = {"base_url": f"http://{provider}.test/v1", "max_retries": 0}
+        self.providers.append(
+            ProviderRecord(id=provider, name=provider, kind=kind, config=ProviderConfig(**{**base, **config}))
+        )
+        for model in models:
+            self.models.append(
+                msgspec.convert(
+                    {
+                        "id": str(new_id()), "provider": provider, "model_id": model,
+                        "cost_per_input_token": "0.000001", "cost_per_output_token": "0.000002",
+                    },
+                    ModelRecord,
+                )
+            )  # fmt: skip
+
+    def request(self, body: Mapping[str, Any] | bytes, *, dialect: str = "openai_chat") -> Received:
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return Received(
+            request_id="req-1", method="POST", path="/v1/chat/completions", headers={}, client_address="192.0.2.1",
+            received_at=self.clock.now(), started=self.clock.monotonic(), dialect=dialect, body=raw,
+        )  # fmt: skip
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        return [entry for entry in self.entries if isinstance(entry, Outcome)]
+
+    @property
+    def opened(self) -> list[Opened]:
+        return [entry for entry in self.entries if isinstance(entry, Opened)]
+
+    # the ports ---------------------------------------------------------------------------------------------------
+
+    def identify(self, received: Received) -> Caller:
+        if self.caller is None:
+            raise Unauthenticated
+        return self.caller
+
+    def still_good(self, caller: Caller) -> bool:
+        return self.good
+
+    async def current(self, tenant_id: TenantId) -> Snapshot:
+        await self.stop.here("policy")
+        records = TenantRecords(
+            tenant_id=tenant_id, revision=1, providers=tuple(self.providers), models=tuple(self.models),
+            ip_allowlist=self.allowlist,
+        )  # fmt: skip
+        compiled = compile_policy(records)
+        assert isinstance(compiled, Snapshot)
+        return compiled
+
+    async def take(self, key: str, limit: int) -> Taken:
+        await self.stop.here("counting")
+        return await self._counters.take(key, limit)
+
+    async def take_all(self, *claims: Claim) -> Taken:
+        return await self._counters.take_all(*claims)
+
+    def maintenance(self) -> Maintenance | None:
+        return self.in_maintenance
+
+    def switched_off(self, tenant_id: TenantId, candidate: Candidate) -> bool:
+        return candidate.model.model_id in self.off
+
+    def healthy(self, tenant_id: TenantId, provider_id: str) -> bool:
+        return provider_id not in self.unhealthy
+
+    async def in_touch(self) -> None:
+        await self.stop.here("in touch")
+
+    def exhausted(self, caller: Caller) -> Refusal | None:
+        return None
+
+    async def reserve(self, x: Admitted) -> Refusal | None:
+        await self.stop.here("reserving")
+        return None
+
+    async def settle(self, x: Answered) -> None: ...
+
+    async def decision(self, hold: Hold) -> Refusal | None:
+        return None
+
+    def open(self, tenant_id: TenantId, provider_id: str, sealed: str) -> Mapping[str, str]:
+        return {}
+
+    def append(self, record: bytes) -> "asyncio.Future[None]":
+        self.entries.append(decode(record))
+        done = asyncio.get_running_loop().create_future()
+        if self.stop.at == "recording":
+            self.stop.reached.set()
+        else:
+            done.set_result(None)
+        return done
+
+    def full(self) -> bool:
+        return self.journal_full
+
+
+def completion(text: str = "Hello", *, usage: tuple[int, int] = (10, 5), **more: Any) -> bytes:
+    """A whole answer as OpenAI gives it."""
+    return json.dumps(
+        {
+            "id": "c-1", "object": "chat.completion", "created": 1, "model": "m",
+            "choices": [
+                {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+            ],
+            "usage": {"prompt_tokens": usage[0], "completion_tokens": usage[1], "total_tokens": sum(usage)},
+            **more,
+        }
+    ).encode()  # fmt: skip
+
+
+def events(*texts: str, usage: tuple[int, int] | None = (10, 5), done: bool = True) -> list[bytes | Exception]:
+    """A streamed answer, an event a piece."""
+
+    def event(choices: list[Any], **more: Any) -> bytes:
+        chunk = {"id": "c-1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": choices, **more}
+        return b"data: " + json.dumps(chunk, separators=(",", ":")).encode() + b"\n\n"
+
+    pieces: list[bytes | Exception] = [
+        event([{"index": 0, "delta": {"content": text}, "finish_reason": None}]) for text in texts
+    ]
+    pieces.append(event([{"index": 0, "delta": {}, "finish_reason": "stop"}]))
+    if usage is not None:
+        tokens = {"prompt_tokens": usage[0], "completion_tokens": usage[1], "total_tokens": sum(usage)}
+        pieces.append(event([], usage=tokens))
+    if done:
+        pieces.append(b"data: [DONE]\n\n")
+    return pieces
