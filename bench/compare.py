@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -86,10 +87,14 @@ class Comparison:
         """All gateways stay up; each round asks every one, and begins with another one each time."""
         running: dict[str, Gateway] = {}
         try:
-            for name in self._names:
+            # Ours first: when it does not start there is nothing to wait for.
+            for name in sorted(self._names, key=report.OURS.__ne__):
                 if gateway := self._start(name):
                     running[name] = gateway
-            order = list(running)
+                elif name == report.OURS:
+                    # An hour of the peers' figures would be of no use.
+                    return
+            order = [name for name in self._names if name in running]
             for turn in range(self._bench.plan.rounds):
                 for name in order[turn % len(order) :] + order[: turn % len(order)]:
                     note(f"round {turn + 1} of {self._bench.plan.rounds}: {name}")
@@ -176,15 +181,20 @@ def main() -> int:
         return 2
     # The harness itself stays off the gateways' core.
     os.sched_setaffinity(0, {cores.load})
+    # A plain kill, too, must stop what was started.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     work = Path(tempfile.mkdtemp(prefix="gatehouse-bench-"))
     mock = Mock(OUT, core=cores.load)
+    site = gateways.Site(upstream=mock.url, work=work, env=env, core=cores.gateway, gatehouse=gatehouse)
+    comparison = Comparison(Bench(mock, cores, plan_of(chosen)), site, names)
     try:
-        site = gateways.Site(upstream=mock.url, work=work, env=env, core=cores.gateway, gatehouse=gatehouse)
-        comparison = Comparison(Bench(mock, cores, plan_of(chosen)), site, names)
         if not chosen.no_speed:
             comparison.measure_speed()
-        if not chosen.no_memory:
+        if not chosen.no_memory and report.OURS not in comparison.failed:
             comparison.measure_memory()
+    except KeyboardInterrupt:
+        comparison.remarks.append("interrupted: these are the figures so far")
+        comparison.failed.append("the rest")
     finally:
         mock.stop()
         shutil.rmtree(work, ignore_errors=True)

@@ -21,6 +21,8 @@ from rig.measure import Bench, Cores, Plan, note
 from rig.upstream import Mock
 
 OUT = Path(__file__).parent / "out"
+#: a thread of a pool that waits for work; py-spy takes it for busy
+IDLE = "_worker (concurrent/futures/thread.py"
 
 
 def options() -> argparse.Namespace:
@@ -46,17 +48,26 @@ def python_process(gateway: Gatehouse, role: str) -> int:
     return max(pids, key=lambda pid: processes.cpu_seconds([pid]))
 
 
+def package(frame: str) -> str:
+    """`gatehouse/engine` of a frame `function (gatehouse/engine/run.py:98)`, `aiohttp` of one in a library."""
+    parts = frame.rpartition("(")[2].split("/")
+    return "/".join(parts[: 2 if parts[0] == "gatehouse" else 1]).partition(":")[0].rstrip(")")
+
+
 def show(folded: Path, top: int) -> None:
-    """The busiest frames: by themselves, and with all that they call."""
-    own, whole, total = Counter[str](), Counter[str](), 0
+    """The busiest packages, and the busiest functions: by themselves, and with all that they call."""
+    packages, own, whole, total = Counter[str](), Counter[str](), Counter[str](), 0
     for line in folded.read_text().splitlines():
         stack, _, samples = line.rpartition(" ")
         frames = stack.split(";")
+        if frames[-1].startswith(IDLE):
+            continue
         total += int(samples)
         own[frames[-1]] += int(samples)
+        packages[package(frames[-1])] += int(samples)
         for frame in set(frames):
             whole[frame] += int(samples)
-    for title, counts in (("by itself", own), ("with callees", whole)):
+    for title, counts in (("packages, by themselves", packages), ("by itself", own), ("with callees", whole)):
         print(f"\n{title}")
         for frame, count in counts.most_common(top):
             print(f"{count / max(1, total):6.1%}  {frame}")
@@ -84,7 +95,7 @@ def main() -> int:
         route = Route.SLOW if chosen.slow else Route.AT_ONCE
         bench.run(gateway, connections=chosen.connections, seconds=2, stream=chosen.stream, route=route, settle=False)
         command = [str(spy), "record", "--pid", str(python_process(gateway, chosen.role)), "--format", "raw"]
-        command += ["--output", str(folded), "--duration", str(round(chosen.seconds)), "--rate", "500", "--nonblocking"]
+        command += ["--output", str(folded), "--duration", str(round(chosen.seconds)), "--rate", "200"]
         command += (["--native"] if chosen.native else []) + ([] if chosen.lines else ["--function"])
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as recorder:
             run = bench.run(

@@ -135,7 +135,7 @@ def ratios(figures: Figures) -> str:
             continue
         cells = [_factor(row.better, ours, _cell(row, figures[name], direct)) for name in peers]
         lines.append([row.title, *cells])
-    return _table([f"times worse than {base}", *peers], lines)
+    return _table([f"times worse than {base}", *peers], lines) if lines else ""
 
 
 def _factor(better: str, ours: float, theirs: float | None) -> str:

@@ -197,6 +197,9 @@ class HeldEngine:
     async def in_touch(self) -> None:
         await self.stop.here("in touch")
 
+    def up_to_date(self) -> bool:
+        return True
+
     def exhausted(self, caller: Caller) -> Refusal | None:
         return None
 

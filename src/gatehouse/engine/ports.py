@@ -56,6 +56,9 @@ class Switches(Protocol):
         """Returns at once, unless this process was away (stopped, swapped out) or lost touch: then it catches up
         first. Raises `Unavailable` where `SWITCH_FAIL_MODE` says so."""
 
+    def up_to_date(self) -> bool:
+        """Whether a first byte may be sent by what is known here; if not, `in_touch` is asked again."""
+
 
 class Spend(Protocol):
     """Budgets: looked at, reserved before a call and settled after it."""
@@ -89,6 +92,16 @@ class Approvals(Protocol):
         """Waits for it. None: approved."""
 
 
+class Meter(Protocol):
+    def finished(self, x: Answered) -> None:
+        """Counts what came of a model call. Costs a microsecond, and never fails."""
+
+
+class NoMeter:
+    def finished(self, x: Answered) -> None:
+        return None
+
+
 class Ports(msgspec.Struct, kw_only=True):
     """Everything a stage can reach besides the request and its policy."""
 
@@ -103,4 +116,5 @@ class Ports(msgspec.Struct, kw_only=True):
     journal: Journal
     outbound: Outbound
     clock: Clock
+    meter: Meter = msgspec.field(default_factory=NoMeter)
     max_response_bytes: int = 64 * 1024**2

@@ -1,7 +1,7 @@
 """Who calls: the one type that authentication makes and everything else reads (reference 1, Authentication)."""
 
 from enum import StrEnum
-from typing import Final, NewType
+from typing import Final, Literal, NewType, get_args
 from uuid import UUID
 
 import msgspec
@@ -24,19 +24,12 @@ class CallerKind(StrEnum):
     OAUTH_CLIENT = "oauth_client"
 
 
-SCOPES: Final = frozenset(
-    {
-        "api:read",
-        "api:write",
-        "admin:read",
-        "admin:write",
-        "audit:read",
-        "dlp:read",
-        "chat:write",
-        "groups:read",
-        "groups:write",
-    }
-)
+#: What a token may be for (reference 1, Authentication, 3).
+Scope = Literal[
+    "api:read", "api:write", "admin:read", "admin:write", "audit:read",
+    "dlp:read", "chat:write", "groups:read", "groups:write",
+]  # fmt: skip
+SCOPES: Final[frozenset[str]] = frozenset(get_args(Scope))
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True, gc=False):

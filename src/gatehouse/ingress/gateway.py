@@ -1,8 +1,8 @@
 """Model calls on plain ASGI. Everything that is not the gateway's goes on to the application behind it."""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Coroutine
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, Final, TypeVar
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -15,6 +15,7 @@ from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.envelopes import GATEWAY, rendered
 from gatehouse.ingress import receive as receiving
 from gatehouse.ingress.models import model_list
+from gatehouse.ingress.protocol import on_client_left
 from gatehouse.ingress.receive import ClientLeft
 
 T = TypeVar("T")
@@ -28,15 +29,30 @@ MODEL_CALLS: Final = {
 }
 MODELS: Final = "/v1/models"
 
+#: told of each answered request: method, route, status, seconds
+Observe = Callable[[str, str, int, float], None]
+
+#: the status under which a request is counted whose client left before its answer was complete
+CLIENT_LEFT: Final = 499
+
 
 class Gateway:
     """In front of `behind`, which gets all other paths and methods."""
 
-    def __init__(self, engine: Engine, behind: ASGIApp, *, addresses: ClientAddresses, max_request_bytes: int) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        behind: ASGIApp,
+        *,
+        addresses: ClientAddresses,
+        max_request_bytes: int,
+        observe: Observe = lambda *_: None,
+    ) -> None:
         self._engine = engine
         self._behind = behind
         self._addresses = addresses
         self._max_request_bytes = max_request_bytes
+        self._observe = observe
         #: model calls in progress, for draining
         self.active = 0
 
@@ -47,34 +63,40 @@ class Gateway:
                 received = receiving.head(scope, self._addresses, dialect)
                 received.path = path
                 self.active += 1
+                status = CLIENT_LEFT
                 try:
-                    await self._model_call(received, receive, send)
+                    status = await self._model_call(scope, received, receive, send)
                 finally:
                     self.active -= 1
+                    self._observe("POST", path, status, time.monotonic() - received.started)
                 return
             if scope["method"] == "GET" and (path == MODELS or path.startswith(MODELS + "/")):
                 await self._models(receiving.head(scope, self._addresses), path, send)
                 return
         await self._behind(scope, receive, send)
 
-    async def _model_call(self, x: Received, receive: Receive, send: Send) -> None:
+    async def _model_call(self, scope: Scope, x: Received, receive: Receive, send: Send) -> int:
+        """Answers it. Returns the status that the client was given."""
         assert x.dialect is not None
         try:
             x.body = await receiving.body(x, receive, self._max_request_bytes)
         except ClientLeft:
-            return
+            return CLIENT_LEFT
         except Refusal as error:
             # Nothing was read of the rest: the connection cannot carry another request.
             headers = {"content-type": "application/json", "connection": "close", **error.headers}
             answer = Answer(status=error.status, headers=headers, body=DIALECTS[x.dialect].render_error(error))
             await _write(answer, x, send)
-            return
-        with contextlib.suppress(ClientLeft):
-            await _while_connected(receive, self._answer(x, send))
+            return answer.status
+        try:
+            return await _while_connected(scope, receive, self._answer(x, send))
+        except ClientLeft:
+            return CLIENT_LEFT
 
-    async def _answer(self, x: Received, send: Send) -> None:
+    async def _answer(self, x: Received, send: Send) -> int:
         answer = await self._engine.answer(x)
         await _write(answer, x, send)
+        return answer.status
 
     async def _models(self, x: Received, path: str, send: Send) -> None:
         try:
@@ -84,6 +106,7 @@ class Gateway:
             told = rendered(error, GATEWAY)
             answer = Answer(status=told.status, headers=told.headers, body=told.body)
         await _write(answer, x, send)
+        self._observe("GET", MODELS, answer.status, time.monotonic() - x.started)
 
 
 async def _write(answer: Answer, x: Received, send: Send) -> None:
@@ -109,20 +132,23 @@ async def _closed(stream: AsyncIterator[bytes]) -> None:
         await close()
 
 
-async def _while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+async def _while_connected(scope: Scope, receive: Receive, work: Coroutine[Any, Any, T]) -> T:
     """Does the work unless the client leaves: then it is cancelled at once. Raises `ClientLeft`."""
     task = asyncio.current_task()
     assert task is not None
     left = False
 
-    async def watch() -> None:
+    def leave() -> None:
         nonlocal left
-        while (await receive())["type"] != "http.disconnect":
-            pass
         left = True
         task.cancel()
 
-    watcher = asyncio.create_task(watch())
+    async def watch() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        leave()
+
+    watcher = None if on_client_left(scope, leave) else asyncio.create_task(watch())
     try:
         return await work
     except asyncio.CancelledError:
@@ -131,4 +157,7 @@ async def _while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
             raise ClientLeft from None
         raise
     finally:
-        watcher.cancel()
+        if watcher is None:
+            on_client_left(scope, None)
+        else:
+            watcher.cancel()

@@ -1,6 +1,7 @@
 """In front of administration: who calls and whether there is room, before any application logic (reference 1, Rate
 limiting, 1). It answers nobody for a bad credential: which paths need one is the routes' affair."""
 
+import time
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -15,6 +16,7 @@ from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.handlers import ErrorResponses
 from gatehouse.foundation.identity import Caller
 from gatehouse.ingress import receive as receiving
+from gatehouse.ingress.gateway import CLIENT_LEFT, Observe
 from gatehouse.ingress.receive import ClientLeft
 from gatehouse.platform.live.credentials import presented
 
@@ -35,12 +37,14 @@ class Admission:
         addresses: ClientAddresses,
         responses: ErrorResponses,
         max_request_bytes: int,
+        observe: Observe = lambda *_: None,
     ) -> None:
         self._behind = behind
         self._ports = ports
         self._addresses = addresses
         self._responses = responses
         self._max_request_bytes = max_request_bytes
+        self._observe = observe
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -50,22 +54,28 @@ class Admission:
         state = scope.setdefault("state", {})
         state.update(request_id=received.request_id, client_address=received.client_address)
         told = {"X-Request-Id": received.request_id}
+        status = CLIENT_LEFT
 
         async def with_headers(message: Message) -> None:
+            nonlocal status
             if message["type"] == "http.response.start":
+                status = message["status"]
                 sent = {name.lower() for name, _ in message.get("headers", ())}
                 more = [(name.lower().encode(), value.encode()) for name, value in told.items()]
                 message["headers"] = [*message.get("headers", ()), *(pair for pair in more if pair[0] not in sent)]
             await send(message)
 
         try:
-            receive = await self._admit(received, state, told, receive)
-        except ClientLeft:
-            return
-        except Refusal as error:
-            await self._responses.to(scope, error)(scope, receive, with_headers)
-            return
-        await self._behind(scope, receive, with_headers)
+            try:
+                receive = await self._admit(received, state, told, receive)
+            except ClientLeft:
+                return
+            except Refusal as error:
+                await self._responses.to(scope, error)(scope, receive, with_headers)
+                return
+            await self._behind(scope, receive, with_headers)
+        finally:
+            self._observe(received.method, _route(scope), status, time.monotonic() - received.started)
 
     async def _admit(self, x: Received, state: dict[str, object], told: dict[str, str], receive: Receive) -> Receive:
         """Puts `caller` or `refused_credential` into the state. Raises whatever refuses the request."""
@@ -130,6 +140,11 @@ class Admission:
             return message
 
         return counted
+
+
+def _route(scope: Scope) -> str:
+    """The template of the route that answered: of those there are few, of paths as many as clients make up."""
+    return getattr(scope.get("route"), "path", None) or "unmatched"
 
 
 def _replay(body: object, receive: Receive) -> Receive:

@@ -6,6 +6,8 @@
     AdminReader     admin or auditor; a client with `admin:read`
     Admin           admin; a client with `admin:write`
     AdminStepUp     Admin, and for people a fresh second factor where one is asked for (decisions 3)
+    ClientReader    whoever may see OAuth clients: AdminReader, and the platform-wide client; `admin:write` is enough
+    ClientAdmin     whoever may change them: AdminStepUp, and the platform-wide client
     Operator        admin with the operator mark
     OperatorStepUp  Operator with a fresh second factor
     PlatformClient  the platform-wide client with `admin:write`, which the portal's jobs use
@@ -102,6 +104,13 @@ def _any_admin(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
     return _stepped_up(_is_admin(caller))
 
 
+def _any_admin_reader(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
+    """Who reads OAuth clients. `admin:write` includes their management (reference 2, OAuth client)."""
+    if caller.kind is not CallerKind.OAUTH_CLIENT and caller.role not in {Role.ADMIN, Role.AUDITOR}:
+        raise AdminOnly
+    return caller if caller.has_scope("admin:write") else _with_scope(caller, "admin:read")
+
+
 def _admin_step_up(caller: Annotated[Caller, Depends(_admin)]) -> Caller:
     return _stepped_up(caller)
 
@@ -153,6 +162,7 @@ SessionUserStepUp = Annotated[Caller, Depends(_session_step_up)]
 AdminReader = Annotated[Caller, Depends(_may_read)]
 Admin = Annotated[Caller, Depends(_admin)]
 AdminStepUp = Annotated[Caller, Depends(_admin_step_up)]
+ClientReader = Annotated[Caller, Depends(_any_admin_reader)]
 ClientAdmin = Annotated[Caller, Depends(_any_admin)]
 Operator = Annotated[Caller, Depends(_operator)]
 OperatorStepUp = Annotated[Caller, Depends(_operator_step_up)]

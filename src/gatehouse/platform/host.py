@@ -19,6 +19,7 @@ from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.access.signing import Signer
 from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.platform.later import Later
 from gatehouse.platform.live.credentials import LiveCredentials
 from gatehouse.platform.live.feed import Feed
 from gatehouse.platform.live.nodes import Node
@@ -49,6 +50,7 @@ class PlatformHost:
         )
         self.passwords = Passwords()
         self.signer: TokenSigner = Signer(database, self.sealer, self.replica, self.clock, issuer=self.issuer)
+        self.later = Later()
         self.limits = Limits(settings)
         self._local = MemoryCounters(self.clock)
         self.counters = RedisCounters(settings.redis_url, self._local) if settings.redis_url else self._local
@@ -89,6 +91,7 @@ class PlatformHost:
         await self.policies.preload(DEFAULT_TENANT)
 
     async def stop(self) -> None:
+        await self.later.settle()
         await self.feed.stop()
         await self.outbound.close()
         await self.journal.close()

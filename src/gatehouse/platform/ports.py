@@ -12,6 +12,7 @@ from gatehouse.foundation.passwords import Passwords
 from gatehouse.foundation.sealing import Sealer
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
+from gatehouse.platform.later import Later
 from gatehouse.platform.live.feed import Feed
 from gatehouse.platform.live.state import Replica
 
@@ -37,6 +38,7 @@ class Host(Protocol):
     passwords: Passwords
     #: typed as a protocol, so that chapters below `access` do not reach up to it through here
     signer: TokenSigner
+    later: Later
     #: `iss` and `aud` of every token this platform signs
     issuer: str
 

@@ -90,12 +90,15 @@ class Publisher:
         return await asyncio.shield(task)
 
     async def changed(self, tenant_ids: set[str]) -> None:
-        """Compiles the policies of these tenants anew, those that this worker has; the others when they are asked."""
+        """Compiles the policies of these tenants anew, those that this worker has; the others when they are asked.
+
+        Raises what the database raises: the feed then confirms nothing, and comes back with the same tenants.
+        """
         for text_id in tenant_ids:
             tenant_id = TenantId(UUID(text_id))
             if tenant_id in self._snapshots or tenant_id in self._loading or tenant_id in self._preloading:
                 try:
-                    await self._load(tenant_id)
+                    await self._fetch(tenant_id)
                 except PolicyUnavailable:
                     log.warning("policy.not_activated", tenant_id=text_id, faults=self.status[tenant_id].faults)
 
@@ -114,6 +117,12 @@ class Publisher:
             self._preloading.clear()
 
     async def _load(self, tenant_id: TenantId) -> Snapshot:
+        try:
+            return await self._fetch(tenant_id)
+        except (SQLAlchemyError, OSError):
+            raise PolicyUnavailable from None
+
+    async def _fetch(self, tenant_id: TenantId) -> Snapshot:
         status = self.status.setdefault(tenant_id, PolicyStatus())
         status.asked = time.time()
         try:
@@ -121,7 +130,7 @@ class Publisher:
                 records = await gather(session, tenant_id)
         except (SQLAlchemyError, OSError) as error:
             status.failed, status.faults = time.time(), [f"database: {type(error).__name__}"]
-            raise PolicyUnavailable from None
+            raise
         return self._activate(tenant_id, records)
 
     def _activate(self, tenant_id: TenantId, records: TenantRecords | None) -> Snapshot:

@@ -1,6 +1,7 @@
 """What a route gets handed: a session bound to the caller's tenant, a change to make, the row that the path names."""
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
@@ -9,11 +10,11 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.errors import NotFound
-from gatehouse.foundation.identity import Caller
+from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.foundation.storage.rows import Row
 from gatehouse.platform.change import DEFAULT_TENANT, Change
-from gatehouse.platform.live.nodes import wait_for
-from gatehouse.platform.ports import TheHost
+from gatehouse.platform.live.nodes import Propagation, wait_for
+from gatehouse.platform.ports import Host, TheHost
 
 R = TypeVar("R", bound=Row)
 
@@ -39,15 +40,69 @@ async def _change(request: Request, session: Session, host: TheHost) -> AsyncIte
     await commit(change, host)
 
 
-async def commit(change: Change, host: TheHost) -> None:
-    """Commits, and after an urgent change waits until every live worker has confirmed it (two seconds at most)."""
+@asynccontextmanager
+async def changing(
+    request: Request, host: Host, tenant_id: TenantId, caller: Caller | None = None
+) -> AsyncIterator[Change]:
+    """A change in a tenant that the caller's credential does not name: signing in, and the like.
+
+    Committed at the end of the block, so that slow work (a password's hash) can be done before it, without holding a
+    connection. `caller` may be set on the change once it is known who it is.
+    """
+    state = request.scope["state"]
+    async with host.database.tenant(tenant_id) as session:
+        change = Change(
+            session, caller, tenant_id=tenant_id, request_id=state["request_id"], ip=state["client_address"]
+        )
+        yield change
+        await commit(change, host)
+
+
+async def commit(change: Change, host: TheHost) -> Propagation | None:
+    """Commits, and after an urgent change waits until every live worker has confirmed it (two seconds at most).
+
+    The answer is how far an urgent change has come. A route that shows it commits by itself; the commit that follows
+    it then finds nothing left to do.
+    """
     await change.commit()
-    if change.urgent and change.revision is not None:
-        await wait_for(host.database, change.revision)
+    if not change.urgent or change.revision is None:
+        return None
+    change.urgent = False
+    return await wait_for(host.database, change.revision)
 
 
 #: For changing: the same session, committed once.
 Changing = Annotated[Change, Depends(_change, scope="function")]
+
+
+class Apart:
+    """For a route that asks the outside world in the middle: what it reads and what it changes are transactions of
+    their own, so that a provider that hangs holds no connection to the database."""
+
+    def __init__(self, request: Request, host: TheHost) -> None:
+        state = request.scope["state"]
+        self.caller: Caller = state["caller"]
+        self.tenant_id = self.caller.tenant_id or DEFAULT_TENANT
+        self._request_id: str = state["request_id"]
+        self._ip: str = state["client_address"]
+        self._host = host
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[AsyncSession]:
+        operator = self.caller.operator or self.caller.tenant_id is None
+        async with self._host.database.tenant(self.tenant_id, operator=operator) as session:
+            yield session
+
+    @asynccontextmanager
+    async def changing(self) -> AsyncIterator[Change]:
+        """Committed at the end of the block, rolled back when it raised."""
+        async with self.reading() as session:
+            change = Change(session, self.caller, request_id=self._request_id, ip=self._ip)
+            yield change
+            await commit(change, self._host)
+
+
+InParts = Annotated[Apart, Depends(Apart)]
 
 
 def loaded(row: type[R], parameter: str, missing: type[NotFound], *, column: str = "id") -> Callable[..., Any]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections.abc import Callable
 from typing import Final
 
 from gatehouse.engine.exchange import Admitted, Answered, Attempt, Candidate
@@ -14,6 +15,8 @@ from gatehouse.foundation.errors import BadGateway, GatewayTimeout, Refusal, Una
 
 #: seconds before the first retry; doubled for each further one, and half of it left to chance
 _PAUSE: Final = 0.05
+#: how often an attempt catches up with the switches anew before it gives up
+_CATCH_UPS: Final = 5
 
 
 class AllProvidersFailed(BadGateway):
@@ -28,6 +31,10 @@ class ProviderTimeout(GatewayTimeout):
 class CredentialRevoked(Unauthenticated):
     code = "credential_revoked"
     message = "The credential was revoked while the request waited."
+
+
+class _OutOfTouch(Exception):
+    """What is known here is too old to send by."""
 
 
 class Attempts:
@@ -75,23 +82,33 @@ class Attempts:
 
     async def _once(self, candidate: Candidate, x: Admitted) -> Reply:
         ports, identified = self._ports, x.asked.identified
-        await ports.switches.in_touch()
 
         def gate() -> None:
             """Stands right before the first byte: whatever the request waited for, nothing was taken back since."""
+            if not ports.switches.up_to_date():
+                raise _OutOfTouch
             if ports.switches.switched_off(identified.policy.tenant_id, candidate):
                 raise ProviderUnavailable
             if not ports.credentials.still_good(identified.caller):
                 raise CredentialRevoked
 
-        gate()
-        sealed = candidate.provider.sealed_credentials
+        for _ in range(_CATCH_UPS):
+            await ports.switches.in_touch()
+            try:
+                gate()
+                return await self._send(candidate, x, gate)
+            except _OutOfTouch:
+                # This process was stopped while the request waited for a connection: nothing was sent.
+                continue
+        raise ProviderUnavailable
+
+    async def _send(self, candidate: Candidate, x: Admitted, gate: Callable[[], None]) -> Reply:
+        ports, provider = self._ports, candidate.provider
+        tenant_id, sealed = x.asked.identified.policy.tenant_id, provider.sealed_credentials
         return await call_provider(
             x.asked.call,
             candidate,
-            secret={}
-            if sealed is None
-            else ports.secrets.open(identified.policy.tenant_id, candidate.provider.id, sealed),
+            secret={} if sealed is None else ports.secrets.open(tenant_id, provider.id, sealed),
             outbound=ports.outbound,
             max_response_bytes=ports.max_response_bytes,
             gate=gate,

@@ -43,6 +43,7 @@ class Recorder:
         if self._written:
             return None
         self._written = True
+        self._ports.meter.finished(x)
         received, caller = x.identified.received, x.identified.caller
         usage = x.usage
         entry = Outcome(

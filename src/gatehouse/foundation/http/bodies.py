@@ -2,10 +2,10 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 
 class Body(BaseModel):
@@ -13,11 +13,36 @@ class Body(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, str_strip_whitespace=True)
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _without_nul(cls, value: object) -> object:
+        """PostgreSQL's text holds no NUL: better refused here, by the field's name, than there."""
+        if _has_nul(value):
+            raise ValueError("may not contain NUL characters")
+        return value
+
+    def sent(self) -> dict[str, Any]:
+        """The fields that the caller sent, null or not: what a partial update changes."""
+        return {name: getattr(self, name) for name in self.model_fields_set}
+
 
 class Shown(BaseModel):
     """A response's body, read from a row or made by hand."""
 
     model_config = ConfigDict(from_attributes=True)
+
+
+def unsent() -> Any:
+    """Default of a field that an update may leave out but not set to null: `Field(default_factory=unsent)`."""
+    return None
+
+
+def _has_nul(value: object) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    if isinstance(value, dict):
+        return any(_has_nul(key) or _has_nul(held) for key, held in value.items())
+    return isinstance(value, list) and any(map(_has_nul, value))
 
 
 # JSON has no type of its own for these, so a strict body still reads them from a string or a number.

@@ -1,6 +1,6 @@
 """The id that follows one request through logs, records and the answer's `X-Request-Id` (decisions 4)."""
 
-import os
+import random
 import re
 from typing import Final
 
@@ -13,4 +13,4 @@ def choose(sent: str | None) -> str:
     """The caller's own id where it is well-formed, so that its logs and ours can be joined; else a new one."""
     if sent is not None and _well_formed(sent):
         return sent
-    return os.urandom(16).hex()
+    return f"{random.getrandbits(128):032x}"

@@ -53,7 +53,8 @@ class EitherSlash:
             path = self._forms.known(scope["path"])
             # A slash that was sent as %2F belongs to a value.
             if path is not scope["path"] and not scope.get("raw_path", b"").upper().endswith(b"%2F"):
-                scope = {**scope, "path": path}
+                # In place, so that whoever stands in front sees what the router says of it.
+                scope["path"] = path
         await self._app(scope, receive, send)
 
 

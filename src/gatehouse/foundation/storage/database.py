@@ -47,8 +47,11 @@ class Database:
         self.url = url
         self._app = _engine(with_role(url, APP_ROLE), pool_size)
         self._service = _engine(with_role(url, SERVICE_ROLE), 4)
+        # Alone: a crowd of other queries must not keep a worker from hearing what was switched off.
+        self._feed = _engine(with_role(url, SERVICE_ROLE), 1)
         self._app_sessions = async_sessionmaker(self._app, expire_on_commit=False)
         self._service_sessions = async_sessionmaker(self._service, expire_on_commit=False)
+        self._feed_sessions = async_sessionmaker(self._feed, expire_on_commit=False)
         self.pool_size = pool_size
 
     @asynccontextmanager
@@ -68,6 +71,12 @@ class Database:
         async with self._service_sessions() as session:
             yield session
 
+    @asynccontextmanager
+    async def feed(self) -> AsyncIterator[AsyncSession]:
+        """The same on a connection that the change feed has for itself."""
+        async with self._feed_sessions() as session:
+            yield session
+
     async def service_connection(self) -> psycopg.AsyncConnection[tuple[object, ...]]:
         """A connection of its own, outside the pool and in autocommit: for LISTEN, and for COPY."""
         return await psycopg.AsyncConnection.connect(
@@ -83,6 +92,7 @@ class Database:
     async def close(self) -> None:
         await self._app.dispose()
         await self._service.dispose()
+        await self._feed.dispose()
 
 
 def _engine(url: str, pool_size: int) -> AsyncEngine:

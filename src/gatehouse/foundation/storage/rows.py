@@ -11,7 +11,6 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from gatehouse.foundation.identity import TenantId
 
-
 #: Counts that outgrow 32 bits.
 Big = Annotated[int, mapped_column(BigInteger)]
 

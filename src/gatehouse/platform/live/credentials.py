@@ -11,7 +11,7 @@ from gatehouse.engine.exchange import Received
 from gatehouse.foundation import jwt, tokens
 from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.identity import SCOPES, Caller, CallerKind, Role, TenantId
-from gatehouse.platform.live.state import LiveUser, Replica
+from gatehouse.platform.live.state import LiveClient, LiveKey, LiveTenant, LiveUser, Replica
 
 
 class MissingCredential(Unauthenticated):
@@ -34,7 +34,7 @@ class InvalidToken(Unauthenticated):
     message = "The token is not valid, has expired, or was revoked."
 
 
-#: Verified tokens remembered at most: verifying a signature costs a hundred times a look-up.
+#: Verified tokens, and callers made, remembered at most: verifying a signature costs a hundred times a look-up.
 _REMEMBERED: Final = 20_000
 
 
@@ -59,6 +59,10 @@ class LiveCredentials:
         self._issuer = issuer
         self._enforce_scopes = enforce_scopes
         self._verified: OrderedDict[str, Verified] = OrderedDict()
+        #: callers by their key's digest, with the entries that they were made of
+        self._made: OrderedDict[bytes, tuple[LiveKey, LiveUser, LiveTenant, Caller]] = OrderedDict()
+        #: the keys that those were verified with
+        self._verified_by = replica.signing_keys
 
     def identify(self, received: Received) -> Caller:
         credential = presented(received)
@@ -72,11 +76,13 @@ class LiveCredentials:
 
     def still_good(self, caller: Caller) -> bool:
         replica = self._replica
+        if caller.tenant_id is not None and caller.tenant_id not in replica.tenants:
+            return False
         if caller.kind is CallerKind.OAUTH_CLIENT:
             assert caller.client_id is not None
             return self._client_good(caller.client_id)
         user = replica.users.get(caller.user_id) if caller.user_id else None
-        if user is None or not user.active or user.tenant_id not in replica.tenants:
+        if user is None or not user.active:
             return False
         if caller.api_key_id is not None:
             digest = replica.key_digests.get(caller.api_key_id)
@@ -84,15 +90,25 @@ class LiveCredentials:
         return caller.session_id not in replica.revoked
 
     def _by_key(self, key: str) -> Caller:
-        live = self._replica.keys.get(tokens.digest(key))
+        replica = self._replica
+        digest = tokens.digest(key)
+        live = replica.keys.get(digest)
         if live is None or not live.enabled:
             raise InvalidApiKey
         if live.expires_at is not None and live.expires_at <= time.time():
             raise ExpiredApiKey
-        user = self._replica.users.get(live.user_id)
-        if user is None or not user.active:
+        user = replica.users.get(live.user_id)
+        tenant = replica.tenants.get(user.tenant_id) if user is not None else None
+        if user is None or not user.active or tenant is None:
             raise InvalidApiKey
-        return self._user(user, kind=CallerKind.API_KEY, api_key_id=live.id, scopes=live.scopes) or _refuse_key()
+        made = self._made.get(digest)
+        # The replica replaces what changes: the very same entries make the very same caller.
+        if made is None or made[0] is not live or made[1] is not user or made[2] is not tenant:
+            caller = self._user(user, tenant, kind=CallerKind.API_KEY, api_key_id=live.id, scopes=live.scopes)
+            made = self._made[digest] = (live, user, tenant, caller)
+            if len(self._made) > _REMEMBERED:
+                self._made.popitem(last=False)
+        return made[3]
 
     def _by_token(self, token: str) -> Caller:
         verified = self._verify(token)
@@ -101,29 +117,25 @@ class LiveCredentials:
         if verified.session_id in self._replica.revoked:
             raise InvalidToken
         user = self._replica.users.get(verified.subject)
-        if user is None or not user.active:
+        tenant = self._replica.tenants.get(user.tenant_id) if user is not None else None
+        if user is None or not user.active or tenant is None:
             raise InvalidToken
-        caller = self._user(
-            user, kind=CallerKind.USER, session_id=verified.session_id, mfa_at=verified.mfa_at, scopes=None
+        return self._user(
+            user, tenant, kind=CallerKind.USER, session_id=verified.session_id, mfa_at=verified.mfa_at, scopes=None
         )
-        if caller is None:
-            raise InvalidToken
-        return caller
 
     def _user(
         self,
         user: LiveUser,
+        tenant: LiveTenant,
         *,
         kind: CallerKind,
         scopes: frozenset[str] | None,
         api_key_id: UUID | None = None,
         session_id: UUID | None = None,
         mfa_at: float | None = None,
-    ) -> Caller | None:
+    ) -> Caller:
         """The caller that this user is now: rights are the user's of this moment, not of when the token was made."""
-        tenant = self._replica.tenants.get(user.tenant_id)
-        if tenant is None:
-            return None
         return Caller(
             kind=kind,
             tenant_id=user.tenant_id,
@@ -143,6 +155,7 @@ class LiveCredentials:
     def _client(self, verified: Verified) -> Caller:
         if not self._client_good(verified.subject):
             raise InvalidToken
+        live = self._replica.clients.get(verified.subject)
         if verified.tenant_id is not None and verified.tenant_id not in self._replica.tenants:
             raise InvalidToken
         return Caller(
@@ -150,10 +163,18 @@ class LiveCredentials:
             tenant_id=None if verified.tenant_id is None else TenantId(verified.tenant_id),
             client_id=verified.subject,
             role=Role.USER,
-            scopes=verified.scopes if self._enforce_scopes else SCOPES,
+            scopes=self._scopes(verified, live),
             rate_limit_tier=verified.rate_limit_tier,
             rate_key=f"oauth:{verified.subject}",
         )
+
+    def _scopes(self, verified: Verified, live: LiveClient | None) -> frozenset[str]:
+        """What the token says, less what its client has lost since."""
+        if not self._enforce_scopes:
+            return SCOPES
+        if live is None or verified.scopes <= live.scopes:
+            return verified.scopes
+        return verified.scopes & live.scopes
 
     def _client_good(self, client_id: UUID) -> bool:
         """A deleted client's tokens live on unless its deletion revoked them (`OAUTH_DELETE_REVOKES_TOKENS`)."""
@@ -161,6 +182,10 @@ class LiveCredentials:
         return client_id not in self._replica.revoked and (client is None or client.enabled)
 
     def _verify(self, token: str) -> Verified:
+        if self._verified_by is not self._replica.signing_keys:
+            # A key may be gone, and with it whatever it has signed.
+            self._verified.clear()
+            self._verified_by = self._replica.signing_keys
         known = self._verified.get(token)
         now = time.time()
         if known is None:
@@ -197,7 +222,3 @@ def presented(received: Received) -> str | None:
     if authorization is not None and authorization[:7].lower() == "bearer ":
         return authorization[7:].strip() or None
     return received.headers.get("x-api-key") or None
-
-
-def _refuse_key() -> Caller:
-    raise InvalidApiKey

@@ -8,11 +8,13 @@ import asyncio
 import os
 import socket
 import time
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import msgspec
 from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
 
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.database import Database
@@ -26,7 +28,11 @@ _JOIN = text(
     "INSERT INTO nodes (id, name, kind, pid, host, revision) VALUES (:id, :name, :kind, :pid, :host, :revision)"
     " ON CONFLICT (id) DO UPDATE SET revision = excluded.revision, seen_at = now()"
 )
-_CONFIRM = text("UPDATE nodes SET revision = :revision, seen_at = now() WHERE id = :id")
+# Half the time: a worker that is about to be forgotten counts as forgotten, whoever looks first.
+_CONFIRM = text(
+    "UPDATE nodes SET revision = :revision, seen_at = now()"
+    " WHERE id = :id AND seen_at > now() - make_interval(secs => :forgotten / 2)"
+)
 _LEAVE = text("DELETE FROM nodes WHERE id = :id")
 _ALL = text(
     "SELECT name, revision FROM nodes WHERE kind = 'gateway' AND seen_at > now() - make_interval(secs => :forgotten)"
@@ -53,14 +59,14 @@ class Node:
 
     def __init__(self, database: Database, *, kind: str = "gateway") -> None:
         self.id: UUID = new_id()
-        self.host = socket.gethostname()
-        self.name = f"{self.host}-{os.getpid()}"
+        self.host = _machine()
+        self.name = f"{socket.gethostname()}-{os.getpid()}"
         self._database = database
         self._kind = kind
         self._joined = False
 
     async def join(self, revision: int) -> None:
-        async with self._database.service() as session:
+        async with self._database.feed() as session:
             await self._forget_dead(session)
             values = {
                 "id": self.id, "name": self.name, "kind": self._kind,
@@ -70,21 +76,24 @@ class Node:
             await session.commit()
         self._joined = True
 
-    async def confirm(self, revision: int) -> None:
+    async def confirm(self, revision: int) -> bool:
+        """Whether this worker was in the list until now. If not it is again, but changes meanwhile did not wait for
+        it, so it has to look for them once more."""
         if not self._joined:
-            return
-        async with self._database.service() as session:
-            result: Any = await session.execute(_CONFIRM, {"id": self.id, "revision": revision})
+            return True
+        async with self._database.feed() as session:
+            values = {"id": self.id, "revision": revision, "forgotten": FORGOTTEN}
+            result: Any = await session.execute(_CONFIRM, values)
             await session.commit()
         if result.rowcount == 0:
-            # Taken for dead and struck off the list, by error: stopped for a minute, say.
             await self.join(revision)
+        return bool(result.rowcount)
 
     async def leave(self) -> None:
         self._joined = False
         try:
             async with asyncio.timeout(2):
-                async with self._database.service() as session:
+                async with self._database.feed() as session:
                     await session.execute(_LEAVE, {"id": self.id})
                     await session.commit()
         except Exception:  # noqa: S110 - a dead database must not keep a worker from ending
@@ -108,21 +117,43 @@ def _alive(pid: int) -> bool:
     return True
 
 
+def _machine() -> str:
+    """Names the set of processes that process ids are unique in: this machine since its start, or this container."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{socket.gethostname()}/{boot}/{os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return socket.gethostname()
+
+
 async def wait_for(database: Database, revision: int) -> Propagation:
-    """Waits until every live worker has confirmed the revision, two seconds at most. Never raises for a slow one."""
+    """Waits until every live worker has confirmed the revision, two seconds at most. Never raises for a slow one;
+    raises `SQLAlchemyError` when the database goes away and nobody can say which they are."""
     started = time.monotonic()
     pause = 0.004
+    pending: list[str] = []
+    nodes: list[Any] | None = None
     while True:
-        async with database.service() as session:
-            nodes = (await session.execute(_ALL, {"forgotten": FORGOTTEN})).all()
-        pending = [node.name for node in nodes if node.revision < revision]
         elapsed = time.monotonic() - started
-        if not pending or elapsed >= PATIENCE:
-            return Propagation(
-                confirmed=len(nodes) - len(pending),
-                total=len(nodes),
-                pending=pending,
-                elapsed_ms=round(elapsed * 1000, 1),
-            )
+        try:
+            nodes = await live_nodes(database)
+        except SQLAlchemyError:
+            if nodes is None and elapsed >= PATIENCE:
+                raise
+        else:
+            pending = [node.name for node in nodes if node.revision < revision]
+            if not pending or elapsed >= PATIENCE:
+                return Propagation(
+                    confirmed=len(nodes) - len(pending),
+                    total=len(nodes),
+                    pending=pending,
+                    elapsed_ms=round((time.monotonic() - started) * 1000, 1),
+                )
         await asyncio.sleep(pause)
         pause = min(pause * 1.5, 0.05)
+
+
+async def live_nodes(database: Database) -> list[Any]:
+    """`name` and confirmed `revision` of every gateway worker that somebody has seen lately."""
+    async with database.service() as session:
+        return list((await session.execute(_ALL, {"forgotten": FORGOTTEN})).all())

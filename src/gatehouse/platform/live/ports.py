@@ -36,6 +36,9 @@ class LiveSwitches:
     async def in_touch(self) -> None:
         await self._feed.before_attempt()
 
+    def up_to_date(self) -> bool:
+        return self._feed.current()
+
 
 class CredentialsUnreadable(Unavailable):
     code = "provider_credentials_unreadable"

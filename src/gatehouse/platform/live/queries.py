@@ -65,12 +65,12 @@ async def api_keys(session: AsyncSession, replica: Replica, keys: Keys) -> None:
 
 
 async def oauth_clients(session: AsyncSession, replica: Replica, keys: Keys) -> None:
-    query = "SELECT client_id, tenant_id, enabled FROM oauth_clients"
+    query = "SELECT client_id, tenant_id, enabled, scopes FROM oauth_clients"
     found = {row.client_id: row for row in await _rows(session, query, keys, "client_id")}
     for gone in () if keys is None else {UUID(key) for key in keys} - found.keys():
         replica.clients.pop(gone, None)
     for row in found.values():
-        replica.clients[row.client_id] = LiveClient(row.client_id, row.tenant_id, row.enabled)
+        replica.clients[row.client_id] = LiveClient(row.client_id, row.tenant_id, row.enabled, frozenset(row.scopes))
 
 
 async def revocations(session: AsyncSession, replica: Replica, keys: Keys) -> None:
@@ -80,11 +80,15 @@ async def revocations(session: AsyncSession, replica: Replica, keys: Keys) -> No
 
 
 async def switches(session: AsyncSession, replica: Replica, keys: Keys) -> None:
-    query = "SELECT id FROM model_configs WHERE kill_switch_disabled_at IS NOT NULL"
-    engaged = {row.id for row in await _rows(session, query, keys, "id")}
-    released = replica.switched_off - engaged if keys is None else {UUID(key) for key in keys} - engaged
-    replica.switched_off |= engaged
-    replica.switched_off -= released
+    query = "SELECT id, kill_switch_disabled_at IS NOT NULL AS engaged FROM model_configs"
+    # A model that is gone stays off: a request that still waits for it must not slip through.
+    for row in await _rows(
+        session, query if keys else query + " WHERE kill_switch_disabled_at IS NOT NULL", keys, "id"
+    ):
+        if row.engaged:
+            replica.switched_off.add(row.id)
+        else:
+            replica.switched_off.discard(row.id)
 
 
 async def provider_health(session: AsyncSession, replica: Replica, keys: Keys) -> None:
@@ -109,9 +113,12 @@ async def maintenance(session: AsyncSession, replica: Replica, keys: Keys) -> No
 
 async def signing_keys(session: AsyncSession, replica: Replica, keys: Keys) -> None:
     del keys
-    rows = await session.execute(
-        text("SELECT kid, public_jwk FROM signing_keys WHERE expires_at IS NULL OR expires_at > now()")
+    query = (
+        "SELECT kid, public_jwk, EXTRACT(EPOCH FROM expires_at)::float8 AS until FROM signing_keys"
+        " WHERE expires_at IS NULL OR expires_at > now()"
     )
+    rows = (await session.execute(text(query))).all()
+    replica.signing_keys_until = {row.kid: row.until for row in rows if row.until is not None}
     replica.signing_keys = {row.kid: SigningKey(row.kid, RSAKey.import_key(row.public_jwk)) for row in rows}
 
 

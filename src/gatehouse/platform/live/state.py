@@ -29,9 +29,12 @@ class LiveKey(msgspec.Struct, frozen=True, gc=False):
 
 
 class LiveClient(msgspec.Struct, frozen=True, gc=False):
+    """`scopes` are what it may have now: a token made before can have asked for more than that."""
+
     client_id: UUID
     tenant_id: TenantId | None
     enabled: bool
+    scopes: frozenset[str]
 
 
 class LiveTenant(msgspec.Struct, frozen=True, gc=False):
@@ -58,10 +61,16 @@ class Replica:
         self.switched_off: set[UUID] = set()
         self.unhealthy: set[tuple[UUID, str]] = set()
         self.maintenance: Maintenance | None = None
-        #: the published keys that tokens are verified with, by key id
+        #: the published keys that tokens are verified with, by key id; replaced whole, never changed
         self.signing_keys: dict[str, SigningKey] = {}
+        #: the Unix time from which a retired key is not published any more
+        self.signing_keys_until: dict[str, float] = {}
         #: the revision that all of the above reflects
         self.revision = 0
+
+    def become(self, other: "Replica") -> None:
+        """Takes over everything that the other holds, but for its revision."""
+        self.__dict__.update({name: value for name, value in vars(other).items() if name != "revision"})
 
     def put_key(self, digest: bytes, key: LiveKey) -> None:
         self.keys[digest] = key
@@ -72,6 +81,11 @@ class Replica:
         if digest is not None:
             self.keys.pop(digest, None)
 
-    def forget_expired_revocations(self, now: float) -> None:
+    def forget_expired(self, now: float) -> None:
+        """Drops the revocations that can stop nothing any more, and the keys whose last token has expired."""
         for subject in [subject for subject, until in self.revoked.items() if until < now]:
             del self.revoked[subject]
+        over = {kid for kid, until in self.signing_keys_until.items() if until <= now}
+        if over:
+            self.signing_keys = {kid: key for kid, key in self.signing_keys.items() if kid not in over}
+            self.signing_keys_until = {kid: t for kid, t in self.signing_keys_until.items() if kid not in over}

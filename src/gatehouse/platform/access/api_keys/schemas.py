@@ -1,17 +1,13 @@
 """Bodies of the API key endpoints (reference 2, API key)."""
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated
 from uuid import UUID
 
 from pydantic import Field
 
 from gatehouse.foundation.http.bodies import Body, Shown
-
-Scope = Literal[
-    "api:read", "api:write", "admin:read", "admin:write", "audit:read",
-    "dlp:read", "chat:write", "groups:read", "groups:write",
-]  # fmt: skip
+from gatehouse.foundation.identity import Scope
 
 
 class NewApiKey(Body):

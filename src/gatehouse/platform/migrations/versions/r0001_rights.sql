@@ -8,14 +8,14 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON
     TO gatehouse_app;
 -- Records are never changed by administration.
 GRANT SELECT, INSERT ON audit_events, outbox, changes TO gatehouse_app;
-GRANT SELECT ON usage_records, dlp_events, nodes, revision_head TO gatehouse_app;
+GRANT SELECT ON usage_records, usage_counts, dlp_events, nodes, revision_head TO gatehouse_app;
 GRANT SELECT, INSERT, UPDATE ON audit_heads TO gatehouse_app;
 GRANT UPDATE ON revision_head TO gatehouse_app;
 GRANT SELECT ON schema_compatibility, alembic_version TO gatehouse_app, gatehouse_service;
 
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO gatehouse_service;
 GRANT INSERT ON audit_events, usage_records, dlp_events, changes TO gatehouse_service;
-GRANT INSERT, UPDATE ON audit_heads TO gatehouse_service;
+GRANT INSERT, UPDATE ON audit_heads, usage_counts TO gatehouse_service;
 GRANT INSERT, UPDATE, DELETE ON
     journal_positions, open_streams, nodes, revocations, signing_keys, outbox, changes, revision_head, platform_state
     TO gatehouse_service;
@@ -46,7 +46,7 @@ BEGIN
     FOREACH name IN ARRAY ARRAY[
         'tenants', 'allowed_domains', 'system_config', 'users', 'one_time_tokens', 'sessions', 'refresh_tokens',
         'api_keys', 'oauth_clients', 'providers', 'model_configs', 'audit_heads', 'audit_events', 'usage_records',
-        'dlp_events', 'outbox'] LOOP
+        'usage_counts', 'dlp_events', 'outbox'] LOOP
         condition := CASE name
             WHEN 'tenants' THEN format('id = %s OR %s', mine, operator)
             WHEN 'oauth_clients' THEN format('tenant_id = %s OR %s', mine, operator)

@@ -1,0 +1,90 @@
+"""The OAuth client endpoints (reference 2, Endpoints, OAuth clients). `{client_id}` is the public id."""
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Path, Query, Request
+
+from gatehouse.foundation.identity import Caller
+from gatehouse.platform.access.oauth_clients import service, table, variants
+from gatehouse.platform.access.oauth_clients.schemas import (
+    NewOAuthClient,
+    OAuthClient,
+    OAuthClientCreated,
+    OAuthClientPage,
+    OAuthClientUpdate,
+    RotatedSecret,
+)
+from gatehouse.platform.access.oauth_clients.table import OAuthClientRow
+from gatehouse.platform.callers import RESPONSES, ClientAdmin, ClientReader
+from gatehouse.platform.ports import TheHost
+from gatehouse.platform.requests import Changing, Session
+
+BASE = "/api/admin/oauth-clients/"
+
+router = APIRouter(tags=["OAuth clients"], responses=RESPONSES)
+
+
+async def _loaded(request: Request, session: Session, client_id: Annotated[UUID, Path()]) -> OAuthClientRow:
+    caller: Caller = request.scope["state"]["caller"]
+    return await service.find(session, caller, client_id, lock=request.method != "GET")
+
+
+Loaded = Annotated[OAuthClientRow, Depends(_loaded)]
+
+
+@router.post(BASE, status_code=201, response_model=OAuthClientCreated)
+async def create_oauth_client(caller: ClientAdmin, body: NewOAuthClient, change: Changing) -> OAuthClientCreated:
+    """Makes a client. The answer holds its secret in clear, once."""
+    return await service.create(change, caller, body)
+
+
+@router.get(BASE, response_model=list[OAuthClient] | OAuthClientPage)
+async def list_oauth_clients(
+    caller: ClientReader,
+    window: variants.ListWindow,
+    session: Session,
+    enabled: Annotated[bool | None, Query(description="Only enabled, or only disabled clients.")] = None,
+    tenant_id: Annotated[UUID | None, Query(description="Your own organization; operators name any.")] = None,
+) -> object:
+    """Your organization's clients, newest first; operators see the platform-wide ones too.
+
+    An array with `limit` and `offset` (variant A), or a page with `page` and `page_size` (variant B).
+    """
+    wanted = await service.tenant_filter(session, caller, tenant_id)
+    return await variants.shown(session, table.listing(caller, tenant_id=wanted, enabled=enabled), window)
+
+
+@router.get(f"{BASE}{{client_id}}", response_model=OAuthClient)
+async def get_oauth_client(caller: ClientReader, client: Loaded) -> object:
+    return client
+
+
+@router.put(f"{BASE}{{client_id}}", response_model=OAuthClient)
+async def replace_oauth_client(
+    caller: ClientAdmin, client: Loaded, body: OAuthClientUpdate, change: Changing
+) -> object:
+    """Changes the fields that are there (variant A)."""
+    return service.update(change, caller, client, body)
+
+
+@router.patch(f"{BASE}{{client_id}}", response_model=OAuthClient)
+async def update_oauth_client(
+    caller: ClientAdmin, client: Loaded, body: OAuthClientUpdate, change: Changing
+) -> object:
+    """Changes the fields that are there (variant B). Disabled, a client and its tokens are refused at once."""
+    return service.update(change, caller, client, body)
+
+
+@router.delete(f"{BASE}{{client_id}}", status_code=204)
+async def delete_oauth_client(caller: ClientAdmin, client: Loaded, change: Changing, host: TheHost) -> None:
+    """Removes a client for good. Its tokens end at once, unless OAUTH_DELETE_REVOKES_TOKENS is false."""
+    await service.delete(change, client, revoke_tokens=host.settings.oauth_delete_revokes_tokens)
+
+
+@router.post(f"{BASE}{{client_id}}/rotate-secret", response_model=RotatedSecret)
+async def rotate_oauth_client_secret(
+    caller: ClientAdmin, client: Loaded, change: Changing, host: TheHost
+) -> RotatedSecret:
+    """A new secret, shown once. The previous one is still taken for OAUTH_SECRET_GRACE_SECONDS."""
+    return service.rotate_secret(change, caller, client, grace_seconds=host.settings.oauth_secret_grace_seconds)

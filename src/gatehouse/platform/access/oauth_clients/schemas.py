@@ -1,0 +1,75 @@
+"""Bodies of the OAuth client endpoints (reference 2, OAuth client)."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from gatehouse.foundation.http.bodies import Body, Id, Shown
+from gatehouse.foundation.identity import Scope
+from gatehouse.platform.access.tokens.lifetimes import LONGEST_SECONDS
+
+Tier = Literal["standard", "premium", "unlimited"]
+
+# No control characters: PostgreSQL stores no zero byte, and the rest would only spoil listings.
+Name = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]*$", examples=["nightly reports"])]
+Scopes = Annotated[
+    list[Scope], Field(max_length=50, description="What its tokens may be for.", examples=[["api:read", "chat:write"]])
+]
+Lifetime = Annotated[int, Field(ge=1, le=LONGEST_SECONDS, description="Lifetime of its tokens.", examples=[3600])]
+
+
+class NewOAuthClient(Body):
+    name: Name
+    scopes: Scopes = []
+    tenant_id: Annotated[
+        Id | None,
+        Field(description="Omitted: your own organization. Operators name any; null makes a platform-wide client."),
+    ] = None
+    rate_limit_tier: Tier = "standard"
+    token_lifetime_seconds: Lifetime = 3600
+
+
+class OAuthClientUpdate(Body):
+    """Fields that are absent or null stay as they are."""
+
+    name: Name | None = None
+    scopes: Annotated[Scopes | None, Field(description="Replaces the whole list.")] = None
+    enabled: bool | None = None
+    rate_limit_tier: Tier | None = None
+    token_lifetime_seconds: Lifetime | None = None
+
+
+class OAuthClient(Shown):
+    id: Annotated[UUID, Field(description="Internal record id.")]
+    client_id: Annotated[UUID, Field(description="Public id: for token requests, and in these paths.")]
+    name: str
+    scopes: list[Scope]
+    tenant_id: Annotated[UUID | None, Field(description="Null for platform-wide clients.")]
+    created_by: UUID | None
+    enabled: bool
+    rate_limit_tier: Tier
+    token_lifetime_seconds: int
+    created_at: datetime
+    last_used: Annotated[datetime | None, Field(description="Last successful token issuance.")]
+
+
+class OAuthClientCreated(OAuthClient):
+    client_secret: Annotated[str, Field(description="Shown here and never again.", examples=["gcs_4fJ0..."])]
+
+
+class OAuthClientPage(Shown):
+    """Variant B's list."""
+
+    items: list[OAuthClient]
+    total: int
+    page: int
+    page_size: int
+
+
+class RotatedSecret(Shown):
+    client_id: UUID
+    new_client_secret: Annotated[str, Field(description="Shown here and never again.", examples=["gcs_4fJ0..."])]
+    grace_period_seconds: Annotated[int, Field(description="How long the previous secret is still taken.")]
+    previous_secret_expires_at: datetime

@@ -1,0 +1,52 @@
+"""What can go wrong with users."""
+
+from gatehouse.foundation.errors import BadRequest, Conflict, Forbidden, NotFound
+
+
+class UserNotFound(NotFound):
+    message = "User not found"
+
+
+class EmailTaken(Conflict):
+    code = "email_taken"
+    message = "email: a user of this organization has this address."
+
+
+class UsernameTaken(Conflict):
+    code = "username_taken"
+    message = "username: a user of this organization has this name."
+
+
+class LastAdmin(Conflict):
+    code = "last_admin"
+    message = "This is the organization's last active administrator. Make another one first."
+
+
+class LastOperator(Conflict):
+    code = "last_operator"
+    message = "This is the platform's last active operator. Make another one first."
+
+
+class NoPassword(Conflict):
+    code = "service_account"
+    message = "A service account has no password."
+
+
+class CannotBeOperator(Conflict):
+    code = "cannot_be_operator"
+    message = "An operator is an active administrator of the organization default, and a person."
+
+
+class CannotGrant(Forbidden):
+    """Nobody grants rights that they lack (decisions 2)."""
+
+    message = "Your credential cannot make or change a user with these rights."
+
+
+class OperatorsOnly(Forbidden):
+    message = "Only an operator can make, change or remove an operator."
+
+
+class BadOneTimeToken(BadRequest):
+    code = "invalid_token"
+    message = "The token is not valid, was used already, or has expired."

@@ -1,0 +1,80 @@
+"""Bodies of the users' endpoints (decisions 2, Users)."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import Field, StringConstraints
+
+from gatehouse.foundation import passwords
+from gatehouse.foundation.emails import Email
+from gatehouse.foundation.http.bodies import Body, Shown, unsent
+
+RoleName = Literal["admin", "auditor", "user"]
+Kind = Literal["user", "service"]
+
+#: No @ sign: what is typed at sign-in is either a name or an address.
+Username = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", examples=["ada"])]
+DisplayName = Annotated[str, Field(min_length=1, max_length=255, examples=["Ada Lovelace"])]
+#: Blanks at its ends belong to it.
+Password = Annotated[
+    str,
+    StringConstraints(strip_whitespace=False, min_length=passwords.MIN_CHARS, max_length=passwords.MAX_CHARS),
+    Field(examples=["correct horse battery staple"], json_schema_extra={"format": "password"}),
+]
+
+
+class NewUser(Body):
+    email: Email
+    password: Annotated[Password | None, Field(description="Omitted: the answer holds an invitation token.")] = None
+    username: Username | None = None
+    display_name: DisplayName | None = None
+    role: RoleName = "user"
+    kind: Annotated[Kind, Field(description="`service` for a service account, which has no password.")] = "user"
+
+
+class UserUpdate(Body):
+    """Only what is sent changes. `username` and `display_name` can be set to null."""
+
+    email: Email = Field(default_factory=unsent)
+    username: Username | None = None
+    display_name: DisplayName | None = None
+    role: RoleName = Field(default_factory=unsent)
+    is_active: bool = Field(default_factory=unsent)
+    operator: bool = Field(default_factory=unsent, description="For operators alone.")
+
+
+class User(Shown):
+    id: UUID
+    tenant_id: UUID
+    kind: Kind
+    email: Annotated[str, Field(examples=["ada@example.com"])]
+    email_verified: Annotated[bool, Field(description="The organization has proven the address's domain.")]
+    username: str | None
+    display_name: str | None
+    role: RoleName
+    operator: bool
+    is_active: bool
+    created_at: datetime
+    updated_at: datetime
+    last_login_at: datetime | None
+
+
+class UserCreated(User):
+    invitation_token: Annotated[
+        str | None,
+        Field(description="For POST /api/auth/register. Shown here and never again; null where there is a password."),
+    ]
+    invitation_expires_at: datetime | None
+
+
+class UserPage(Shown):
+    items: list[User]
+    total: int
+    page: int
+    page_size: int
+
+
+class PasswordResetIssued(Shown):
+    token: Annotated[str, Field(description="For POST /api/auth/password/reset. Shown here and never again.")]
+    expires_at: datetime

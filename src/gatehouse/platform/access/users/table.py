@@ -1,0 +1,86 @@
+"""Users' rows, one-time tokens, and named queries."""
+
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import LargeBinary, Select, func, or_, select, text
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Mapped, mapped_column
+
+from gatehouse.foundation.storage.rows import TenantRow
+from gatehouse.platform.organization.tenants.table import TenantRecord
+
+
+class UserRow(TenantRow):
+    __tablename__ = "users"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    kind: Mapped[str]
+    email: Mapped[str]
+    username: Mapped[str | None]
+    display_name: Mapped[str | None]
+    role: Mapped[str]
+    operator: Mapped[bool]
+    password_hash: Mapped[str | None]
+    is_active: Mapped[bool]
+    email_verified: Mapped[bool]
+    external_id: Mapped[str | None]
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+    last_login_at: Mapped[datetime | None]
+
+
+class OneTimeTokenRow(TenantRow):
+    __tablename__ = "one_time_tokens"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    user_id: Mapped[UUID | None]
+    purpose: Mapped[str]
+    digest: Mapped[bytes] = mapped_column(LargeBinary)
+    expires_at: Mapped[datetime]
+    used_at: Mapped[datetime | None]
+    created_by: Mapped[UUID | None]
+    created_at: Mapped[datetime]
+
+
+_PROVEN = text("SELECT 1 FROM allowed_domains WHERE domain = :domain AND verified_at IS NOT NULL")
+_KEYS = text("SELECT id FROM api_keys WHERE user_id = :user")
+
+
+def matching(*, search: str | None, role: str | None, active: bool | None) -> Select[tuple[UserRow]]:
+    """Users by part of address or name, by role and state; newest first."""
+    query = select(UserRow).order_by(UserRow.created_at.desc(), UserRow.id)
+    if search:
+        fields = (UserRow.email, UserRow.username, UserRow.display_name)
+        query = query.where(or_(*(field.icontains(search, autoescape=True) for field in fields)))
+    if role is not None:
+        query = query.where(UserRow.role == role)
+    if active is not None:
+        query = query.where(UserRow.is_active.is_(active))
+    return query
+
+
+async def proven(session: AsyncSession, domain: str) -> bool:
+    """Whether the session's tenant has proven this mail domain."""
+    return (await session.execute(_PROVEN, {"domain": domain})).first() is not None
+
+
+async def lock_tenant(session: AsyncSession) -> None:
+    """Two changes that each leave one administrator would together leave none: one after the other."""
+    await session.execute(
+        select(TenantRecord.id)
+        .where(TenantRecord.id == session.info["tenant_id"])
+        .with_for_update(key_share=True)  # lets others go on adding rows that belong to the tenant
+    )
+
+
+async def active_admins(session: AsyncSession, *, operators: bool = False) -> int:
+    """How many people could administer the session's tenant, or the platform. Service accounts cannot sign in."""
+    query = select(func.count()).where(UserRow.kind == "user", UserRow.role == "admin", UserRow.is_active)
+    if operators:
+        query = query.where(UserRow.operator)
+    return await session.scalar(query) or 0
+
+
+async def key_ids(session: AsyncSession, user_id: UUID) -> list[UUID]:
+    return list((await session.execute(_KEYS, {"user": user_id})).scalars())

@@ -1,0 +1,98 @@
+"""Every figure that the platform publishes at `/metrics` (reference 3, Health and system, Metric families).
+
+Made once a process: `figures.http(...)` and the like are what the request path calls.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from gatehouse.engine.exchange import Answered
+from gatehouse.foundation.metrics import Counter, Family, Gauge, Histogram, Metrics
+
+#: below `GATEHOUSE_HOME`
+DIRECTORY: Final = "metrics"
+
+_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+_METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
+
+
+def _counter(name: str, text: str, *labels: str) -> Counter:
+    return Counter(Family(name, text, labels))
+
+
+def _sum(name: str, text: str, *labels: str) -> Gauge:
+    return Gauge(Family(name, text, labels))
+
+
+def _max(name: str, text: str, *labels: str) -> Gauge:
+    """Of what all processes see alike, or of which the worst one counts."""
+    return Gauge(Family(name, text, labels, "max"))
+
+
+class Figures:
+    """One process's. Families that nothing counts yet are there, with their name and meaning."""
+
+    def __init__(self, home: Path) -> None:
+        self.requests = _counter(
+            "service_http_requests_total", "Answered HTTP requests; 499: the client left.", "method", "route", "status"
+        )
+        self.durations = Histogram(
+            Family("service_http_request_duration_seconds", "From arrival to the last byte.", ("method", "route")),
+            _SECONDS,
+        )
+        self.dlp_requests = _counter("service_dlp_pipeline_requests_total", "Requests that DLP looked at.")
+        self.dlp_durations = Histogram(
+            Family("service_dlp_pipeline_duration_seconds", "Time that DLP took for a request."), _SECONDS
+        )
+        self.dlp_triggers = _counter("service_dlp_triggers_total", "DLP decisions that did something.", "action")
+        self.pool_available = _sum("service_db_pool_available_connections", "Database connections free to take.")
+        self.pool_max = _sum("service_db_pool_max_connections", "Database connections that the pools may have.")
+        self.group_spend = _max("service_group_spend_current_month_usd", "A group's spend this month.", "group_id")
+        self.group_limit = _max("service_group_budget_limit_usd", "A group's monthly budget.", "group_id")
+        self.outpost_certificates = _max(
+            "service_outpost_mtls_cert_expiry_timestamp_seconds", "When an outpost's certificate ends.", "outpost_id"
+        )
+        self.mfa_verifications = _counter(
+            "service_mfa_verifications_total", "Second factors tried.", "method", "result"
+        )
+        self.semantic_queue = _sum("service_deberta_queue_depth", "Texts that wait for the semantic tier.")
+
+        self.active_calls = _sum("service_active_model_calls", "Model calls in progress.")
+        self.attempts = _counter(
+            "service_provider_attempts_total", "Tries at providers, by kind and what came of them.", "kind", "result"
+        )
+        self.unknown_prices = _counter(
+            "service_unknown_price_total", "Answered calls whose cost is unknown: the catalog lacks a price.", "kind"
+        )
+        self.journal_bytes = _max("service_journal_bytes", "Records that are not in the database yet.")
+        self.journal_half_full = _max("service_journal_half_full", "1: the journal is at half of its bound or more.")
+        self.drain_lag = _max("service_drain_lag_seconds", "Age of the oldest record that is not in the database yet.")
+        self.redis_degraded = _max("service_redis_degraded", "1: a process counts by itself, without Redis.")
+        self.redis_local_takes = _sum("service_redis_local_takes", "Requests counted without Redis since the start.")
+        self.feed_lag = _max("service_change_feed_lag_seconds", "Since a process last heard from the database.")
+        self.loop_lag = _max("service_event_loop_lag_seconds", "How late a process' event loop ran, at worst.")
+
+        self.metrics = Metrics(home / DIRECTORY, list(vars(self).values()))
+        self.loop_lag.read(lambda: self.metrics.loop_lag)
+
+    def http(self, method: str, route: str, status: int, seconds: float) -> None:
+        """`route` is a template or another bounded word, never a path that a client makes up."""
+        if method not in _METHODS:
+            method = "other"
+        self.requests.add((method, route, str(status)))
+        self.durations.observe(seconds, (method, route))
+
+    def finished(self, x: Answered) -> None:
+        """A model call is over (`engine.ports.Meter`)."""
+        if x.asked is None:
+            return
+        providers = x.asked.identified.policy.providers
+        for attempt in x.attempts:
+            tried = providers.get(attempt.provider)
+            self.attempts.add((tried.kind if tried else "other", attempt.reason))
+        if x.chosen is None:
+            return
+        kind = x.chosen.provider.kind
+        self.attempts.add((kind, x.outcome))
+        if x.usage is not None and x.cost_usd is None:
+            self.unknown_prices.add((kind,))

@@ -1,0 +1,54 @@
+"""Usage rows, and the count of them by day."""
+
+from datetime import date, datetime
+from decimal import Decimal
+from uuid import UUID
+
+from sqlalchemy import BigInteger, Float
+from sqlalchemy.orm import Mapped, mapped_column
+
+from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.storage.rows import Row
+
+
+class UsageRecordRow(Row):
+    __tablename__ = "usage_records"
+
+    tenant_id: Mapped[TenantId] = mapped_column(primary_key=True)
+    timestamp: Mapped[datetime] = mapped_column(primary_key=True)
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    request_id: Mapped[str]
+    user_id: Mapped[UUID | None]
+    group_id: Mapped[UUID | None]
+    api_key_id: Mapped[UUID | None]
+    client_id: Mapped[UUID | None]
+    provider: Mapped[str | None]
+    model_id: Mapped[str | None]
+    requested_model: Mapped[str | None]
+    status: Mapped[str]
+    stream: Mapped[bool]
+    input_tokens: Mapped[int | None] = mapped_column(BigInteger)
+    output_tokens: Mapped[int | None] = mapped_column(BigInteger)
+    cached_tokens: Mapped[int | None] = mapped_column(BigInteger)
+    cost_usd: Mapped[Decimal | None]
+    latency_ms: Mapped[float | None] = mapped_column(Float(53))
+    time_to_first_token_ms: Mapped[float | None] = mapped_column(Float(53))
+    provider_latency_ms: Mapped[float | None] = mapped_column(Float(53))
+    fallbacks: Mapped[int]
+    routing_policy_id: Mapped[str | None]
+    dlp_action: Mapped[str | None]
+
+
+class UsageCountRow(Row):
+    """How many records of one kind a day (UTC) has. The kind may be null in every part, so no primary key."""
+
+    __tablename__ = "usage_counts"
+    __mapper_args__ = {"primary_key": ["tenant_id", "day", "user_id", "group_id", "provider", "model_id"]}  # noqa: RUF012
+
+    tenant_id: Mapped[TenantId]
+    day: Mapped[date]
+    user_id: Mapped[UUID | None]
+    group_id: Mapped[UUID | None]
+    provider: Mapped[str | None]
+    model_id: Mapped[str | None]
+    records: Mapped[int] = mapped_column(BigInteger)

@@ -1,0 +1,131 @@
+"""Asking a provider something outside of any request: what models it has, or the smallest call there is.
+
+Every wait is bounded, and what comes back is a word and a sentence of this house: a provider's own words may hold
+what it was sent.
+"""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.engine.exchange import Candidate
+from gatehouse.engine.providers import KINDS, FoundModel, NotConfigured, ProviderFailed, call_provider
+from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.outbound import Outbound
+from gatehouse.foundation.sealing import CannotOpen, Sealer
+from gatehouse.platform.live.ports import sealing_context
+from gatehouse.platform.routing.providers.health import HealthStatus, Outcome
+from gatehouse.policy.records import ModelRecord, ProviderRecord
+
+_MAX_TRIAL_BYTES: Final = 1024 * 1024
+
+#: A server that lives but offers no list of models answers with one of these.
+_NO_LIST: Final = frozenset({404, 405, 501})
+
+_SENTENCES: Final[Mapping[str, str]] = {
+    "connect_failed": "No connection could be made.",
+    "timeout": "No complete answer came in time.",
+    "connection_closed": "The connection broke off before the answer was complete.",
+    "address_refused": "The address is out of bounds: it leads to a cloud's metadata service or the like.",
+    "reply_too_large": "The answer was far too large.",
+    "bad_reply": "The answer is not what a provider of this kind answers.",
+    "unauthorized": "The provider refuses the credentials.",
+    "rate_limited": "The provider's rate limit is reached.",
+    "not_configured": "A setting is missing without which the provider cannot be called.",
+    "credentials_unreadable": "The credentials cannot be opened with the master keys at hand: set them again.",
+    "refused": "The provider refuses the test call.",
+}
+
+
+class Prober:
+    """What it takes to reach a provider: the way out, and what opens its credentials."""
+
+    def __init__(self, outbound: Outbound, sealer: Sealer) -> None:
+        self._outbound = outbound
+        self._sealer = sealer
+
+    async def list_models(self, tenant_id: TenantId, provider: ProviderRecord, timeout_ms: int) -> Sequence[FoundModel]:
+        """Raises `ProviderFailed`, for whatever reason."""
+        kind = KINDS.get(provider.kind)
+        if kind is None:
+            raise ProviderFailed("not_configured")
+        secret = self._secret(tenant_id, provider)
+        hurried = msgspec.structs.replace(
+            provider, config=msgspec.structs.replace(provider.config, timeout_ms=timeout_ms)
+        )
+        try:
+            # Around the carrier's own times, which begin anew with every chunk.
+            async with asyncio.timeout(timeout_ms / 1000):
+                return await kind.list_models(self._outbound, hurried, secret)
+        except TimeoutError:
+            raise ProviderFailed("timeout") from None
+        except NotConfigured:
+            raise ProviderFailed("not_configured") from None
+
+    async def check(self, tenant_id: TenantId, provider: ProviderRecord, timeout_ms: int) -> Outcome:
+        """A health check: it costs nothing and calls no model. Never raises for what a provider does."""
+        started = time.monotonic()
+        try:
+            await self.list_models(tenant_id, provider, timeout_ms)
+        except ProviderFailed as error:
+            if error.status not in _NO_LIST:
+                return _failure(error)
+        return _success(started)
+
+    async def try_out(
+        self, tenant_id: TenantId, provider: ProviderRecord, model: ModelRecord, timeout_ms: int
+    ) -> Outcome:
+        """The smallest call of a model. Never raises for what a provider does."""
+        started = time.monotonic()
+        dialect, body = _trial(provider, model)
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                reply = await call_provider(
+                    DIALECTS[dialect].decode(msgspec.json.encode(body)),
+                    Candidate(provider, model),
+                    secret=self._secret(tenant_id, provider),
+                    outbound=self._outbound,
+                    max_response_bytes=_MAX_TRIAL_BYTES,
+                )
+                await reply.close()
+        except TimeoutError:
+            return _failure(ProviderFailed("timeout"))
+        except ProviderFailed as error:
+            return _failure(error)
+        return _success(started)
+
+    def _secret(self, tenant_id: TenantId, provider: ProviderRecord) -> Mapping[str, str]:
+        if provider.sealed_credentials is None:
+            return {}
+        try:
+            clear = self._sealer.open(provider.sealed_credentials, context=sealing_context(tenant_id, provider.id))
+        except CannotOpen:
+            raise ProviderFailed("credentials_unreadable") from None
+        return msgspec.json.decode(clear, type=dict[str, str])
+
+
+def _trial(provider: ProviderRecord, model: ModelRecord) -> tuple[str, dict[str, Any]]:
+    name = f"{provider.id}/{model.model_id}"
+    if model.capabilities.get("embeddings"):
+        return "openai_embeddings", {"model": name, "input": "ping"}
+    # Reasoning models refuse the older name of the limit, other servers do not know the newer one.
+    limit = "max_completion_tokens" if provider.kind == "openai" else "max_tokens"
+    return "openai_chat", {"model": name, "messages": [{"role": "user", "content": "ping"}], limit: 16}
+
+
+def _success(started: float) -> Outcome:
+    elapsed = round((time.monotonic() - started) * 1000, 1)
+    return Outcome(status="healthy", checked_at=utc_now(), latency_ms=elapsed)
+
+
+def _failure(error: ProviderFailed) -> Outcome:
+    sentence = _SENTENCES.get(error.reason)
+    if sentence is None:
+        sentence = f"The provider answered with HTTP status {error.status}." if error.status else "The call failed."
+    status: HealthStatus = "degraded" if error.status is not None else "unreachable"
+    return Outcome(status=status, checked_at=utc_now(), error=error.reason, detail=sentence)

@@ -1,0 +1,161 @@
+"""The provider endpoints (reference 3, Endpoints, Providers; reference 1, Provider health)."""
+
+from typing import Annotated
+
+import msgspec
+from fastapi import APIRouter, Depends, Path, Request
+
+from gatehouse.platform.callers import RESPONSES, Admin, AdminReader, AdminStepUp, ApiReader
+from gatehouse.platform.ports import TheHost
+from gatehouse.platform.requests import Changing, InParts, Session
+from gatehouse.platform.routing.providers import service
+from gatehouse.platform.routing.providers.probe import Prober
+from gatehouse.platform.routing.providers.schemas import (
+    ConfigUpdate,
+    ConfigUpdated,
+    Credentials,
+    CredentialsSet,
+    HealthCheckConfig,
+    HealthCheckConfigured,
+    HealthChecked,
+    Provider,
+    ProviderReachable,
+    Providers,
+    ProvidersHealth,
+    ProviderUnreachable,
+    StatusChanged,
+    StatusUpdate,
+)
+from gatehouse.platform.routing.providers.table import (
+    ModelCount,
+    ProviderRow,
+    all_providers,
+    model_counts,
+    the_provider,
+    trial_model,
+)
+
+router = APIRouter(tags=["Providers"], responses=RESPONSES)
+
+_BASE = "/api/admin/providers"
+#: A test call may wait for a local model to be loaded, but not for longer than an administrator does.
+_MAX_TRIAL_MS = 30_000
+
+ProviderId = Annotated[str, Path(description="The provider's slug.", examples=["openai"])]
+
+
+async def _loaded(session: Session, request: Request, provider_id: ProviderId) -> ProviderRow:
+    return await the_provider(session, provider_id, lock=request.method != "GET")
+
+
+LoadedProvider = Annotated[ProviderRow, Depends(_loaded)]
+
+
+@router.get(_BASE, response_model=Providers)
+async def list_providers(caller: AdminReader, session: Session) -> Providers:
+    """The organization's providers, by id."""
+    counts = await model_counts(session)
+    rows = await all_providers(session)
+    return Providers(providers=[service.shown(row, counts.get(row.id, ModelCount())) for row in rows])
+
+
+@router.get(_BASE + "/{provider_id}", response_model=Provider)
+async def read_provider(caller: AdminReader, provider: LoadedProvider, session: Session) -> Provider:
+    """One provider; 404 where the organization has not configured it."""
+    return service.shown(provider, (await model_counts(session)).get(provider.id, ModelCount()))
+
+
+@router.put(_BASE + "/{provider_id}/credentials", response_model=CredentialsSet)
+async def set_provider_credentials(
+    caller: AdminStepUp, provider_id: ProviderId, body: Credentials, change: Changing, host: TheHost
+) -> CredentialsSet:
+    """Replaces a provider's credentials; they are sealed and never returned.
+
+    On the slug of a kind that the organization has not configured yet, this adds the provider. So it does on any other
+    slug if the body has a `base_url`: an OpenAI-compatible endpoint of that name, with or without `api_key`.
+    """
+    given = body.model_dump(exclude_unset=True)
+    return await service.set_credentials(change, host.sealer, provider_id, given, sandbox=host.settings.sandbox)
+
+
+@router.patch(_BASE + "/{provider_id}/config", response_model=ConfigUpdated)
+async def update_provider_config(
+    caller: Admin, provider: LoadedProvider, body: ConfigUpdate, change: Changing
+) -> ConfigUpdated:
+    """Changes the timeout or the number of retries."""
+    return service.update_config(change, provider, body)
+
+
+@router.put(_BASE + "/{provider_id}/status", response_model=StatusChanged)
+async def set_provider_status(
+    caller: Admin, provider: LoadedProvider, body: StatusUpdate, change: Changing
+) -> StatusChanged:
+    """Disables a provider, or enables it again. Disabled, it is called no more from the moment of the answer on."""
+    return await service.set_status(change, provider, body)
+
+
+@router.post(_BASE + "/{provider_id}/health-check", response_model=HealthChecked)
+async def check_provider_health(
+    caller: Admin, provider_id: ProviderId, parts: InParts, host: TheHost
+) -> HealthChecked:
+    """Probes the provider now. It counts as a scheduled check does; no model is called."""
+    async with parts.reading() as session:
+        provider = await the_provider(session, provider_id)
+    prober = Prober(host.outbound, host.sealer)
+    outcome = await prober.check(parts.tenant_id, provider.record, provider.checks.timeout_ms)
+    async with parts.changing() as change:
+        service.note_outcome(change, await the_provider(change.session, provider_id, lock=True), outcome)
+        change.record("provider.health_checked", "provider", provider_id, status=outcome.status, error=outcome.error)
+    return HealthChecked(
+        provider_id=provider_id,
+        health_check_status=outcome.status,
+        response_time_ms=outcome.latency_ms,
+        checked_at=outcome.checked_at,
+        error=outcome.detail,
+    )
+
+
+@router.put(_BASE + "/{provider_id}/health-check-config", response_model=HealthCheckConfigured)
+async def configure_provider_health_check(
+    caller: Admin, provider: LoadedProvider, body: HealthCheckConfig, change: Changing
+) -> HealthCheckConfigured:
+    """Replaces when and how the provider is checked, and what makes it unhealthy."""
+    return service.set_checks(change, provider, body)
+
+
+@router.get("/api/providers/health", response_model=ProvidersHealth)
+async def read_providers_health(caller: ApiReader, session: Session) -> ProvidersHealth:
+    """How the organization's providers are, by id."""
+    counts = await model_counts(session)
+    rows = await all_providers(session)
+    return ProvidersHealth(providers=[service.health_shown(row, counts.get(row.id, ModelCount())) for row in rows])
+
+
+@router.post(
+    "/api/admin/system/check-provider/{provider_id}",
+    response_model=ProviderReachable | ProviderUnreachable,
+    tags=["Health and system"],
+)
+async def check_provider(
+    caller: Admin, provider_id: ProviderId, parts: InParts, host: TheHost
+) -> ProviderReachable | ProviderUnreachable:
+    """Makes the smallest call of the provider's cheapest active model that no kill switch stops.
+
+    Without such a model its list of models is asked for. The call is the provider's to bill.
+    """
+    async with parts.reading() as session:
+        provider = (await the_provider(session, provider_id)).record
+        model = await trial_model(session, provider_id)
+    prober = Prober(host.outbound, host.sealer)
+    limit = min(provider.config.timeout_ms, _MAX_TRIAL_MS)
+    if model is None:
+        outcome = await prober.check(parts.tenant_id, provider, limit)
+    else:
+        outcome = await prober.try_out(parts.tenant_id, provider, model, limit)
+    tested = None if model is None else model.model_id
+    async with parts.changing() as change:
+        change.record("provider.tested", "provider", provider_id, model=tested, error=outcome.error)
+    told = {"provider_id": provider_id, "model_tested": tested, **msgspec.structs.asdict(outcome)}
+    if outcome.good:
+        return ProviderReachable.model_validate({**told, "status": "reachable"})
+    return ProviderUnreachable.model_validate({**told, "status": "unreachable"})

@@ -1,0 +1,73 @@
+"""The scheduled health checks, of all organizations. The keeper calls `run_due` every few seconds.
+
+Any number of keepers may: each provider is claimed by writing its `last_health_check`, so that it is checked once an
+interval. A provider that an administrator or the kill switch stopped is left alone.
+"""
+
+import asyncio
+from typing import Final
+
+import structlog
+from sqlalchemy import select, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.outbound import Outbound
+from gatehouse.foundation.sealing import Sealer
+from gatehouse.foundation.storage.database import Database
+from gatehouse.platform.change import Change
+from gatehouse.platform.routing.providers.probe import Prober
+from gatehouse.platform.routing.providers.service import note_outcome
+from gatehouse.platform.routing.providers.table import ProviderRow
+
+log = structlog.get_logger(__name__)
+
+#: Checks that run at once, which is also how many are claimed at once: none waits for another that hangs.
+AT_ONCE: Final = 64
+
+_CLAIM = text(
+    "UPDATE providers SET last_health_check = now() FROM ("
+    " SELECT p.tenant_id, p.id FROM providers p JOIN tenants t ON t.id = p.tenant_id AND t.deleted_at IS NULL"
+    " WHERE p.enabled AND COALESCE((p.health_config->>'enabled')::boolean, true)"
+    " AND (p.last_health_check IS NULL OR p.last_health_check <= now()"
+    "      - make_interval(secs => COALESCE((p.health_config->>'interval_seconds')::float8, 30)))"
+    " AND (NOT EXISTS (SELECT FROM model_configs m WHERE m.tenant_id = p.tenant_id AND m.provider = p.id)"
+    "      OR EXISTS (SELECT FROM model_configs m WHERE m.tenant_id = p.tenant_id AND m.provider = p.id"
+    "                 AND m.kill_switch_disabled_at IS NULL))"
+    " ORDER BY p.last_health_check NULLS FIRST LIMIT :most FOR UPDATE OF p SKIP LOCKED"
+    ") due WHERE providers.tenant_id = due.tenant_id AND providers.id = due.id RETURNING providers.tenant_id, providers.id"
+)
+
+
+async def run_due(database: Database, outbound: Outbound, sealer: Sealer, *, at_once: int = AT_ONCE) -> int:
+    """Checks what is due, `at_once` of them at most, and says how many: call again at once when it was that many."""
+    async with database.service() as session:
+        due = [(TenantId(row.tenant_id), row.id) for row in await session.execute(_CLAIM, {"most": at_once})]
+        await session.commit()
+    prober = Prober(outbound, sealer)
+    results = await asyncio.gather(*(_check(database, prober, *one) for one in due), return_exceptions=True)
+    for (tenant_id, provider_id), result in zip(due, results, strict=True):
+        if isinstance(result, Exception):
+            log.error("health_check.failed", tenant_id=str(tenant_id), provider_id=provider_id, exc_info=result)
+    return len(due)
+
+
+async def _check(database: Database, prober: Prober, tenant_id: TenantId, provider_id: str) -> None:
+    query = select(ProviderRow).where(ProviderRow.tenant_id == tenant_id, ProviderRow.id == provider_id)
+    async with database.service() as session:
+        row = (await session.scalars(query)).one_or_none()
+    if row is None:
+        return
+    outcome = await prober.check(tenant_id, row.record, row.checks.timeout_ms)
+    asked = (row.kind, row.config, row.sealed_credentials, row.enabled)
+    try:
+        async with database.service() as session:
+            now = (await session.scalars(query.with_for_update())).one_or_none()
+            # Somebody changed it meanwhile: what was seen is of no use for what it is now.
+            if now is None or (now.kind, now.config, now.sealed_credentials, now.enabled) != asked:
+                return
+            change = Change(session, None, tenant_id=tenant_id)
+            note_outcome(change, now, outcome)
+            await change.commit()
+    except SQLAlchemyError as error:
+        log.warning("health_check.not_noted", provider_id=provider_id, reason=type(error).__name__)

@@ -1,0 +1,159 @@
+"""Bodies of the provider endpoints (reference 3, Provider; Endpoints, Providers)."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+
+from gatehouse.foundation.http.bodies import Body, Shown
+from gatehouse.platform.routing.fields import Line
+from gatehouse.platform.routing.providers.health import HealthStatus
+
+ProviderStatus = Literal["active", "disabled", "kill_switched", "unhealthy"]
+
+TimeoutMs = Annotated[int, Field(ge=100, le=300_000, examples=[30_000])]
+MaxRetries = Annotated[int, Field(ge=0, le=5, description="Tried again on a provider's 5xx.", examples=[2])]
+
+
+class Credentials(Body):
+    """Which fields are asked for depends on the provider's kind."""
+
+    api_key: Annotated[str | None, Field(description="Key kinds, and the hosted kind.", examples=["sk-..."])] = None
+    base_url: Annotated[
+        str | None,
+        Field(description="OpenAI-compatible endpoints.", examples=["https://models.example.com/v1"]),
+    ] = None
+    local_runtime_base_url: Annotated[
+        str | None, Field(description="The self-hosted runtime.", examples=["http://localhost:11434"])
+    ] = None
+    hosted_endpoint: Annotated[str | None, Field(description="The hosted kind.")] = None
+    hosted_api_version: Annotated[str | None, Field(description="The hosted kind.", examples=["2024-02-01"])] = None
+    cloud_access_key_id: Annotated[str | None, Field(description="The cloud-managed kind.")] = None
+    cloud_secret_access_key: Annotated[str | None, Field(description="The cloud-managed kind.")] = None
+    cloud_region: Annotated[str | None, Field(description="The cloud-managed kind.")] = None
+    use_instance_role: Annotated[bool | None, Field(description="The cloud-managed kind, instead of keys.")] = None
+
+
+class ConfigUpdate(Body):
+    timeout_ms: TimeoutMs | None = None
+    max_retries: MaxRetries | None = None
+
+
+class StatusUpdate(Body):
+    enabled: bool
+    reason: Annotated[Line | None, Field(description="A note for the audit log.")] = None
+
+
+class HealthCheckConfig(Body):
+    """Replaces the whole: a field left out goes back to its default."""
+
+    enabled: bool = True
+    interval_seconds: Annotated[int, Field(ge=10, le=300)] = 30
+    timeout_ms: Annotated[int, Field(ge=100, le=30_000)] = 5_000
+    failure_threshold: Annotated[int, Field(ge=1, le=100)] = 3
+    recovery_threshold: Annotated[int, Field(ge=1, le=100)] = 2
+
+
+class ProviderConfigShown(Shown):
+    """What the provider's kind has no use for is left out."""
+
+    timeout_ms: int
+    max_retries: int
+    base_url: str | None = None
+    format: str | None = None
+    local_runtime_base_url: str | None = None
+    hosted_endpoint: str | None = None
+    hosted_api_version: str | None = None
+    cloud_region: str | None = None
+    cloud_access_key_id: Annotated[str | None, Field(description="Masked.")] = None
+
+    @model_serializer(mode="wrap")
+    def _without_absent(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in serialize(self).items() if value is not None}
+
+
+class Provider(Shown):
+    id: Annotated[str, Field(examples=["openai"])]
+    name: Annotated[str, Field(examples=["OpenAI"])]
+    kind: Annotated[str, Field(description="What credentials and which protocol it takes.", examples=["openai"])]
+    type: Annotated[str, Field(description="`native`, `openai_compatible`, `cloudmanaged` or `byoe`.")]
+    status: ProviderStatus
+    credentials_configured: bool
+    last_health_check: datetime | None
+    health_check_status: HealthStatus
+    models_enabled: Annotated[int, Field(description="Active entries of the catalog.")]
+    config: ProviderConfigShown
+    health_check_config: HealthCheckConfig
+
+
+class Providers(Shown):
+    providers: list[Provider]
+
+
+class CredentialsSet(Shown):
+    provider_id: str
+    credentials_configured: bool
+    updated_at: datetime
+
+
+class ConfigUpdated(Shown):
+    provider_id: str
+    config: ProviderConfigShown
+    updated_at: datetime
+
+
+class StatusChanged(Shown):
+    provider_id: str
+    status: ProviderStatus
+    changed_by: str
+    reason: str | None
+    changed_at: datetime
+
+
+class HealthChecked(Shown):
+    provider_id: str
+    health_check_status: HealthStatus
+    response_time_ms: Annotated[float | None, Field(description="Null on failure.")]
+    checked_at: datetime
+    error: Annotated[str | None, Field(description="Null on success.")]
+
+
+class HealthCheckConfigured(Shown):
+    provider_id: str
+    enabled: bool
+    interval_seconds: int
+    timeout_ms: int
+    failure_threshold: int
+    recovery_threshold: int
+    updated_at: datetime
+
+
+class ProviderHealth(Shown):
+    id: str
+    name: str
+    status: ProviderStatus
+    health_check_status: HealthStatus
+    latency_ms: float | None
+    last_checked: datetime | None
+
+
+class ProvidersHealth(Shown):
+    providers: list[ProviderHealth]
+
+
+class ProviderReachable(Shown):
+    provider_id: str
+    status: Literal["reachable"]
+    latency_ms: float
+    model_tested: Annotated[str | None, Field(description="Null where the catalog has no model to try.")]
+    checked_at: datetime
+
+
+class ProviderUnreachable(Shown):
+    provider_id: str
+    status: Literal["unreachable"]
+    latency_ms: None
+    model_tested: str | None
+    checked_at: datetime
+    error: Annotated[str, Field(description="A short word.", examples=["connect_failed"])]
+    detail: Annotated[str, Field(examples=["No connection could be made."])]

@@ -1,0 +1,262 @@
+"""The rules of providers."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final, Literal
+
+import msgspec
+from sqlalchemy.dialects.postgresql import insert
+
+from gatehouse.engine.providers import KINDS, Kind
+from gatehouse.engine.providers.credentials import MissingCredentials, ReadCredentials, read_credentials
+from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.egress import EgressGuard, UnsafeUrl
+from gatehouse.foundation.sealing import Sealer
+from gatehouse.platform.change import Change
+from gatehouse.platform.live.ports import sealing_context
+from gatehouse.platform.routing.providers.errors import ProviderNotFound, bad_field
+from gatehouse.platform.routing.providers.health import HealthStatus, Outcome, next_health
+from gatehouse.platform.routing.providers.schemas import (
+    ConfigUpdate,
+    ConfigUpdated,
+    CredentialsSet,
+    HealthCheckConfig,
+    HealthCheckConfigured,
+    Provider,
+    ProviderConfigShown,
+    ProviderHealth,
+    ProviderStatus,
+    StatusChanged,
+    StatusUpdate,
+)
+from gatehouse.platform.routing.providers.table import ModelCount, ProviderRow, find_provider, model_counts
+from gatehouse.policy.records import ProviderConfig
+
+#: Names of kinds, of today and announced: no endpoint of a customer's own may be called so. `config` would make
+#: `PATCH /providers/byoe/config` mean two things.
+RESERVED: Final = frozenset({*KINDS, "azure_openai", "bedrock", "gemini", "mistral", "config"} - {"byoe"})
+
+_OWN_ENDPOINT: Final = "openai_compatible"
+_guard = EgressGuard()
+
+
+def shown(row: ProviderRow, count: ModelCount) -> Provider:
+    return Provider(
+        id=row.id,
+        name=row.name,
+        kind=row.kind,
+        type=KINDS[row.kind].type if row.kind in KINDS else "native",
+        status=status_of(row, count),
+        credentials_configured=credentials_configured(row),
+        last_health_check=row.last_health_check,
+        health_check_status=row.health.status,
+        models_enabled=count.active,
+        config=config_shown(row),
+        health_check_config=HealthCheckConfig.model_validate(msgspec.structs.asdict(row.checks)),
+    )
+
+
+def health_shown(row: ProviderRow, count: ModelCount) -> ProviderHealth:
+    return ProviderHealth(
+        id=row.id,
+        name=row.name,
+        status=status_of(row, count),
+        health_check_status=row.health.status,
+        latency_ms=row.health_latency_ms,
+        last_checked=row.last_health_check,
+    )
+
+
+def status_of(row: ProviderRow, count: ModelCount) -> ProviderStatus:
+    if switched_off(count):
+        return "kill_switched"
+    if not row.enabled:
+        return "disabled"
+    return "unhealthy" if row.unhealthy else "active"
+
+
+def switched_off(count: ModelCount) -> bool:
+    """Whether the kill switch stops every model there is, so that nothing at all should be sent."""
+    return 0 < count.total == count.switched_off
+
+
+def credentials_configured(row: ProviderRow) -> bool:
+    """Whether what the kind asks for is there; where all of it is optional, whether any is."""
+    kind = KINDS.get(row.kind)
+    if kind is None:
+        return False
+    fields = kind.credential_fields
+    there = [bool(row.sealed_credentials if field.secret else row.config.get(field.name)) for field in fields]
+    if any(field.required for field in fields):
+        return all(found for field, found in zip(fields, there, strict=True) if field.required)
+    return not fields or any(there)
+
+
+def config_shown(row: ProviderRow) -> ProviderConfigShown:
+    config = msgspec.structs.asdict(msgspec.convert(row.config, ProviderConfig))
+    key_id = config.get("cloud_access_key_id")
+    if key_id:
+        config["cloud_access_key_id"] = f"{key_id[:4]}...{key_id[-4:]}" if len(key_id) > 12 else "..."
+    return ProviderConfigShown.model_validate(config)
+
+
+async def set_credentials(
+    change: Change, sealer: Sealer, provider_id: str, body: Mapping[str, Any], *, sandbox: bool
+) -> CredentialsSet:
+    """Replaces them all; makes the provider where there is none. Raises `ProviderNotFound` for a slug that is neither
+    a kind's nor comes with a `base_url`, `MissingCredentials`, `InvalidCredentials`."""
+    row = await find_provider(change.session, provider_id, lock=True)
+    kind = _kind(row, provider_id, body, sandbox=sandbox)
+    read = read_credentials(kind, body)
+    config = {name: _checked(kind, name, value) for name, value in read.config.items()}
+    if kind.name == _OWN_ENDPOINT and "base_url" not in {**config, **({} if row is None else row.config)}:
+        raise MissingCredentials("Missing: base_url.", missing=["base_url"])
+    if row is None:
+        row = await _made(change, provider_id, kind)
+    row.sealed_credentials = seal(sealer, change, row.id, read)
+    row.config = {**row.config, **config}
+    now = row.updated_at = row.credentials_updated_at = utc_now()
+    forget_health(change, row)
+    change.record("provider.credentials_set", "provider", row.id, fields=sorted({*read.secret, *config}), **config)
+    touch(change)
+    return CredentialsSet(provider_id=row.id, credentials_configured=credentials_configured(row), updated_at=now)
+
+
+def update_config(change: Change, row: ProviderRow, update: ConfigUpdate) -> ConfigUpdated:
+    changed = {name: value for name, value in update.model_dump().items() if value is not None}
+    row.config = {**row.config, **changed}
+    row.updated_at = utc_now()
+    change.record("provider.config_updated", "provider", row.id, **changed)
+    touch(change)
+    return ConfigUpdated(provider_id=row.id, config=config_shown(row), updated_at=row.updated_at)
+
+
+async def set_status(change: Change, row: ProviderRow, update: StatusUpdate) -> StatusChanged:
+    assert change.caller is not None
+    row.enabled = update.enabled
+    row.updated_at = utc_now()
+    if update.enabled:
+        # Whoever enables it wants it used: what it failed before no longer counts (decisions 7).
+        forget_health(change, row)
+    change.record("provider.status_changed", "provider", row.id, reason=update.reason, enabled=update.enabled)
+    touch(change)
+    count = (await model_counts(change.session)).get(row.id, ModelCount())
+    return StatusChanged(
+        provider_id=row.id,
+        status=status_of(row, count),
+        changed_by=change.caller.actor_id,
+        reason=update.reason,
+        changed_at=row.updated_at,
+    )
+
+
+def set_checks(change: Change, row: ProviderRow, config: HealthCheckConfig) -> HealthCheckConfigured:
+    row.health_config = config.model_dump()
+    row.updated_at = utc_now()
+    change.record("provider.health_check_config_updated", "provider", row.id, **row.health_config)
+    return HealthCheckConfigured(provider_id=row.id, updated_at=row.updated_at, **row.health_config)
+
+
+def note_outcome(change: Change, row: ProviderRow, outcome: Outcome) -> None:
+    """What a check makes of a provider's health. Only when routing must know of it do the workers hear of it."""
+    health = next_health(row.health, outcome, row.checks)
+    was_unhealthy = row.unhealthy
+    row.health_check_status = health.status
+    row.last_health_check = outcome.checked_at
+    row.health_error = outcome.detail
+    row.health_latency_ms = outcome.latency_ms
+    row.unhealthy = health.unhealthy
+    row.consecutive_failures = health.failures
+    row.consecutive_successes = health.successes
+    if health.unhealthy != was_unhealthy:
+        action = "provider.became_unhealthy" if health.unhealthy else "provider.recovered"
+        change.record(action, "provider", row.id, reason=outcome.error)
+        change.touch("provider_health", row.tenant_id, tenant_id=row.tenant_id)
+
+
+def forget_health(change: Change, row: ProviderRow) -> None:
+    """What was seen is of another configuration: the next check begins anew, and is due."""
+    if row.unhealthy:
+        change.touch("provider_health", row.tenant_id)
+    unknown: HealthStatus = "unknown"
+    row.health_check_status = unknown
+    row.unhealthy = False
+    row.last_health_check = row.health_error = row.health_latency_ms = None
+    row.consecutive_failures = row.consecutive_successes = 0
+
+
+def touch(change: Change) -> None:
+    """The policy is compiled anew. The answer waits for it: what it says is then in force."""
+    change.touch("policy", change.tenant_id, urgent=True)
+
+
+def provider_url(field: str, url: str) -> str:
+    """A base URL that may be called, without its last slash. Private addresses may be (decisions 7)."""
+    try:
+        safe = str(_guard.provider_url(url))
+    except UnsafeUrl as error:
+        raise bad_field(field, error.reason) from None
+    if "?" in url or "#" in url:
+        raise bad_field(field, "must end with its path: no query, no fragment")
+    return safe.rstrip("/")
+
+
+def seal(sealer: Sealer, change: Change, provider_id: str, read: ReadCredentials) -> str | None:
+    if not read.secret:
+        return None
+    return sealer.seal(msgspec.json.encode(read.secret), context=sealing_context(change.tenant_id, provider_id))
+
+
+async def insert_provider(
+    change: Change, provider_id: str, *, name: str, kind: str, config: Mapping[str, Any]
+) -> ProviderRow | None:
+    """A new provider, locked; None where one of that id is there already."""
+    now: datetime = utc_now()
+    made = await change.session.execute(
+        insert(ProviderRow)
+        .values(
+            tenant_id=change.tenant_id, id=provider_id, name=name, kind=kind, config=dict(config),
+            created_at=now, updated_at=now,
+        )
+        .on_conflict_do_nothing()
+        .returning(ProviderRow.id)
+    )  # fmt: skip
+    if made.first() is None:
+        return None
+    return await find_provider(change.session, provider_id, lock=True)
+
+
+async def _made(change: Change, provider_id: str, kind: Kind) -> ProviderRow:
+    name = kind.title if provider_id == kind.name else provider_id
+    row = await insert_provider(change, provider_id, name=name, kind=kind.name, config={})
+    if row is not None:
+        change.record("provider.created", "provider", provider_id, kind=kind.name)
+        return row
+    # Somebody made it at the same moment: then these are its newer credentials, if it is of the same kind.
+    row = await find_provider(change.session, provider_id, lock=True)
+    if row is None or row.kind != kind.name:
+        raise ProviderNotFound
+    return row
+
+
+def _kind(row: ProviderRow | None, provider_id: str, body: Mapping[str, Any], *, sandbox: bool) -> Kind:
+    """The kind of a provider that is there, or of the one that is to be made."""
+    if row is not None:
+        found = KINDS.get(row.kind)
+    elif provider_id in KINDS:
+        found = None if provider_id == "byoe" or (provider_id == "sandbox" and not sandbox) else KINDS[provider_id]
+    else:
+        named = body.get("base_url") and _slug(provider_id) and provider_id not in RESERVED
+        found = KINDS[_OWN_ENDPOINT] if named else None
+    if found is None:
+        raise ProviderNotFound
+    return found
+
+
+def _slug(provider_id: str) -> bool:
+    return provider_id.replace("-", "").isalnum() and provider_id.isascii() and provider_id[0] != "-"
+
+
+def _checked(kind: Kind, name: str, value: str) -> str:
+    form: Literal["text", "url"] | str = next(field.form for field in kind.credential_fields if field.name == name)
+    return provider_url(name, value) if form == "url" else value

@@ -1,0 +1,121 @@
+"""Providers' rows and named queries."""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import Double, select, text
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Mapped, mapped_column
+
+from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.storage.rows import TenantRow
+from gatehouse.platform.routing.providers.errors import ProviderNotFound
+from gatehouse.platform.routing.providers.health import Health, HealthConfig, HealthStatus
+from gatehouse.policy.records import ModelRecord, ProviderConfig, ProviderRecord
+
+
+class ProviderRow(TenantRow):
+    __tablename__ = "providers"
+
+    tenant_id: Mapped[TenantId] = mapped_column(primary_key=True)
+    id: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    kind: Mapped[str]
+    enabled: Mapped[bool]
+    sealed_credentials: Mapped[str | None]
+    credentials_updated_at: Mapped[datetime | None]
+    config: Mapped[dict[str, Any]]
+    health_config: Mapped[dict[str, Any]]
+    health_check_status: Mapped[str]
+    last_health_check: Mapped[datetime | None]
+    health_error: Mapped[str | None]
+    health_latency_ms: Mapped[float | None] = mapped_column(Double)
+    unhealthy: Mapped[bool]
+    consecutive_failures: Mapped[int]
+    consecutive_successes: Mapped[int]
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+
+    @property
+    def record(self) -> ProviderRecord:
+        """As the engine takes it."""
+        return ProviderRecord(
+            id=self.id,
+            name=self.name,
+            kind=self.kind,
+            enabled=self.enabled,
+            sealed_credentials=self.sealed_credentials,
+            config=msgspec.convert(self.config, ProviderConfig),
+        )
+
+    @property
+    def checks(self) -> HealthConfig:
+        return msgspec.convert(self.health_config, HealthConfig)
+
+    @property
+    def health(self) -> Health:
+        return Health(
+            status=msgspec.convert(self.health_check_status, HealthStatus),
+            unhealthy=self.unhealthy,
+            failures=self.consecutive_failures,
+            successes=self.consecutive_successes,
+        )
+
+
+class ModelCount(msgspec.Struct, frozen=True):
+    """The catalog's entries of a provider."""
+
+    total: int = 0
+    active: int = 0
+    switched_off: int = 0
+
+
+_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,63}")
+_COUNTS = text(
+    "SELECT provider, count(*) AS total, count(*) FILTER (WHERE is_active) AS active,"
+    " count(kill_switch_disabled_at) AS switched_off FROM model_configs GROUP BY provider"
+)
+# Not an embedding model where there is another, then the cheapest.
+_TRIAL_MODEL = text(
+    "SELECT id, provider, model_id, capabilities FROM model_configs"
+    " WHERE provider = :provider AND is_active AND kill_switch_disabled_at IS NULL"
+    " ORDER BY COALESCE((capabilities->>'embeddings')::boolean, false), cost_per_output_token NULLS LAST, model_id"
+    " LIMIT 1"
+)
+
+
+async def all_providers(session: AsyncSession) -> Sequence[ProviderRow]:
+    return (await session.scalars(select(ProviderRow).order_by(ProviderRow.id))).all()
+
+
+async def find_provider(session: AsyncSession, provider_id: str, *, lock: bool = False) -> ProviderRow | None:
+    """The provider of the session's tenant, or None. Locked for a change when asked to."""
+    if not _ID.fullmatch(provider_id):
+        return None
+    query = select(ProviderRow).where(ProviderRow.id == provider_id)
+    if lock:
+        query = query.with_for_update()
+    return (await session.scalars(query)).one_or_none()
+
+
+async def the_provider(session: AsyncSession, provider_id: str, *, lock: bool = False) -> ProviderRow:
+    """The same. Raises `ProviderNotFound`."""
+    row = await find_provider(session, provider_id, lock=lock)
+    if row is None:
+        raise ProviderNotFound
+    return row
+
+
+async def model_counts(session: AsyncSession) -> Mapping[str, ModelCount]:
+    """By provider; a provider without entries is absent."""
+    rows = await session.execute(_COUNTS)
+    return {row.provider: ModelCount(row.total, row.active, row.switched_off) for row in rows}
+
+
+async def trial_model(session: AsyncSession, provider_id: str) -> ModelRecord | None:
+    """What to try a provider out with: none that a kill switch stops."""
+    row = (await session.execute(_TRIAL_MODEL, {"provider": provider_id})).first()
+    return None if row is None else ModelRecord(**row._mapping)
