@@ -1,5 +1,7 @@
 """A platform in the test's own process, and people to call it with."""
 
+import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -10,12 +12,15 @@ from uuid import UUID, uuid4
 
 import httpx2
 import psycopg
+import uvicorn
+from psycopg.types.json import Jsonb
 from sqlalchemy import text
 
 from gatehouse.foundation import jwt
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
+from gatehouse.ingress.protocol import WatchfulProtocol
 from gatehouse.platform import installation
 from gatehouse.platform.app import Platform
 from gatehouse.platform.bootstrap import touch
@@ -136,7 +141,7 @@ class RunningPlatform:
         self.sql(
             "INSERT INTO oauth_clients (id, client_id, tenant_id, name, scopes, secret_digest, rate_limit_tier)"
             " VALUES (%s, %s, %s, 'a machine', %s, %s, %s)",
-            [new_id(), client_id, tenant_id, psycopg.types.json.Jsonb(list(scopes)), b"", tier],
+            [new_id(), client_id, tenant_id, Jsonb(list(scopes)), b"", tier],
         )
         self.touch("oauth_client", client_id)
         await self.refresh()
@@ -158,6 +163,40 @@ class RunningPlatform:
             self._key = jwt.SigningKey.from_pem(self.host.sealer.open(sealed, context=f"signing_key:{kid}".encode()))
         issuer = self.host.issuer
         return jwt.sign({"iss": issuer, "aud": issuer, "iat": now, "exp": now + int(lifetime), **claims}, self._key)
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[str]:
+        """The same application on a real socket, as `gatehouse serve` runs it. Gives its URL."""
+        config = uvicorn.Config(
+            self.app, port=0, http=WatchfulProtocol, lifespan="off", log_config=None, access_log=False, ws="none"
+        )
+        server = uvicorn.Server(config)
+        server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            task = asyncio.create_task(server.serve(sockets=[listener]))
+            while not server.started:
+                await asyncio.sleep(0.01)
+            try:
+                yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+            finally:
+                server.should_exit = True
+                await task
+
+    async def add_provider(self, tenant_id: UUID, provider: str, kind: str, *models: str, **config: Any) -> None:
+        """A provider with models in the catalog, at 1 and 2 USD a million tokens, in force when this returns."""
+        self.sql(
+            "INSERT INTO providers (tenant_id, id, name, kind, config) VALUES (%s, %s, %s, %s, %s)",
+            [tenant_id, provider, provider, kind, Jsonb(config)],
+        )
+        for model in models:
+            self.sql(
+                "INSERT INTO model_configs (id, tenant_id, provider, model_id, cost_per_input_token,"
+                " cost_per_output_token) VALUES (%s, %s, %s, %s, 0.000001, 0.000002)",
+                [new_id(), tenant_id, provider, model],
+            )
+        self.touch("policy", tenant_id)
+        await self.refresh()
 
     def touch(self, topic: str, key: object) -> None:
         with self._owner.transaction():

@@ -11,6 +11,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "serve": ("serve", "Serve the platform, the portal or an outpost."),
     "worker": ("serve", "Run background jobs, on this machine or another."),
     "migrate": ("database", "Bring the database's schema to this version's."),
+    "keys": ("keys", "Rotate the keys that sign tokens, and the one that seals secrets."),
     "openapi": ("openapi", "Print the OpenAPI document of an application."),
     "sandbox": ("sandbox", "Serve the sandbox provider as an upstream of its own."),
     "_gateway": ("serve", "One gateway worker (started by serve)."),

@@ -75,9 +75,22 @@ class Platform:
         app, responses = administration(settings)
         app.state.host = host
         admission = Admission(
-            app, host.ports, addresses=addresses, responses=responses, max_request_bytes=settings.max_request_bytes
+            app,
+            host.ports,
+            addresses=addresses,
+            responses=responses,
+            max_request_bytes=settings.max_request_bytes,
+            observe=host.figures.http,
         )
-        gateway = Gateway(host.engine, admission, addresses=addresses, max_request_bytes=settings.max_request_bytes)
+        gateway = Gateway(
+            host.engine,
+            admission,
+            addresses=addresses,
+            max_request_bytes=settings.max_request_bytes,
+            observe=host.figures.http,
+        )
+        host.node.report = lambda: {"active": gateway.active}
+        host.figures.active_calls.read(lambda: gateway.active)
         app.state.gateway = gateway
         self._app = _with_cors(gateway, settings)
         try:

@@ -100,12 +100,21 @@ class Change:
         self._touched.append((topic, str(key), tenant_id or self.tenant_id))
         self.urgent = self.urgent or urgent
 
+    @asynccontextmanager
+    async def inside(self, tenant_id: TenantId) -> AsyncIterator["Change"]:
+        """A part of this change that is another tenant's: what it records stands in that tenant's chain. For what the
+        platform's operators and clients do to an organization; committed with the whole."""
+        part = Change(self.session, self.caller, tenant_id=tenant_id, request_id=self.request_id, ip=self.ip)
+        async with bound_to(self.session, tenant_id):
+            yield part
+            await part._write()
+        self._touched += part._touched
+        self.urgent = self.urgent or part.urgent
+
     async def commit(self) -> None:
         """Everything or nothing. Audit first, then the revision: its lock is shared by all tenants, so it is last."""
-        if self._events:
-            await self.session.flush()
-            await append(self.session, self.tenant_id, self._events)
-        for event_type, payload in self._announcements:
+        await self._write()
+, payload in self._announcements:
             values = {
                 "id": new_id(),
                 "tenant": self.tenant_id,

@@ -25,7 +25,8 @@ from gatehouse.platform.live.feed import Feed
 from gatehouse.platform.live.nodes import Node
 from gatehouse.platform.live.ports import LiveSwitches, NoApprovals, NoBudgets, SealedSecrets
 from gatehouse.platform.live.state import Replica
-from gatehouse.platform.ports import TokenSigner
+from gatehouse.platform.metrics import Figures
+from gatehouse.platform.ports import Startup, TokenSigner
 from gatehouse.platform.publish import Publisher
 
 
@@ -41,6 +42,8 @@ class PlatformHost:
         self.clock: Clock = SYSTEM_CLOCK
         self.issuer = settings.public_url or "gatehouse"
         self.replica = Replica()
+        self.startup = Startup(self.clock.monotonic())
+        self.figures = Figures(settings.gatehouse_home)
         self.node = Node(database)
         self.policies = Publisher(database)
         fail_closed = settings.switch_fail_mode == "closed"
@@ -80,15 +83,32 @@ class PlatformHost:
             journal=self.journal,
             outbound=self.outbound,
             clock=self.clock,
+            meter=self.figures,
             max_response_bytes=self.settings.max_response_bytes,
         )
         self.engine = Engine(self.ports)
+        self._publish_figures()
+
+    def _publish_figures(self) -> None:
+        figures, journal, database = self.figures, self.journal, self.database
+        figures.pool_available.read(database.available_connections)
+        figures.pool_max.read(lambda: database.pool_size)
+        figures.journal_bytes.read(journal.size_bytes)
+        figures.journal_half_full.read(journal.half_full)
+        figures.feed_lag.read(lambda: self.feed.lag_seconds)
+        if isinstance(counters := self.counters, RedisCounters):
+            figures.redis_degraded.read(lambda: counters.degraded)
+            figures.redis_local_takes.read(lambda: counters.degraded_total)
 
     async def start(self) -> None:
+        self.figures.metrics.start()
         if isinstance(self.counters, RedisCounters):
             await self.counters.start()
+        self.startup.phase = "database"
         await self.feed.start()
+        self.startup.phase = "policies"
         await self.policies.preload(DEFAULT_TENANT)
+        self.startup.done(self.clock.monotonic())
 
     async def stop(self) -> None:
         await self.later.settle()
@@ -98,4 +118,5 @@ class PlatformHost:
         self.passwords.close()
         if isinstance(self.counters, RedisCounters):
             await self.counters.close()
+        await self.figures.metrics.stop()
         await self.database.close()

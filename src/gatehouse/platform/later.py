@@ -34,5 +34,5 @@ class Later:
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
-        except Exception as error:
-            log.error("later.failed", exc_info=error)
+        except Exception:
+            log.exception("later.failed")

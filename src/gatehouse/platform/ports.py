@@ -5,8 +5,10 @@ from typing import Annotated, Any, Protocol
 
 from fastapi import Depends, Request
 
+from gatehouse.engine.ports import Counters
 from gatehouse.foundation.clock import Clock
 from gatehouse.foundation.http.lists import CursorSigner
+from gatehouse.foundation.journal.writer import JournalWriter
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.foundation.passwords import Passwords
 from gatehouse.foundation.sealing import Sealer
@@ -14,7 +16,9 @@ from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.later import Later
 from gatehouse.platform.live.feed import Feed
+from gatehouse.platform.live.nodes import Node
 from gatehouse.platform.live.state import Replica
+from gatehouse.platform.metrics import Figures
 
 
 class TokenSigner(Protocol):
@@ -24,6 +28,21 @@ class TokenSigner(Protocol):
         """A token with these claims and `iss`, `aud`, `iat`, `exp`, `jti`."""
 
 
+class Startup:
+    """How far a worker's start has come; times are monotonic seconds."""
+
+    def __init__(self, began: float) -> None:
+        self._began = began
+        self.phase = "counters"
+        self.duration_ms: float | None = None
+
+    def elapsed_ms(self, now: float) -> float:
+        return round((now - self._began) * 1000, 1)
+
+    def done(self, now: float) -> None:
+        self.phase, self.duration_ms = "done", self.elapsed_ms(now)
+
+
 class Host(Protocol):
     """One worker's parts."""
 
@@ -31,6 +50,11 @@ class Host(Protocol):
     database: Database
     replica: Replica
     feed: Feed
+    node: Node
+    counters: Counters
+    journal: JournalWriter
+    startup: Startup
+    figures: Figures
     sealer: Sealer
     cursors: CursorSigner
     outbound: Outbound

@@ -12,12 +12,15 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import click
 
+from gatehouse.foundation import metrics
 from gatehouse.foundation.storage import embedded
 from gatehouse.platform import installation
 from gatehouse.platform.bootstrap import FirstAdmin, trial_key
+from gatehouse.platform.metrics import DIRECTORY
 from gatehouse.platform.worker import DRAIN_SECONDS, tls_context
 
 #: a process that ends sooner than this after its start has a fault that starting again at once would not mend
@@ -32,8 +35,9 @@ class CannotStart(Exception):
 class _Child:
     """One process and how to start it again."""
 
-    def __init__(self, arguments: list[str], fds: tuple[int, ...] = ()) -> None:
+    def __init__(self, arguments: list[str], figures: Path, fds: tuple[int, ...] = ()) -> None:
         self._arguments = arguments
+        self._figures = figures
         self._fds = fds
         self._failures = 0
         self.start_at = 0.0
@@ -52,6 +56,7 @@ class _Child:
             quick = now - self.started_at < _SETTLED_SECONDS
             self._failures = self._failures + 1 if quick else 0
             self.start_at = now + min(0.1 * 2**self._failures, 10.0)
+            metrics.bury(self._figures, self.process.pid)
             self.process = None
         if self.process is None and now >= self.start_at:
             self.start()
@@ -79,16 +84,19 @@ class Supervisor:
         admin = installation.prepare(installed) if embedded_database else None
         installation.check(installed)
         listener = self._listen()
+        figures = installed.home / DIRECTORY
+        metrics.clean(figures)
         database = installed.url if embedded_database else "env"
         ready, told = os.pipe()
         gateways = [
             _Child(
                 ["_gateway", "--fd", str(listener.fileno()), "--ready-fd", str(told), "--database", database],
+                figures,
                 (listener.fileno(), told),
             )
             for _ in range(self._workers)
         ]
-        keeper = _Child(["_keeper", "--database", database])
+        keeper = _Child(["_keeper", "--database", database], figures)
         children = [*gateways, keeper]
         try:
             for child in children:

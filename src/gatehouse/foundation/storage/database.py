@@ -61,8 +61,7 @@ class Database:
         `operator` opens the few tables that operators manage across tenants.
         """
         async with self._app_sessions() as session:
-            await session.execute(_BIND, {"tenant": str(tenant_id), "operator": "on" if operator else "off"})
-            session.info["tenant_id"] = tenant_id
+            await _bind(session, tenant_id, operator)
             yield session
 
     @asynccontextmanager
@@ -93,6 +92,23 @@ class Database:
         await self._app.dispose()
         await self._service.dispose()
         await self._feed.dispose()
+
+
+@asynccontextmanager
+async def bound_to(session: AsyncSession, tenant_id: TenantId) -> AsyncIterator[None]:
+    """Lets a session see another tenant's rows, and those alone, for the time of a block in its transaction."""
+    before, operator = session.info["tenant_id"], session.info["operator"]
+    await session.flush()
+    await _bind(session, tenant_id, operator=False)
+    yield
+    # Not after an error: that transaction is over.
+    await session.flush()
+    await _bind(session, before, operator)
+
+
+async def _bind(session: AsyncSession, tenant_id: TenantId, operator: bool) -> None:
+    await session.execute(_BIND, {"tenant": str(tenant_id), "operator": "on" if operator else "off"})
+    session.info.update(tenant_id=tenant_id, operator=operator)
 
 
 def _engine(url: str, pool_size: int) -> AsyncEngine:

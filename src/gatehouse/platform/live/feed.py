@@ -208,7 +208,7 @@ class Feed:
             while True:
                 # Also without news: the beat confirms that this worker is alive and in touch.
                 await asyncio.wait_for(self.catch_up(), 5.0)
-                self._replica.forget_expired_revocations(time.time())
+                self._replica.forget_expired(time.time())
                 async for _ in connection.notifies(timeout=BEAT, stop_after=1):
                     pass
 

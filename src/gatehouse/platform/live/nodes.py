@@ -8,6 +8,7 @@ import asyncio
 import os
 import socket
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -30,13 +31,13 @@ _JOIN = text(
 )
 # Half the time: a worker that is about to be forgotten counts as forgotten, whoever looks first.
 _CONFIRM = text(
-    "UPDATE nodes SET revision = :revision, seen_at = now()"
+    "UPDATE nodes SET revision = :revision, seen_at = now(), status = CAST(:status AS jsonb)"
     " WHERE id = :id AND seen_at > now() - make_interval(secs => :forgotten / 2)"
 )
 _LEAVE = text("DELETE FROM nodes WHERE id = :id")
 _ALL = text(
-    "SELECT name, revision FROM nodes WHERE kind = 'gateway' AND seen_at > now() - make_interval(secs => :forgotten)"
-    " ORDER BY name"
+    "SELECT name, revision, seen_at FROM nodes"
+    " WHERE kind = 'gateway' AND seen_at > now() - make_interval(secs => :forgotten) ORDER BY name"
 )
 _FORGET = text("DELETE FROM nodes WHERE host = :host AND pid = ANY(:pids)")
 _HERE = text("SELECT pid FROM nodes WHERE host = :host")
@@ -64,6 +65,8 @@ class Node:
         self._database = database
         self._kind = kind
         self._joined = False
+        #: what this worker says of itself with each beat: `active`, the model calls in progress
+        self.report: Callable[[], dict[str, Any]] = dict
 
     async def join(self, revision: int) -> None:
         async with self._database.feed() as session:
@@ -82,7 +85,8 @@ class Node:
         if not self._joined:
             return True
         async with self._database.feed() as session:
-            values = {"id": self.id, "revision": revision, "forgotten": FORGOTTEN}
+            status = msgspec.json.encode(self.report()).decode()
+            values = {"id": self.id, "revision": revision, "forgotten": FORGOTTEN, "status": status}
             result: Any = await session.execute(_CONFIRM, values)
             await session.commit()
         if result.rowcount == 0:
@@ -121,7 +125,7 @@ def _machine() -> str:
     """Names the set of processes that process ids are unique in: this machine since its start, or this container."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{socket.gethostname()}/{boot}/{os.readlink('/proc/self/ns/pid')}"
+        return f"{socket.gethostname()}/{boot}/{Path('/proc/self/ns/pid').readlink()}"
     except OSError:
         return socket.gethostname()
 
@@ -154,6 +158,6 @@ async def wait_for(database: Database, revision: int) -> Propagation:
 
 
 async def live_nodes(database: Database) -> list[Any]:
-    """`name` and confirmed `revision` of every gateway worker that somebody has seen lately."""
+    """`name`, confirmed `revision` and `seen_at` of every gateway worker that somebody has seen lately."""
     async with database.service() as session:
         return list((await session.execute(_ALL, {"forgotten": FORGOTTEN})).all())

@@ -8,8 +8,9 @@ from pydantic import AfterValidator, Field, PlainSerializer
 #: One line of text that a person reads.
 Line = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
+SLUG: Final = r"^[A-Za-z0-9][A-Za-z0-9-]{0,62}$"
 #: A provider's name in `provider/model-id`.
-Slug = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9-]{0,62}$", examples=["my-endpoint"])]
+Slug = Annotated[str, Field(pattern=SLUG, examples=["my-endpoint"])]
 
 #: A model as its provider calls it: it may hold slashes and colons, no spaces.
 MODEL_ID: Final = r"^[^\s\x00-\x1f\x7f]{1,255}$"

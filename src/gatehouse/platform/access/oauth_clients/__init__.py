@@ -1,4 +1,4 @@
-"""OAuth clients: machines with a secret, which they trade for tokens at `POST /oauth/token` (reference 2, OAuth client).
+"""OAuth clients: machines with a secret, which they trade for tokens at `POST /oauth/token` (reference 2).
 
     enabled <-> disabled     update `enabled`; disabled, its tokens stop at once
     any      -> removed      DELETE; its tokens stop at once, or live on until they expire (OAUTH_DELETE_REVOKES_TOKENS)

@@ -69,9 +69,7 @@ async def replace_oauth_client(
 
 
 @router.patch(f"{BASE}{{client_id}}", response_model=OAuthClient)
-async def update_oauth_client(
-    caller: ClientAdmin, client: Loaded, body: OAuthClientUpdate, change: Changing
-) -> object:
+async def update_oauth_client(caller: ClientAdmin, client: Loaded, body: OAuthClientUpdate, change: Changing) -> object:
     """Changes the fields that are there (variant B). Disabled, a client and its tokens are refused at once."""
     return service.update(change, caller, client, body)
 

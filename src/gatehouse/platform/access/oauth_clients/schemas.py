@@ -22,7 +22,7 @@ Lifetime = Annotated[int, Field(ge=1, le=LONGEST_SECONDS, description="Lifetime 
 
 class NewOAuthClient(Body):
     name: Name
-    scopes: Scopes = []
+    scopes: Scopes = Field(default_factory=list)
     tenant_id: Annotated[
         Id | None,
         Field(description="Omitted: your own organization. Operators name any; null makes a platform-wide client."),

@@ -84,7 +84,9 @@ def update(change: Change, caller: Caller, client: OAuthClientRow, wanted: OAuth
     changed = {name: value for name, value in given.items() if getattr(client, name) != value}
     if not changed:
         return client
-    grants.check(caller, scopes=set(changed.get("scopes", ())) - set(client.scopes), tier=changed.get("rate_limit_tier"))
+    grants.check(
+        caller, scopes=set(changed.get("scopes", ())) - set(client.scopes), tier=changed.get("rate_limit_tier")
+    )
     if changed.get("enabled"):
         grants.check(caller, scopes=client.scopes, tier=client.rate_limit_tier)
     for name, value in changed.items():

@@ -35,6 +35,7 @@ async def list_users(
     caller: AdminReader,
     session: Session,
     window: Window,
+    *,
     search: Search = None,
     role: RoleName | None = None,
     active: bool | None = None,
@@ -50,10 +51,7 @@ async def create_user(caller: AdminStepUp, body: NewUser, host: TheHost, change:
     """Makes a user. Without a password the answer holds an invitation token, which the user redeems at
     `POST /api/auth/register` within seven days."""
     hashed = None if body.password is None else await host.passwords.hash(body.password)
-    user, invitation = await service.create(change, body, hashed)
-    change.record(
-        "user.created", "user", user.id, email=user.email, role=user.role, kind=user.kind, invited=bool(invitation)
-    )
+    user, invitation = await service.create(change, caller, body, hashed)
     shown = User.model_validate(user).model_dump()
     token, until = invitation or (None, None)
     return UserCreated(**shown, invitation_token=token, invitation_expires_at=until)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from typing import Any, Final
-from uuid import UUID
 
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -32,16 +31,28 @@ _TAKEN: Final = {"users_email": EmailTaken, "users_username": UsernameTaken}
 
 
 async def create(
-    change: Change, new: NewUser, password_hash: str | None, *, email_verified: bool | None = None
+    change: Change, caller: Caller | None, new: NewUser, password_hash: str | None
 ) -> tuple[UserRow, Issued | None]:
-    """The user, and an invitation where a person got no password. `email_verified` None: as the domain is proven.
+    """The user, and an invitation where a person got no password. `caller` None: the command line.
 
     Raises `CannotGrant`, `EmailTaken`, `UsernameTaken`, `Unprocessable`.
     """
-    if change.caller is not None:
-        rights.may_grant(change.caller, new.role)
-    if new.kind == "service" and new.password is not None:
+    if caller is not None:
+        rights.may_grant(caller, new.role)
+    if new.kind == "service" and password_hash is not None:
         raise Unprocessable(faults=[FieldFault("password", NoPassword.message)])
+    user = await add(change, new, password_hash, email_verified=await _proven(change, new.email))
+    invitation = None
+    if new.kind == "user" and password_hash is None:
+        invitation = await one_time.issue(change, user, one_time.INVITATION)
+    change.record(
+        "user.created", "user", user.id, email=user.email, role=user.role, kind=user.kind, invited=bool(invitation)
+    )
+    return user, invitation
+
+
+async def add(change: Change, new: NewUser, password_hash: str | None, *, email_verified: bool) -> UserRow:
+    """The row, told to every worker. Whoever calls has judged the right to it. Raises `EmailTaken`, `UsernameTaken`."""
     now = utc_now()
     user = UserRow(
         id=new_id(),
@@ -54,7 +65,7 @@ async def create(
         operator=False,
         password_hash=password_hash,
         is_active=True,
-        email_verified=await _proven(change, new.email) if email_verified is None else email_verified,
+        email_verified=email_verified,
         external_id=None,
         created_at=now,
         updated_at=now,
@@ -62,12 +73,9 @@ async def create(
     )
     change.session.add(user)
     await _flush(change.session)
-    invitation = None
-    if new.kind == "user" and password_hash is None:
-        invitation = await one_time.issue(change, user, one_time.INVITATION)
     # Urgent, so that whoever signs in right after the answer is known to every worker.
     change.touch("user", user.id, urgent=True)
-    return user, invitation
+    return user
 
 
 async def update(change: Change, caller: Caller | None, user: UserRow, sent: Mapping[str, Any]) -> UserRow:
@@ -132,14 +140,11 @@ async def issue_reset(change: Change, caller: Caller | None, user: UserRow) -> I
     return issued
 
 
-async def set_password(
-    change: Change, user: UserRow, password_hash: str, reason: str, *, but: UUID | None = None
-) -> None:
-    """The new password, and the end of the sessions that the old one opened (`but`, one's own, may go on)."""
+async def set_password(change: Change, user: UserRow, password_hash: str) -> None:
+    """Voids the user's one-time tokens too. Which sessions end with the old password is the caller's word."""
     user.password_hash = password_hash
     user.updated_at = utc_now()
     await one_time.withdraw(change, user)
-    await end_sessions(change, user.id, reason, but=but)
 
 
 def _standing(user: UserRow) -> tuple[bool, bool]:

@@ -47,7 +47,7 @@ _PROVEN = text("SELECT 1 FROM allowed_domains WHERE domain = :domain AND verifie
 _KEYS = text("SELECT id FROM api_keys WHERE user_id = :user")
 
 
-def matching(*, search: str | None, role: str | None, active: bool | None) -> Select[tuple[UserRow]]:
+def matching(*, search: str | None, role: str | None, active: bool | None) -> Select[UserRow]:
     """Users by part of address or name, by role and state; newest first."""
     query = select(UserRow).order_by(UserRow.created_at.desc(), UserRow.id)
     if search:

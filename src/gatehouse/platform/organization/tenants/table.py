@@ -1,8 +1,11 @@
 """Tenants' rows."""
 
 from datetime import datetime
+from uuid import UUID
 
+from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
 from gatehouse.foundation.identity import TenantId
@@ -23,3 +26,9 @@ class TenantRecord(Row):
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
     deleted_at: Mapped[datetime | None]
+
+
+async def living(session: AsyncSession, tenant_id: UUID) -> TenantRecord | None:
+    """The tenant, locked for change, unless it was deleted. Others than the session's own are seen by operators."""
+    query = select(TenantRecord).where(TenantRecord.id == tenant_id, TenantRecord.deleted_at.is_(None))
+    return (await session.scalars(query.with_for_update())).one_or_none()

@@ -95,9 +95,7 @@ async def set_provider_status(
 
 
 @router.post(_BASE + "/{provider_id}/health-check", response_model=HealthChecked)
-async def check_provider_health(
-    caller: Admin, provider_id: ProviderId, parts: InParts, host: TheHost
-) -> HealthChecked:
+async def check_provider_health(caller: Admin, provider_id: ProviderId, parts: InParts, host: TheHost) -> HealthChecked:
     """Probes the provider now. It counts as a scheduled check does; no model is called."""
     async with parts.reading() as session:
         provider = await the_provider(session, provider_id)

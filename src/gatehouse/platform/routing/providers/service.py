@@ -1,8 +1,9 @@
 """The rules of providers."""
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 from sqlalchemy.dialects.postgresql import insert
@@ -14,6 +15,7 @@ from gatehouse.foundation.egress import EgressGuard, UnsafeUrl
 from gatehouse.foundation.sealing import Sealer
 from gatehouse.platform.change import Change
 from gatehouse.platform.live.ports import sealing_context
+from gatehouse.platform.routing.fields import SLUG
 from gatehouse.platform.routing.providers.errors import ProviderNotFound, bad_field
 from gatehouse.platform.routing.providers.health import HealthStatus, Outcome, next_health
 from gatehouse.platform.routing.providers.schemas import (
@@ -246,17 +248,13 @@ def _kind(row: ProviderRow | None, provider_id: str, body: Mapping[str, Any], *,
     elif provider_id in KINDS:
         found = None if provider_id == "byoe" or (provider_id == "sandbox" and not sandbox) else KINDS[provider_id]
     else:
-        named = body.get("base_url") and _slug(provider_id) and provider_id not in RESERVED
+        named = body.get("base_url") and re.match(SLUG, provider_id) and provider_id not in RESERVED
         found = KINDS[_OWN_ENDPOINT] if named else None
     if found is None:
         raise ProviderNotFound
     return found
 
 
-def _slug(provider_id: str) -> bool:
-    return provider_id.replace("-", "").isalnum() and provider_id.isascii() and provider_id[0] != "-"
-
-
 def _checked(kind: Kind, name: str, value: str) -> str:
-    form: Literal["text", "url"] | str = next(field.form for field in kind.credential_fields if field.name == name)
+    form = next(field.form for field in kind.credential_fields if field.name == name)
     return provider_url(name, value) if form == "url" else value

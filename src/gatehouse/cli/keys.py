@@ -1,0 +1,100 @@
+"""`keys rotate`, `keys rotate-master`."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import click
+
+from gatehouse.cli.main import CommandError
+
+if TYPE_CHECKING:
+    from gatehouse.foundation.sealing import Sealer
+    from gatehouse.platform.access.tokens.rotation import Rotated
+    from gatehouse.platform.installation import Installation
+    from gatehouse.platform.sealed import Resealed
+
+
+@click.group()
+def keys() -> None:
+    """Rotate the keys that sign tokens, and the one that seals secrets."""
+
+
+@keys.command(epilog="Example: gatehouse keys rotate")
+@click.option("--stolen", is_flag=True, help="Refuse everything signed until now: all sessions and tokens end at once.")
+def rotate(stolen: bool) -> None:
+    """Sign tokens with a new key from now on.
+
+    The old key stays published until its last token has expired, so nobody is signed out. Running workers learn the
+    new key before it signs anything.
+    """
+    from gatehouse.platform.access.tokens.rotation import WorkersBehind
+
+    installed, sealer = _installation()
+    try:
+        rotated = asyncio.run(_rotate(installed, sealer, stolen))
+    except WorkersBehind as error:
+        raise CommandError(
+            f"these workers have not taken up the new key, so the old one goes on signing: {error}."
+            " Stop them or wait until they are back, then try again"
+        ) from None
+    click.echo(f"Key {rotated.new_kid} signs from now on ({rotated.workers} running workers know it).")
+    for kid in rotated.old_kids:
+        click.echo(f"Key {kid} {'is refused' if stolen else 'stays published until its last token has expired'}.")
+
+
+@keys.command("rotate-master", epilog="Example: GATEHOUSE_MASTER_KEY=k2:NEW,k1:OLD gatehouse keys rotate-master")
+def rotate_master() -> None:
+    """Seal every secret in the database again, under the first key of GATEHOUSE_MASTER_KEY.
+
+    \b
+    1. Put the new key first and keep the old one behind it; restart every process with that.
+    2. Run this. It can be run again at any time, and says when nothing is left to do.
+    3. Take the old key away and restart. Keep it as long as you keep backups from before.
+    """
+    from gatehouse.platform.sealed import CannotReseal
+
+    installed, sealer = _installation()
+    try:
+        result = asyncio.run(_reseal(installed, sealer))
+    except CannotReseal as error:
+        raise CommandError(str(error)) from None
+    for column, count in result.resealed.items():
+        click.echo(f"{column}: {count} sealed again")
+    if result.resealed:
+        click.echo(f"Everything is under the key {sealer.current} now.")
+    else:
+        click.echo(f"Nothing to do: all {result.current_already} secrets are under the key {sealer.current}.")
+
+
+def _installation() -> "tuple[Installation, Sealer]":
+    from gatehouse.foundation.sealing import Sealer
+    from gatehouse.platform import installation
+
+    installed = installation.connect()
+    installation.check(installed)
+    return installed, Sealer(installed.master_keys.keys, installed.master_keys.current)
+
+
+async def _rotate(installed: "Installation", sealer: "Sealer", stolen: bool) -> "Rotated":
+    from gatehouse.foundation.storage.database import Database
+    from gatehouse.platform.access.tokens.rotation import rotate
+
+    database = Database(installed.url, pool_size=1)
+    try:
+        return await rotate(database, sealer, stolen=stolen)
+    finally:
+        await database.close()
+
+
+async def _reseal(installed: "Installation", sealer: "Sealer") -> "Resealed":
+    from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+
+    from gatehouse.foundation.storage.database import sqlalchemy_url
+    from gatehouse.platform.sealed import reseal
+
+    engine = create_async_engine(sqlalchemy_url(installed.owner_url))
+    try:
+        async with AsyncSession(engine) as session:
+            return await reseal(session, sealer)
+    finally:
+        await engine.dispose()

@@ -1,0 +1,43 @@
+"""The account endpoints (decisions 3)."""
+
+from fastapi import APIRouter, Request
+
+from gatehouse.platform.access.accounts import service
+from gatehouse.platform.access.accounts.schemas import PasswordChange, PasswordReset, Registration
+from gatehouse.platform.access.users.schemas import User
+from gatehouse.platform.callers import RESPONSES, SessionUserStepUp
+from gatehouse.platform.ports import TheHost
+
+router = APIRouter(prefix="/api/auth", tags=["Sessions"])
+
+
+@router.post(
+    "/register",
+    status_code=201,
+    response_model=User,
+    responses={
+        403: {"description": "`registration_closed`: no invitation, and not an open domain."},
+        409: {"description": "The address or the user name is taken."},
+    },
+)
+async def register(body: Registration, request: Request, host: TheHost) -> object:
+    """Makes an account with the role `user` where the address's domain is proven and open, or gives the invited user
+    their password. Sign in at `POST /api/auth/login` then."""
+    return await service.register(request, host, body)
+
+
+@router.post("/password/change", status_code=204, responses=RESPONSES)
+async def change_password(caller: SessionUserStepUp, body: PasswordChange, request: Request, host: TheHost) -> None:
+    """A new password for the old one. Your other sessions end; API keys go on."""
+    await service.change_password(request, host, caller, body)
+
+
+@router.post(
+    "/password/reset",
+    status_code=204,
+    responses={400: {"description": "The token is not valid, was used already, or has expired."}},
+)
+async def reset_password(body: PasswordReset, request: Request, host: TheHost) -> None:
+    """A new password for an administrator's one-time token (`POST /api/admin/users/{user_id}/password-reset`). All
+    your sessions end."""
+    await service.reset_password(request, host, body)

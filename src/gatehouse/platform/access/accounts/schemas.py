@@ -1,0 +1,34 @@
+"""Bodies of the account endpoints (decisions 3)."""
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from gatehouse.foundation import passwords
+from gatehouse.foundation.emails import Email
+from gatehouse.foundation.http.bodies import Body
+from gatehouse.platform.access.users.schemas import DisplayName, Password, Username
+
+
+class Registration(Body):
+    email: Email
+    password: Password
+    display_name: DisplayName | None = None
+    username: Username | None = None
+    invitation_token: Annotated[
+        str | None, Field(max_length=255, description="From an administrator; for the address it was made for.")
+    ] = None
+
+
+class PasswordChange(Body):
+    current_password: Annotated[
+        str,
+        StringConstraints(strip_whitespace=False, max_length=passwords.MAX_CHARS),
+        Field(json_schema_extra={"format": "password"}),
+    ]
+    new_password: Password
+
+
+class PasswordReset(Body):
+    token: Annotated[str, Field(max_length=255, description="From an administrator.")]
+    password: Password

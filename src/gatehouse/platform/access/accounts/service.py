@@ -1,0 +1,96 @@
+"""The rules of registering and of passwords."""
+
+from fastapi import Request
+
+from gatehouse.foundation import emails
+from gatehouse.foundation.identity import Caller
+from gatehouse.platform.access.accounts import lookups
+from gatehouse.platform.access.accounts.errors import RegistrationClosed, WrongPassword
+from gatehouse.platform.access.accounts.schemas import PasswordChange, PasswordReset, Registration
+from gatehouse.platform.access.revoking import end_sessions
+from gatehouse.platform.access.sessions.service import as_caller
+from gatehouse.platform.access.users import one_time
+from gatehouse.platform.access.users import service as users
+from gatehouse.platform.access.users.errors import BadOneTimeToken
+from gatehouse.platform.access.users.schemas import NewUser
+from gatehouse.platform.access.users.table import UserRow
+from gatehouse.platform.change import Change
+from gatehouse.platform.ports import Host
+from gatehouse.platform.requests import changing
+
+
+async def register(request: Request, host: Host, given: Registration) -> UserRow:
+    """Raises `RegistrationClosed`, `EmailTaken`, `UsernameTaken`."""
+    async with host.database.service() as lookup:
+        if given.invitation_token is not None:
+            tenant_id = await lookups.one_time_token(lookup, given.invitation_token)
+        else:
+            tenant_id = await lookups.open_domain(lookup, emails.domain(given.email))
+    if tenant_id is None:
+        raise RegistrationClosed
+    hashed = await host.passwords.hash(given.password)
+    async with changing(request, host, tenant_id) as change:
+        if given.invitation_token is not None:
+            user = await _accept(change, given, given.invitation_token, hashed)
+        else:
+            user = await _join(change, given, hashed)
+        change.caller = as_caller(user, None)
+        change.record("user.registered", "user", user.id, email=user.email, invited=given.invitation_token is not None)
+        return user
+
+
+async def _accept(change: Change, given: Registration, token: str, hashed: str) -> UserRow:
+    """The user that an administrator made, with the role that it was given there."""
+    try:
+        user = await one_time.redeem(change, token, one_time.INVITATION)
+    except BadOneTimeToken:
+        raise RegistrationClosed from None
+    if user.email.lower() != given.email:
+        raise RegistrationClosed
+    named = {"display_name": given.display_name, "username": given.username}
+    await users.update(change, None, user, {name: value for name, value in named.items() if value is not None})
+    await users.set_password(change, user, hashed)
+    return user
+
+
+async def _join(change: Change, given: Registration, hashed: str) -> UserRow:
+    """A user of the least role. Nobody has shown that the address is theirs, so it counts as unverified."""
+    new = NewUser(email=given.email, display_name=given.display_name, username=given.username)
+    return await users.add(change, new, hashed, email_verified=False)
+
+
+async def change_password(request: Request, host: Host, caller: Caller, given: PasswordChange) -> None:
+    """Raises `WrongPassword`."""
+    assert caller.tenant_id is not None
+    async with host.database.tenant(caller.tenant_id) as session:
+        user = await session.get(UserRow, caller.user_id)
+        judged = user.password_hash if user is not None else None
+    if not await host.passwords.verify(judged, given.current_password):
+        async with changing(request, host, caller.tenant_id, caller) as change:
+            reason = "wrong_password"
+            change.record("user.password_changed", "user", caller.user_id, outcome="failure", reason=reason)
+        raise WrongPassword
+    hashed = await host.passwords.hash(given.new_password)
+    async with changing(request, host, caller.tenant_id, caller) as change:
+        user = await change.session.get(UserRow, caller.user_id, with_for_update=True)
+        if user is None or user.password_hash != judged:
+            # Someone else's change came first.
+            raise WrongPassword
+        await users.set_password(change, user, hashed)
+        await end_sessions(change, user.id, "password_changed", but=caller.session_id)
+        change.record("user.password_changed", "user", user.id)
+
+
+async def reset_password(request: Request, host: Host, given: PasswordReset) -> None:
+    """Raises `BadOneTimeToken`."""
+    async with host.database.service() as lookup:
+        tenant_id = await lookups.one_time_token(lookup, given.token)
+    if tenant_id is None:
+        raise BadOneTimeToken
+    hashed = await host.passwords.hash(given.password)
+    async with changing(request, host, tenant_id) as change:
+        user = await one_time.redeem(change, given.token, one_time.PASSWORD_RESET)
+        await users.set_password(change, user, hashed)
+        await end_sessions(change, user.id, "password_reset")
+        change.caller = as_caller(user, None)
+        change.record("user.password_reset", "user", user.id)

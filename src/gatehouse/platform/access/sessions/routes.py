@@ -1,0 +1,63 @@
+"""The sessions' endpoints (decisions 3)."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request
+
+from gatehouse.platform.access.sessions import service
+from gatehouse.platform.access.sessions import table as tables
+from gatehouse.platform.access.sessions.errors import SessionNotFound
+from gatehouse.platform.access.sessions.schemas import Login, Refresh, Session, Tokens
+from gatehouse.platform.access.sessions.table import SessionRow
+from gatehouse.platform.callers import RESPONSES, SessionUser
+from gatehouse.platform.ports import TheHost
+from gatehouse.platform.requests import Changing, loaded
+from gatehouse.platform.requests import Session as Reading
+
+router = APIRouter(prefix="/api/auth", tags=["Sessions"])
+
+_REFUSED: dict[int | str, dict[str, Any]] = {
+    401: {"description": "Not to be believed. The answer is the same for every reason."},
+}
+
+LoadedSession = Annotated[SessionRow, Depends(loaded(SessionRow, "session_id", SessionNotFound))]
+
+
+@router.post("/login", response_model=Tokens, responses=_REFUSED)
+async def log_in(body: Login, request: Request, host: TheHost) -> object:
+    """Signs in with an address or user name and a password.
+
+    An address of a proven domain belongs to the organization that has proven it; any other must be the only one among
+    active users, or come with `tenant`.
+    """
+    return await service.login(request, host, body)
+
+
+@router.post("/refresh", response_model=Tokens, responses=_REFUSED)
+async def refresh(body: Refresh, request: Request, host: TheHost) -> object:
+    """New tokens for a refresh token, which is used up. Used a second time it ends the session for everybody."""
+    return await service.refresh(request, host, body.refresh_token)
+
+
+@router.post("/logout", status_code=204, responses=RESPONSES)
+async def log_out(caller: SessionUser, change: Changing) -> None:
+    """Ends the session that asks. Its tokens are refused from the moment of the answer on."""
+    await service.log_out(change, caller)
+
+
+@router.get("/sessions", response_model=list[Session], responses=RESPONSES)
+async def list_sessions(caller: SessionUser, session: Reading) -> object:
+    """Your open sessions, newest first."""
+    assert caller.user_id is not None
+    rows = await tables.open_sessions(session, caller.user_id)
+    return [Session.model_validate({**_fields(row), "current": row.id == caller.session_id}) for row in rows]
+
+
+@router.delete("/sessions/{session_id}", status_code=204, responses=RESPONSES)
+async def end_session(caller: SessionUser, ended: LoadedSession, change: Changing) -> None:
+    """Ends one of your sessions. Its tokens are refused from the moment of the answer on."""
+    await service.end(change, caller, ended, "ended_by_user")
+
+
+def _fields(row: SessionRow) -> dict[str, object]:
+    return {column.key: getattr(row, column.key) for column in SessionRow.__table__.columns}

@@ -1,0 +1,54 @@
+"""Bodies of the sessions' endpoints (decisions 3)."""
+
+from datetime import datetime
+from typing import Annotated, Literal, Self
+from uuid import UUID
+
+from pydantic import Field, StringConstraints, model_validator
+
+from gatehouse.foundation import emails, passwords
+from gatehouse.foundation.http.bodies import Body, Shown
+from gatehouse.platform.access.users.schemas import User
+
+
+class Login(Body):
+    """An address or a user name, and the password. `tenant` where an address or name has several accounts."""
+
+    email: Annotated[str | None, Field(min_length=1, max_length=emails.MAX_CHARS, examples=["ada@example.com"])] = None
+    username: Annotated[str | None, Field(min_length=1, max_length=emails.MAX_CHARS)] = None
+    password: Annotated[
+        str,
+        StringConstraints(strip_whitespace=False, max_length=passwords.MAX_CHARS),
+        Field(examples=["correct horse battery staple"], json_schema_extra={"format": "password"}),
+    ]
+    tenant: Annotated[str | None, Field(max_length=255, description="The organization's slug.")] = None
+
+    @model_validator(mode="after")
+    def _one_name(self) -> Self:
+        if (self.email is None) == (self.username is None):
+            raise ValueError("send email or username, one of them")
+        return self
+
+
+class Refresh(Body):
+    refresh_token: Annotated[str, Field(max_length=255)]
+
+
+class Tokens(Shown):
+    access_token: Annotated[str, Field(description="A JWT, for `Authorization: Bearer`.")]
+    token_type: Literal["bearer"] = "bearer"  # noqa: S105 - the scheme's name
+    expires_in: Annotated[int, Field(description="Seconds.", examples=[900])]
+    refresh_token: Annotated[str, Field(description="Good once, at POST /api/auth/refresh.")]
+    user: User
+
+
+class Session(Shown):
+    id: UUID
+    created_at: datetime
+    last_seen_at: Annotated[datetime, Field(description="The last sign-in or refresh.")]
+    expires_at: datetime
+    ip: str | None
+    user_agent: str | None
+    amr: Annotated[list[str], Field(description="How the user proved themselves (RFC 8176).", examples=[["pwd"]])]
+    mfa_at: datetime | None
+    current: Annotated[bool, Field(description="The session that asks.")]

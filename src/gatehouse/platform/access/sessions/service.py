@@ -1,0 +1,197 @@
+"""The rules of sessions: opening one, refreshing it, ending it."""
+
+from datetime import timedelta
+from typing import Any, Final
+
+from fastapi import Request
+from sqlalchemy import select
+
+from gatehouse.foundation import tokens
+from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.identity import Caller, CallerKind, Role, TenantId
+from gatehouse.foundation.ids import new_id
+from gatehouse.platform.access.revoking import ACCESS_TOKEN_SECONDS, end_sessions
+from gatehouse.platform.access.sessions import table
+from gatehouse.platform.access.sessions.errors import InvalidRefreshToken, LoginFailed, SessionNotFound
+from gatehouse.platform.access.sessions.schemas import Login, Tokens
+from gatehouse.platform.access.sessions.table import Account, RefreshTokenRow, SessionRow
+from gatehouse.platform.access.users.schemas import User
+from gatehouse.platform.access.users.table import UserRow
+from gatehouse.platform.change import Change
+from gatehouse.platform.ports import Host
+from gatehouse.platform.requests import changing
+
+REFRESH_LIFETIME: Final = timedelta(days=30)
+_MAX_AGENT_CHARS: Final = 255
+
+
+async def login(request: Request, host: Host, given: Login) -> Tokens:
+    """Opens a session. Raises `LoginFailed` for whatever is wrong, after the same work for whoever asks."""
+    account = await _account(host, given)
+    # No connection is held meanwhile: a flood of sign-ins must not take administration's.
+    right = await host.passwords.verify(account.password_hash if account else None, given.password)
+    if account is None:
+        raise LoginFailed
+    if not right:
+        # After the answer: writing it down takes time that an unknown address would not take.
+        await host.later.run(record_failure(request, host, account))
+        raise LoginFailed
+    anew = await _rehashed(host, account, given.password)
+    async with changing(request, host, account.tenant_id) as change:
+        user = await _still(change, account)
+        user.password_hash = anew
+        change.caller = as_caller(user, None)
+        answer, session = await open_session(change, host, user, request, amr=["pwd"])
+        change.record("login.succeeded", "user", user.id, session_id=session.id, amr=session.amr)
+        return answer
+
+
+async def record_failure(request: Request, host: Host, account: Account, reason: str = "wrong_password") -> None:
+    """The event has no actor: who tried is not known."""
+    async with changing(request, host, account.tenant_id) as change:
+        change.record("login.failed", "user", account.id, outcome="failure", reason=reason)
+
+
+async def open_session(
+    change: Change, host: Host, user: UserRow, request: Request, *, amr: list[str]
+) -> tuple[Tokens, SessionRow]:
+    """A new session of a user who has just proved who they are."""
+    now = utc_now()
+    session = SessionRow(
+        id=new_id(),
+        tenant_id=user.tenant_id,
+        user_id=user.id,
+        created_at=now,
+        last_seen_at=now,
+        expires_at=now + REFRESH_LIFETIME,
+        revoked_at=None,
+        revoked_reason=None,
+        ip=change.ip,
+        user_agent=request.headers.get("user-agent", "")[:_MAX_AGENT_CHARS] or None,
+        amr=amr,
+        mfa_at=None,
+    )
+    change.session.add(session)
+    await change.session.flush()
+    user.last_login_at = now
+    return await _tokens(change, host, user, session), session
+
+
+async def refresh(request: Request, host: Host, token: str) -> Tokens:
+    """New tokens for an unused one. A used one ends its session. Raises `InvalidRefreshToken`."""
+    digest = tokens.digest(token)
+    async with host.database.service() as lookup:
+        owner = await table.refresh_token_owner(lookup, digest)
+    if owner is None:
+        raise InvalidRefreshToken
+    answer: Tokens | None = None
+    tenant_id, session_id = owner
+    async with changing(request, host, tenant_id) as change:
+        session = await table.locked_session(change.session, session_id)
+        row = await change.session.get(RefreshTokenRow, digest)
+        if session is not None and row is not None and session.open() and row.expires_at > utc_now():
+            answer = await _rotate(change, host, session, row)
+    # Raised only now: the end of the session is committed.
+    if answer is None:
+        raise InvalidRefreshToken
+    return answer
+
+
+async def _rotate(change: Change, host: Host, session: SessionRow, row: RefreshTokenRow) -> Tokens | None:
+    user = await change.session.get(UserRow, session.user_id)
+    if user is None or not user.is_active:
+        return None
+    if row.used_at is not None:
+        await end_sessions(change, user.id, "refresh_token_reused", only=session.id)
+        change.record("session.refresh_reused", "session", session.id, outcome="failure", user_id=user.id)
+        return None
+    now = utc_now()
+    row.used_at = session.last_seen_at = now
+    session.expires_at = now + REFRESH_LIFETIME
+    change.caller = as_caller(user, session)
+    change.record("session.refreshed", "session", session.id)
+    return await _tokens(change, host, user, session)
+
+
+async def end(change: Change, caller: Caller, session: SessionRow, reason: str) -> None:
+    """One's own session; another's, or one that has ended, is not there. Raises `SessionNotFound`."""
+    if session.user_id != caller.user_id:
+        raise SessionNotFound
+    if not await end_sessions(change, session.user_id, reason, only=session.id):
+        raise SessionNotFound
+    change.record("session.ended", "session", session.id, reason=reason)
+
+
+async def log_out(change: Change, caller: Caller) -> None:
+    """Ends the session that asks."""
+    assert caller.user_id is not None
+    if caller.session_id is not None:
+        await end_sessions(change, caller.user_id, "logout", only=caller.session_id)
+        change.record("session.ended", "session", caller.session_id, reason="logout")
+
+
+def as_caller(user: UserRow, session: SessionRow | None) -> Caller:
+    """Who acts, for the audit chain, where no credential was presented."""
+    return Caller(
+        kind=CallerKind.USER,
+        tenant_id=TenantId(user.tenant_id),
+        user_id=user.id,
+        session_id=session.id if session else None,
+        email=user.email,
+        role=Role(user.role),
+        operator=user.operator,
+    )
+
+
+async def _account(host: Host, given: Login) -> Account | None:
+    # In lower case and no more: the limit of guesses counts by this spelling, so it must be the only one that works.
+    name = (given.email or given.username or "").lower()
+    async with host.database.service() as session:
+        return await table.account(session, name, tenant=given.tenant)
+
+
+async def _rehashed(host: Host, account: Account, password: str) -> str:
+    assert account.password_hash is not None
+    if host.passwords.outdated(account.password_hash):
+        return await host.passwords.hash(password)
+    return account.password_hash
+
+
+async def _still(change: Change, account: Account) -> UserRow:
+    """The account's row, locked, if it is still the one whose password was judged. Raises `LoginFailed`."""
+    query = select(UserRow).where(UserRow.id == account.id, UserRow.is_active).with_for_update()
+    user = (await change.session.scalars(query)).one_or_none()
+    if user is None or user.password_hash != account.password_hash:
+        raise LoginFailed
+    return user
+
+
+async def _tokens(change: Change, host: Host, user: UserRow, session: SessionRow) -> Tokens:
+    """An access token, and the session's next refresh token."""
+    claims: dict[str, Any] = {
+        "sub": str(user.id),
+        "tid": str(user.tenant_id),
+        "sid": str(session.id),
+        # For information: rights are judged by the user as they are at each request.
+        "role": user.role,
+        "amr": session.amr,
+    }
+    if session.mfa_at is not None:
+        claims["mfa_at"] = int(session.mfa_at.timestamp())
+    minted, now = tokens.mint_token("rt_"), utc_now()
+    change.session.add(
+        RefreshTokenRow(
+            digest=minted.digest,
+            tenant_id=user.tenant_id,
+            session_id=session.id,
+            issued_at=now,
+            expires_at=session.expires_at,
+            used_at=None,
+        )
+    )
+    return Tokens(
+        access_token=await host.signer.sign(claims, ACCESS_TOKEN_SECONDS),
+        expires_in=ACCESS_TOKEN_SECONDS,
+        refresh_token=minted.plaintext,
+        user=User.model_validate(user),
+    )

@@ -1,0 +1,107 @@
+"""Sessions' rows, and the named cross-tenant queries of signing in."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+from sqlalchemy import LargeBinary, select, text
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Mapped, mapped_column
+
+from gatehouse.foundation import emails
+from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.storage.rows import TenantRow
+
+
+class SessionRow(TenantRow):
+    __tablename__ = "sessions"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    user_id: Mapped[UUID]
+    created_at: Mapped[datetime]
+    last_seen_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+    revoked_at: Mapped[datetime | None]
+    revoked_reason: Mapped[str | None]
+    ip: Mapped[str | None]
+    user_agent: Mapped[str | None]
+    amr: Mapped[list[str]] = mapped_column(JSONB)
+    mfa_at: Mapped[datetime | None]
+
+    def open(self) -> bool:
+        return self.revoked_at is None and self.expires_at > utc_now()
+
+
+class RefreshTokenRow(TenantRow):
+    __tablename__ = "refresh_tokens"
+
+    digest: Mapped[bytes] = mapped_column(LargeBinary, primary_key=True)
+    session_id: Mapped[UUID]
+    issued_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+    used_at: Mapped[datetime | None]
+
+
+class Account(msgspec.Struct, frozen=True):
+    """Whom a sign-in may be: what is needed to judge the password."""
+
+    id: UUID
+    tenant_id: TenantId
+    password_hash: str | None
+
+
+# An address of a proven domain belongs to the tenant that has proven it; any other must lead to one active user alone,
+# of all tenants or of the named one (decisions 2). Two rows are as bad as none.
+_ACCOUNTS = """
+    SELECT u.id, u.tenant_id, u.password_hash FROM users u
+    JOIN tenants t ON t.id = u.tenant_id AND t.deleted_at IS NULL
+    WHERE u.is_active AND u.kind = 'user' AND t.slug = COALESCE(CAST(:tenant AS text), t.slug)
+"""
+_OF_EMAIL = """
+    AND lower(u.email) = lower(:name) AND u.tenant_id = COALESCE(
+        (SELECT d.tenant_id FROM allowed_domains d JOIN tenants o ON o.id = d.tenant_id AND o.deleted_at IS NULL
+         WHERE d.domain = :domain AND d.verified_at IS NOT NULL), u.tenant_id)
+    LIMIT 2
+"""
+_OF_USERNAME = " AND lower(u.username) = lower(:name) LIMIT 2"
+_BY_EMAIL, _BY_USERNAME = text(_ACCOUNTS + _OF_EMAIL), text(_ACCOUNTS + _OF_USERNAME)
+
+_REFRESH_TOKEN = text(
+    "SELECT r.tenant_id, r.session_id FROM refresh_tokens r"
+    " JOIN tenants t ON t.id = r.tenant_id AND t.deleted_at IS NULL WHERE r.digest = :digest"
+)
+
+
+async def account(session: AsyncSession, name: str, *, tenant: str | None) -> Account | None:
+    """The one account of an address or user name. As the service role: tenants are not known before."""
+    values = {"name": name, "tenant": tenant}
+    if "@" in name:
+        found = (await session.execute(_BY_EMAIL, {**values, "domain": emails.domain(name)})).all()
+    else:
+        found = (await session.execute(_BY_USERNAME, values)).all()
+    if len(found) != 1:
+        return None
+    return Account(found[0].id, TenantId(found[0].tenant_id), found[0].password_hash)
+
+
+async def refresh_token_owner(session: AsyncSession, digest: bytes) -> tuple[TenantId, UUID] | None:
+    """Tenant and session of a refresh token, good or not. As the service role."""
+    row = (await session.execute(_REFRESH_TOKEN, {"digest": digest})).first()
+    return None if row is None else (TenantId(row.tenant_id), row.session_id)
+
+
+async def locked_session(session: AsyncSession, session_id: UUID) -> SessionRow | None:
+    """Locked: of two refreshes of one session the second sees what the first has done."""
+    return await session.get(SessionRow, session_id, with_for_update=True)
+
+
+async def open_sessions(session: AsyncSession, user_id: UUID) -> Sequence[SessionRow]:
+    query = (
+        select(SessionRow)
+        .where(SessionRow.user_id == user_id, SessionRow.revoked_at.is_(None), SessionRow.expires_at > utc_now())
+        .order_by(SessionRow.created_at.desc(), SessionRow.id.desc())
+    )
+    return (await session.scalars(query)).all()

@@ -1,0 +1,45 @@
+"""The tenants' endpoints (decisions 2, Tenants)."""
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Depends
+
+from gatehouse.platform.access.tenants import service
+from gatehouse.platform.access.tenants.errors import TenantNotFound
+from gatehouse.platform.access.tenants.schemas import EntitlementsUpdate, NewTenant, Tenant, TenantCreated
+from gatehouse.platform.callers import RESPONSES, PlatformClient
+from gatehouse.platform.organization.tenants.table import TenantRecord, living
+from gatehouse.platform.requests import Changing, Session
+
+router = APIRouter(prefix="/v1/platform/tenants", tags=["Tenants"], responses=RESPONSES)
+
+
+async def _tenant(caller: PlatformClient, session: Session, tenant_id: UUID) -> TenantRecord:
+    found = await living(session, tenant_id)
+    if found is None:
+        raise TenantNotFound
+    return found
+
+
+LoadedTenant = Annotated[TenantRecord, Depends(_tenant)]
+
+
+@router.post("", status_code=201, response_model=TenantCreated, responses={409: {"description": "Slug or id taken."}})
+async def create_tenant(caller: PlatformClient, body: NewTenant, change: Changing) -> TenantCreated:
+    """Makes an organization, and with `owner` its first admin. The invitation token is shown once."""
+    return await service.create(change, body)
+
+
+@router.patch("/{tenant_id}/entitlements", response_model=Tenant)
+async def change_entitlements(
+    caller: PlatformClient, tenant: LoadedTenant, body: EntitlementsUpdate, change: Changing
+) -> object:
+    """Changes plan and limits. They are in force on every worker when the answer comes."""
+    return service.entitle(change, tenant, body.sent())
+
+
+@router.delete("/{tenant_id}", status_code=204)
+async def delete_tenant(caller: PlatformClient, tenant: LoadedTenant, change: Changing) -> None:
+    """Ends an organization: its users, keys and clients are refused from the answer on. Its records stay."""
+    service.delete(change, tenant)

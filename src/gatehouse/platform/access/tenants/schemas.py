@@ -1,0 +1,59 @@
+"""Bodies of the tenants' endpoints (decisions 2, Tenants; decisions 7, Plan limits)."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from gatehouse.foundation.emails import Email
+from gatehouse.foundation.http.bodies import Body, Id, Shown, unsent
+
+Plan = Literal["starter", "business", "enterprise"]
+Rpm = Annotated[int, Field(ge=1, le=1_000_000)]
+Monthly = Annotated[int, Field(ge=1, le=1_000_000_000_000)]
+
+
+class Owner(Body):
+    email: Email
+    display_name: Annotated[str | None, Field(min_length=1, max_length=255, examples=["Ada Lovelace"])] = None
+
+
+class NewTenant(Body):
+    id: Annotated[Id | None, Field(description="The organization's id, where whoever asks has one already.")] = None
+    slug: Annotated[str, Field(pattern=r"^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$", examples=["analytical-engines"])]
+    name: Annotated[str, Field(min_length=1, max_length=255, examples=["Analytical Engines"])]
+    plan: Plan = "starter"
+    owner: Annotated[Owner | None, Field(description="Becomes the first admin, by invitation.")] = None
+
+
+class EntitlementsUpdate(Body):
+    """Only what is sent changes; null takes a limit away."""
+
+    plan: Annotated[Plan, Field(default_factory=unsent)]
+    custom_rate_limit_rpm: Annotated[
+        Rpm | None, Field(description="Replaces the limit of all users of the organization.", examples=[1200])
+    ] = None
+    monthly_request_limit: Annotated[Monthly | None, Field(examples=[1_000_000])] = None
+
+
+class Tenant(Shown):
+    id: UUID
+    slug: str
+    name: str
+    plan: Plan
+    custom_rate_limit_rpm: int | None
+    monthly_request_limit: int | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class InvitedOwner(Shown):
+    id: UUID
+    email: str
+    invitation_token: Annotated[str, Field(description="For POST /api/auth/register. Shown here and never again.")]
+    invitation_expires_at: datetime
+
+
+class TenantCreated(Tenant):
+    owner: InvitedOwner | None

@@ -1,0 +1,89 @@
+"""The rules of tenants. What is done to them stands in the operators' audit chain; what is done in them, in theirs."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from sqlalchemy.exc import IntegrityError
+
+from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.ids import new_id
+from gatehouse.platform.access.tenants.errors import IdTaken, SlugTaken, TenantOfOperators
+from gatehouse.platform.access.tenants.schemas import InvitedOwner, NewTenant, Owner, Tenant, TenantCreated
+from gatehouse.platform.access.users import service as users
+from gatehouse.platform.access.users.schemas import NewUser
+from gatehouse.platform.change import DEFAULT_TENANT, Change
+from gatehouse.platform.organization.tenants.table import TenantRecord
+
+#: Plan -> requests a month (decisions 7, Plan limits).
+MONTHLY_REQUESTS: Final[dict[str, int | None]] = {"starter": 10_000, "business": 1_000_000, "enterprise": None}
+
+
+async def create(change: Change, new: NewTenant) -> TenantCreated:
+    """Raises `IdTaken`, `SlugTaken`."""
+    now = utc_now()
+    tenant = TenantRecord(
+        id=TenantId(new.id or new_id()),
+        slug=new.slug,
+        name=new.name,
+        plan=new.plan,
+        custom_rate_limit_rpm=None,
+        monthly_request_limit=MONTHLY_REQUESTS[new.plan],
+        timezone="UTC",
+        feature_flags={},
+        created_at=now,
+        updated_at=now,
+        deleted_at=None,
+    )
+    change.session.add(tenant)
+    try:
+        await change.session.flush()
+    except IntegrityError as error:
+        raise (IdTaken if "tenants_pkey" in str(error.orig) else SlugTaken) from None
+    change.record("tenant.created", "tenant", tenant.id, slug=tenant.slug, plan=tenant.plan)
+    # Urgent, so that whoever registers right after the answer is known to every worker.
+    change.touch("tenant", tenant.id, urgent=True, tenant_id=tenant.id)
+    owner = None if new.owner is None else await _invite(change, tenant.id, new.owner)
+    shown = Tenant.model_validate(tenant)
+    return TenantCreated(**shown.model_dump(), owner=owner)
+
+
+async def _invite(change: Change, tenant_id: TenantId, owner: Owner) -> InvitedOwner:
+    """The first admin: made in the new tenant, in the same transaction."""
+    async with change.inside(tenant_id) as inside:
+        wanted = NewUser(email=owner.email, display_name=owner.display_name, role="admin")
+        # Whose right it is was judged by the type of the caller, who is nobody in this tenant.
+        user, invitation = await users.create(inside, None, wanted, None)
+        assert invitation is not None
+        return InvitedOwner(
+            id=user.id,
+            email=user.email,
+            invitation_token=invitation.token,
+            invitation_expires_at=invitation.expires_at,
+        )
+
+
+def entitle(change: Change, tenant: TenantRecord, sent: Mapping[str, Any]) -> TenantRecord:
+    """Changes what the organization may use. A plan sent alone brings its own monthly limit along."""
+    fields = dict(sent)
+    if "plan" in fields:
+        fields.setdefault("monthly_request_limit", MONTHLY_REQUESTS[fields["plan"]])
+    changed = {name: value for name, value in fields.items() if getattr(tenant, name) != value}
+    if not changed:
+        return tenant
+    for name, value in changed.items():
+        setattr(tenant, name, value)
+    tenant.updated_at = utc_now()
+    change.record("tenant.entitlements_changed", "tenant", tenant.id, **changed)
+    change.touch("tenant", tenant.id, urgent=True, tenant_id=tenant.id)
+    return tenant
+
+
+def delete(change: Change, tenant: TenantRecord) -> None:
+    """Raises `TenantOfOperators`."""
+    if tenant.id == DEFAULT_TENANT:
+        raise TenantOfOperators
+    tenant.deleted_at = tenant.updated_at = utc_now()
+    change.record("tenant.deleted", "tenant", tenant.id, slug=tenant.slug)
+    change.touch("tenant", tenant.id, urgent=True, tenant_id=tenant.id)
+    change.touch("policy", tenant.id, tenant_id=tenant.id)

@@ -1,0 +1,37 @@
+"""How token requests fail (RFC 6749, 5.2). Rendered as `error` and `error_description`, never to be cached.
+
+The descriptions repeat nothing that the caller sent.
+"""
+
+from typing import Any
+
+from gatehouse.foundation.errors import BadRequest, Unauthenticated
+
+NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
+
+
+class InvalidTokenRequest(BadRequest):
+    code = "invalid_request"
+
+    def __init__(self, message: str | None = None, **extra: Any) -> None:
+        super().__init__(message, headers=NO_STORE, **extra)
+
+
+class UnsupportedGrantType(InvalidTokenRequest):
+    code = "unsupported_grant_type"
+    message = "grant_type: only client_credentials is supported."
+
+
+class InvalidScope(InvalidTokenRequest):
+    code = "invalid_scope"
+    message = "scope: the client does not have all of these."
+
+
+class InvalidClient(Unauthenticated):
+    """One answer for unknown, disabled and wrong: it tells nobody which clients exist."""
+
+    code = "invalid_client"
+    message = "The client is unknown or disabled, or its secret is wrong."
+
+    def __init__(self) -> None:
+        super().__init__(headers={**NO_STORE, "WWW-Authenticate": 'Basic realm="gatehouse", charset="UTF-8"'})

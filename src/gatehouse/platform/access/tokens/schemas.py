@@ -1,0 +1,63 @@
+"""Bodies of the token endpoints (reference 1, Token issuance)."""
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field
+
+from gatehouse.foundation.http.bodies import Shown
+
+
+class AccessToken(Shown):
+    access_token: Annotated[str, Field(examples=["eyJhbGciOiJSUzI1NiIsImtpZCI6Ii4uLiJ9.eyJzdWIiOiIuLi4ifQ.c2ln"])]
+    token_type: Literal["bearer"]
+    expires_in: Annotated[int, Field(description="Seconds.", examples=[3600])]
+    scope: Annotated[str, Field(description="What the token may be for.", examples=["api:read chat:write"])]
+
+
+class TokenError(Shown):
+    error: Annotated[str, Field(examples=["invalid_client"])]
+    error_description: str
+
+
+class PublicKey(Shown):
+    kty: Literal["RSA"]
+    use: Literal["sig"]
+    alg: Literal["RS256"]
+    kid: str
+    n: str
+    e: str
+
+
+class KeySet(Shown):
+    keys: list[PublicKey]
+
+
+#: The form's description; it is read by hand, because frameworks take the last of two fields with one name.
+TOKEN_FORM: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/x-www-form-urlencoded": {
+                "schema": {
+                    "type": "object",
+                    "required": ["grant_type"],
+                    "properties": {
+                        "grant_type": {"type": "string", "enum": ["client_credentials"]},
+                        "client_id": {"type": "string", "format": "uuid", "description": "Or as HTTP Basic."},
+                        "client_secret": {"type": "string", "description": "Or as HTTP Basic."},
+                        "scope": {
+                            "type": "string",
+                            "description": "Scopes separated by spaces, among the client's; without it all of them.",
+                        },
+                    },
+                },
+                "example": {
+                    "grant_type": "client_credentials",
+                    "client_id": "5f1f9c1e-6a0b-4c52-9a53-0d8f6c3b2a10",
+                    "client_secret": "gcs_...",
+                    "scope": "chat:write",
+                },
+            }
+        },
+    }
+}

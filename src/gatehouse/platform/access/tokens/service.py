@@ -1,0 +1,95 @@
+"""Trades a client's secret for an access token."""
+
+import hmac
+from datetime import datetime
+
+import msgspec
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.foundation import tokens
+from gatehouse.foundation.clock import Clock, utc_now
+from gatehouse.foundation.storage.database import Database
+from gatehouse.platform.access.tokens import table
+from gatehouse.platform.access.tokens.errors import InvalidClient, InvalidScope
+from gatehouse.platform.access.tokens.failures import Failures
+from gatehouse.platform.access.tokens.form import ClientSecret
+from gatehouse.platform.access.tokens.lifetimes import LONGEST_SECONDS
+from gatehouse.platform.access.tokens.schemas import AccessToken
+from gatehouse.platform.access.tokens.table import Client
+from gatehouse.platform.change import Change
+from gatehouse.platform.ports import TokenSigner
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """Where a token request came from, for the audit event."""
+
+    request_id: str
+    ip: str
+
+
+class TokenDesk:
+    """One a worker."""
+
+    def __init__(self, database: Database, signer: TokenSigner, clock: Clock) -> None:
+        self._database = database
+        self._signer = signer
+        self._failures = Failures(clock)
+
+    async def by_client_credentials(self, given: ClientSecret, scope: str | None, origin: Origin) -> AccessToken:
+        """Raises `InvalidClient`, `InvalidScope`."""
+        async with self._database.service() as session:
+            client = await table.client(session, given.client_id)
+            if client is None or not _proven(client, given.secret, utc_now()):
+                if client is not None:
+                    await self._record_failure(session, client, origin)
+                raise InvalidClient
+            scopes = _scopes(client, scope)
+            if not await table.note_use(session, client.client_id):
+                raise InvalidClient
+            await session.commit()
+        lifetime = min(client.token_lifetime_seconds, LONGEST_SECONDS)
+        claims = {
+            "sub": str(client.client_id),
+            "client_id": str(client.client_id),
+            "token_type": "m2m",
+            "scope": " ".join(scopes),
+            "rate_limit_tier": client.rate_limit_tier,
+        }
+        if client.tenant_id is not None:
+            claims["tid"] = str(client.tenant_id)
+        token = await self._signer.sign(claims, lifetime)
+        return AccessToken(access_token=token, token_type="bearer", expires_in=lifetime, scope=claims["scope"])  # noqa: S106
+
+    async def _record_failure(self, session: AsyncSession, client: Client, origin: Origin) -> None:
+        attempts = self._failures.attempts_to_record(client.client_id)
+        if attempts is None:
+            return
+        change = Change(session, None, tenant_id=client.tenant_id, request_id=origin.request_id, ip=origin.ip)
+        change.record(
+            "oauth_token.refused",
+            "oauth_client",
+            client.client_id,
+            outcome="failure",
+            reason="wrong_secret" if client.enabled else "disabled",
+            attempts=attempts,
+        )
+        await change.commit()
+
+
+def _proven(client: Client, secret: str, now: datetime) -> bool:
+    """Whether the secret is the client's, or its last one within the grace, and the client enabled."""
+    given = tokens.digest(secret)
+    current = hmac.compare_digest(given, client.secret_digest)
+    previous = hmac.compare_digest(given, client.previous_secret_digest or b"")
+    until = client.previous_secret_expires_at
+    return client.enabled and (current or (previous and until is not None and now < until))
+
+
+def _scopes(client: Client, asked: str | None) -> list[str]:
+    """In the client's order. Raises `InvalidScope` for any that it does not have."""
+    wanted = set((asked or "").split())
+    if not wanted:
+        return client.scopes
+    if not wanted <= set(client.scopes):
+        raise InvalidScope
+    return [scope for scope in client.scopes if scope in wanted]

@@ -1,0 +1,179 @@
+"""What a batch becomes: lines to copy, events to chain, counts to add. Needs no database, holds no lock."""
+
+import math
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import msgspec
+import structlog
+
+from gatehouse.engine.outcome import Entry, Opened, Outcome, decode
+from gatehouse.foundation.journal import Batch
+from gatehouse.platform.records import copying
+from gatehouse.platform.records.audit.chain import AuditEvent, personal_digest
+from gatehouse.platform.records.usage import lines as usage
+
+log = structlog.get_logger(__name__)
+
+ACTION: Final = "gateway.request"
+#: What a provider claims to have used may be nonsense, and must not cost the record.
+_MOST_TOKENS: Final = 2**53
+
+
+class Kind(NamedTuple):
+    """What usage records are counted by, besides the tenant."""
+
+    day: date
+    user_id: UUID | None
+    group_id: UUID | None
+    provider: str | None
+    model_id: str | None
+
+
+class Decoded(NamedTuple):
+    writer_id: UUID
+    payload: bytes
+    entry: Entry
+
+
+class Prepared(msgspec.Struct):
+    """Everything that one transaction stores."""
+
+    #: lines by month
+    usage: dict[str, list[str]] = {}
+    #: events with their personal digests, by tenant
+    events: dict[UUID, list[tuple[AuditEvent, bytes]]] = {}
+    counts: Counter[tuple[UUID, Kind]] = msgspec.field(default_factory=Counter)
+    #: streams that began and have not ended: (writer, entry) by id
+    opened: dict[UUID, tuple[UUID, bytes]] = {}
+    #: streams that ended and began in an earlier batch
+    ended: list[UUID] = []
+    #: streams of dead writers that began in an earlier batch
+    interrupted: list[UUID] = []
+    #: Unix time of each key's last use
+    used_keys: dict[UUID, float] = {}
+    rows: int = 0
+    #: when the first of these requests ended, as Unix time
+    first_ended: float = math.inf
+
+
+def decoded(batch: Batch) -> tuple[list[Decoded], list[bytes]]:
+    """The batch's entries, and lines that are none."""
+    entries, rejected = [], []
+    for line in batch.entries:
+        try:
+            entries.append(Decoded(line.writer_id, line.payload, _clean(decode(line.payload))))
+        except (msgspec.MsgspecError, ValueError, OverflowError, OSError):
+            rejected.append(line.payload)
+    return entries, rejected
+
+
+def _clean(entry: Entry) -> Entry:
+    """Without what PostgreSQL cannot hold. Raises where that leaves no record."""
+    datetime.fromtimestamp(entry.timestamp, UTC)
+    if "\0" in f"{entry.requested_model}{entry.request_id}{entry.ip}":
+        without = {
+            name: value.replace("\0", "\N{REPLACEMENT CHARACTER}")
+            for name in ("requested_model", "request_id", "ip")
+            if (value := getattr(entry, name)) is not None
+        }
+        entry = msgspec.structs.replace(entry, **without)
+    if isinstance(entry, Outcome):
+        for name in ("input_tokens", "output_tokens", "cached_tokens"):
+            if not 0 <= (getattr(entry, name) or 0) <= _MOST_TOKENS:
+                log.error("drain.impossible_tokens", usage_record_id=str(entry.id), field=name)
+                entry = msgspec.structs.replace(entry, **{name: None})
+    return entry
+
+
+def prepare(entries: Iterable[Decoded], finished: Iterable[UUID], left_open: Mapping[UUID, bytes]) -> Prepared:
+    """`finished` writers are dead: what they left open, here or in earlier batches (`left_open`), was interrupted."""
+    prepared = Prepared()
+    dead = frozenset(finished)
+    for writer_id, payload, entry in entries:
+        if isinstance(entry, Opened):
+            prepared.opened[entry.id] = (writer_id, payload)
+            continue
+        _add(prepared, entry, latency=entry.latency_ms)
+        if entry.stream and prepared.opened.pop(entry.id, None) is None:
+            prepared.ended.append(entry.id)
+    for id, (writer_id, payload) in list(prepared.opened.items()):
+        if writer_id in dead:
+            del prepared.opened[id]
+            _add(prepared, _interrupted(payload), latency=None)
+    ended = set(prepared.ended)
+    for id, payload in left_open.items():
+        if id not in ended:
+            prepared.interrupted.append(id)
+            _add(prepared, _interrupted(payload), latency=None)
+    return prepared
+
+
+def _interrupted(payload: bytes) -> Outcome:
+    opened = _clean(decode(payload))
+    return Outcome(
+        **{name: getattr(opened, name) for name in Opened.__struct_fields__},
+        path="",
+        outcome="interrupted",
+        # What the client was given: its headers had gone out.
+        status=200,
+        error_code=None,
+        stream=True,
+        input_tokens=None,
+        output_tokens=None,
+        cached_tokens=None,
+        cost_usd=None,
+        latency_ms=0.0,
+        time_to_first_token_ms=None,
+        provider_latency_ms=None,
+        fallbacks=0,
+        dlp_action="ALLOW",
+    )
+
+
+def _add(prepared: Prepared, outcome: Outcome, *, latency: float | None) -> None:
+    moment = datetime.fromtimestamp(outcome.timestamp, UTC)
+    tenant_id = outcome.tenant_id
+    prepared.usage.setdefault(copying.month(moment), []).append(usage.line(outcome, moment, latency=latency))
+    event = _event(outcome, moment)
+    prepared.events.setdefault(tenant_id, []).append((event, personal_digest(event)))
+    kind = Kind(moment.date(), outcome.user_id, outcome.group_id, outcome.provider, outcome.model_id)
+    prepared.counts[tenant_id, kind] += 1
+    prepared.rows += 1
+    prepared.first_ended = min(prepared.first_ended, outcome.timestamp + outcome.latency_ms / 1000)
+    if outcome.api_key_id is not None:
+        last = prepared.used_keys.get(outcome.api_key_id, 0.0)
+        prepared.used_keys[outcome.api_key_id] = max(last, outcome.timestamp)
+
+
+def _event(outcome: Outcome, moment: datetime) -> AuditEvent:
+    """The request's audit event. It has the id of its usage record."""
+    actor = outcome.user_id or outcome.client_id
+    return AuditEvent(
+        id=outcome.id,
+        timestamp=moment,
+        actor_id=None if actor is None else copying.known_id(actor),
+        actor_type=outcome.actor_type,
+        action=ACTION,
+        outcome=outcome.outcome,
+        request_id=outcome.request_id,
+        ip=outcome.ip,
+        target_provider=outcome.provider,
+        target_model=outcome.model_id,
+        reason=outcome.error_code,
+        salt=os.urandom(16),
+        details={
+            "api_key_id": None if outcome.api_key_id is None else copying.known_id(outcome.api_key_id),
+            "path": outcome.path,
+            "model": outcome.requested_model,
+            "status": outcome.status,
+            "stream": outcome.stream,
+            "input_tokens": outcome.input_tokens,
+            "output_tokens": outcome.output_tokens,
+            "cost_usd": outcome.cost_usd,
+        },
+    )

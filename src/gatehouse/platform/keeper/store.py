@@ -1,0 +1,175 @@
+"""The one transaction that stores a batch: rows, chains, counts and positions together, as the service role."""
+
+from collections.abc import Iterable, Mapping
+from datetime import date
+from typing import Any, Final
+from uuid import UUID
+
+import psycopg
+from psycopg import sql
+
+from gatehouse.foundation.journal import Batch, Position
+from gatehouse.foundation.storage.database import SERVICE_ROLE, with_role
+from gatehouse.platform.keeper.prepare import Prepared
+from gatehouse.platform.records import copying
+from gatehouse.platform.records.audit import lines as audit
+from gatehouse.platform.records.usage import lines as usage
+
+_POSITIONS: Final = "SELECT writer_id, segment, position FROM journal_positions"
+# Both ask for the position that this keeper believes in: where another one's transaction, cut off from its process
+# and still committing, was faster, they wait for it and then match nothing.
+_MOVE: Final = (
+    "UPDATE journal_positions held SET segment = moved.segment, position = moved.position, updated_at = now()"
+    " FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[])"
+    " AS moved (writer_id, from_segment, from_position, segment, position)"
+    " WHERE held.writer_id = moved.writer_id"
+    " AND held.segment = moved.from_segment AND held.position = moved.from_position"
+)
+_BEGIN_AT: Final = (
+    "INSERT INTO journal_positions (writer_id, segment, position)"
+    " SELECT * FROM unnest(%s::text[], %s::bigint[], %s::bigint[]) ON CONFLICT DO NOTHING"
+)
+_COUNT: Final = (
+    "INSERT INTO usage_counts AS held (tenant_id, day, user_id, group_id, provider, model_id, records)"
+    " SELECT * FROM unnest(%s::uuid[], %s::date[], %s::uuid[], %s::uuid[], %s::text[], %s::text[], %s::bigint[])"
+    " AS more (tenant_id, day, user_id, group_id, provider, model_id, records)"
+    " ORDER BY tenant_id, day, user_id, group_id, provider, model_id"
+    " ON CONFLICT (tenant_id, day, user_id, group_id, provider, model_id)"
+    " DO UPDATE SET records = held.records + excluded.records"
+)
+_HEADS: Final = (
+    "SELECT tenant_id, sequence, hash FROM audit_heads WHERE tenant_id = ANY(%s) ORDER BY tenant_id FOR UPDATE"
+)
+_MOVE_HEADS: Final = (
+    "UPDATE audit_heads held SET sequence = moved.sequence, hash = moved.hash"
+    " FROM unnest(%s::uuid[], %s::bigint[], %s::bytea[]) AS moved (tenant_id, sequence, hash)"
+    " WHERE held.tenant_id = moved.tenant_id"
+)
+_MAKE_HEADS: Final = (
+    "INSERT INTO audit_heads (tenant_id) SELECT id FROM tenants WHERE id = ANY(%s) ORDER BY id ON CONFLICT DO NOTHING"
+)
+# Those whose row someone is changing are left out: they are used again soon, and a drain must not wait for people.
+_USED_KEYS: Final = (
+    "UPDATE api_keys held SET last_used = used.at FROM unnest(%s::uuid[], %s::float8[]) AS seen (id, seconds),"
+    " LATERAL (SELECT to_timestamp(seen.seconds) AS at) used WHERE held.id = seen.id"
+    " AND (held.last_used IS NULL OR held.last_used < used.at)"
+    " AND held.id IN (SELECT id FROM api_keys WHERE id = ANY(%s) ORDER BY id FOR UPDATE SKIP LOCKED)"
+)
+
+
+class Overtaken(Exception):
+    """The database is further than this keeper believed. Nothing was stored: resume from what it holds."""
+
+
+class Store:
+    """A connection in autocommit, and what is known of the other end. Raises `psycopg.Error`."""
+
+    def __init__(self, url: str) -> None:
+        self._connection: psycopg.Connection[tuple[Any, ...]] = psycopg.connect(
+            with_role(url, SERVICE_ROLE), autocommit=True, connect_timeout=5, application_name="gatehouse keeper"
+        )
+        self._months: set[str] = set()
+        self._tenants: set[UUID] = set()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def positions(self) -> dict[UUID, Position]:
+        rows = self._connection.execute(_POSITIONS)
+        return {UUID(writer_id): Position(segment, position) for writer_id, segment, position in rows}
+
+    def left_open(self, writers: Iterable[UUID]) -> dict[UUID, bytes]:
+        """Streams that these writers began and did not end: their entries by id."""
+        wanted = [str(writer) for writer in writers]
+        if not wanted:
+            return {}
+        return dict(self._connection.execute("SELECT id, entry FROM open_streams WHERE writer_id = ANY(%s)", [wanted]))
+
+    def missing_tenants(self, tenants: Iterable[UUID]) -> set[UUID]:
+        """Those that are not in the database. The others have a chain from now on."""
+        unknown = set(tenants) - self._tenants
+        if unknown:
+            self._connection.execute(_MAKE_HEADS, [list(unknown)])
+            rows = self._connection.execute("SELECT tenant_id FROM audit_heads WHERE tenant_id = ANY(%s)", [[*unknown]])
+            self._tenants.update(tenant_id for (tenant_id,) in rows)
+        return unknown - self._tenants
+
+    def ensure_months(self, months: Iterable[str]) -> None:
+        """Before the transaction: a new partition locks its table, which changes of administration wait for."""
+        for month in months:
+            if month not in self._months:
+                first = date(int(month[:-2]), int(month[-2:]), 1)
+                self._connection.execute("SELECT gatehouse_ensure_partitions(%s, 1)", [first])
+                self._months.add(month)
+
+    def write(self, batch: Batch, held: Mapping[UUID, Position], prepared: Prepared) -> None:
+        """`held` are the positions that the database should have. Raises `Overtaken`."""
+        with self._connection.transaction():
+            self._move(batch.positions, held)
+            self._streams(prepared)
+            for month, lines in prepared.usage.items():
+                self._copy(f"usage_records_{month}", usage.COLUMNS, lines)
+            self._count(prepared)
+            # Last: administration waits for these locks.
+            self._chain(prepared)
+
+    def forget(self, writers: list[UUID]) -> None:
+        """Only once their files are gone: a writer without position is read from its start."""
+        if writers:
+            wanted = [str(writer) for writer in writers]
+            self._connection.execute("DELETE FROM journal_positions WHERE writer_id = ANY(%s)", [wanted])
+
+    def note_used_keys(self, used: Mapping[UUID, float]) -> None:
+        if used:
+            self._connection.execute(_USED_KEYS, [list(used), list(used.values()), list(used)])
+
+    def _move(self, positions: Mapping[UUID, Position], held: Mapping[UUID, Position]) -> None:
+        moved = [(str(writer), *held[writer], *position) for writer, position in positions.items() if writer in held]
+        new = [(str(writer), *position) for writer, position in positions.items() if writer not in held]
+        done = 0
+        if moved:
+            done += self._connection.execute(_MOVE, _columns(moved)).rowcount
+        if new:
+            done += self._connection.execute(_BEGIN_AT, _columns(new)).rowcount
+        if done != len(positions):
+            raise Overtaken
+
+    def _streams(self, prepared: Prepared) -> None:
+        if prepared.ended:
+            self._connection.execute("DELETE FROM open_streams WHERE id = ANY(%s)", [prepared.ended])
+        if prepared.interrupted:
+            gone = self._connection.execute("DELETE FROM open_streams WHERE id = ANY(%s)", [prepared.interrupted])
+            if gone.rowcount != len(prepared.interrupted):
+                raise Overtaken
+        if prepared.opened:
+            with self._connection.cursor() as cursor:
+                cursor.executemany(
+                    "INSERT INTO open_streams (id, writer_id, entry) VALUES (%s, %s, %s)",
+                    [(id, str(writer), payload) for id, (writer, payload) in prepared.opened.items()],
+                )
+
+    def _count(self, prepared: Prepared) -> None:
+        if prepared.counts:
+            rows = [(tenant, *kind, records) for (tenant, kind), records in prepared.counts.items()]
+            self._connection.execute(_COUNT, _columns(rows))
+
+    def _chain(self, prepared: Prepared) -> None:
+        if not prepared.events:
+            return
+        ends = [audit.End(*row) for row in self._connection.execute(_HEADS, [list(prepared.events)])]
+        by_month: dict[str, list[str]] = {}
+        for end in ends:
+            for event, line in audit.chained_lines(end, prepared.events[end.tenant_id]):
+                by_month.setdefault(copying.month(event.timestamp), []).append(line)
+        for month, lines in by_month.items():
+            self._copy(f"audit_events_{month}", audit.COLUMNS, lines)
+        self._connection.execute(_MOVE_HEADS, _columns([(end.tenant_id, end.sequence, end.hash) for end in ends]))
+
+    def _copy(self, table: str, columns: str, lines: list[str]) -> None:
+        into = sql.SQL("COPY {} (" + columns + ") FROM STDIN").format(sql.Identifier(table))
+        with self._connection.cursor() as cursor, cursor.copy(into) as copy:
+            copy.write("\n".join(lines) + "\n")
+
+
+def _columns(rows: list[tuple[Any, ...]]) -> list[list[Any]]:
+    return [list(column) for column in zip(*rows, strict=True)]

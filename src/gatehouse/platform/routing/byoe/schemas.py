@@ -1,0 +1,64 @@
+"""Bodies of the byoe endpoints."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from gatehouse.foundation.http.bodies import Body
+from gatehouse.platform.routing.fields import Line, ModelId, PricePerThousand, Slug
+from gatehouse.platform.routing.model_catalog.schemas import Tokens
+from gatehouse.platform.routing.providers.schemas import MaxRetries, TimeoutMs
+
+Format = Literal["openai", "anthropic"]
+BaseUrl = Annotated[str, Field(max_length=2048, examples=["https://models.example.com/v1"])]
+
+
+class ByoeModel(Body):
+    """Costs are USD per 1,000 tokens; the catalog shows them per token."""
+
+    model_id: ModelId
+    display_name: Line
+    context_window: Tokens
+    input_cost_per_1k: PricePerThousand
+    output_cost_per_1k: PricePerThousand
+
+
+def _each_once(models: list[ByoeModel] | None) -> None:
+    names = [model.model_id for model in models or ()]
+    if len(names) != len(set(names)):
+        raise ValueError("models: a model_id stands there twice")
+
+
+Models = Annotated[list[ByoeModel], Field(min_length=1, max_length=500)]
+
+
+class NewByoe(Body):
+    id: Slug
+    name: Line
+    base_url: BaseUrl
+    format: Annotated[Format, Field(description="Which requests the endpoint understands.")]
+    models: Models
+    api_key: Annotated[str | None, Field(description="Stored sealed, never returned.")] = None
+    timeout_ms: TimeoutMs = 30_000
+
+    @model_validator(mode="after")
+    def _models_once(self) -> Self:
+        _each_once(self.models)
+        return self
+
+
+class ByoeUpdate(Body):
+    """Partial: what is left out stays. `api_key` null removes the key."""
+
+    name: Line | None = None
+    base_url: BaseUrl | None = None
+    format: Format | None = None
+    models: Annotated[Models | None, Field(description="The new list, whole.")] = None
+    api_key: str | None = None
+    timeout_ms: TimeoutMs | None = None
+    max_retries: MaxRetries | None = None
+
+    @model_validator(mode="after")
+    def _models_once(self) -> Self:
+        _each_once(self.models)
+        return self

@@ -1,0 +1,128 @@
+"""The rules of own endpoints."""
+
+from collections.abc import Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+from gatehouse.engine.providers import KINDS
+from gatehouse.engine.providers.credentials import read_credentials
+from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.sealing import Sealer
+from gatehouse.platform.change import Change
+from gatehouse.platform.routing.byoe.schemas import ByoeModel, ByoeUpdate, NewByoe
+from gatehouse.platform.routing.model_catalog.service import apply, new_row
+from gatehouse.platform.routing.model_catalog.table import models_of
+from gatehouse.platform.routing.providers import service as providers
+from gatehouse.platform.routing.providers.errors import ProviderExists, ProviderNotFound, bad_field
+from gatehouse.platform.routing.providers.schemas import Provider
+from gatehouse.platform.routing.providers.table import ModelCount, ProviderRow, model_counts
+
+KIND: Final = "byoe"
+#: Kinds that DELETE takes: a customer's own endpoints, however they were made.
+OWN: Final = frozenset({KIND, "openai_compatible"})
+
+
+async def create(change: Change, sealer: Sealer, new: NewByoe) -> Provider:
+    """Raises `ProviderExists`; 422 for an id that names a kind, or a URL that may not be called."""
+    if new.id in providers.RESERVED:
+        raise bad_field("id", f"{new.id!r} is reserved")
+    config = {
+        "base_url": providers.provider_url("base_url", new.base_url),
+        "format": new.format,
+        "timeout_ms": new.timeout_ms,
+    }
+    row = await providers.insert_provider(change, new.id, name=new.name, kind=KIND, config=config)
+    if row is None:
+        raise ProviderExists
+    _set_key(change, sealer, row, new.api_key)
+    await _set_models(change, row.id, new.models)
+    change.record("provider.created", "provider", row.id, kind=KIND, models=_ids(new.models), **config)
+    providers.touch(change)
+    return await _shown(change, row)
+
+
+async def update(change: Change, sealer: Sealer, row: ProviderRow, body: ByoeUpdate) -> Provider:
+    if row.kind != KIND:
+        raise ProviderNotFound
+    changed = {
+        name: value
+        for name in ("base_url", "format", "timeout_ms", "max_retries")
+        if (value := getattr(body, name)) is not None
+    }
+    if body.base_url is not None:
+        changed["base_url"] = providers.provider_url("base_url", body.base_url)
+        keeps_key = row.sealed_credentials is not None and "api_key" not in body.model_fields_set
+        if keeps_key and _origin(changed["base_url"]) != _origin(row.config["base_url"]):
+            # Else whoever may change the address could have the key, which nobody is shown, sent to themselves.
+            raise bad_field("api_key", "must be sent with a base_url of another host: the stored key goes nowhere else")
+    if body.name is not None:
+        row.name = body.name
+    row.config = {**row.config, **changed}
+    if "api_key" in body.model_fields_set:
+        _set_key(change, sealer, row, body.api_key)
+    if changed.keys() & {"base_url", "format"} or "api_key" in body.model_fields_set:
+        providers.forget_health(change, row)
+    told = {**changed, "fields": sorted(body.model_fields_set)}
+    if body.models is not None:
+        await _set_models(change, row.id, body.models)
+        told["models"] = _ids(body.models)
+    row.updated_at = utc_now()
+    change.record("provider.updated", "provider", row.id, **told)
+    providers.touch(change)
+    return await _shown(change, row)
+
+
+async def delete(change: Change, row: ProviderRow) -> None:
+    """The provider goes, with its credentials; its models stay in the catalog, inactive (decisions 7)."""
+    if row.kind not in OWN:
+        raise ProviderNotFound
+    for model in await models_of(change.session, row.id):
+        apply(model, {"is_active": False})
+    if row.unhealthy:
+        change.touch("provider_health", change.tenant_id)
+    await change.session.delete(row)
+    change.record("provider.deleted", "provider", row.id, kind=row.kind)
+    providers.touch(change)
+
+
+async def _set_models(change: Change, provider_id: str, models: Sequence[ByoeModel]) -> None:
+    """Entries of that name are taken over: they may be left of an endpoint of the same id that was deleted.
+
+    A kill switch stays engaged: nothing but its own call releases it.
+    """
+    there = {row.model_id: row for row in await models_of(change.session, provider_id)}
+    for model in models:
+        values = {
+            "display_name": model.display_name,
+            "is_active": True,
+            "context_window": model.context_window,
+            "cost_per_input_token": model.input_cost_per_1k.scaleb(-3),
+            "cost_per_output_token": model.output_cost_per_1k.scaleb(-3),
+        }
+        row = there.pop(model.model_id, None)
+        if row is None:
+            change.session.add(new_row(change, provider_id, model.model_id, values))
+        else:
+            apply(row, values)
+    for row in there.values():
+        apply(row, {"is_active": False})
+
+
+def _set_key(change: Change, sealer: Sealer, row: ProviderRow, api_key: str | None) -> None:
+    read = read_credentials(KINDS[KIND], {} if api_key is None else {"api_key": api_key})
+    row.sealed_credentials = providers.seal(sealer, change, row.id, read)
+    row.credentials_updated_at = utc_now()
+
+
+async def _shown(change: Change, row: ProviderRow) -> Provider:
+    await change.session.flush()
+    return providers.shown(row, (await model_counts(change.session)).get(row.id, ModelCount()))
+
+
+def _origin(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc
+
+
+def _ids(models: Sequence[ByoeModel]) -> list[str]:
+    return [model.model_id for model in models]

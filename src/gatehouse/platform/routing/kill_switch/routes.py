@@ -1,0 +1,87 @@
+"""The kill switch endpoints (reference 3, Endpoints, Kill switch). Engaging is never delayed by a second factor;
+releasing asks for it where one is asked for (decisions 3)."""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+
+from gatehouse.foundation.errors import Unprocessable
+from gatehouse.foundation.http.envelopes import ParameterFault
+from gatehouse.platform.callers import RESPONSES, Admin, AdminReader, AdminStepUp
+from gatehouse.platform.ports import TheHost
+from gatehouse.platform.requests import Changing, Session
+from gatehouse.platform.routing.kill_switch import service
+from gatehouse.platform.routing.kill_switch.schemas import (
+    Disable,
+    ModelState,
+    PropagationReport,
+    ProviderSummary,
+    Reason,
+    SwitchedModel,
+    SwitchedProvider,
+)
+
+router = APIRouter(prefix="/api/v1/admin/kill-switch", tags=["Kill switch"], responses=RESPONSES)
+
+#: Optional only for Python: a body that is missing altogether is an error that names `reason`.
+_BODY: dict[str, Any] = {"requestBody": {"required": True}}
+
+
+def _reason(body: Disable | None) -> Reason:
+    if body is None:
+        raise Unprocessable(faults=[ParameterFault(("body", "reason"), "Field required", kind="missing")])
+    return body.reason
+
+
+@router.get("/providers", response_model=list[ProviderSummary])
+async def list_kill_switches(caller: AdminReader, session: Session) -> object:
+    """Every provider with its models and whether each is switched off."""
+    return await service.summaries(session)
+
+
+@router.post("/providers/{provider}/disable", response_model=SwitchedProvider, openapi_extra=_BODY)
+async def disable_provider_models(
+    caller: Admin, provider: str, change: Changing, host: TheHost, body: Disable | None = None
+) -> object:
+    """Switches off all models that the provider has now. When the answer is here, no new request reaches them from
+    any worker but those under `pending`; requests in flight finish."""
+    return await service.switch_provider(change, host, provider, _reason(body))
+
+
+@router.post("/providers/{provider}/enable", response_model=SwitchedProvider)
+async def enable_provider_models(caller: AdminStepUp, provider: str, change: Changing, host: TheHost) -> object:
+    """Switches all of the provider's models on again."""
+    return await service.switch_provider(change, host, provider, None)
+
+
+@router.get("/models/{model_config_id}", response_model=ModelState)
+async def read_kill_switch(caller: AdminReader, model_config_id: UUID, session: Session) -> object:
+    """One model's state."""
+    return await service.model(session, model_config_id)
+
+
+@router.post("/models/{model_config_id}/disable", response_model=SwitchedModel, openapi_extra=_BODY)
+async def disable_model(
+    caller: Admin, model_config_id: UUID, change: Changing, host: TheHost, body: Disable | None = None
+) -> object:
+    """Switches one model off. The provider's other models go on."""
+    return await service.switch_model(change, host, model_config_id, _reason(body))
+
+
+@router.post("/models/{model_config_id}/enable", response_model=SwitchedModel)
+async def enable_model(caller: AdminStepUp, model_config_id: UUID, change: Changing, host: TheHost) -> object:
+    """Switches one model on again."""
+    return await service.switch_model(change, host, model_config_id, None)
+
+
+@router.get("/propagation", response_model=PropagationReport)
+async def show_propagation(
+    caller: AdminReader,
+    session: Session,
+    host: TheHost,
+    limit: Annotated[int, Query(ge=1, le=200, description="Changes at most.")] = 50,
+) -> object:
+    """The last changes that took something away or gave it back (kill switches, keys, clients, users, sessions), with
+    their times and the workers that have not confirmed them."""
+    return await service.report(session, host, caller, limit)

@@ -1,0 +1,73 @@
+"""Bodies of the kill switch endpoints (reference 3, Kill switch state)."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from gatehouse.foundation.http.bodies import Body, Shown
+
+Reason = Literal["maintenance", "cost_runaway", "security_event", "other"]
+
+
+class Disable(Body):
+    reason: Annotated[Reason, Field(examples=["cost_runaway"])]
+
+
+class ModelState(Shown):
+    id: UUID
+    provider: Annotated[str, Field(examples=["sandbox"])]
+    model_id: Annotated[str, Field(examples=["echo"])]
+    display_name: str | None
+    is_active: Annotated[bool, Field(description="The catalog's own flag, independent of the kill switch.")]
+    kill_switch_active: bool
+    kill_switch_disabled_at: Annotated[datetime | None, Field(description="Since when it is off.")]
+    disabled_reason: Reason | None
+
+
+class ProviderSummary(Shown):
+    provider: Annotated[str, Field(examples=["sandbox"])]
+    total_models: int
+    kill_switch_disabled_count: int
+    kill_switch_active: Annotated[bool, Field(description="Whether any of the models is switched off.")]
+    models: list[ModelState]
+
+
+class HowFar(Shown):
+    """How far a change has come (decisions 7, Kill switch)."""
+
+    confirmed: Annotated[int, Field(description="Workers that apply it.", examples=[4])]
+    total: Annotated[int, Field(description="Live workers.", examples=[4])]
+    pending: Annotated[list[str], Field(description="Names of those that may not apply it yet.")]
+    elapsed_ms: Annotated[float, Field(description="How long the answer waited for them.", examples=[7.2])]
+
+
+class SwitchedModel(ModelState):
+    propagation: HowFar
+
+
+class SwitchedProvider(ProviderSummary):
+    propagation: HowFar
+
+
+class Worker(Shown):
+    name: Annotated[str, Field(examples=["gateway-7-1204"])]
+    revision: Annotated[int, Field(description="The last revision that it has confirmed.")]
+    seen_at: datetime
+
+
+class RecentChange(Shown):
+    revision: int
+    at: datetime
+    topic: Annotated[str, Field(description="What was changed.", examples=["switch"])]
+    targets: Annotated[list[str], Field(description="`provider/model-id` of models, else ids; the first hundred.")]
+    target_count: int
+    confirmed: Annotated[int, Field(description="Live workers that apply it by now.")]
+    total: int
+    pending: list[str]
+
+
+class PropagationReport(Shown):
+    nodes: list[Worker]
+    changes: Annotated[list[RecentChange], Field(description="Newest first.")]

@@ -1,0 +1,119 @@
+"""The rules of the kill switch."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.foundation.identity import Caller
+from gatehouse.platform.change import DEFAULT_TENANT, Change
+from gatehouse.platform.live.nodes import Propagation, live_nodes
+from gatehouse.platform.ports import Host
+from gatehouse.platform.requests import commit
+from gatehouse.platform.routing.kill_switch import table
+from gatehouse.platform.routing.kill_switch.errors import ModelNotFound, ProviderNotFound
+from gatehouse.platform.routing.kill_switch.schemas import (
+    HowFar,
+    ModelState,
+    PropagationReport,
+    ProviderSummary,
+    Reason,
+    RecentChange,
+    SwitchedModel,
+    SwitchedProvider,
+    Worker,
+)
+from gatehouse.platform.routing.kill_switch.table import State
+
+
+async def summaries(session: AsyncSession) -> list[ProviderSummary]:
+    """Every provider, also one without models, and one that is gone and left models behind."""
+    found = {provider: _summary(provider, []) for provider in await table.provider_ids(session)}
+    for provider, models in groupby(await table.all_states(session), key=lambda model: str(model.provider)):
+        found[provider] = _summary(provider, list(models))
+    return [found[provider] for provider in sorted(found)]
+
+
+async def model(session: AsyncSession, model_config_id: UUID) -> ModelState:
+    found = await table.state(session, model_config_id)
+    if found is None:
+        raise ModelNotFound
+    return ModelState.model_validate(found)
+
+
+async def switch_model(change: Change, host: Host, model_config_id: UUID, reason: Reason | None) -> SwitchedModel:
+    """Off with a reason, on with None. Returns when every live worker has confirmed it."""
+    ids = await table.locked(change.session, model_config_id)
+    if not ids:
+        raise ModelNotFound
+    (state,) = await _switch(change, ids, reason)
+    shown = ModelState.model_validate(state)
+    return SwitchedModel(**dict(shown), propagation=await _settle(change, host))
+
+
+async def switch_provider(change: Change, host: Host, provider: str, reason: Reason | None) -> SwitchedProvider:
+    """The same for all models that the provider has now."""
+    ids = await table.locked_of(change.session, provider)
+    if not ids and provider not in await table.provider_ids(change.session):
+        raise ProviderNotFound
+    change.record(
+        _action(reason),
+        "provider",
+        provider,
+        target_provider=provider,
+        target_model="*",
+        reason=reason,
+        models=len(ids),
+    )
+    shown = _summary(provider, await _switch(change, ids, reason))
+    return SwitchedProvider(**dict(shown), propagation=await _settle(change, host))
+
+
+async def report(session: AsyncSession, host: Host, caller: Caller, most: int) -> PropagationReport:
+    """The organization's last changes that took something away or gave it back, and where they have arrived."""
+    changes = await table.recent_changes(session, caller.tenant_id or DEFAULT_TENANT, most)
+    nodes = await live_nodes(host.database)
+    shown = []
+    for row in changes:
+        pending = [node.name for node in nodes if node.revision < row.revision]
+        far = {"confirmed": len(nodes) - len(pending), "total": len(nodes), "pending": pending}
+        shown.append(RecentChange.model_validate({**row._mapping, **far}))
+    return PropagationReport(nodes=[Worker.model_validate(node) for node in nodes], changes=shown)
+
+
+async def _switch(change: Change, ids: list[UUID], reason: Reason | None) -> list[State]:
+    if reason is None:
+        states = await table.switch_on(change.session, ids)
+    else:
+        states = await table.switch_off(change.session, ids, reason)
+    for state in sorted(states, key=lambda state: str(state.model_id)):
+        change.record(
+            _action(reason), "model_config", state.id,
+            target_provider=state.provider, target_model=state.model_id, reason=reason,
+        )  # fmt: skip
+        change.touch("switch", state.id, urgent=True)
+    return states
+
+
+async def _settle(change: Change, host: Host) -> HowFar:
+    """Commits before the answer is built: it says how far the change has come."""
+    far = await commit(change, host)
+    # A provider without models: nothing changed, so nobody is waited for.
+    return HowFar.model_validate(far or Propagation(confirmed=0, total=0, pending=[], elapsed_ms=0.0))
+
+
+def _summary(provider: str, models: Sequence[State]) -> ProviderSummary:
+    states = sorted((ModelState.model_validate(model) for model in models), key=lambda model: model.model_id)
+    off = sum(model.kill_switch_active for model in states)
+    return ProviderSummary(
+        provider=provider,
+        total_models=len(states),
+        kill_switch_disabled_count=off,
+        kill_switch_active=off > 0,
+        models=states,
+    )
+
+
+def _action(reason: Reason | None) -> str:
+    return "kill_switch_enable" if reason is None else "kill_switch_disable"

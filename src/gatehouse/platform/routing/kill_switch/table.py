@@ -1,0 +1,80 @@
+"""The kill switch's columns in the catalog, and its named queries. The rest of the row is the catalog's."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.foundation.identity import TenantId
+
+#: topics whose changes take a right away, so that somebody may want to know where they have arrived
+WATCHED: Final = ("switch", "api_key", "oauth_client", "user", "revocation", "tenant")
+
+_STATE: Final = (
+    "id, provider, model_id, display_name, is_active, kill_switch_disabled_at IS NOT NULL AS kill_switch_active,"
+    " kill_switch_disabled_at, disabled_reason"
+)
+_ALL = text(f"SELECT {_STATE} FROM model_configs ORDER BY provider, model_id")  # noqa: S608 - this file's own words
+_BY_ID = text(f"SELECT {_STATE} FROM model_configs WHERE id = :id")  # noqa: S608
+# In one order, whoever asks: two provider-wide calls at once are one after the other.
+_LOCK_OF_PROVIDER = text("SELECT id FROM model_configs WHERE provider = :provider ORDER BY id FOR UPDATE")
+_LOCK = text("SELECT id FROM model_configs WHERE id = :id FOR UPDATE")
+_PROVIDERS = text("SELECT id FROM providers ORDER BY id")
+_OFF = text(
+    "UPDATE model_configs SET kill_switch_disabled_at = COALESCE(kill_switch_disabled_at, now()),"  # noqa: S608
+    f" disabled_reason = :reason WHERE id = ANY(:ids) RETURNING {_STATE}"
+)
+_ON = text(
+    "UPDATE model_configs SET kill_switch_disabled_at = NULL, disabled_reason = NULL"  # noqa: S608
+    f" WHERE id = ANY(:ids) RETURNING {_STATE}"
+)
+# Changes of all tenants lie in one row of revisions: only its end is looked through.
+_RECENT = text(
+    "SELECT c.revision, c.topic, min(c.at) AS at, count(*) AS target_count,"
+    " (array_agg(COALESCE(m.provider || '/' || m.model_id, c.key) ORDER BY m.provider, m.model_id, c.key))[:100]"
+    " AS targets FROM changes c LEFT JOIN model_configs m ON c.topic = 'switch' AND m.id::text = c.key"
+    " WHERE c.tenant_id = :tenant AND c.topic = ANY(:topics)"
+    " AND c.revision > (SELECT revision - 10000 FROM revision_head)"
+    " GROUP BY c.revision, c.topic ORDER BY c.revision DESC, c.topic LIMIT :most"
+)
+
+#: a row with the fields of `schemas.ModelState`
+State = Any
+
+
+async def all_states(session: AsyncSession) -> Sequence[State]:
+    return (await session.execute(_ALL)).all()
+
+
+async def state(session: AsyncSession, model_config_id: UUID) -> State | None:
+    return (await session.execute(_BY_ID, {"id": model_config_id})).first()
+
+
+async def provider_ids(session: AsyncSession) -> Sequence[str]:
+    return (await session.execute(_PROVIDERS)).scalars().all()
+
+
+async def locked(session: AsyncSession, model_config_id: UUID) -> list[UUID]:
+    """The id, if the model is there: nobody else changes it until the end of the transaction."""
+    return list((await session.execute(_LOCK, {"id": model_config_id})).scalars())
+
+
+async def locked_of(session: AsyncSession, provider: str) -> list[UUID]:
+    """The ids of a provider's models, locked."""
+    return list((await session.execute(_LOCK_OF_PROVIDER, {"provider": provider})).scalars())
+
+
+async def switch_off(session: AsyncSession, ids: list[UUID], reason: str) -> list[State]:
+    return list((await session.execute(_OFF, {"ids": ids, "reason": reason})).all())
+
+
+async def switch_on(session: AsyncSession, ids: list[UUID]) -> list[State]:
+    return list((await session.execute(_ON, {"ids": ids})).all())
+
+
+async def recent_changes(session: AsyncSession, tenant_id: TenantId, most: int) -> Sequence[Any]:
+    """The tenant's last changes of the watched topics, newest first."""
+    values = {"tenant": tenant_id, "topics": list(WATCHED), "most": most}
+    return (await session.execute(_RECENT, values)).all()

@@ -1,0 +1,32 @@
+"""What can go wrong with the catalog."""
+
+from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
+
+
+class ModelConfigNotFound(NotFound):
+    message = "Model config not found"
+
+
+class ModelExists(Conflict):
+    code = "model_exists"
+    message = "The catalog has an entry of this provider and model_id."
+
+
+class UnknownProvider(Unprocessable):
+    """`provider` must be one that the organization has configured."""
+
+    def __init__(self, provider: str) -> None:
+        message = f"{provider!r} is not a provider of this organization. GET /api/admin/providers lists them."
+        super().__init__(faults=[FieldFault("provider", message)])
+
+
+class Contradiction(Unprocessable):
+    """Two names of the same thing with two values."""
+
+    def __init__(self, field: str, other: str) -> None:
+        super().__init__(faults=[FieldFault(field, f"contradicts {other}")])
+
+
+class FixedField(Unprocessable):
+    def __init__(self, field: str) -> None:
+        super().__init__(faults=[FieldFault(field, "cannot change: make another entry")])

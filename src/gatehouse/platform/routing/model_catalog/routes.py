@@ -1,0 +1,96 @@
+"""The catalog endpoints (reference 3, Endpoints, Model catalog).
+
+`discover`, `sync` and `bulk` stand before `{model_config_id}`, which would take their names for an id.
+"""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query
+
+from gatehouse.foundation.http.variants import RequestVariant
+from gatehouse.platform.callers import RESPONSES, Admin, AdminReader
+from gatehouse.platform.ports import TheHost
+from gatehouse.platform.requests import Changing, InParts, Session, loaded
+from gatehouse.platform.routing.model_catalog import discovery, service
+from gatehouse.platform.routing.model_catalog.errors import ModelConfigNotFound
+from gatehouse.platform.routing.model_catalog.schemas import (
+    BulkUpdate,
+    DiscoveredModel,
+    ModelConfig,
+    ModelsPage,
+    ModelsPageB,
+    ModelUpdate,
+    SyncResult,
+)
+from gatehouse.platform.routing.model_catalog.table import ModelConfigRow, page_of_models
+from gatehouse.platform.routing.model_catalog.variants import CatalogWindow, NewModelBody, sync_result
+from gatehouse.platform.routing.providers.probe import Prober
+
+router = APIRouter(tags=["Model catalog"], responses=RESPONSES)
+
+_BASE = "/api/admin/models/catalog"
+
+LoadedModel = Annotated[ModelConfigRow, Depends(loaded(ModelConfigRow, "model_config_id", ModelConfigNotFound))]
+
+#: PostgreSQL's text holds no NUL.
+_Filter = Query(max_length=255, pattern=r"^[^\x00]*$")
+
+
+@router.get(_BASE + "/", response_model=ModelsPage | ModelsPageB)
+async def list_models(
+    caller: AdminReader,
+    session: Session,
+    window: CatalogWindow,
+    provider: Annotated[str | None, _Filter] = None,
+    is_active: bool | None = None,
+    search: Annotated[str | None, _Filter] = None,
+) -> dict[str, Any]:
+    """The catalog, newest first. `search` looks for its text in `display_name` and `model_id`, whatever the case."""
+    rows, total = await page_of_models(session, window, provider=provider, is_active=is_active, search=search)
+    return window.envelope("items", [service.shown(row) for row in rows], total)
+
+
+@router.post(_BASE + "/", status_code=201, response_model=ModelConfig)
+async def create_model(caller: Admin, body: NewModelBody, change: Changing) -> ModelConfig:
+    """Adds a model. `provider` must be one of the organization's; together with `model_id` it is unique."""
+    return service.shown(await service.create(change, body))
+
+
+@router.get(_BASE + "/discover", response_model=list[DiscoveredModel])
+async def discover_models(caller: AdminReader, parts: InParts, host: TheHost) -> list[DiscoveredModel]:
+    """What models the connected providers have. Stores nothing; a provider that does not answer is left out."""
+    return await discovery.discover(parts, Prober(host.outbound, host.sealer))
+
+
+@router.post(_BASE + "/sync", response_model=SyncResult | list[ModelConfig])
+async def sync_models(
+    caller: Admin, variant: RequestVariant, parts: InParts, host: TheHost
+) -> SyncResult | list[ModelConfig]:
+    """Adds the discovered models that the catalog lacks, active and without prices. Repeated, it adds nothing."""
+    found = await discovery.ask_all(parts, Prober(host.outbound, host.sealer))
+    async with parts.changing() as change:
+        added = [service.shown(row) for row in await discovery.add_missing(change, found)]
+    return sync_result(variant, added, len(found) - len(added))
+
+
+@router.patch(_BASE + "/bulk", response_model=list[ModelConfig])
+async def update_models(caller: Admin, body: BulkUpdate, change: Changing) -> list[ModelConfig]:
+    """Activates or deactivates many entries. Unknown ids are ignored; the answer holds those that there are."""
+    return [service.shown(row) for row in await service.set_active(change, body)]
+
+
+@router.get(_BASE + "/{model_config_id}", response_model=ModelConfig)
+async def read_model(caller: AdminReader, model: LoadedModel) -> ModelConfig:
+    return service.shown(model)
+
+
+@router.put(_BASE + "/{model_config_id}", response_model=ModelConfig)
+async def update_model(caller: Admin, model: LoadedModel, body: ModelUpdate, change: Changing) -> ModelConfig:
+    """Changes what the body names. It is in force when the answer is there."""
+    return service.shown(await service.update(change, model, body))
+
+
+@router.delete(_BASE + "/{model_config_id}", status_code=204)
+async def delete_model(caller: Admin, model: LoadedModel, change: Changing) -> None:
+    """Removes an entry: from the answer on it cannot be chosen any more. Conversations keep what they noted of it."""
+    await service.delete(change, model)

@@ -1,0 +1,137 @@
+"""Bodies of the catalog endpoints: the union of both variants' fields (reference 3, Model catalog entry)."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from gatehouse.foundation.http.bodies import Body, Id, Shown
+from gatehouse.platform.routing.fields import Line, ModelId, Price, ShownPrice
+
+Access = Literal["open", "restricted"]
+Tokens = Annotated[int, Field(ge=1, le=1_000_000_000, examples=[128_000])]
+
+
+class NewCapabilities(Body):
+    """What is left out is false, but `streaming`: every model that chats can."""
+
+    streaming: bool | None = None
+    function_calling: bool | None = None
+    vision: bool | None = None
+    structured_output: bool | None = None
+    embeddings: bool | None = None
+    code_execution: bool | None = None
+    max_context_window: Annotated[Tokens | None, Field(description="The same as `context_window`.")] = None
+
+
+class _Fields(Body):
+    """What both making and changing an entry take. `supports_vision` is the same as `capabilities.vision`."""
+
+    display_name: Line | None = None
+    context_window: Tokens | None = None
+    max_output_tokens: Tokens | None = None
+    supports_vision: bool | None = None
+    capabilities: Annotated[
+        NewCapabilities | None, Field(description="Those that are named change, the others stay.")
+    ] = None
+    cost_per_input_token: Annotated[Price | None, Field(description="USD a token; null: unknown.")] = None
+    cost_per_output_token: Annotated[Price | None, Field(description="USD a token; null: unknown.")] = None
+    cost_per_cached_input_token: Annotated[Price | None, Field(description="Null: as any input token.")] = None
+    cost_per_cache_write_token: Annotated[Price | None, Field(description="Null: as any input token.")] = None
+
+
+class NewModel(_Fields):
+    provider: Annotated[str, Field(min_length=1, max_length=63, examples=["openai"])]
+    model_id: ModelId
+    is_active: bool = True
+    is_default: bool = False
+    access: Annotated[Access, Field(description="`restricted`: only who is granted it may use it.")] = "open"
+
+
+class ModelUpdate(_Fields):
+    """Partial: what is left out stays. Null takes a name, a number or a price away."""
+
+    provider: Annotated[str | None, Field(description="Cannot change.")] = None
+    model_id: Annotated[str | None, Field(description="Cannot change.")] = None
+    is_active: bool | None = None
+    is_default: bool | None = None
+    access: Access | None = None
+
+
+class BulkUpdate(Body):
+    model_ids: Annotated[list[Id], Field(max_length=10_000, description="Unknown ids are ignored.")]
+    is_active: bool
+
+
+class Capabilities(Shown):
+    streaming: bool = False
+    function_calling: bool = False
+    vision: bool = False
+    structured_output: bool = False
+    embeddings: bool = False
+    code_execution: bool = False
+    max_context_window: int | None = None
+
+
+class ModelConfig(Shown):
+    id: UUID
+    provider: str
+    model_id: str
+    display_name: str | None
+    is_active: bool
+    is_default: bool
+    access: Access
+    created_at: datetime
+    context_window: int | None
+    max_output_tokens: int | None
+    supports_vision: bool
+    capabilities: Capabilities
+    cost_per_input_token: ShownPrice | None
+    cost_per_output_token: ShownPrice | None
+    cost_per_cached_input_token: ShownPrice | None
+    cost_per_cache_write_token: ShownPrice | None
+
+
+class ModelsPage(Shown):
+    """Variant A."""
+
+    items: list[ModelConfig]
+    total: int
+    page: int
+    per_page: int
+
+
+class ModelsPageB(Shown):
+    """Variant B."""
+
+    items: list[ModelConfig]
+    total: int
+    page: int
+    page_size: int
+
+
+class DiscoveredModel(Shown):
+    """Null where the provider does not say."""
+
+    provider: str
+    model_id: str
+    display_name: str
+    already_in_catalog: bool
+    context_window: int | None
+    supports_vision: bool | None
+    max_tokens: int | None
+    supports_streaming: bool | None
+
+
+class AddedModel(Shown):
+    provider: str
+    model_id: str
+
+
+class SyncResult(Shown):
+    """Variant A."""
+
+    added: int
+    skipped: Annotated[int, Field(description="Discovered, and in the catalog already.")]
+    added_models: list[AddedModel]

@@ -1,0 +1,102 @@
+"""The catalog's rows and named queries."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Select, or_, select, text, tuple_, update
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Mapped, mapped_column
+
+from gatehouse.foundation.http.lists import Window, counted
+from gatehouse.foundation.storage.rows import TenantRow
+
+
+class ModelConfigRow(TenantRow):
+    __tablename__ = "model_configs"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    provider: Mapped[str]
+    model_id: Mapped[str]
+    display_name: Mapped[str | None]
+    is_active: Mapped[bool]
+    is_default: Mapped[bool]
+    access: Mapped[str]
+    context_window: Mapped[int | None]
+    max_output_tokens: Mapped[int | None]
+    capabilities: Mapped[dict[str, Any]]
+    cost_per_input_token: Mapped[Decimal | None]
+    cost_per_output_token: Mapped[Decimal | None]
+    cost_per_cached_input_token: Mapped[Decimal | None]
+    cost_per_cache_write_token: Mapped[Decimal | None]
+    kill_switch_disabled_at: Mapped[datetime | None]
+    disabled_reason: Mapped[str | None]
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+
+
+# Two changes that make another entry the default must come one after the other.
+_DEFAULT_LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended('default_model:' || :tenant, 0))")
+
+
+async def page_of_models(
+    session: AsyncSession, window: Window, *, provider: str | None, is_active: bool | None, search: str | None
+) -> tuple[Sequence[ModelConfigRow], int]:
+    """The newest first, and how many there are in all."""
+    query = _filtered(provider=provider, is_active=is_active, search=search)
+    total = (await session.execute(counted(query))).scalar_one()
+    ordered = query.order_by(ModelConfigRow.created_at.desc(), ModelConfigRow.id.desc())
+    return (await session.scalars(window.apply(ordered))).all(), total
+
+
+def _filtered(*, provider: str | None, is_active: bool | None, search: str | None) -> Select[tuple[ModelConfigRow]]:
+    query = select(ModelConfigRow)
+    if provider is not None:
+        query = query.where(ModelConfigRow.provider == provider)
+    if is_active is not None:
+        query = query.where(ModelConfigRow.is_active == is_active)
+    if search:
+        query = query.where(
+            or_(
+                ModelConfigRow.display_name.icontains(search, autoescape=True),
+                ModelConfigRow.model_id.icontains(search, autoescape=True),
+            )
+        )
+    return query
+
+
+async def models_by_id(session: AsyncSession, ids: Sequence[UUID]) -> Sequence[ModelConfigRow]:
+    """Those that there are, in one order whoever asks, locked for a change."""
+    query = select(ModelConfigRow).where(ModelConfigRow.id.in_(ids)).order_by(ModelConfigRow.id).with_for_update()
+    return (await session.scalars(query)).all()
+
+
+async def models_of(session: AsyncSession, provider: str) -> Sequence[ModelConfigRow]:
+    """A provider's, locked for a change."""
+    query = select(ModelConfigRow).where(ModelConfigRow.provider == provider)
+    return (await session.scalars(query.order_by(ModelConfigRow.id).with_for_update())).all()
+
+
+async def known_pairs(session: AsyncSession, pairs: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Which pairs of provider and model id the catalog has."""
+    found: set[tuple[str, str]] = set()
+    for start in range(0, len(pairs), 1_000):
+        part = pairs[start : start + 1_000]
+        query = select(ModelConfigRow.provider, ModelConfigRow.model_id).where(
+            tuple_(ModelConfigRow.provider, ModelConfigRow.model_id).in_(part)
+        )
+        found.update((row.provider, row.model_id) for row in await session.execute(query))
+    return found
+
+
+async def clear_default(session: AsyncSession, *, but: UUID) -> None:
+    """Takes the mark from every other entry of the tenant. Waits for whoever does the same."""
+    await session.execute(_DEFAULT_LOCK, {"tenant": str(session.info["tenant_id"])})
+    await session.execute(
+        update(ModelConfigRow)
+        .where(ModelConfigRow.is_default, ModelConfigRow.id != but)
+        .values(is_default=False)
+        .execution_options(synchronize_session="fetch")
+    )
