@@ -37,11 +37,11 @@ RECORDS = """
 insert into usage_records (tenant_id, id, timestamp, request_id, user_id, api_key_id, provider, model_id,
                            requested_model, status, stream, input_tokens, output_tokens, cached_tokens, cost_usd,
                            latency_ms, dlp_action)
-select k.tenant_id, gen_random_uuid(), now() - n * interval '1 second', 'crowd-' || n, k.user_id, k.id,
+select k.tenant_id, gen_random_uuid(), now() - r.n * interval '1 second', 'crowd-' || r.n, k.user_id, k.id,
        'bench-at-once', 'gpt-4o-mini', 'bench-at-once/gpt-4o-mini', 'success', false, 42, 36, 0, 0.00003, 12.5, 'ALLOW'
-from generate_series(1, %(records)s) n
+from generate_series(1, %(records)s) r(n)
 join (select id, tenant_id, user_id, row_number() over (order by key_prefix, id) - 1 as n
-      from api_keys where description = 'crowd') k on k.n = n %% %(keys)s
+      from api_keys where description = 'crowd') k on k.n = r.n %% %(keys)s
 """
 
 

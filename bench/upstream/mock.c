@@ -5,7 +5,7 @@
  *   POST [/delay/MS][/gap/MS]/v1/chat/completions   an OpenAI chat completion; `"stream": true` in the
  *        body gives 50 server-sent chunks and [DONE], each in a send() of its own.
  *        /delay/MS waits before the answer, /gap/MS waits between the chunks of a stream.
- *   GET  /stats          {"served", "open", "streams", "streams_peak"}; /stats/reset forgets the peak.
+ *   GET  /stats          of chat completions: {"served", "open", "streams", "streams_peak"}; /stats/reset forgets the peak.
  *   GET  anything else   a list of one model.
  *
  * A reader that falls behind is waited for with EPOLLOUT, never by spinning: it would burn the core that
@@ -44,7 +44,7 @@ typedef struct {
   int next, count;     /* pieces of the answer */
   size_t sent;         /* of the piece at `next` */
   long gap, delay;     /* nanoseconds */
-  int streaming, wants_write;
+  int chat, streaming, wants_write;
   unsigned life; /* timers of an earlier life of this descriptor are ignored */
 } conn;
 
@@ -199,7 +199,7 @@ static int write_on(int fd) {
   if (c->streaming) streams--;
   c->streaming = 0;
   c->answer = NULL;
-  served++;
+  served += c->chat;
   return 0;
 }
 
@@ -233,6 +233,7 @@ static int read_on(conn *c) {
   c->sent = 0;
   c->count = 1;
   c->delay = c->gap = 0;
+  c->chat = !get;
   if (get) {
     c->answer = strncmp(path, "/stats", 6) ? &models_answer : stats(strstr(path, "reset") != NULL);
   } else {

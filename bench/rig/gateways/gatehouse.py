@@ -47,7 +47,8 @@ class Gatehouse(Gateway):
 
     def prepare(self) -> None:
         """One provider for each of the mock's routes, and an API key."""
-        if not processes.wait_until(self._ready, seconds=self.patience, every=0.25):
+        processes.wait_until(lambda: self._ready() or not self.alive(), seconds=self.patience, every=0.25)
+        if not self._ready():
             raise NoAnswer(f"is never ready: {self.last_words()}")
         if self.key:
             return

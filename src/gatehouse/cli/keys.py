@@ -44,7 +44,7 @@ def rotate(stolen: bool) -> None:
 
 @keys.command("rotate-master", epilog="Example: GATEHOUSE_MASTER_KEY=k2:NEW,k1:OLD gatehouse keys rotate-master")
 def rotate_master() -> None:
-    """Seal every secret in the database again, under the first key of GATEHOUSE_MASTER_KEY.
+    """Seal every secret in the database again, under the first key of GATEHOUSE_MASTER_KEY (or of the file master.key).
 
     \b
     1. Put the new key first and keep the old one behind it; restart every process with that.

@@ -12,8 +12,12 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "worker": ("serve", "Run background jobs, on this machine or another."),
     "migrate": ("database", "Bring the database's schema to this version's."),
     "keys": ("keys", "Rotate the keys that sign tokens, and the one that seals secrets."),
+    "users": ("users", "List and create users, reset a password, make operators."),
     "openapi": ("openapi", "Print the OpenAPI document of an application."),
     "sandbox": ("sandbox", "Serve the sandbox provider as an upstream of its own."),
+    "doctor": ("upkeep", "Say what is wrong with this installation, and the mend."),
+    "backup": ("upkeep", "Save database and journal into one file."),
+    "restore": ("upkeep", "Bring back what backup saved."),
     "_gateway": ("serve", "One gateway worker (started by serve)."),
     "_keeper": ("serve", "Drains the journal (started by serve)."),
 }
@@ -55,9 +59,9 @@ def main() -> None:
     from gatehouse.foundation.storage.migrate import SchemaDrift
 
     try:
-        cli.main(standalone_mode=False)
-    except click.exceptions.Exit as ended:
-        sys.exit(ended.exit_code)
+        # Without its standalone mode click returns an exit status instead of raising it.
+        ended = cli.main(standalone_mode=False)
+        sys.exit(ended if isinstance(ended, int) else 0)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

@@ -34,6 +34,8 @@ class Settings(BaseModel):
     gatehouse_admin_email: str | None = Field(None, description="First admin, made at first start.")
     gatehouse_admin_password: SecretStr | None = Field(None, description="The first admin's password.")
     environment: str = Field("production", description="Shown by the version endpoint.")
+    gatehouse_build_date: str | None = Field(None, description="Shown by the version endpoint; set by the image.")
+    gatehouse_git_commit: str | None = Field(None, description="Shown by the version endpoint; set by the image.")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     api_variant: Literal["a", "b", "c"] = "a"

@@ -11,6 +11,14 @@ from gatehouse.platform.access.oauth_clients.routes import router as oauth_clien
 from gatehouse.platform.access.sessions.routes import router as sessions
 from gatehouse.platform.access.tokens.routes import router as tokens
 from gatehouse.platform.access.users.routes import router as users
+from gatehouse.platform.access.tenants.routes import router as tenants
+from gatehouse.platform.operations.health.errors import FORM as HEALTH_FORM
+from gatehouse.platform.operations.health.probes import router as probes
+from gatehouse.platform.operations.health.routes import router as health
+from gatehouse.platform.operations.maintenance.routes import router as maintenance
+from gatehouse.platform.organization.feature_flags.errors import FORM as FLAGS_FORM
+from gatehouse.platform.organization.feature_flags.routes import router as feature_flags
+from gatehouse.platform.organization.system_config.routes import router as system_config
 from gatehouse.platform.routing.byoe.routes import router as byoe
 from gatehouse.platform.routing.model_catalog.routes import router as model_catalog
 from gatehouse.platform.routing.providers.routes import router as providers
@@ -29,9 +37,19 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     providers,
     byoe,
     model_catalog,
+    tenants,
+    feature_flags,
+    system_config,
+    probes,
+    health,
+    maintenance,
 )  # fmt: skip
 
 #: The error forms of families that do not answer in `detail` form, by path prefix (each from its `errors.py`).
 ERROR_FORMS: Final[dict[str, ErrorForm]] = {
+    "/api/v1/admin/org/feature-flags": FLAGS_FORM,
+    "/api/admin/system": HEALTH_FORM,
+    "/api/health": HEALTH_FORM,
+    "/metrics": HEALTH_FORM,
     "/api/v1/admin/kill-switch": KILL_SWITCH_FORM,
 }

@@ -129,7 +129,7 @@ def _platform_client(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
     if caller.kind is CallerKind.OAUTH_CLIENT and caller.tenant_id is None:
         return _with_scope(caller, "admin:write")
     if caller.operator:
-        return caller
+        return _is_admin(caller)
     raise OperatorOnly
 
 

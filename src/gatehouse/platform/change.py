@@ -5,6 +5,8 @@ route has returned and before its answer is sent. The revision's lock is taken l
 revisions are in the order of commits and whoever follows them misses nothing.
 """
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, Final
 from uuid import UUID
 
@@ -14,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.storage.database import bound_to
 from gatehouse.platform.records.audit.actions import ACTIONS
 from gatehouse.platform.records.audit.chain import AuditEvent
 from gatehouse.platform.records.audit.table import append
@@ -114,14 +117,6 @@ class Change:
     async def commit(self) -> None:
         """Everything or nothing. Audit first, then the revision: its lock is shared by all tenants, so it is last."""
         await self._write()
-, payload in self._announcements:
-            values = {
-                "id": new_id(),
-                "tenant": self.tenant_id,
-                "type": event_type,
-                "payload": msgspec.json.encode(payload).decode(),
-            }
-            await self.session.execute(_ADD_EVENT, values)
         if self._touched:
             await self.session.flush()
             self.revision = (await self.session.execute(_NEXT_REVISION)).scalar_one()
@@ -133,3 +128,16 @@ class Change:
             await self.session.execute(_NOTIFY, {"channel": CHANNEL, "revision": str(self.revision)})
         await self.session.commit()
         self._events, self._announcements, self._touched = [], [], []
+
+    async def _write(self) -> None:
+        if self._events:
+            await self.session.flush()
+            await append(self.session, self.tenant_id, self._events)
+        for event_type, payload in self._announcements:
+            values = {
+                "id": new_id(),
+                "tenant": self.tenant_id,
+                "type": event_type,
+                "payload": msgspec.json.encode(payload).decode(),
+            }
+            await self.session.execute(_ADD_EVENT, values)

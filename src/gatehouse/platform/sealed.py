@@ -1,4 +1,4 @@
-"""Everything that is sealed under the master key, and how all of it gets under another (`gatehouse keys rotate-master`).
+"""Everything that is sealed under the master key, and how it gets under another (`gatehouse keys rotate-master`).
 
 A family that seals a column adds a line to `SEALED`; a test compares it with the schema.
 """

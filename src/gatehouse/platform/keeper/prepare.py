@@ -101,14 +101,14 @@ def prepare(entries: Iterable[Decoded], finished: Iterable[UUID], left_open: Map
         _add(prepared, entry, latency=entry.latency_ms)
         if entry.stream and prepared.opened.pop(entry.id, None) is None:
             prepared.ended.append(entry.id)
-    for id, (writer_id, payload) in list(prepared.opened.items()):
+    for stream, (writer_id, payload) in list(prepared.opened.items()):
         if writer_id in dead:
-            del prepared.opened[id]
+            del prepared.opened[stream]
             _add(prepared, _interrupted(payload), latency=None)
     ended = set(prepared.ended)
-    for id, payload in left_open.items():
-        if id not in ended:
-            prepared.interrupted.append(id)
+    for stream, payload in left_open.items():
+        if stream not in ended:
+            prepared.interrupted.append(stream)
             _add(prepared, _interrupted(payload), latency=None)
     return prepared
 

@@ -145,7 +145,7 @@ class Store:
             with self._connection.cursor() as cursor:
                 cursor.executemany(
                     "INSERT INTO open_streams (id, writer_id, entry) VALUES (%s, %s, %s)",
-                    [(id, str(writer), payload) for id, (writer, payload) in prepared.opened.items()],
+                    [(stream, str(writer), payload) for stream, (writer, payload) in prepared.opened.items()],
                 )
 
     def _count(self, prepared: Prepared) -> None:

@@ -3,6 +3,7 @@
 A loader gets the keys to load again, or None for everything. A key whose row is gone is dropped from the replica.
 """
 
+import os
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 from uuid import UUID
@@ -30,14 +31,21 @@ async def _rows(session: AsyncSession, query: str, keys: Keys, column: str, kind
 
 async def tenants(session: AsyncSession, replica: Replica, keys: Keys) -> None:
     query = (
-        "SELECT t.id, t.custom_rate_limit_rpm, COALESCE(c.value = 'true', false) AS mfa_required FROM tenants t"
+        "SELECT t.id, t.custom_rate_limit_rpm, c.value AS mfa_required FROM tenants t"
         " LEFT JOIN system_config c ON c.tenant_id = t.id AND c.key = 'mfa_required' WHERE t.deleted_at IS NULL"
     )
+    # What an organization did not set follows the environment (reference 2, System configuration entry).
+    otherwise = os.environ.get("MFA_REQUIRED", "").strip().lower() in {"1", "true", "yes", "on"}
     found = {row.id: row for row in await _rows(session, query, keys, "id")}
     for gone in () if keys is None else {UUID(key) for key in keys} - found.keys():
         replica.tenants.pop(gone, None)
     for row in found.values():
-        replica.tenants[row.id] = LiveTenant(TenantId(row.id), True, row.custom_rate_limit_rpm, row.mfa_required)
+        replica.tenants[row.id] = LiveTenant(
+            TenantId(row.id),
+            True,
+            row.custom_rate_limit_rpm,
+            otherwise if row.mfa_required is None else row.mfa_required == "true",
+        )
 
 
 async def users(session: AsyncSession, replica: Replica, keys: Keys) -> None:

@@ -92,12 +92,10 @@ async def update(change: Change, caller: Caller | None, user: UserRow, sent: Map
     if not changed:
         return user
     was = _standing(user)
+    if "email" in changed:
+        user.email_verified = await _proven(change, changed["email"])
     for name, value in changed.items():
         setattr(user, name, value)
-    if "email" in changed:
-        user.email_verified = await _proven(change, user.email)
-        # What was sent to the old address must not open the account under the new one.
-        await one_time.withdraw(change, user)
     if user.role != "admin" and "operator" not in changed:
         user.operator = False
     if "operator" in changed and user.operator and not _can_operate(user):
@@ -108,6 +106,8 @@ async def update(change: Change, caller: Caller | None, user: UserRow, sent: Map
     change.record("user.updated", "user", user.id, **changed)
     if changed.get("is_active") is False:
         await end_sessions(change, user.id, "user_deactivated")
+    if {"is_active", "email"} & changed.keys():
+        # What was sent to an old address must not open the account under the new one.
         await one_time.withdraw(change, user)
     change.touch("user", user.id, urgent=True)
     return user

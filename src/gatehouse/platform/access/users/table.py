@@ -60,6 +60,17 @@ def matching(*, search: str | None, role: str | None, active: bool | None) -> Se
     return query
 
 
+async def by_email(session: AsyncSession, email: str) -> UserRow | None:
+    return (await session.scalars(select(UserRow).where(func.lower(UserRow.email) == email.lower()))).one_or_none()
+
+
+async def tenant_by_slug(session: AsyncSession, slug: str) -> UUID | None:
+    """As the service role: for the command line, which names the tenant."""
+    return await session.scalar(
+        select(TenantRecord.id).where(TenantRecord.slug == slug, TenantRecord.deleted_at.is_(None))
+    )
+
+
 async def proven(session: AsyncSession, domain: str) -> bool:
     """Whether the session's tenant has proven this mail domain."""
     return (await session.execute(_PROVEN, {"domain": domain})).first() is not None

@@ -3,6 +3,13 @@
 from typing import Final
 
 ACTIONS: Final[dict[str, str]] = {
+    "tenant.created": "An organization was made.",
+    "tenant.entitlements_changed": "An organization's plan or limits were changed.",
+    "tenant.deleted": "An organization was ended.",
+    "feature_flag.changed": "A feature flag was switched.",
+    "system_config.changed": "A configuration entry was set.",
+    "maintenance.enabled": "An operator closed the platform for maintenance, or changed the message.",
+    "maintenance.disabled": "An operator ended the maintenance.",
     "gateway.request": "A model call went through the gateway, or was refused by it.",
     "api_key.created": "A user made an API key.",
     "api_key.updated": "An API key was enabled or disabled.",

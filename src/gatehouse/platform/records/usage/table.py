@@ -1,10 +1,10 @@
 """Usage rows, and the count of them by day."""
 
-from datetime import date, datetime
+from datetime import datetime
 from decimal import Decimal
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Float
+from sqlalchemy import BigInteger, Column, Date, Float, Table, Text, UniqueConstraint, Uuid
 from sqlalchemy.orm import Mapped, mapped_column
 
 from gatehouse.foundation.identity import TenantId
@@ -39,16 +39,18 @@ class UsageRecordRow(Row):
     dlp_action: Mapped[str | None]
 
 
-class UsageCountRow(Row):
-    """How many records of one kind a day (UTC) has. The kind may be null in every part, so no primary key."""
-
-    __tablename__ = "usage_counts"
-    __mapper_args__ = {"primary_key": ["tenant_id", "day", "user_id", "group_id", "provider", "model_id"]}  # noqa: RUF012
-
-    tenant_id: Mapped[TenantId]
-    day: Mapped[date]
-    user_id: Mapped[UUID | None]
-    group_id: Mapped[UUID | None]
-    provider: Mapped[str | None]
-    model_id: Mapped[str | None]
-    records: Mapped[int] = mapped_column(BigInteger)
+#: How many records of one kind a day (UTC) has. No primary key: the kind may be null in every part.
+usage_counts = Table(
+    "usage_counts",
+    Row.metadata,
+    Column("tenant_id", Uuid(), nullable=False),
+    Column("day", Date(), nullable=False),
+    Column("user_id", Uuid()),
+    Column("group_id", Uuid()),
+    Column("provider", Text()),
+    Column("model_id", Text()),
+    Column("records", BigInteger(), nullable=False),
+    UniqueConstraint(
+        "tenant_id", "day", "user_id", "group_id", "provider", "model_id", postgresql_nulls_not_distinct=True
+    ),
+)

@@ -1,7 +1,7 @@
 """The rules of own endpoints."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from gatehouse.engine.providers import KINDS
@@ -26,7 +26,7 @@ async def create(change: Change, sealer: Sealer, new: NewByoe) -> Provider:
     """Raises `ProviderExists`; 422 for an id that names a kind, or a URL that may not be called."""
     if new.id in providers.RESERVED:
         raise bad_field("id", f"{new.id!r} is reserved")
-    config = {
+    config: dict[str, Any] = {
         "base_url": providers.provider_url("base_url", new.base_url),
         "format": new.format,
         "timeout_ms": new.timeout_ms,

@@ -33,7 +33,7 @@ _ON = text(
 # Changes of all tenants lie in one row of revisions: only its end is looked through.
 _RECENT = text(
     "SELECT c.revision, c.topic, min(c.at) AS at, count(*) AS target_count,"
-    " (array_agg(COALESCE(m.provider || '/' || m.model_id, c.key) ORDER BY m.provider, m.model_id, c.key))[:100]"
+    " (array_agg(COALESCE(m.provider || '/' || m.model_id, c.key) ORDER BY m.provider, m.model_id, c.key))[1:100]"
     " AS targets FROM changes c LEFT JOIN model_configs m ON c.topic = 'switch' AND m.id::text = c.key"
     " WHERE c.tenant_id = :tenant AND c.topic = ANY(:topics)"
     " AND c.revision > (SELECT revision - 10000 FROM revision_head)"

@@ -22,7 +22,7 @@ from gatehouse.platform.routing.model_catalog.schemas import (
     ModelUpdate,
     SyncResult,
 )
-from gatehouse.platform.routing.model_catalog.table import ModelConfigRow, page_of_models
+from gatehouse.platform.routing.model_catalog.table import Filters, ModelConfigRow, page_of_models
 from gatehouse.platform.routing.model_catalog.variants import CatalogWindow, NewModelBody, sync_result
 from gatehouse.platform.routing.providers.probe import Prober
 
@@ -36,17 +36,24 @@ LoadedModel = Annotated[ModelConfigRow, Depends(loaded(ModelConfigRow, "model_co
 _Filter = Query(max_length=255, pattern=r"^[^\x00]*$")
 
 
-@router.get(_BASE + "/", response_model=ModelsPage | ModelsPageB)
-async def list_models(
-    caller: AdminReader,
-    session: Session,
-    window: CatalogWindow,
+def _filters(
     provider: Annotated[str | None, _Filter] = None,
     is_active: bool | None = None,
     search: Annotated[str | None, _Filter] = None,
+) -> Filters:
+    """`search` looks for its text in `display_name` and `model_id`, whatever the case."""
+    return Filters(provider, is_active, search)
+
+
+TheFilters = Annotated[Filters, Depends(_filters)]
+
+
+@router.get(_BASE + "/", response_model=ModelsPage | ModelsPageB)
+async def list_models(
+    caller: AdminReader, session: Session, window: CatalogWindow, filters: TheFilters
 ) -> dict[str, Any]:
-    """The catalog, newest first. `search` looks for its text in `display_name` and `model_id`, whatever the case."""
-    rows, total = await page_of_models(session, window, provider=provider, is_active=is_active, search=search)
+    """The catalog, newest first."""
+    rows, total = await page_of_models(session, window, filters)
     return window.envelope("items", [service.shown(row) for row in rows], total)
 
 

@@ -1,6 +1,7 @@
 """The catalog's rows and named queries."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -41,27 +42,36 @@ class ModelConfigRow(TenantRow):
 _DEFAULT_LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended('default_model:' || :tenant, 0))")
 
 
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """None: whatever it is. `search` is a part of `display_name` or `model_id`, whatever the case."""
+
+    provider: str | None = None
+    is_active: bool | None = None
+    search: str | None = None
+
+
 async def page_of_models(
-    session: AsyncSession, window: Window, *, provider: str | None, is_active: bool | None, search: str | None
+    session: AsyncSession, window: Window, filters: Filters
 ) -> tuple[Sequence[ModelConfigRow], int]:
     """The newest first, and how many there are in all."""
-    query = _filtered(provider=provider, is_active=is_active, search=search)
+    query = _filtered(filters)
     total = (await session.execute(counted(query))).scalar_one()
     ordered = query.order_by(ModelConfigRow.created_at.desc(), ModelConfigRow.id.desc())
     return (await session.scalars(window.apply(ordered))).all(), total
 
 
-def _filtered(*, provider: str | None, is_active: bool | None, search: str | None) -> Select[tuple[ModelConfigRow]]:
+def _filtered(filters: Filters) -> Select[ModelConfigRow]:
     query = select(ModelConfigRow)
-    if provider is not None:
-        query = query.where(ModelConfigRow.provider == provider)
-    if is_active is not None:
-        query = query.where(ModelConfigRow.is_active == is_active)
-    if search:
+    if filters.provider is not None:
+        query = query.where(ModelConfigRow.provider == filters.provider)
+    if filters.is_active is not None:
+        query = query.where(ModelConfigRow.is_active == filters.is_active)
+    if filters.search:
         query = query.where(
             or_(
-                ModelConfigRow.display_name.icontains(search, autoescape=True),
-                ModelConfigRow.model_id.icontains(search, autoescape=True),
+                ModelConfigRow.display_name.icontains(filters.search, autoescape=True),
+                ModelConfigRow.model_id.icontains(filters.search, autoescape=True),
             )
         )
     return query

@@ -1,4 +1,4 @@
-"""A provider's health: what a check's outcome makes of it (reference 3, Provider status). Nothing here does anything."""
+"""A provider's health: what a check's outcome makes of it (reference 3, Provider status). Nothing here acts."""
 
 from datetime import datetime
 from typing import Literal

@@ -35,7 +35,8 @@ _CLAIM = text(
     "      OR EXISTS (SELECT FROM model_configs m WHERE m.tenant_id = p.tenant_id AND m.provider = p.id"
     "                 AND m.kill_switch_disabled_at IS NULL))"
     " ORDER BY p.last_health_check NULLS FIRST LIMIT :most FOR UPDATE OF p SKIP LOCKED"
-    ") due WHERE providers.tenant_id = due.tenant_id AND providers.id = due.id RETURNING providers.tenant_id, providers.id"
+    ") due WHERE providers.tenant_id = due.tenant_id AND providers.id = due.id"
+    " RETURNING providers.tenant_id, providers.id"
 )
 
 

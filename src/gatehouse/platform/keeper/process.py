@@ -1,0 +1,97 @@
+"""Starts and ends the keeper."""
+
+import asyncio
+import contextlib
+import signal
+from typing import Final
+
+import msgspec
+import structlog
+from sqlalchemy import text
+
+from gatehouse.foundation import log as logs
+from gatehouse.foundation.clock import SYSTEM_CLOCK
+from gatehouse.foundation.egress import EgressGuard
+from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
+from gatehouse.foundation.sealing import Sealer, load_master_keys
+from gatehouse.foundation.settings import Settings
+from gatehouse.foundation.storage.database import Database
+from gatehouse.platform.jobs import Tools
+from gatehouse.platform.keeper.drain import Drain
+from gatehouse.platform.keeper.work import work
+from gatehouse.platform.live.nodes import Node
+from gatehouse.platform.metrics import Figures
+from gatehouse.platform.worker import die_with_parent
+
+log = structlog.get_logger(__name__)
+
+#: What is left in the journal when this is over is stored at the next start.
+_LAST_DRAIN_SECONDS: Final = 20.0
+_BEAT_SECONDS: Final = 5.0
+_BEAT: Final = text("UPDATE nodes SET status = CAST(:status AS jsonb), seen_at = now() WHERE id = :id RETURNING id")
+
+
+def run(database: str, *, journal: bool) -> None:
+    """Until SIGTERM. `database` is a URL, or `env` for the one in `DATABASE_URL`.
+
+    With `journal`, it is the supervisor's child that drains this home's journal; jobs it works on only when embedded.
+    Without, it is `gatehouse worker`.
+    """
+    if journal:
+        die_with_parent()
+    settings = Settings.from_environment()
+    logs.configure(settings.log_level)
+    url = settings.database_url if database == "env" else database
+    assert url is not None
+    asyncio.run(_run(settings, url, journal=journal))
+
+
+async def _run(settings: Settings, url: str, *, journal: bool) -> None:
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    database = Database(url, pool_size=4)
+    node = Node(database, kind="keeper" if journal else "worker")
+    drain = Drain(url, settings.gatehouse_home / "journal") if journal else None
+    figures = Figures(settings.gatehouse_home)
+    if drain is not None:
+        figures.drain_lag.read(drain.lag_seconds)
+        drain.start()
+    figures.metrics.start()
+    outbound = AiohttpOutbound(settings.provider_max_connections, guard=EgressGuard(settings.egress_allowlist))
+    tasks = [asyncio.create_task(_beat(database, node, drain))]
+    if settings.embedded or not journal:
+        keys = load_master_keys(settings)
+        tools = Tools(
+            settings=settings,
+            database=database,
+            sealer=Sealer(keys.keys, keys.current),
+            outbound=outbound,
+            clock=SYSTEM_CLOCK,
+        )
+        tasks.append(asyncio.create_task(work(tools)))
+    await stopping.wait()
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    if drain is not None:
+        await asyncio.to_thread(drain.stop, _LAST_DRAIN_SECONDS)
+    await node.leave()
+    await figures.metrics.stop()
+    await outbound.close()
+    await database.close()
+
+
+async def _beat(database: Database, node: Node, drain: Drain | None) -> None:
+    """Says every few seconds that this process lives, and how the drain is."""
+    while True:
+        status = "{}" if drain is None else msgspec.json.encode({"drain": drain.status}).decode()
+        # Away: the drain says so in the log, and health checks see it by the silence.
+        with contextlib.suppress(Exception):
+            async with database.service() as session:
+                found = (await session.execute(_BEAT, {"id": node.id, "status": status})).first()
+                await session.commit()
+            if found is None:
+                await node.join(0)
+        await asyncio.sleep(_BEAT_SECONDS)

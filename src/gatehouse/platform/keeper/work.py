@@ -1,0 +1,92 @@
+"""Works on jobs: those that were queued, those that the clock starts, and duties every few seconds."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple
+
+import structlog
+from procrastinate import PsycopgConnector
+
+from gatehouse.foundation.storage.database import SERVICE_ROLE, with_role
+from gatehouse.platform import jobs
+from gatehouse.platform.jobs import Tools
+from gatehouse.platform.routing.providers import schedule as provider_health
+
+log = structlog.get_logger(__name__)
+
+#: Every module with jobs, a line each: imported before work starts.
+MODULES: Final = ("gatehouse.platform.keeper.housekeeping",)
+
+
+class Duty(NamedTuple):
+    """What is done again and again on every machine that works on jobs: it must bear company."""
+
+    name: str
+    seconds: float
+    work: Callable[[Tools], Awaitable[object]]
+
+
+async def _check_providers(tools: Tools) -> None:
+    while await provider_health.run_due(tools.database, tools.outbound, tools.sealer) == provider_health.AT_ONCE:
+        pass
+
+
+DUTIES: Final = (Duty("provider health checks", 2.0, _check_providers),)
+
+_CONCURRENCY: Final = 8
+_RETRY_SECONDS: Final = 2.0
+
+
+async def work(tools: Tools) -> None:
+    """Until it is cancelled; jobs in progress then have ten seconds. A dead database is waited for."""
+    # It repeats itself at every try to connect; that the database is away is said once, below.
+    logging.getLogger("psycopg.pool").setLevel("CRITICAL")
+    logging.getLogger("procrastinate").setLevel("WARNING")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_jobs(tools))
+        for duty in DUTIES:
+            group.create_task(_repeat(duty, tools))
+
+
+async def _jobs(tools: Tools) -> None:
+    jobs.app.import_paths = MODULES
+    connector = PsycopgConnector(
+        conninfo=with_role(tools.database.url, SERVICE_ROLE),
+        min_size=1,
+        max_size=4,
+        kwargs={"connect_timeout": 5, "application_name": "gatehouse jobs"},
+    )
+    told = False
+    with jobs.app.replace_connector(connector):
+        while True:
+            try:
+                async with jobs.app.open_async():
+                    told = False
+                    await jobs.app.run_worker_async(
+                        concurrency=_CONCURRENCY,
+                        install_signal_handlers=False,
+                        shutdown_graceful_timeout=10,
+                        delete_jobs="successful",
+                        additional_context=jobs.context(tools),
+                    )
+                reason = "worker ended"
+            except Exception as error:
+                reason = type(error).__name__
+            if not told:
+                log.warning("jobs.interrupted", reason=reason)
+                told = True
+            await asyncio.sleep(_RETRY_SECONDS)
+
+
+async def _repeat(duty: Duty, tools: Tools) -> None:
+    told = False
+    while True:
+        try:
+            await duty.work(tools)
+            told = False
+        except Exception as error:
+            if not told:
+                log.warning("duty.failed", duty=duty.name, reason=f"{type(error).__name__}: {error}"[:300])
+                told = True
+        await asyncio.sleep(duty.seconds)

@@ -1,0 +1,21 @@
+"""What can go wrong with health's endpoints, and how it looks (reference 3, Health errors)."""
+
+from typing import Final
+
+from gatehouse.foundation.errors import Forbidden, NotFound, Unavailable
+from gatehouse.foundation.http.envelopes import NAMED, ErrorForm
+
+FORM: Final[ErrorForm] = NAMED
+
+
+class ComponentNotFound(NotFound):
+    message = "There is no component of that name."
+
+
+class ScrapeRefused(Forbidden):
+    message = "Metrics are for the networks in METRICS_ALLOWED_CIDRS."
+
+
+class Unhealthy(Unavailable):
+    code = "unhealthy"
+    message = "The database does not answer now."

@@ -1,0 +1,89 @@
+"""What machines ask, without a credential: is it alive, ready, started, and its figures. Nothing here asks the
+database: a probe that waits for a slow one would make a slow system a dead one."""
+
+from functools import lru_cache
+from ipaddress import ip_address, ip_network
+from typing import Final
+
+from fastapi import APIRouter, Request
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from gatehouse.foundation.counters.shared import RedisCounters
+from gatehouse.foundation.settings import BadSettings
+from gatehouse.platform.operations.health.errors import ScrapeRefused
+from gatehouse.platform.operations.health.schemas import Alive, NotAlive, NotReady, Ready, Started, Starting
+from gatehouse.platform.ports import Host, TheHost
+
+router = APIRouter(tags=["Health"])
+
+#: Seconds without a word from the database after which it counts as away: several beats of the change feed.
+DATABASE_AWAY: Final = 3.0
+#: Seconds without a beat, though the database may answer, after which the feed itself is stuck.
+FEED_STUCK: Final = 10.0
+
+
+@router.get("/health", response_model=Alive)
+async def health() -> Alive:
+    """Answers while the process does. Not rate-limited."""
+    return Alive()
+
+
+@router.get("/api/health/live", response_model=Alive, responses={503: {"model": NotAlive}})
+async def live(host: TheHost) -> object:
+    """Whether this worker can go on. 503: only a restart helps."""
+    if host.feed.ended:
+        return JSONResponse(NotAlive(reason="the change feed has ended").model_dump(), 503)
+    return Alive()
+
+
+@router.get("/api/health/ready", response_model=Ready, responses={503: {"model": NotReady}})
+async def ready(host: TheHost) -> object:
+    """Whether new requests should come here."""
+    failing = failing_checks(host)
+    return JSONResponse(NotReady(failing_checks=failing).model_dump(), 503) if failing else Ready()
+
+
+@router.get("/api/health/startup", response_model=Started, responses={503: {"model": Starting}})
+async def startup(host: TheHost) -> object:
+    """Whether the start is over, and how long it took."""
+    if host.startup.duration_ms is None:
+        elapsed = host.startup.elapsed_ms(host.clock.monotonic())
+        return JSONResponse(Starting(phase=host.startup.phase, elapsed_ms=elapsed).model_dump(), 503)
+    return Started(startup_duration_ms=host.startup.duration_ms)
+
+
+@router.get(
+    "/metrics",
+    response_class=PlainTextResponse,
+    responses={403: {"description": "The caller's address is not in METRICS_ALLOWED_CIDRS."}},
+)
+async def metrics(request: Request, host: TheHost) -> Response:
+    """Figures of all processes of this machine, in Prometheus' text form."""
+    if not _allowed(host.settings.metrics_allowed_cidrs, request.scope["state"]["client_address"]):
+        raise ScrapeRefused
+    host.figures.metrics.write()
+    return Response(await run_in_threadpool(host.figures.metrics.rendered), media_type=CONTENT_TYPE_LATEST)
+
+
+def failing_checks(host: Host) -> list[str]:
+    now = host.clock.monotonic()
+    checks = {
+        "database": host.feed.lag_seconds > DATABASE_AWAY,
+        "cache": isinstance(host.counters, RedisCounters) and bool(host.counters.degraded),
+        "journal": host.journal.full(),
+        "change_feed": host.feed.ended or now - host.feed.last_beat > FEED_STUCK,
+        "maintenance": host.replica.maintenance is not None,
+    }
+    return [name for name, failing in checks.items() if failing]
+
+
+@lru_cache(maxsize=1024)
+def _allowed(cidrs: tuple[str, ...], address: str) -> bool:
+    try:
+        networks = [ip_network(cidr) for cidr in cidrs]
+    except ValueError as error:
+        raise BadSettings(f"METRICS_ALLOWED_CIDRS: {error}") from None
+    caller = ip_address(address)
+    return any(caller in network for network in networks)

@@ -1,0 +1,57 @@
+"""The system's endpoints for administrators (reference 3, Health and system)."""
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from gatehouse import __version__
+from gatehouse.foundation.clock import utc_now
+from gatehouse.platform.callers import RESPONSES, AdminReader
+from gatehouse.platform.operations.health import components, summary, table
+from gatehouse.platform.operations.health.errors import ComponentNotFound
+from gatehouse.platform.operations.health.schemas import MetricsSummary, SystemHealth, Version
+from gatehouse.platform.organization.feature_flags.table import flags
+from gatehouse.platform.ports import TheHost
+from gatehouse.platform.requests import Session
+
+router = APIRouter(prefix="/api/admin/system", tags=["System"], responses=RESPONSES)
+
+
+@router.get("/health", response_model=SystemHealth)
+async def system_health(caller: AdminReader, host: TheHost) -> object:
+    """Every component's health, and the system's. Answers without the database too."""
+    told = await components.all_of(host, caller)
+    return {"status": components.overall(told), "timestamp": utc_now(), "version": __version__, "components": told}
+
+
+@router.get(
+    "/health/components/{component}",
+    response_model=dict[str, Any],
+    responses={404: {"description": "There is no such component."}},
+)
+async def component_health(caller: AdminReader, host: TheHost, component: str) -> object:
+    """One component's health."""
+    told = await components.all_of(host, caller)
+    if component not in told:
+        raise ComponentNotFound
+    return told[component]
+
+
+@router.get("/version", response_model=Version)
+async def version(caller: AdminReader, host: TheHost, session: Session) -> object:
+    """What runs here, and your organization's feature flags."""
+    return {
+        "platform_version": __version__,
+        "build_date": host.settings.gatehouse_build_date,
+        "git_commit": host.settings.gatehouse_git_commit,
+        "environment": host.settings.environment,
+        "schema_version": await table.schema_version(session),
+        "feature_flags": await flags(session),
+    }
+
+
+@router.get("/metrics-summary", response_model=MetricsSummary)
+async def metrics_summary(caller: AdminReader, host: TheHost) -> object:
+    """The last hour in figures: your organization's, for operators the whole platform's. At most the newest 50,000
+    requests are looked at."""
+    return await summary.of(host, caller)

@@ -1,0 +1,103 @@
+"""Bodies of health's endpoints (reference 3, Health and system)."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from gatehouse.foundation.http.bodies import Shown
+
+Status = Literal["healthy", "degraded", "unhealthy", "unknown"]
+
+
+class Alive(Shown):
+    status: Literal["ok"] = "ok"
+
+
+class NotAlive(Shown):
+    status: Literal["unhealthy"] = "unhealthy"
+    reason: Annotated[str, Field(examples=["the change feed has ended"])]
+
+
+class Ready(Shown):
+    status: Literal["ready"] = "ready"
+
+
+class NotReady(Shown):
+    status: Literal["not_ready"] = "not_ready"
+    failing_checks: Annotated[
+        list[str],
+        Field(description="`database`, `cache`, `journal`, `change_feed`, `maintenance`.", examples=[["database"]]),
+    ]
+
+
+class Started(Shown):
+    status: Literal["started"] = "started"
+    startup_duration_ms: Annotated[float, Field(examples=[312.4])]
+
+
+class Starting(Shown):
+    status: Literal["starting"] = "starting"
+    phase: Annotated[str, Field(examples=["database"])]
+    elapsed_ms: Annotated[float, Field(examples=[120.1])]
+
+
+class SystemHealth(Shown):
+    status: Literal["healthy", "degraded", "unhealthy"]
+    timestamp: datetime
+    version: str
+    components: Annotated[
+        dict[str, dict[str, Any]],
+        Field(
+            description="By name. Each has `status`, but `providers`, which has one for each provider.",
+            examples=[{"database": {"status": "healthy", "latency_ms": 0.8, "pool": {"max": 10, "available": 9}}}],
+        ),
+    ]
+
+
+class Version(Shown):
+    platform_version: Annotated[str, Field(examples=["0.1.0"])]
+    api_version: Literal["v1"] = "v1"
+    build_date: str | None
+    git_commit: str | None
+    environment: Annotated[str, Field(examples=["production"])]
+    schema_version: Annotated[str, Field(description="Of the database.", examples=["0001"])]
+    feature_flags: dict[str, bool]
+
+
+class Requests(Shown):
+    total: int
+    success: int
+    error: Annotated[int, Field(description="Everything that was no success: refused and cancelled ones too.")]
+    error_rate: Annotated[float, Field(ge=0, le=1)]
+
+
+class Latency(Shown):
+    """Null while there is nothing to tell."""
+
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
+
+
+class Triggers(Shown):
+    block: int
+    redact: int
+    flag: int
+    require_approval: int
+
+
+class DlpSummary(Shown):
+    requests_scanned: int
+    triggers: Triggers
+
+
+class MetricsSummary(Shown):
+    period: Annotated[str, Field(description="How far back it reaches, as an ISO 8601 duration.", examples=["PT1H"])]
+    requests: Requests
+    latency: Latency
+    dlp: DlpSummary
+    active_connections: Annotated[int, Field(description="Model calls in progress, on all workers.")]
+    cache_hit_rate: Annotated[
+        float, Field(ge=0, le=1, description="Share of the input tokens that providers had in their cache.")
+    ]

@@ -1,0 +1,56 @@
+"""The last hour in figures (reference 3, metrics-summary): an organization's own, or everybody's for operators."""
+
+from typing import Any, Final
+
+import psycopg
+from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.foundation.identity import Caller
+from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.platform.operations.health import table
+from gatehouse.platform.operations.health.errors import Unhealthy
+from gatehouse.platform.operations.health.schemas import DlpSummary, Latency, MetricsSummary, Requests, Triggers
+from gatehouse.platform.ports import Host
+
+PERIOD: Final = "PT1H"
+#: However busy the database is, nobody waits longer for figures.
+_BOUND = text("SET LOCAL statement_timeout = '5s'")
+
+
+async def of(host: Host, caller: Caller) -> MetricsSummary:
+    """Raises `Unhealthy` where the database cannot tell in time."""
+    tenant_id = None if caller.operator else caller.tenant_id or DEFAULT_TENANT
+    sessions = host.database.service() if tenant_id is None else host.database.tenant(tenant_id)
+    try:
+        async with sessions as session:
+            await session.execute(_BOUND)
+            requests, triggers = await table.figures(session, tenant_id)
+            active = await _active(session)
+    except (SQLAlchemyError, psycopg.Error, OSError):
+        raise Unhealthy from None
+    tokens = requests.input + requests.cached
+    return MetricsSummary(
+        period=PERIOD,
+        requests=_requests(requests),
+        latency=_latency(requests.latencies),
+        dlp=DlpSummary(requests_scanned=requests.scanned, triggers=Triggers.model_validate(triggers)),
+        active_connections=active,
+        cache_hit_rate=round(requests.cached / tokens, 4) if tokens else 0.0,
+    )
+
+
+async def _active(session: AsyncSession) -> int:
+    return sum(int(row.status.get("active", 0)) for row in await table.nodes(session))
+
+
+def _requests(row: Any) -> Requests:
+    failed = row.total - row.success
+    rate = round(failed / row.total, 4) if row.total else 0.0
+    return Requests(total=row.total, success=row.success, error=failed, error_rate=rate)
+
+
+def _latency(found: list[float] | None) -> Latency:
+    p50, p95, p99 = found or (None, None, None)
+    return Latency(p50_ms=p50, p95_ms=p95, p99_ms=p99)

@@ -1,0 +1,91 @@
+"""Health's named queries. Each is bounded, whatever the tables hold."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sqlalchemy import Row, text
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.foundation.identity import TenantId
+
+#: How far back a summary looks, in seconds, and at how many of the newest records at most.
+PERIOD_SECONDS: Final = 3600
+MOST_RECORDS: Final = 50_000
+
+#: A worker that has not been seen for longer is not shown.
+_SHOWN_SECONDS: Final = 120
+
+_SCHEMA = text("SELECT version_num FROM alembic_version")
+_NODES = text(
+    "SELECT name, kind, revision, status, EXTRACT(EPOCH FROM now() - seen_at)::float8 AS silent,"
+    " (SELECT revision FROM revision_head) - revision AS behind FROM nodes"
+    " WHERE seen_at > now() - make_interval(secs => :shown) ORDER BY kind, name"
+)
+_JOB_WORKERS = text(
+    "SELECT count(*) AS seen, (SELECT count(*) FROM procrastinate_jobs WHERE status = 'todo') AS waiting"
+    " FROM procrastinate_workers WHERE last_heartbeat > now() - interval '1 minute'"
+)
+_PROVIDERS = text(
+    "SELECT id, enabled, unhealthy, health_check_status, health_latency_ms, last_health_check, health_error"
+    " FROM providers WHERE tenant_id = :tenant ORDER BY id LIMIT 500"
+)
+
+_FIGURES = """
+SELECT count(*) AS total,
+       count(*) FILTER (WHERE status = 'success') AS success,
+       count(*) FILTER (WHERE dlp_action IS NOT NULL) AS scanned,
+       percentile_cont(ARRAY[0.5, 0.95, 0.99]) WITHIN GROUP (ORDER BY latency_ms) AS latencies,
+       COALESCE(sum(cached_tokens), 0)::float8 AS cached,
+       COALESCE(sum(input_tokens), 0)::float8 AS input
+FROM ({newest}) AS newest
+"""
+_TRIGGERS = """
+SELECT count(*) FILTER (WHERE status IN ('blocked', 'cancelled')) AS block,
+       count(*) FILTER (WHERE status = 'redacted') AS redact,
+       count(*) FILTER (WHERE status = 'logged') AS flag,
+       count(*) FILTER (WHERE status IN ('pending', 'approved')) AS require_approval
+FROM ({newest}) AS newest
+"""
+_OF_ONE = """
+SELECT * FROM {table} WHERE tenant_id = :tenant AND timestamp > now() - make_interval(secs => :period)
+ORDER BY timestamp DESC LIMIT :most
+"""
+# Tenant by tenant, so that each is a walk along the key and not a search through the partition.
+_OF_ALL = """
+SELECT one.* FROM tenants CROSS JOIN LATERAL (
+    SELECT * FROM {table} WHERE tenant_id = tenants.id AND timestamp > now() - make_interval(secs => :period)
+    ORDER BY timestamp DESC LIMIT :most
+) AS one LIMIT :most
+"""
+_FIGURES_OF_ONE = text(_FIGURES.format(newest=_OF_ONE.format(table="usage_records")))
+_FIGURES_OF_ALL = text(_FIGURES.format(newest=_OF_ALL.format(table="usage_records")))
+_TRIGGERS_OF_ONE = text(_TRIGGERS.format(newest=_OF_ONE.format(table="dlp_events")))
+_TRIGGERS_OF_ALL = text(_TRIGGERS.format(newest=_OF_ALL.format(table="dlp_events")))
+
+
+async def schema_version(session: AsyncSession) -> str:
+    return str((await session.execute(_SCHEMA)).scalar_one())
+
+
+async def nodes(session: AsyncSession) -> Sequence[Row[Any]]:
+    return (await session.execute(_NODES, {"shown": _SHOWN_SECONDS})).all()
+
+
+async def job_workers(session: AsyncSession) -> Row[Any]:
+    return (await session.execute(_JOB_WORKERS)).one()
+
+
+async def providers(session: AsyncSession, tenant_id: TenantId) -> Sequence[Row[Any]]:
+    return (await session.execute(_PROVIDERS, {"tenant": tenant_id})).all()
+
+
+async def figures(session: AsyncSession, tenant_id: TenantId | None) -> tuple[Row[Any], Row[Any]]:
+    """The last period's requests and DLP decisions: of a tenant, or with None of all, as the service role."""
+    bounds: dict[str, Any] = {"period": PERIOD_SECONDS, "most": MOST_RECORDS}
+    if tenant_id is None:
+        requests = await session.execute(_FIGURES_OF_ALL, bounds)
+        triggers = await session.execute(_TRIGGERS_OF_ALL, bounds)
+    else:
+        requests = await session.execute(_FIGURES_OF_ONE, {**bounds, "tenant": tenant_id})
+        triggers = await session.execute(_TRIGGERS_OF_ONE, {**bounds, "tenant": tenant_id})
+    return requests.one(), triggers.one()

@@ -1,0 +1,27 @@
+"""Bodies of the maintenance call (reference 3, Health and system)."""
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field
+
+from gatehouse.foundation.http.bodies import Body, Shown
+
+
+class MaintenanceSwitch(Body):
+    enabled: bool
+    message: Annotated[
+        str | None, Field(max_length=500, description="Told to everybody.", examples=["Back at 14:00 UTC."])
+    ] = None
+    drain_timeout_seconds: Annotated[
+        int, Field(ge=0, le=600, description="How long the call waits for requests in progress.")
+    ] = 30
+
+
+class MaintenanceState(Shown):
+    maintenance_enabled: bool
+    enabled_at: Annotated[datetime | None, Field(description="When it began; null when it is off.")]
+    message: str | None
+    active_requests_drained: Annotated[
+        int, Field(description="Model calls in progress on all workers that ended while the call waited.")
+    ]

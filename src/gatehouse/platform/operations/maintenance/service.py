@@ -1,0 +1,66 @@
+"""The rules of maintenance."""
+
+import asyncio
+import time
+from typing import Any, Final
+
+from gatehouse.foundation.clock import iso, utc_now
+from gatehouse.platform.change import Change
+from gatehouse.platform.operations.maintenance import table
+from gatehouse.platform.operations.maintenance.schemas import MaintenanceState, MaintenanceSwitch
+from gatehouse.platform.ports import Host
+from gatehouse.platform.requests import commit
+
+#: What refused clients are told to wait, in seconds.
+RETRY_AFTER: Final = 60
+#: Workers tell how busy they are twice a second.
+_LOOK: Final = 0.25
+
+
+async def switch(change: Change, host: Host, wanted: MaintenanceSwitch) -> MaintenanceState:
+    """Stores it, waits until every worker has confirmed it, and then for the requests that were let in before."""
+    was = await table.state(change.session)
+    value = _on(was, wanted) if wanted.enabled else {"enabled": False}
+    await table.store(change.session, value)
+    if wanted.enabled:
+        change.record("maintenance.enabled", "platform", "maintenance", message=value["message"])
+    elif was.get("enabled"):
+        change.record("maintenance.disabled", "platform", "maintenance")
+    change.touch("maintenance", "-", urgent=True)
+    await commit(change, host)
+    # Done: what follows changes nothing, and must hold no connection while it waits.
+    change.urgent = False
+    drained = await _drain(host, wanted.drain_timeout_seconds) if wanted.enabled else 0
+    return MaintenanceState(
+        maintenance_enabled=wanted.enabled,
+        enabled_at=value.get("enabled_at"),
+        message=value.get("message") or None,
+        active_requests_drained=drained,
+    )
+
+
+def _on(was: dict[str, Any], wanted: MaintenanceSwitch) -> dict[str, Any]:
+    """A second call changes the message, not since when it is on."""
+    since = was.get("enabled_at") if was.get("enabled") else None
+    return {
+        "enabled": True,
+        "message": wanted.message or "",
+        "retry_after": RETRY_AFTER,
+        "enabled_at": since or iso(utc_now()),
+    }
+
+
+async def _drain(host: Host, patience: float) -> int:
+    """Waits until no model call is in progress on any worker. How many ended meanwhile."""
+    deadline = time.monotonic() + patience
+    before = left = await _active(host)
+    while left and time.monotonic() < deadline:
+        await asyncio.sleep(min(_LOOK, max(0.0, deadline - time.monotonic())))
+        left = await _active(host)
+        before = max(before, left)
+    return before - left
+
+
+async def _active(host: Host) -> int:
+    async with host.database.service() as session:
+        return await table.active_calls(session)

@@ -1,0 +1,18 @@
+"""Bodies of the feature flags' endpoints (reference 2, Organization settings)."""
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field
+
+from gatehouse.foundation.http.bodies import Body, Shown
+
+
+class FlagUpdate(Body):
+    enabled: bool
+
+
+class Flag(Shown):
+    flag: Annotated[str, Field(examples=["human_in_loop"])]
+    enabled: bool
+    updated_at: datetime

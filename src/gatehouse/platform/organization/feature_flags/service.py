@@ -1,0 +1,27 @@
+"""The rules of feature flags."""
+
+from gatehouse.foundation.clock import utc_now
+from gatehouse.platform.change import Change
+from gatehouse.platform.organization.feature_flags.errors import FlagNotFound
+from gatehouse.platform.organization.feature_flags.schemas import Flag
+from gatehouse.platform.organization.feature_flags.table import DEFAULTS
+from gatehouse.platform.organization.tenants.table import living
+
+
+def known(name: str) -> str:
+    """The name, if there is such a flag. Raises `FlagNotFound`."""
+    if name not in DEFAULTS:
+        raise FlagNotFound
+    return name
+
+
+async def switch(change: Change, name: str, enabled: bool) -> Flag:
+    """In force on every worker when the answer comes: some of the flags are what protects an organization."""
+    tenant = await living(change.session, change.tenant_id)
+    assert tenant is not None, "a deleted tenant has no callers"
+    was = tenant.feature_flags.get(name, DEFAULTS[name])
+    tenant.feature_flags = {**tenant.feature_flags, name: enabled}
+    tenant.updated_at = utc_now()
+    change.record("feature_flag.changed", "feature_flag", name, was=was, enabled=enabled)
+    change.touch("policy", change.tenant_id, urgent=True)
+    return Flag(flag=name, enabled=enabled, updated_at=tenant.updated_at)

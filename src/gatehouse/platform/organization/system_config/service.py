@@ -1,0 +1,49 @@
+"""The rules of configuration entries."""
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.platform.change import Change
+from gatehouse.platform.organization.system_config import table
+from gatehouse.platform.organization.system_config.errors import BadValue, EntryNotFound, NotEditable
+from gatehouse.platform.organization.system_config.keys import KEYS, Key
+from gatehouse.platform.organization.system_config.schemas import Entry
+
+
+def known(name: str) -> Key:
+    """Raises `EntryNotFound`."""
+    key = KEYS.get(name)
+    if key is None:
+        raise EntryNotFound
+    return key
+
+
+async def entries(session: AsyncSession) -> list[Entry]:
+    values = await table.values(session)
+    return [_shown(key, values[name]) for name, key in KEYS.items()]
+
+
+async def put(change: Change, key: Key, value: str) -> Entry:
+    """Sets the organization's own value. Raises `NotEditable`, `BadValue`."""
+    if not key.editable:
+        raise NotEditable
+    fault = key.judge(value)
+    if fault is not None:
+        raise BadValue(fault)
+    was = await table.value(change.session, key.name)
+    await table.store(change.session, change.tenant_id, key.name, value)
+    change.record("system_config.changed", "system_config", key.name, was=was, value=value)
+    if key.name == "mfa_required":
+        change.touch("tenant", change.tenant_id, urgent=True)
+    change.touch("policy", change.tenant_id, urgent=True)
+    return _shown(key, value)
+
+
+def _shown(key: Key, value: str) -> Entry:
+    return Entry(
+        key=key.name,
+        category=key.category,
+        value=value,
+        default=key.default,
+        editable=key.editable,
+        description=key.description,
+    )

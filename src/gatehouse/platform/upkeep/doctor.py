@@ -1,0 +1,183 @@
+"""What is wrong with this installation, and the mend: each check says one thing in a line."""
+
+import os
+import resource
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+import msgspec
+import psycopg
+
+from gatehouse.foundation.counters.redis_line import Address
+from gatehouse.foundation.journal.files import free_bytes, journal_bytes
+from gatehouse.foundation.sealing import CannotOpen, Sealer
+from gatehouse.foundation.settings import BadSettings, Settings
+from gatehouse.foundation.storage import migrate
+from gatehouse.foundation.storage.database import APP_ROLE, SERVICE_ROLE
+from gatehouse.platform import installation
+from gatehouse.platform.installation import Installation
+
+Verdict = Literal["ok", "warn", "FAIL"]
+
+_LOW_DISK_BYTES: Final = 1024**3
+_ENOUGH_FILES: Final = 4096
+_CERTIFICATE_DAYS: Final = 21
+_CLOCK_SECONDS: Final = 5.0
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """`mend` is what to do, empty where nothing is wrong."""
+
+    check: str
+    verdict: Verdict
+    told: str
+    mend: str = ""
+
+
+def examine() -> Iterator[Finding]:
+    """All findings, in an order in which one explains the next. Changes nothing; starts the embedded database."""
+    try:
+        settings = Settings.from_environment()
+        installed = installation.connect(settings)
+    except BadSettings as error:
+        yield Finding("settings", "FAIL", str(error), "set the variable as the message says")
+        return
+    yield Finding("settings", "ok", "embedded database" if settings.embedded else "DATABASE_URL answers")
+    yield from _database(installed)
+    yield from _redis(settings)
+    yield from _journal(installed)
+    yield from _machine(settings)
+
+
+def _database(installed: Installation) -> Iterator[Finding]:
+    try:
+        installation.check(installed)
+    except migrate.SchemaDrift as error:
+        yield Finding("schema", "FAIL", str(error), "gatehouse migrate")
+        return
+    yield Finding("schema", "ok", "this version's")
+    with psycopg.connect(installed.owner_url, autocommit=True) as connection:
+        for check in _CHECKS_IN_THE_DATABASE:
+            yield check(connection, installed)
+
+
+def _roles(connection: psycopg.Connection[tuple[object, ...]], installed: Installation) -> Finding:
+    bad = connection.execute(
+        "SELECT rolname FROM pg_roles WHERE rolname = ANY(%s) AND (rolsuper OR rolbypassrls)",
+        [[APP_ROLE, SERVICE_ROLE]],
+    ).fetchall()
+    if bad:
+        mend = f"ALTER ROLE {bad[0][0]} NOSUPERUSER NOBYPASSRLS"
+        return Finding("roles", "FAIL", "a role of the application bypasses row-level security", mend)
+    return Finding("roles", "ok", "own nothing, bypass nothing")
+
+
+def _secrets(connection: psycopg.Connection[tuple[object, ...]], installed: Installation) -> Finding:
+    rows = connection.execute("SELECT kid, sealed_private FROM signing_keys WHERE retired_at IS NULL").fetchall()
+    if not rows:
+        return Finding("signing key", "FAIL", "there is none, so no token can be issued", "gatehouse keys rotate")
+    sealer = Sealer(installed.master_keys.keys, installed.master_keys.current)
+    try:
+        for kid, sealed in rows:
+            sealer.open(str(sealed), context=f"signing_key:{kid}".encode())
+    except CannotOpen:
+        mend = "set GATEHOUSE_MASTER_KEY to the key that sealed this database's secrets"
+        return Finding("master key", "FAIL", "it does not open what is sealed in the database", mend)
+    return Finding("master key", "ok", "opens what is sealed")
+
+
+def _operators(connection: psycopg.Connection[tuple[object, ...]], installed: Installation) -> Finding:
+    found = connection.execute("SELECT count(*) FROM users WHERE operator AND is_active").fetchone()
+    if found == (0,):
+        return Finding("operators", "warn", "nobody active can operate the platform", "gatehouse users operator EMAIL")
+    return Finding("operators", "ok", f"{found[0] if found else 0} active")
+
+
+def _workers(connection: psycopg.Connection[tuple[object, ...]], installed: Installation) -> Finding:
+    rows = connection.execute(
+        "SELECT name FROM nodes WHERE seen_at < now() - interval '15 seconds' AND seen_at > now() - interval '1 hour'"
+    ).fetchall()
+    if rows:
+        names = ", ".join(str(row[0]) for row in rows)
+        return Finding("workers", "warn", f"not seen for 15 s: {names}", "look at their logs; restart what is stuck")
+    return Finding("workers", "ok", "all that should be there were seen")
+
+
+def _clock(connection: psycopg.Connection[tuple[object, ...]], installed: Installation) -> Finding:
+    row = connection.execute("SELECT EXTRACT(EPOCH FROM clock_timestamp())::float8").fetchone()
+    assert row is not None
+    apart = abs(float(str(row[0])) - time.time())
+    if apart > _CLOCK_SECONDS:
+        return Finding("clock", "warn", f"{apart:.0f} s apart from the database's", "run NTP on both machines")
+    return Finding("clock", "ok", "agrees with the database's")
+
+
+_CHECKS_IN_THE_DATABASE: Final[
+    tuple[Callable[[psycopg.Connection[tuple[object, ...]], Installation], Finding], ...]
+] = (_roles, _secrets, _operators, _workers, _clock)
+
+
+def _redis(settings: Settings) -> Iterator[Finding]:
+    if settings.redis_url is None:
+        yield Finding("redis", "ok", "not used: each worker counts for itself")
+        return
+    try:
+        address = Address.parse(settings.redis_url)
+        if address.socket is None:
+            socket.create_connection((address.host, address.port), timeout=2).close()
+        else:
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.settimeout(2)
+                connection.connect(address.socket)
+    except (OSError, BadSettings) as error:
+        yield Finding("redis", "warn", f"does not answer ({error}); workers count alone", "start it, or mend REDIS_URL")
+        return
+    yield Finding("redis", "ok", "answers")
+
+
+def _journal(installed: Installation) -> Iterator[Finding]:
+    journal = installed.home / "journal"
+    journal.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not os.access(journal, os.W_OK):
+        yield Finding("journal", "FAIL", f"{journal} cannot be written", f"chown it to the user that serves: {journal}")
+        return
+    held, free, limit = journal_bytes(journal), free_bytes(journal), installed.settings.journal_max_bytes
+    if free < _LOW_DISK_BYTES:
+        yield Finding("journal", "FAIL", f"{free // 1024**2} MiB of disk are left", "make room below GATEHOUSE_HOME")
+    elif held > limit // 2:
+        mend = "see that a keeper runs and the database takes rows"
+        yield Finding("journal", "warn", f"{held // 1024**2} of {limit // 1024**2} MiB wait for the database", mend)
+    else:
+        yield Finding("journal", "ok", f"{held // 1024} KiB wait, {free // 1024**3} GiB of disk are free")
+
+
+def _machine(settings: Settings) -> Iterator[Finding]:
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files < _ENOUGH_FILES:
+        mend = f"ulimit -n {_ENOUGH_FILES * 4}, or LimitNOFILE= in the unit"
+        yield Finding("open files", "warn", f"{files} a process, two for each request in progress", mend)
+    else:
+        yield Finding("open files", "ok", f"{files} a process")
+    if settings.tls_cert_path is not None:
+        yield _certificate(settings)
+
+
+def _certificate(settings: Settings) -> Finding:
+    assert settings.tls_cert_path is not None
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(settings.tls_cert_path, settings.tls_key_path)
+        from cryptography import x509  # noqa: PLC0415 - only where there is a certificate
+
+        expires = x509.load_pem_x509_certificate(settings.tls_cert_path.read_bytes()).not_valid_after_utc
+    except (OSError, ssl.SSLError, ValueError) as error:
+        return Finding("TLS", "FAIL", f"the certificate cannot be loaded ({error})", "mend TLS_CERT_PATH, TLS_KEY_PATH")
+    days = (expires - datetime.now(UTC)).days
+    if days < _CERTIFICATE_DAYS:
+        verdict: Verdict = "FAIL" if days < 0 else "warn"
+        return Finding("TLS", verdict, f"the certificate ends in {days} days", "renew it, then restart")
+    return Finding("TLS", "ok", f"the certificate is good for {days} days")

@@ -1,0 +1,180 @@
+"""Registering, and one's password (decisions 2 and 3)."""
+
+import asyncio
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import pytest
+from tests.support.platform import PASSWORD, RunningPlatform, Tenant
+
+REGISTER = "/api/auth/register"
+USERS = "/api/admin/users"
+NEW = "another password"
+
+
+def address(domain: str = "example.test") -> str:
+    return f"ada-{uuid4().hex[:10]}@{domain}"
+
+
+@pytest.fixture
+def domain(platform: RunningPlatform, tenant: Tenant) -> str:
+    """A domain that the tenant has proven and opened."""
+    name = f"{uuid4().hex[:10]}.test"
+    platform.sql(
+        "INSERT INTO allowed_domains (tenant_id, domain, jit_provisioning, verified_at) VALUES (%s, %s, true, now())",
+        [tenant.id, name],
+    )
+    return name
+
+
+async def register(platform: RunningPlatform, email: str, **body: Any) -> httpx2.Response:
+    return await platform.anonymous.post(REGISTER, json={"email": email, "password": PASSWORD, **body})
+
+
+async def login(platform: RunningPlatform, email: str, password: str = PASSWORD) -> httpx2.Response:
+    return await platform.anonymous.post("/api/auth/login", json={"email": email, "password": password})
+
+
+async def test_an_address_of_an_open_domain_registers_as_a_user(
+    platform: RunningPlatform, tenant: Tenant, domain: str
+) -> None:
+    email = address(domain)
+    answer = await register(platform, email.upper(), display_name="Ada", username="ada")
+    assert answer.status_code == 201, answer.text
+    created = answer.json()
+    assert (created["tenant_id"], created["role"], created["operator"]) == (str(tenant.id), "user", False)
+    # Nobody has shown that the address is theirs.
+    assert created["email_verified"] is False
+    signed_in = await login(platform, email)
+    assert (await platform.client(signed_in.json()["access_token"]).get("/v1/models")).status_code == 200
+    (event,) = await platform.audit(tenant, "user.registered")
+    assert event["actor_id"] == created["id"]
+    assert PASSWORD not in str(event)
+    assert (await register(platform, email)).status_code == 409
+
+
+@pytest.mark.parametrize("flaw", ["verified_at = NULL", "jit_provisioning = false", "domain = domain || '.test'"])
+async def test_any_other_domain_is_closed(platform: RunningPlatform, domain: str, flaw: str) -> None:
+    platform.sql(f"UPDATE allowed_domains SET {flaw} WHERE domain = %s", [domain])
+    answer = await register(platform, address(domain))
+    assert (answer.status_code, answer.json()["error"]) == (403, "registration_closed")
+
+
+async def test_a_subdomain_is_another_domain(platform: RunningPlatform, domain: str) -> None:
+    assert (await register(platform, address(f"sub.{domain}"))).status_code == 403
+
+
+@pytest.mark.parametrize("body", [{"role": "admin"}, {"operator": True}, {"tenant_id": "x"}, {"kind": "service"}])
+async def test_nobody_registers_with_more_than_the_least_role(
+    platform: RunningPlatform, domain: str, body: dict[str, Any]
+) -> None:
+    assert (await register(platform, address(domain), **body)).status_code == 422
+
+
+async def test_an_invitation_opens_the_user_it_was_made_for(platform: RunningPlatform, tenant: Tenant) -> None:
+    email = address()
+    invited = (await tenant.admin.client.post(USERS, json={"email": email, "role": "auditor"})).json()
+    token = invited["invitation_token"]
+    assert (await register(platform, address(), invitation_token=token)).status_code == 403
+    answer = await register(platform, email, invitation_token=token, display_name="Ada")
+    assert answer.status_code == 201, answer.text
+    accepted = answer.json()
+    assert (accepted["id"], accepted["role"], accepted["display_name"]) == (invited["id"], "auditor", "Ada")
+    assert (await login(platform, email)).status_code == 200
+    assert (await register(platform, email, invitation_token=token)).status_code == 403
+
+
+async def test_an_invitation_is_good_once_also_in_parallel(platform: RunningPlatform, tenant: Tenant) -> None:
+    email = address()
+    token = (await tenant.admin.client.post(USERS, json={"email": email})).json()["invitation_token"]
+    answers = await asyncio.gather(*(register(platform, email, invitation_token=token) for _ in range(4)))
+    assert sorted(answer.status_code for answer in answers) == [201, 403, 403, 403]
+
+
+@pytest.mark.parametrize("how", ["expired", "unknown", "a reset token", "deactivated"])
+async def test_an_invitation_that_is_no_good_opens_nothing(platform: RunningPlatform, tenant: Tenant, how: str) -> None:
+    email = address()
+    invited = (await tenant.admin.client.post(USERS, json={"email": email})).json()
+    token = invited["invitation_token"]
+    if how == "expired":
+        platform.sql("UPDATE one_time_tokens SET expires_at = now() WHERE user_id = %s", [invited["id"]])
+    elif how == "unknown":
+        token = "inv_unknown"
+    elif how == "a reset token":
+        token = (await tenant.admin.client.post(f"{USERS}/{invited['id']}/password-reset")).json()["token"]
+    else:
+        await tenant.admin.client.patch(f"{USERS}/{invited['id']}", json={"is_active": False})
+    answer = await register(platform, email, invitation_token=token)
+    assert (answer.status_code, answer.json()["error"]) == (403, "registration_closed")
+
+
+async def test_a_password_is_changed_with_the_old_one(platform: RunningPlatform, tenant: Tenant) -> None:
+    email = address()
+    await tenant.admin.client.post(USERS, json={"email": email, "password": PASSWORD})
+    mine, other = [platform.client((await login(platform, email)).json()["access_token"]) for _ in range(2)]
+    path = "/api/auth/password/change"
+    wrong = await mine.post(path, json={"current_password": "not it at all", "new_password": NEW})
+    assert (wrong.status_code, set(wrong.json())) == (403, {"detail"})
+    short = await mine.post(path, json={"current_password": PASSWORD, "new_password": "short"})
+    assert short.json()["detail"][0]["loc"] == ["body", "new_password"]
+    assert (await mine.post(path, json={"current_password": PASSWORD, "new_password": NEW})).status_code == 204
+    assert (await mine.get("/v1/models")).status_code == 200
+    assert (await other.get("/v1/models")).status_code == 401
+    assert (await login(platform, email)).status_code == 401
+    assert (await login(platform, email, NEW)).status_code == 200
+    events = await platform.audit(tenant, "user.password_changed")
+    assert [event["outcome"] for event in events] == ["failure", "success"]
+    assert NEW not in str(events)
+    assert PASSWORD not in str(events)
+
+
+async def test_only_a_session_changes_a_password(platform: RunningPlatform, tenant: Tenant) -> None:
+    body = {"current_password": PASSWORD, "new_password": NEW}
+    key = platform.client(await platform.new_key(tenant.user))
+    assert (await key.post("/api/auth/password/change", json=body)).status_code == 403
+    assert (await platform.anonymous.post("/api/auth/password/change", json=body)).status_code == 401
+
+
+async def test_a_password_is_reset_with_an_administrators_token(platform: RunningPlatform, tenant: Tenant) -> None:
+    email = address()
+    created = (await tenant.admin.client.post(USERS, json={"email": email, "password": PASSWORD})).json()
+    session = platform.client((await login(platform, email)).json()["access_token"])
+    issue = f"{USERS}/{created['id']}/password-reset"
+    first = (await tenant.admin.client.post(issue)).json()["token"]
+    answer = await tenant.admin.client.post(issue)
+    assert answer.status_code == 201
+    token = answer.json()["token"]
+    # The old password goes on until then; the earlier token does not.
+    assert (await login(platform, email)).status_code == 200
+    reset = "/api/auth/password/reset"
+    assert (await platform.anonymous.post(reset, json={"token": first, "password": NEW})).status_code == 400
+    assert (await platform.anonymous.post(reset, json={"token": token, "password": NEW})).status_code == 204
+    assert (await session.get("/v1/models")).status_code == 401
+    assert (await login(platform, email)).status_code == 401
+    assert (await login(platform, email, NEW)).status_code == 200
+    again = await platform.anonymous.post(reset, json={"token": token, "password": NEW + "!"})
+    assert (again.status_code, set(again.json())) == (400, {"detail"})
+    for action in ("user.password_reset_issued", "user.password_reset"):
+        events = await platform.audit(tenant, action)
+        assert events
+        assert token not in str(events)
+
+
+@pytest.mark.parametrize("how", ["expired", "unknown", "an invitation", "password changed"])
+async def test_a_reset_token_that_is_no_good_opens_nothing(platform: RunningPlatform, tenant: Tenant, how: str) -> None:
+    email = address()
+    created = (await tenant.admin.client.post(USERS, json={"email": email, "password": PASSWORD})).json()
+    token = (await tenant.admin.client.post(f"{USERS}/{created['id']}/password-reset")).json()["token"]
+    if how == "expired":
+        platform.sql("UPDATE one_time_tokens SET expires_at = now() WHERE user_id = %s", [created["id"]])
+    elif how == "unknown":
+        token = "pwr_unknown"
+    elif how == "an invitation":
+        token = (await tenant.admin.client.post(USERS, json={"email": address()})).json()["invitation_token"]
+    else:
+        client = platform.client((await login(platform, email)).json()["access_token"])
+        body = {"current_password": PASSWORD, "new_password": "a third password"}
+        assert (await client.post("/api/auth/password/change", json=body)).status_code == 204
+    answer = await platform.anonymous.post("/api/auth/password/reset", json={"token": token, "password": NEW})
+    assert answer.status_code == 400

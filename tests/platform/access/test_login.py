@@ -1,0 +1,220 @@
+"""Signing in (decisions 2, Users; decisions 3)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from tests.support.platform import PASSWORD, RunningPlatform, Tenant
+
+from gatehouse.foundation import jwt
+from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.passwords import hash_now
+
+LOGIN = "/api/auth/login"
+#: One hash for all: making it takes a while.
+HASH = hash_now(PASSWORD)
+
+Member = Callable[..., Awaitable[UUID]]
+
+
+@pytest.fixture
+def member(platform: RunningPlatform) -> Member:
+    """Makes a user of a tenant who has the password."""
+
+    async def make(tenant: Tenant, email: str, **columns: Any) -> UUID:
+        values = {"id": new_id(), "tenant_id": tenant.id, "email": email, "password_hash": HASH, **columns}
+        names, places = ", ".join(values), ", ".join(["%s"] * len(values))
+        platform.sql(f"INSERT INTO users ({names}) VALUES ({places})", list(values.values()))
+        platform.touch("user", values["id"])
+        await platform.refresh()
+        return values["id"]
+
+    return make
+
+
+def address(domain: str = "example.test") -> str:
+    return f"ada-{uuid4().hex[:10]}@{domain}"
+
+
+def prove(platform: RunningPlatform, tenant: Tenant, domain: str, *, jit: bool = False) -> None:
+    platform.sql(
+        "INSERT INTO allowed_domains (tenant_id, domain, jit_provisioning, verified_at) VALUES (%s, %s, %s, now())",
+        [tenant.id, domain, jit],
+    )
+
+
+async def test_a_login_gives_tokens_that_work(platform: RunningPlatform, tenant: Tenant, member: Member) -> None:
+    email = address()
+    user_id = await member(tenant, email, username="Ada-" + email[4:10])
+    answer = await platform.anonymous.post(
+        LOGIN, json={"email": email.upper(), "password": PASSWORD}, headers={"User-Agent": "a browser"}
+    )
+    assert answer.status_code == 200, answer.text
+    body = answer.json()
+    assert set(body) == {"access_token", "token_type", "expires_in", "refresh_token", "user"}
+    assert (body["token_type"], body["expires_in"]) == ("bearer", 900)
+    assert (body["user"]["id"], body["user"]["email"], body["user"]["role"]) == (str(user_id), email, "user")
+    assert body["user"]["last_login_at"] is not None
+    assert "password" not in str(body["user"])
+    claims = jwt.verify(
+        body["access_token"],
+        platform.host.replica.signing_keys,
+        issuer=platform.host.issuer,
+        audience=platform.host.issuer,
+    )
+    assert set(claims) >= {"iss", "aud", "iat", "exp", "jti", "sub", "tid", "sid", "role"}
+    assert (claims["sub"], claims["tid"], claims["role"]) == (str(user_id), str(tenant.id), "user")
+    assert claims["exp"] - claims["iat"] == 900
+    client = platform.client(body["access_token"])
+    (session,) = (await client.get("/api/auth/sessions")).json()
+    assert (session["id"], session["user_agent"], session["current"]) == (claims["sid"], "a browser", True)
+    (event,) = await platform.audit(tenant, "login.succeeded")
+    assert (event["actor_id"], event["outcome"]) == (str(user_id), "success")
+    assert PASSWORD not in str(event)
+
+
+async def test_a_user_name_signs_in_too(platform: RunningPlatform, tenant: Tenant, member: Member) -> None:
+    name, email = f"Ada-{uuid4().hex[:8]}", address()
+    await member(tenant, email, username=name)
+    for given in (name, name.lower(), email):
+        answer = await platform.anonymous.post(LOGIN, json={"username": given, "password": PASSWORD})
+        assert answer.status_code == 200
+
+
+async def test_every_failure_looks_the_same(platform: RunningPlatform, tenant: Tenant, member: Member) -> None:
+    email, inactive, service, invited = address(), address(), address(), address()
+    await member(tenant, email)
+    await member(tenant, inactive, is_active=False)
+    await member(tenant, service, kind="service", password_hash=None)
+    await member(tenant, invited, password_hash=None)
+    answers = [
+        await platform.anonymous.post(LOGIN, json=body)
+        for body in (
+            {"email": email, "password": "wrong password"},
+            {"email": email, "password": PASSWORD + " "},
+            {"email": email, "password": PASSWORD, "tenant": "no-such-tenant"},
+            {"email": address(), "password": PASSWORD},
+            {"email": inactive, "password": PASSWORD},
+            {"email": service, "password": "nobody has this password"},
+            {"email": invited, "password": "nobody has this password"},
+            {"username": "nobody", "password": ""},
+            {"email": "not an address' OR 1=1 --", "password": PASSWORD},
+        )
+    ]
+    assert {answer.status_code for answer in answers} == {401}
+    assert {answer.text for answer in answers} == {answers[0].text}
+    assert set(answers[0].json()) == {"detail"}
+
+
+async def test_a_failure_is_recorded_where_the_user_is_known(
+    platform: RunningPlatform, tenant: Tenant, member: Member
+) -> None:
+    email = address()
+    user_id = await member(tenant, email)
+    await platform.anonymous.post(LOGIN, json={"email": email, "password": "a wrong password"})
+    await platform.host.later.settle()
+    (event,) = await platform.audit(tenant, "login.failed")
+    assert (event["resource_id"], event["outcome"], event["actor_id"]) == (str(user_id), "failure", None)
+    assert "a wrong password" not in str(event)
+    before = platform.sql("SELECT count(*) FROM audit_events WHERE action = 'login.failed'")
+    await platform.anonymous.post(LOGIN, json={"email": address(), "password": "a wrong password"})
+    await platform.host.later.settle()
+    assert platform.sql("SELECT count(*) FROM audit_events WHERE action = 'login.failed'") == before
+
+
+async def test_an_unknown_user_costs_a_hash_like_a_known_one(
+    platform: RunningPlatform, tenant: Tenant, member: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    email = address()
+    await member(tenant, email)
+    hashed: list[str] = []
+    matches = platform.host.passwords._matches
+
+    def counting(known: str, tried: bytes) -> bool:
+        hashed.append(known)
+        return matches(known, tried)
+
+    monkeypatch.setattr(platform.host.passwords, "_matches", counting)
+    await platform.anonymous.post(LOGIN, json={"email": email, "password": "wrong password"})
+    await platform.anonymous.post(LOGIN, json={"email": address(), "password": "wrong password"})
+    assert len(hashed) == 2
+
+
+async def test_an_address_of_two_tenants_needs_the_tenant(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, member: Member
+) -> None:
+    email = address()
+    mine, theirs = await member(tenant, email), await member(other_tenant, email)
+    body = {"email": email, "password": PASSWORD}
+    assert (await platform.anonymous.post(LOGIN, json=body)).status_code == 401
+    for where, who in ((tenant, mine), (other_tenant, theirs)):
+        answer = await platform.anonymous.post(LOGIN, json={**body, "tenant": where.slug})
+        assert answer.json()["user"]["id"] == str(who)
+    platform.sql("UPDATE users SET is_active = false WHERE id = %s", [theirs])
+    assert (await platform.anonymous.post(LOGIN, json=body)).json()["user"]["id"] == str(mine)
+
+
+async def test_an_address_of_a_proven_domain_belongs_to_its_tenant(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, member: Member
+) -> None:
+    domain = f"{uuid4().hex[:10]}.test"
+    email = address(domain)
+    await member(other_tenant, email)
+    prove(platform, tenant, domain)
+    body = {"email": email, "password": PASSWORD}
+    # A squatter in another organization gets nowhere, with or without a name of the tenant.
+    assert (await platform.anonymous.post(LOGIN, json=body)).status_code == 401
+    squatting = await platform.anonymous.post(LOGIN, json={**body, "tenant": other_tenant.slug})
+    assert squatting.status_code == 401
+    mine = await member(tenant, email)
+    assert (await platform.anonymous.post(LOGIN, json=body)).json()["user"]["id"] == str(mine)
+
+
+async def test_an_unproven_domain_takes_no_address_away(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, member: Member
+) -> None:
+    domain = f"{uuid4().hex[:10]}.test"
+    email = address(domain)
+    mine = await member(tenant, email)
+    platform.sql("INSERT INTO allowed_domains (tenant_id, domain) VALUES (%s, %s)", [other_tenant.id, domain])
+    answer = await platform.anonymous.post(LOGIN, json={"email": email, "password": PASSWORD})
+    assert answer.json()["user"]["id"] == str(mine)
+
+
+async def test_nobody_signs_in_to_a_tenant_that_is_gone(
+    platform: RunningPlatform, tenant: Tenant, member: Member
+) -> None:
+    email = address()
+    await member(tenant, email)
+    platform.sql("UPDATE tenants SET deleted_at = now() WHERE id = %s", [tenant.id])
+    assert (await platform.anonymous.post(LOGIN, json={"email": email, "password": PASSWORD})).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"email": "a@b.test"}, ["body", "password"]),
+        ({"email": "a@b.test", "password": 5}, ["body", "password"]),
+        ({"email": "a\0@b.test", "password": "x"}, ["body", "email"]),
+        ({"email": "a" * 255, "password": "x"}, ["body", "email"]),
+        ({"email": "a@b.test", "username": "a", "password": "x"}, ["body"]),
+        ({"password": "x"}, ["body"]),
+        ({"email": "a@b.test", "password": "x" * 1025}, ["body", "password"]),
+    ],
+)
+async def test_a_bad_field_is_named(platform: RunningPlatform, body: dict[str, object], field: list[str]) -> None:
+    answer = await platform.anonymous.post(LOGIN, json=body)
+    assert answer.status_code == 422
+    assert [fault["loc"] for fault in answer.json()["detail"]] == [field]
+
+
+async def test_the_database_is_not_waited_for_by_those_who_wait_for_a_hash(
+    platform: RunningPlatform, tenant: Tenant, member: Member
+) -> None:
+    email = address()
+    await member(tenant, email)
+    logins = [platform.anonymous.post(LOGIN, json={"email": email, "password": PASSWORD}) for _ in range(12)]
+    answers = await asyncio.gather(*logins)
+    assert [answer.status_code for answer in answers] == [200] * 12

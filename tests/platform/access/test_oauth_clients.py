@@ -1,0 +1,505 @@
+"""OAuth clients (reference 2, OAuth client; Endpoints, OAuth clients)."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import pytest
+from tests.support.platform import RunningPlatform, Tenant
+
+from gatehouse.foundation import tokens
+from gatehouse.platform.change import DEFAULT_TENANT
+
+BASE = "/api/admin/oauth-clients"
+FIELDS = {
+    "id", "client_id", "name", "scopes", "tenant_id", "created_by", "enabled", "rate_limit_tier",
+    "token_lifetime_seconds", "created_at", "last_used",
+}  # fmt: skip
+
+
+async def made(client: httpx2.AsyncClient, **body: Any) -> dict[str, Any]:
+    answer = await client.post(f"{BASE}/", json={"name": "a machine", **body})
+    assert answer.status_code == 201, answer.text
+    created: dict[str, Any] = answer.json()
+    return created
+
+
+async def asked(platform: RunningPlatform, created: dict[str, Any], secret: str | None = None) -> httpx2.Response:
+    """The answer to a token request of this client's."""
+    form = {
+        "grant_type": "client_credentials",
+        "client_id": created["client_id"],
+        "client_secret": secret or created["client_secret"],
+    }
+    return await platform.anonymous.post("/oauth/token", data=form)
+
+
+async def machine(platform: RunningPlatform, created: dict[str, Any]) -> httpx2.AsyncClient:
+    """Calls with a token of this client's."""
+    answer = await asked(platform, created)
+    assert answer.status_code == 200, answer.text
+    return platform.client(answer.json()["access_token"])
+
+
+# making -------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_client_is_made_with_its_secret_shown_once(platform: RunningPlatform, tenant: Tenant) -> None:
+    created = await made(tenant.admin.client)
+    assert created.keys() == FIELDS | {"client_secret"}
+    assert created["id"] != created["client_id"]
+    assert (created["scopes"], created["enabled"], created["last_used"]) == ([], True, None)
+    assert (created["rate_limit_tier"], created["token_lifetime_seconds"]) == ("standard", 3600)
+    assert (created["tenant_id"], created["created_by"]) == (str(tenant.id), str(tenant.admin.id))
+    shown = (await tenant.admin.client.get(f"{BASE}/{created['client_id']}")).json()
+    assert shown == {name: created[name] for name in FIELDS}
+    ((digest, *_rest),) = platform.sql("SELECT secret_digest FROM oauth_clients WHERE id = %s", [created["id"]])
+    assert bytes(digest) == tokens.digest(created["client_secret"])
+
+
+async def test_all_fields_can_be_given(tenant: Tenant) -> None:
+    body = {
+        "name": "reports", "scopes": ["chat:write", "api:read", "chat:write"], "tenant_id": str(tenant.id),
+        "rate_limit_tier": "unlimited", "token_lifetime_seconds": 86400,
+    }  # fmt: skip
+    created = await made(tenant.admin.client, **body)
+    assert {name: created[name] for name in body} == {**body, "scopes": ["chat:write", "api:read"]}
+
+
+async def test_making_is_in_the_audit_chain_without_the_secret(platform: RunningPlatform, tenant: Tenant) -> None:
+    created = await made(tenant.admin.client, scopes=["chat:write"])
+    (event,) = await platform.audit(tenant, "oauth_client.created")
+    assert (event["actor_id"], event["resource_id"]) == (str(tenant.admin.id), created["client_id"])
+    assert event["details"]["scopes"] == ["chat:write"]
+    assert created["client_secret"] not in str(event)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "name"),
+        ({"name": ""}, "name"),
+        ({"name": "   "}, "name"),
+        ({"name": "x" * 256}, "name"),
+        ({"name": "a\x00b"}, "name"),
+        ({"name": 5}, "name"),
+        ({"name": "x", "scopes": "chat:write"}, "scopes"),
+        ({"name": "x", "tenant_id": "not an id"}, "tenant_id"),
+        ({"name": "x", "token_lifetime_seconds": 0}, "token_lifetime_seconds"),
+        ({"name": "x", "token_lifetime_seconds": 86401}, "token_lifetime_seconds"),
+        ({"name": "x", "token_lifetime_seconds": "60"}, "token_lifetime_seconds"),
+        ({"name": "x", "enabled": False}, "enabled"),
+        ({"name": "x", "client_secret": "mine"}, "client_secret"),
+    ],
+)
+async def test_a_bad_field_is_named(tenant: Tenant, body: dict[str, object], field: str) -> None:
+    answer = await tenant.admin.client.post(f"{BASE}/", json=body)
+    assert answer.status_code == 422
+    assert {fault["loc"][1] for fault in answer.json()["detail"]} == {field}
+
+
+async def test_a_bad_tier_is_answered_with_those_that_there_are(tenant: Tenant) -> None:
+    created = await made(tenant.admin.client)
+    for answer in (
+        await tenant.admin.client.post(f"{BASE}/", json={"name": "x", "rate_limit_tier": "gold"}),
+        await tenant.admin.client.put(f"{BASE}/{created['client_id']}", json={"rate_limit_tier": "gold"}),
+    ):
+        assert answer.status_code == 422
+        (fault,) = answer.json()["detail"]
+        assert all(tier in fault["msg"] for tier in ("standard", "premium", "unlimited"))
+
+
+async def test_an_unknown_scope_is_refused(tenant: Tenant) -> None:
+    answer = await tenant.admin.client.post(f"{BASE}/", json={"name": "x", "scopes": ["chat:write", "root"]})
+    assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["body", "scopes", 1])
+
+
+# who may ------------------------------------------------------------------------------------------------------------
+
+
+async def test_only_administrators_get_to_clients(platform: RunningPlatform, tenant: Tenant) -> None:
+    created = await made(tenant.admin.client)
+    one = f"{BASE}/{created['client_id']}"
+    calls = [
+        ("POST", f"{BASE}/", {"name": "x"}), ("GET", f"{BASE}/", None), ("GET", one, None), ("PUT", one, {}),
+        ("PATCH", one, {}), ("DELETE", one, None), ("POST", f"{one}/rotate-secret", None),
+    ]  # fmt: skip
+    for method, path, body in calls:
+        assert (await platform.anonymous.request(method, path, json=body)).status_code == 401
+        assert (await tenant.user.client.request(method, path, json=body)).status_code == 403
+        reads = method == "GET"
+        assert (await tenant.auditor.client.request(method, path, json=body)).status_code == (200 if reads else 403)
+    assert (await tenant.admin.client.get(one)).json()["enabled"] is True
+
+
+@pytest.mark.parametrize(("scope", "reads", "writes"), [("admin:write", 200, 201), ("admin:read", 200, 403)])
+async def test_a_machine_needs_the_scope(
+    platform: RunningPlatform, tenant: Tenant, scope: str, reads: int, writes: int
+) -> None:
+    client = await platform.new_m2m(tenant.id, scope)
+    assert (await client.get(f"{BASE}/")).status_code == reads
+    assert (await client.post(f"{BASE}/", json={"name": "x"})).status_code == writes
+
+
+async def test_another_organizations_client_is_not_there(tenant: Tenant, other_tenant: Tenant) -> None:
+    created = await made(tenant.admin.client)
+    for path in (f"{BASE}/{created['client_id']}", f"{BASE}/{uuid4()}", f"{BASE}/{created['id']}"):
+        for method, suffix, body in [
+            ("GET", "", None), ("PUT", "", {}), ("PATCH", "", {}), ("DELETE", "", None), ("POST", "/rotate-secret", None)
+        ]:  # fmt: skip
+            answer = await other_tenant.admin.client.request(method, path + suffix, json=body)
+            assert (answer.status_code, answer.json()) == (404, {"detail": "OAuth client not found"})
+    assert (await other_tenant.admin.client.get(f"{BASE}/")).json() == []
+    assert (await tenant.admin.client.get(f"{BASE}/{created['client_id']}")).json()["enabled"] is True
+
+
+async def test_another_organization_cannot_be_named(tenant: Tenant, other_tenant: Tenant) -> None:
+    foreign = str(other_tenant.id)
+    answer = await tenant.admin.client.post(f"{BASE}/", json={"name": "x", "tenant_id": foreign})
+    assert (answer.status_code, answer.json()) == (404, {"detail": "Organization not found"})
+    assert (await tenant.admin.client.get(f"{BASE}/", params={"tenant_id": foreign})).status_code == 404
+    assert (await other_tenant.admin.client.get(f"{BASE}/")).json() == []
+
+
+# operators and platform-wide clients ----------------------------------------------------------------------------------
+
+
+async def test_only_an_operator_makes_platform_wide_clients(platform: RunningPlatform, tenant: Tenant) -> None:
+    refused = await tenant.admin.client.post(f"{BASE}/", json={"name": "x", "tenant_id": None})
+    assert refused.status_code == 403
+    operator = await platform.operator()
+    created = await made(operator.client, tenant_id=None, scopes=["admin:write"])
+    assert created["tenant_id"] is None
+    assert (await made(operator.client))["tenant_id"] == str(DEFAULT_TENANT)
+
+
+async def test_platform_wide_clients_are_seen_by_operators_alone(platform: RunningPlatform, tenant: Tenant) -> None:
+    operator = await platform.operator()
+    created = await made(operator.client, tenant_id=None, scopes=["admin:write", "admin:read"])
+    path = f"{BASE}/{created['client_id']}"
+    ordinary = await platform.new_person(DEFAULT_TENANT, "admin")
+    itself = await machine(platform, created)
+    for client in (tenant.admin.client, ordinary.client, itself):
+        assert (await client.get(path)).status_code == 404
+        assert (await client.delete(path)).status_code == 404
+        listed = (await client.get(f"{BASE}/", params={"limit": 500})).json()
+        assert created["client_id"] not in {row["client_id"] for row in listed}
+    listed = (await operator.client.get(f"{BASE}/", params={"limit": 500})).json()
+    assert created["client_id"] in {row["client_id"] for row in listed}
+    assert {row["tenant_id"] for row in listed} <= {None, str(DEFAULT_TENANT)}
+
+
+async def test_an_operator_works_in_any_organization(platform: RunningPlatform, tenant: Tenant) -> None:
+    operator = await platform.operator()
+    created = await made(operator.client, tenant_id=str(tenant.id))
+    listed = (await operator.client.get(f"{BASE}/", params={"tenant_id": str(tenant.id)})).json()
+    assert [row["client_id"] for row in listed["items"]] == [created["client_id"]]
+    assert (await operator.client.get(f"{BASE}/{created['client_id']}")).status_code == 200
+    for body in ({"name": "x", "tenant_id": str(uuid4())},):
+        assert (await operator.client.post(f"{BASE}/", json=body)).status_code == 404
+    assert len((await tenant.admin.client.get(f"{BASE}/")).json()) == 1
+
+
+async def test_the_platform_wide_client_manages_organizations_clients(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    portal = await platform.new_m2m(None, "admin:write", "chat:write")
+    created = await made(portal, tenant_id=str(tenant.id), scopes=["chat:write"])
+    assert (created["tenant_id"], created["created_by"]) == (str(tenant.id), None)
+    assert (await portal.get(f"{BASE}/")).json() == []
+    assert len((await portal.get(f"{BASE}/", params={"tenant_id": str(tenant.id)})).json()["items"]) == 1
+    assert (await portal.delete(f"{BASE}/{created['client_id']}")).status_code == 204
+    for body in ({"name": "x"}, {"name": "x", "tenant_id": None}):
+        assert (await portal.post(f"{BASE}/", json=body)).status_code == 403
+
+
+# nobody gains rights ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "body", [{"scopes": ["admin:write", "dlp:read"]}, {"rate_limit_tier": "premium"}, {"rate_limit_tier": "unlimited"}]
+)
+async def test_a_machine_makes_no_client_that_can_do_more_than_itself(
+    platform: RunningPlatform, tenant: Tenant, body: dict[str, Any]
+) -> None:
+    client = await platform.new_m2m(tenant.id, "admin:write", "chat:write")
+    answer = await client.post(f"{BASE}/", json={"name": "x", **body})
+    assert answer.status_code == 403
+    assert (await client.post(f"{BASE}/", json={"name": "x", "scopes": ["chat:write"]})).status_code == 201
+
+
+async def test_a_machine_raises_neither_its_own_rights_nor_anothers(platform: RunningPlatform, tenant: Tenant) -> None:
+    own = await made(tenant.admin.client, scopes=["admin:write"])
+    client = await machine(platform, own)
+    other = await made(tenant.admin.client, scopes=["chat:write"])
+    for target in (own, other):
+        path = f"{BASE}/{target['client_id']}"
+        for body in ({"scopes": ["admin:write", "dlp:read"]}, {"rate_limit_tier": "premium"}):
+            assert (await client.patch(path, json=body)).status_code == 403
+    shown = (await tenant.admin.client.get(f"{BASE}/{own['client_id']}")).json()
+    assert (shown["scopes"], shown["rate_limit_tier"]) == (["admin:write"], "standard")
+
+
+async def test_a_machine_takes_over_no_client_that_can_do_more(platform: RunningPlatform, tenant: Tenant) -> None:
+    """A new secret, or an enabled switch, would lend it the other's rights."""
+    stronger = await made(tenant.admin.client, scopes=["admin:write", "dlp:read"])
+    faster = await made(tenant.admin.client, scopes=["admin:write"], rate_limit_tier="unlimited")
+    client = await platform.new_m2m(tenant.id, "admin:write")
+    for target in (stronger, faster):
+        path = f"{BASE}/{target['client_id']}"
+        assert (await client.post(f"{path}/rotate-secret")).status_code == 403
+        assert (await client.patch(path, json={"enabled": False})).status_code == 200
+        assert (await client.patch(path, json={"enabled": True})).status_code == 403
+    own = await made(tenant.admin.client, scopes=["admin:write"])
+    assert (await client.post(f"{BASE}/{own['client_id']}/rotate-secret")).status_code == 200
+
+
+async def test_a_token_with_fewer_scopes_than_its_client_gives_only_those(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    own = await made(tenant.admin.client, scopes=["admin:write", "dlp:read"])
+    form = {"grant_type": "client_credentials", "scope": "admin:write"}
+    answer = await platform.anonymous.post("/oauth/token", data=form, auth=(own["client_id"], own["client_secret"]))
+    client = platform.client(answer.json()["access_token"])
+    assert (await client.post(f"{BASE}/", json={"name": "x", "scopes": ["dlp:read"]})).status_code == 403
+    assert (await client.post(f"{BASE}/{own['client_id']}/rotate-secret")).status_code == 403
+
+
+# lists --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def three(tenant: Tenant) -> list[str]:
+    """Public ids of three clients, newest first."""
+    return [(await made(tenant.admin.client, name=f"machine {n}"))["client_id"] for n in range(3)][::-1]
+
+
+@pytest.mark.parametrize(
+    ("query", "headers", "wanted"),
+    [
+        ("", {}, [0, 1, 2]),
+        ("limit=2", {}, [0, 1]),
+        ("limit=2&offset=1", {}, [1, 2]),
+        ("offset=3", {}, []),
+        ("", {"X-API-Variant": "c"}, [0, 1, 2]),
+        ("enabled=true", {"X-API-Variant": "a"}, [0, 1, 2]),
+    ],
+)
+async def test_variant_a_lists_an_array_newest_first(
+    tenant: Tenant, three: list[str], query: str, headers: dict[str, str], wanted: list[int]
+) -> None:
+    answer = await tenant.admin.client.get(f"{BASE}/?{query}", headers=headers)
+    assert [row["client_id"] for row in answer.json()] == [three[index] for index in wanted]
+    assert all(row.keys() == FIELDS for row in answer.json())
+
+
+@pytest.mark.parametrize(
+    ("query", "headers", "wanted", "page", "size"),
+    [
+        ("page=1", {}, [0, 1, 2], 1, 20),
+        ("page_size=2", {}, [0, 1], 1, 2),
+        ("page=2&page_size=2", {}, [2], 2, 2),
+        ("page=9", {}, [], 9, 20),
+        ("", {"X-API-Variant": "b"}, [0, 1, 2], 1, 20),
+        ("enabled=true", {}, [0, 1, 2], 1, 20),
+    ],
+)
+async def test_variant_b_lists_pages(
+    tenant: Tenant, three: list[str], query: str, headers: dict[str, str], wanted: list[int], page: int, size: int
+) -> None:
+    answer = await tenant.admin.client.get(f"{BASE}/?{query}", headers=headers)
+    body = answer.json()
+    assert [row["client_id"] for row in body.pop("items")] == [three[index] for index in wanted]
+    assert body == {"total": 3, "page": page, "page_size": size}
+    assert answer.headers["X-API-Variant"] == "b"
+
+
+async def test_filters_narrow_the_pages_and_their_total(tenant: Tenant, three: list[str]) -> None:
+    await tenant.admin.client.patch(f"{BASE}/{three[1]}", json={"enabled": False})
+    for wanted, value in ((["on"], "true"), (["off"], "false")):
+        body = (await tenant.admin.client.get(f"{BASE}/", params={"enabled": value, "page_size": 1})).json()
+        assert body["total"] == (2 if wanted == ["on"] else 1)
+    listed = await tenant.admin.client.get(f"{BASE}/", params={"tenant_id": str(tenant.id)})
+    assert listed.json()["total"] == 3
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=501", "offset=-1", "page=0", "page_size=201", "enabled=perhaps"])
+async def test_a_parameter_out_of_bounds_is_named(tenant: Tenant, query: str) -> None:
+    answer = await tenant.admin.client.get(f"{BASE}/?{query}")
+    assert answer.status_code == 422
+    assert answer.json()["detail"][0]["loc"] == ["query", query.partition("=")[0]]
+
+
+# changing -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+async def test_either_verb_changes_what_it_names_and_no_more(
+    platform: RunningPlatform, tenant: Tenant, method: str
+) -> None:
+    created = await made(tenant.admin.client, scopes=["chat:write", "api:read"])
+    path = f"{BASE}/{created['client_id']}"
+    for body in (
+        {"name": "renamed"}, {"scopes": ["dlp:read"]}, {"rate_limit_tier": "premium"}, {"token_lifetime_seconds": 60},
+        {"enabled": False}, {}, {"name": None},
+    ):  # fmt: skip
+        before = (await tenant.admin.client.get(path)).json()
+        answer = await tenant.admin.client.request(method, path, json=body)
+        assert answer.status_code == 200
+        assert answer.json() == before | {name: value for name, value in body.items() if value is not None}
+        assert answer.headers["X-API-Variant"] == ("a" if method == "PUT" else "b")
+    # Nothing changed, nothing recorded.
+    assert len(await platform.audit(tenant, "oauth_client.updated")) == 5
+
+
+@pytest.mark.parametrize("body", [{"tenant_id": None}, {"scopes": ["root"]}, {"enabled": "yes"}, {"name": ""}])
+async def test_a_bad_change_is_refused(tenant: Tenant, body: dict[str, object]) -> None:
+    created = await made(tenant.admin.client)
+    answer = await tenant.admin.client.put(f"{BASE}/{created['client_id']}", json=body)
+    assert answer.status_code == 422
+    assert answer.json()["detail"][0]["loc"][1] == next(iter(body))
+
+
+async def test_a_disabled_client_and_its_tokens_stop_at_once_and_can_come_back(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    created = await made(tenant.admin.client, scopes=["api:read"])
+    client = await machine(platform, created)
+    path = f"{BASE}/{created['client_id']}"
+    assert (await client.get("/v1/models")).status_code == 200
+    await tenant.admin.client.put(path, json={"enabled": False})
+    assert (await client.get("/v1/models")).status_code == 401
+    refused = await asked(platform, created)
+    assert (refused.status_code, refused.json()["error"]) == (401, "invalid_client")
+    await tenant.admin.client.patch(path, json={"enabled": True})
+    assert (await client.get("/v1/models")).status_code == 200
+    assert (await asked(platform, created)).status_code == 200
+
+
+async def test_a_scope_that_a_client_loses_its_tokens_lose_at_once(platform: RunningPlatform, tenant: Tenant) -> None:
+    created = await made(tenant.admin.client, scopes=["api:read", "admin:read"])
+    client = await machine(platform, created)
+    path = f"{BASE}/{created['client_id']}"
+    await tenant.admin.client.put(path, json={"scopes": ["api:read"]})
+    assert (await client.get(f"{BASE}/")).status_code == 403
+    assert (await client.get("/v1/models")).status_code == 200
+    # What it gains is in new tokens alone.
+    await tenant.admin.client.put(path, json={"scopes": ["api:read", "admin:read", "audit:read", "admin:write"]})
+    assert (await client.post(f"{BASE}/", json={"name": "x"})).status_code == 403
+
+
+async def test_a_client_outlives_who_made_it(platform: RunningPlatform, tenant: Tenant) -> None:
+    maker = await platform.new_person(tenant.id, "admin")
+    created = await made(maker.client)
+    platform.sql("DELETE FROM users WHERE id = %s", [maker.id])
+    shown = (await tenant.admin.client.get(f"{BASE}/{created['client_id']}")).json()
+    assert shown["created_by"] is None
+    assert (await asked(platform, created)).status_code == 200
+
+
+# removing -----------------------------------------------------------------------------------------------------------
+
+
+async def test_deleting_ends_the_clients_tokens_at_once(platform: RunningPlatform, tenant: Tenant) -> None:
+    created = await made(tenant.admin.client, scopes=["api:read"])
+    client = await machine(platform, created)
+    path = f"{BASE}/{created['client_id']}"
+    assert (await tenant.admin.client.delete(path)).status_code == 204
+    assert (await client.get("/v1/models")).status_code == 401
+    assert (await asked(platform, created)).json()["error"] == "invalid_client"
+    assert (await tenant.admin.client.get(path)).status_code == 404
+    assert (await tenant.admin.client.delete(path)).status_code == 404
+    ((kind, seconds),) = platform.sql(
+        "SELECT kind, EXTRACT(EPOCH FROM expires_at - now())::int FROM revocations WHERE subject = %s",
+        [created["client_id"]],
+    )
+    assert kind == "oauth_client"
+    assert seconds > 86_400
+    assert len(await platform.audit(tenant, "oauth_client.deleted")) == 1
+
+
+@pytest.fixture
+def tokens_outlive_clients(platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch) -> None:
+    changed = platform.host.settings.model_copy(update={"oauth_delete_revokes_tokens": False})
+    monkeypatch.setattr(platform.host, "settings", changed)
+
+
+@pytest.mark.usefixtures("tokens_outlive_clients")
+async def test_by_setting_tokens_live_until_they_expire(platform: RunningPlatform, tenant: Tenant) -> None:
+    created = await made(tenant.admin.client, scopes=["api:read"])
+    client = await machine(platform, created)
+    assert (await tenant.admin.client.delete(f"{BASE}/{created['client_id']}")).status_code == 204
+    assert (await client.get("/v1/models")).status_code == 200
+    assert (await asked(platform, created)).status_code == 401
+
+
+@pytest.mark.usefixtures("tokens_outlive_clients")
+async def test_deleting_a_disabled_client_does_not_bring_its_tokens_back(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    created = await made(tenant.admin.client, scopes=["api:read"])
+    client = await machine(platform, created)
+    path = f"{BASE}/{created['client_id']}"
+    await tenant.admin.client.put(path, json={"enabled": False})
+    await tenant.admin.client.delete(path)
+    assert (await client.get("/v1/models")).status_code == 401
+
+
+# secrets ------------------------------------------------------------------------------------------------------------
+
+
+async def test_the_previous_secret_is_taken_until_its_grace_is_over(platform: RunningPlatform, tenant: Tenant) -> None:
+    created = await made(tenant.admin.client)
+    answer = await tenant.admin.client.post(f"{BASE}/{created['client_id']}/rotate-secret")
+    assert answer.status_code == 200
+    rotated = answer.json()
+    assert rotated.keys() == {
+        "client_id", "new_client_secret", "grace_period_seconds", "previous_secret_expires_at"
+    }  # fmt: skip
+    assert rotated["grace_period_seconds"] == 86_400
+    left = (datetime.fromisoformat(rotated["previous_secret_expires_at"]) - datetime.now(UTC)).total_seconds()
+    assert 86_390 < left <= 86_400
+    new = rotated["new_client_secret"]
+    assert (await asked(platform, created)).status_code == 200
+    assert (await asked(platform, created, new)).status_code == 200
+    platform.sql("UPDATE oauth_clients SET previous_secret_expires_at = now() WHERE id = %s", [created["id"]])
+    assert (await asked(platform, created)).json()["error"] == "invalid_client"
+    assert (await asked(platform, created, new)).status_code == 200
+    (event,) = await platform.audit(tenant, "oauth_client.secret_rotated")
+    assert new not in str(event)
+
+
+async def test_a_grace_of_nothing_ends_the_previous_secret_at_once(
+    platform: RunningPlatform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed = platform.host.settings.model_copy(update={"oauth_secret_grace_seconds": 0})
+    monkeypatch.setattr(platform.host, "settings", changed)
+    created = await made(tenant.admin.client)
+    rotated = (await tenant.admin.client.post(f"{BASE}/{created['client_id']}/rotate-secret")).json()
+    assert rotated["grace_period_seconds"] == 0
+    assert (await asked(platform, created)).status_code == 401
+    assert (await asked(platform, created, rotated["new_client_secret"])).status_code == 200
+
+
+async def test_rotations_at_once_leave_one_current_secret_and_one_in_grace(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    created = await made(tenant.admin.client)
+    path = f"{BASE}/{created['client_id']}/rotate-secret"
+    answers = await asyncio.gather(*[tenant.admin.client.post(path) for _ in range(5)])
+    secrets = [created["client_secret"], *[answer.json()["new_client_secret"] for answer in answers]]
+    statuses = [(await asked(platform, created, secret)).status_code for secret in secrets]
+    assert sorted(statuses) == [200, 200, 401, 401, 401, 401]
+    assert statuses[0] == 401
+
+
+async def test_the_step_up_is_asked_of_people_where_it_is_enforced(platform: RunningPlatform, tenant: Tenant) -> None:
+    platform.sql("INSERT INTO system_config (tenant_id, key, value) VALUES (%s, 'mfa_required', 'true')", [tenant.id])
+    platform.touch("tenant", tenant.id)
+    await platform.refresh()
+    refused = await tenant.admin.client.post(f"{BASE}/", json={"name": "x"})
+    assert (refused.status_code, refused.json()["error"]) == (403, "mfa_required")
+    fresh = await platform.new_person(tenant.id, "admin", mfa_at=datetime.now(UTC).timestamp())
+    assert (await fresh.client.post(f"{BASE}/", json={"name": "x"})).status_code == 201

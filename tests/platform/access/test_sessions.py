@@ -1,0 +1,219 @@
+"""Sessions: refreshing, ending, and tokens that must not be believed (decisions 3)."""
+
+import asyncio
+import base64
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+import httpx2
+import pytest
+from tests.support.platform import PASSWORD, RunningPlatform, Tenant
+
+from gatehouse.foundation import jwt
+from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.passwords import hash_now
+
+SESSIONS = "/api/auth/sessions"
+HASH = hash_now(PASSWORD)
+
+
+@dataclass
+class SignedIn:
+    id: UUID
+    email: str
+    refresh_token: str
+    client: httpx2.AsyncClient
+
+
+@pytest.fixture
+async def ada(platform: RunningPlatform, tenant: Tenant) -> SignedIn:
+    """A user who has just signed in."""
+    user_id, email = new_id(), f"ada-{uuid4().hex[:10]}@example.test"
+    platform.sql(
+        "INSERT INTO users (id, tenant_id, email, password_hash) VALUES (%s, %s, %s, %s)",
+        [user_id, tenant.id, email, HASH],
+    )
+    platform.touch("user", user_id)
+    await platform.refresh()
+    return await sign_in(platform, user_id, email)
+
+
+async def sign_in(platform: RunningPlatform, user_id: UUID, email: str) -> SignedIn:
+    answer = await platform.anonymous.post("/api/auth/login", json={"email": email, "password": PASSWORD})
+    body = answer.json()
+    return SignedIn(user_id, email, body["refresh_token"], platform.client(body["access_token"]))
+
+
+async def refresh(platform: RunningPlatform, token: str) -> httpx2.Response:
+    return await platform.anonymous.post("/api/auth/refresh", json={"refresh_token": token})
+
+
+async def test_a_refresh_gives_new_tokens_of_the_same_session(
+    platform: RunningPlatform, tenant: Tenant, ada: SignedIn
+) -> None:
+    answer = await refresh(platform, ada.refresh_token)
+    assert answer.status_code == 200, answer.text
+    body = answer.json()
+    assert body["refresh_token"] != ada.refresh_token
+    client = platform.client(body["access_token"])
+    assert [session["current"] for session in (await client.get(SESSIONS)).json()] == [True]
+    assert (await refresh(platform, body["refresh_token"])).status_code == 200
+    assert len(await platform.audit(tenant, "session.refreshed")) == 2
+    stored = platform.sql("SELECT r.* FROM refresh_tokens r WHERE tenant_id = %s", [tenant.id])
+    assert ada.refresh_token not in str(stored)
+
+
+async def test_the_second_use_of_a_refresh_token_ends_the_session(
+    platform: RunningPlatform, tenant: Tenant, ada: SignedIn
+) -> None:
+    newer = (await refresh(platform, ada.refresh_token)).json()
+    again = await refresh(platform, ada.refresh_token)
+    assert (again.status_code, set(again.json())) == (401, {"detail"})
+    assert (await refresh(platform, newer["refresh_token"])).status_code == 401
+    assert (await platform.client(newer["access_token"]).get(SESSIONS)).status_code == 401
+    assert (await ada.client.get("/v1/models")).status_code == 401
+    assert len(await platform.audit(tenant, "session.refresh_reused")) == 1
+
+
+async def test_of_parallel_uses_of_one_token_one_wins_and_the_session_ends(
+    platform: RunningPlatform, ada: SignedIn
+) -> None:
+    answers = await asyncio.gather(*(refresh(platform, ada.refresh_token) for _ in range(8)))
+    won = [answer for answer in answers if answer.status_code == 200]
+    assert len(won) == 1
+    assert {answer.status_code for answer in answers} == {200, 401}
+    assert (await refresh(platform, won[0].json()["refresh_token"])).status_code == 401
+
+
+async def test_other_sessions_go_on(platform: RunningPlatform, ada: SignedIn) -> None:
+    other = await sign_in(platform, ada.id, ada.email)
+    await refresh(platform, ada.refresh_token)
+    await refresh(platform, ada.refresh_token)
+    assert (await other.client.get(SESSIONS)).status_code == 200
+    assert (await refresh(platform, other.refresh_token)).status_code == 200
+
+
+@pytest.mark.parametrize("column", ["refresh_tokens", "sessions"])
+async def test_what_has_expired_is_not_refreshed(
+    platform: RunningPlatform, tenant: Tenant, ada: SignedIn, column: str
+) -> None:
+    platform.sql(f"UPDATE {column} SET expires_at = now() - interval '1 s' WHERE tenant_id = %s", [tenant.id])
+    assert (await refresh(platform, ada.refresh_token)).status_code == 401
+
+
+@pytest.mark.parametrize("token", ["", "rt_unknown", "x" * 255, "ä"])
+async def test_a_token_that_was_never_issued_is_refused(platform: RunningPlatform, token: str) -> None:
+    assert (await refresh(platform, token)).status_code == 401
+
+
+async def test_logging_out_ends_the_session_at_once(platform: RunningPlatform, tenant: Tenant, ada: SignedIn) -> None:
+    assert (await ada.client.post("/api/auth/logout")).status_code == 204
+    assert (await ada.client.get(SESSIONS)).status_code == 401
+    assert (await refresh(platform, ada.refresh_token)).status_code == 401
+    (event,) = await platform.audit(tenant, "session.ended")
+    assert (event["actor_id"], event["details"]) == (str(ada.id), {}) or event["reason"] == "logout"
+
+
+async def test_a_user_ends_another_of_their_sessions(platform: RunningPlatform, ada: SignedIn) -> None:
+    other = await sign_in(platform, ada.id, ada.email)
+    listed = (await other.client.get(SESSIONS)).json()
+    assert [session["current"] for session in listed] == [True, False]
+    assert (await other.client.delete(f"{SESSIONS}/{listed[1]['id']}")).status_code == 204
+    assert (await ada.client.get(SESSIONS)).status_code == 401
+    assert len((await other.client.get(SESSIONS)).json()) == 1
+    assert (await other.client.delete(f"{SESSIONS}/{listed[1]['id']}")).status_code == 404
+
+
+async def test_anothers_session_is_not_there(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, ada: SignedIn
+) -> None:
+    (mine,) = (await ada.client.get(SESSIONS)).json()
+    for person in (tenant.user, tenant.admin, other_tenant.admin):
+        answer = await person.client.delete(f"{SESSIONS}/{mine['id']}")
+        assert (answer.status_code, answer.json()) == (404, {"detail": "Session not found"})
+    assert (await ada.client.get(SESSIONS)).status_code == 200
+
+
+async def test_sessions_are_for_session_tokens(platform: RunningPlatform, tenant: Tenant) -> None:
+    assert (await platform.anonymous.get(SESSIONS)).status_code == 401
+    key = platform.client(await platform.new_key(tenant.user))
+    machine = await platform.new_m2m(tenant.id, "admin:write", "admin:read")
+    for client in (key, machine):
+        assert (await client.get(SESSIONS)).status_code == 403
+        assert (await client.post("/api/auth/logout")).status_code == 403
+
+
+async def test_a_revocation_outlives_every_token_it_stops(platform: RunningPlatform, ada: SignedIn) -> None:
+    await ada.client.post("/api/auth/logout")
+    ((until,),) = platform.sql(
+        "SELECT r.expires_at FROM revocations r JOIN sessions s ON s.id = r.subject WHERE s.user_id = %s", [ada.id]
+    )
+    assert 900 < (until - datetime.now(UTC)).total_seconds() <= 960
+
+
+def _part(value: dict[str, Any]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+
+async def test_forged_tokens_are_refused(platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant) -> None:
+    person = tenant.admin
+    claims = {"sub": str(person.id), "tid": str(tenant.id), "sid": str(person.session_id)}
+    header, payload, signature = person.token.split(".")
+    stranger = jwt.SigningKey.generate()
+    full = {"iss": platform.host.issuer, "aud": platform.host.issuer, "iat": 1, "exp": 9_999_999_999, **claims}
+    theirs = other_tenant.admin.token.split(".")
+    forged = {
+        "algorithm none": f"{_part({'alg': 'none', 'kid': 'x'})}.{payload}.",
+        "signature taken off": f"{header}.{payload}.",
+        "payload changed": f"{header}.{_part(full)}.{signature}",
+        "another token's signature": f"{header}.{payload}.{theirs[2]}",
+        "a stranger's key": jwt.sign(full, stranger),
+        "expired": platform.signed(claims, lifetime=-60),
+        "another issuer": platform.signed({**claims, "iss": "elsewhere"}),
+        "another audience": platform.signed({**claims, "aud": "elsewhere"}),
+        "no subject": platform.signed({"tid": str(tenant.id)}),
+        "a subject that is nobody": platform.signed({**claims, "sub": str(uuid4())}),
+        "a subject that is no id": platform.signed({**claims, "sub": "admin"}),
+    }
+    for name, token in forged.items():
+        answer = await platform.client(token).get("/api/admin/users")
+        assert answer.status_code == 401, name
+
+
+async def test_a_tokens_tenant_and_role_are_not_believed(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
+) -> None:
+    """They are for information: the user's row decides."""
+    claims = {"sub": str(tenant.user.id), "tid": str(other_tenant.id), "sid": str(uuid4()), "role": "admin"}
+    client = platform.client(platform.signed(claims))
+    assert (await client.get("/api/admin/users")).status_code == 403
+    admin = platform.client(platform.signed({**claims, "sub": str(tenant.admin.id)}))
+    listed = (await admin.get("/api/admin/users")).json()["items"]
+    assert {user["tenant_id"] for user in listed} == {str(tenant.id)}
+
+
+async def test_a_new_signing_key_signs_once_workers_have_heard_of_it(
+    platform: RunningPlatform, tenant: Tenant, ada: SignedIn
+) -> None:
+    key = jwt.SigningKey.generate()
+    sealed = platform.host.sealer.seal(key.private_pem(), context=f"signing_key:{key.kid}".encode())
+    platform.sql(
+        "INSERT INTO signing_keys (kid, public_jwk, sealed_private) VALUES (%s, %s, %s)",
+        [key.kid, json.dumps(key.published()), str(sealed)],
+    )
+    try:
+        platform.touch("signing_keys", key.kid)
+        await platform.refresh()
+        answer = (await refresh(platform, ada.refresh_token)).json()
+        header = json.loads(base64.urlsafe_b64decode(answer["access_token"].split(".")[0] + "=="))
+        assert (header["kid"], header["alg"]) == (key.kid, "RS256")
+        assert (await platform.client(answer["access_token"]).get(SESSIONS)).status_code == 200
+        # Tokens of the key before go on.
+        assert (await ada.client.get(SESSIONS)).status_code == 200
+    finally:
+        platform.sql("DELETE FROM signing_keys WHERE kid = %s", [key.kid])
+        platform.touch("signing_keys", key.kid)
+        await platform.refresh()

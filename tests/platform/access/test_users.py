@@ -1,0 +1,301 @@
+"""Users and their administration (decisions 2, Users)."""
+
+import asyncio
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from tests.support.platform import PASSWORD, Person, RunningPlatform, Tenant
+
+BASE = "/api/admin/users"
+LOGIN = "/api/auth/login"
+
+
+def address(domain: str = "example.test") -> str:
+    return f"ada-{uuid4().hex[:10]}@{domain}"
+
+
+async def made(person: Person, **body: Any) -> dict[str, Any]:
+    answer = await person.client.post(BASE, json={"email": address(), **body})
+    assert answer.status_code == 201, answer.text
+    created: dict[str, Any] = answer.json()
+    return created
+
+
+async def test_a_user_with_a_password_signs_in(platform: RunningPlatform, tenant: Tenant) -> None:
+    email = address()
+    created = await made(
+        tenant.admin, email=email.upper(), password=PASSWORD, username="ada", display_name="Ada", role="auditor"
+    )
+    assert (created["email"], created["username"], created["display_name"]) == (email, "ada", "Ada")
+    assert (created["role"], created["kind"], created["is_active"], created["operator"]) == (
+        "auditor", "user", True, False,
+    )  # fmt: skip
+    assert (created["email_verified"], created["invitation_token"], created["last_login_at"]) == (False, None, None)
+    assert "password" not in str(created)
+    read = await tenant.auditor.client.get(f"{BASE}/{created['id']}")
+    shown = {name: value for name, value in created.items() if not name.startswith("invitation")}
+    assert (read.status_code, read.json()) == (200, shown)
+    signed_in = await platform.anonymous.post(LOGIN, json={"email": email, "password": PASSWORD})
+    assert signed_in.json()["user"]["id"] == created["id"]
+    # The answer to the creation came when every worker knew the user.
+    client = platform.client(signed_in.json()["access_token"])
+    assert (await client.get(BASE)).status_code == 200
+    (event,) = await platform.audit(tenant, "user.created")
+    assert (event["actor_id"], event["resource_id"]) == (str(tenant.admin.id), created["id"])
+    assert PASSWORD not in str(event)
+
+
+async def test_a_user_without_a_password_is_invited(platform: RunningPlatform, tenant: Tenant) -> None:
+    created = await made(tenant.admin, role="auditor")
+    assert created["invitation_token"].startswith("inv_")
+    assert created["invitation_expires_at"] is not None
+    stored = platform.sql("SELECT * FROM one_time_tokens WHERE tenant_id = %s", [tenant.id])
+    assert created["invitation_token"] not in str(stored)
+    assert created["invitation_token"] not in str(await platform.audit(tenant, "user.created"))
+
+
+async def test_a_service_account_has_no_password(platform: RunningPlatform, tenant: Tenant) -> None:
+    created = await made(tenant.admin, kind="service")
+    assert (created["kind"], created["invitation_token"]) == ("service", None)
+    refused = await tenant.admin.client.post(BASE, json={"email": address(), "kind": "service", "password": PASSWORD})
+    assert (refused.status_code, refused.json()["detail"][0]["loc"]) == (422, ["body", "password"])
+    reset = await tenant.admin.client.post(f"{BASE}/{created['id']}/password-reset")
+    assert reset.status_code == 409
+
+
+async def test_an_address_of_a_domain_that_the_organization_has_proven_is_verified(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
+) -> None:
+    domain = f"{uuid4().hex[:10]}.test"
+    platform.sql(
+        "INSERT INTO allowed_domains (tenant_id, domain, verified_at) VALUES (%s, %s, now())", [tenant.id, domain]
+    )
+    created = await made(tenant.admin, email=address(domain))
+    assert created["email_verified"] is True
+    assert (await made(other_tenant.admin, email=address(domain)))["email_verified"] is False
+    moved = await tenant.admin.client.patch(f"{BASE}/{created['id']}", json={"email": address()})
+    assert moved.json()["email_verified"] is False
+
+
+async def test_the_list_pages_searches_and_filters(tenant: Tenant) -> None:
+    first = await made(tenant.admin, email=address(), display_name="100%_Ada")
+    second = await made(tenant.admin, username="grace.h", role="auditor")
+    await tenant.admin.client.patch(f"{BASE}/{second['id']}", json={"is_active": False})
+
+    async def listed(**query: object) -> list[str]:
+        body = (await tenant.auditor.client.get(BASE, params=query)).json()
+        assert body["total"] >= len(body["items"])
+        return [user["id"] for user in body["items"]]
+
+    page = (await tenant.admin.client.get(BASE, params={"page": 2, "page_size": 2})).json()
+    assert (page["total"], page["page"], page["page_size"], len(page["items"])) == (5, 2, 2, 2)
+    assert (await listed())[:2] == [second["id"], first["id"]]
+    assert await listed(search="100%_a") == [first["id"]]
+    assert await listed(search="GRACE") == [second["id"]]
+    assert await listed(search="%") == [first["id"]]
+    assert await listed(active=False) == [second["id"]]
+    assert await listed(role="auditor", active=True) == [str(tenant.auditor.id)]
+    for query in ({"role": "king"}, {"page": 0}, {"page_size": 201}, {"active": "perhaps"}, {"search": "\0"}):
+        assert (await tenant.admin.client.get(BASE, params=query)).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "email"),
+        ({"email": "nobody"}, "email"),
+        ({"email": "a@localhost"}, "email"),
+        ({"email": "a\0@b.test"}, "email"),
+        ({"email": "a@b.test", "password": "short"}, "password"),
+        ({"email": "a@b.test", "password": "x" * 1025}, "password"),
+        ({"email": "a@b.test", "username": "a@b"}, "username"),
+        ({"email": "a@b.test", "display_name": "x\0"}, "display_name"),
+        ({"email": "a@b.test", "role": "operator"}, "role"),
+        ({"email": "a@b.test", "operator": True}, "operator"),
+        ({"email": "a@b.test", "tenant_id": "x"}, "tenant_id"),
+    ],
+)
+async def test_a_bad_field_is_named(tenant: Tenant, body: dict[str, object], field: str) -> None:
+    answer = await tenant.admin.client.post(BASE, json=body)
+    assert answer.status_code == 422
+    assert [fault["loc"] for fault in answer.json()["detail"]] == [["body", field]]
+
+
+@pytest.mark.parametrize("field", ["email", "role", "is_active", "operator"])
+async def test_an_update_takes_no_null_for_what_every_user_has(tenant: Tenant, field: str) -> None:
+    answer = await tenant.admin.client.patch(f"{BASE}/{tenant.user.id}", json={field: None})
+    assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["body", field])
+
+
+async def test_addresses_and_names_are_unique_within_a_tenant(tenant: Tenant, other_tenant: Tenant) -> None:
+    mine = await made(tenant.admin, username="Ada")
+    for body in ({"email": mine["email"].upper()}, {"email": address(), "username": "aDA"}):
+        answer = await tenant.admin.client.post(BASE, json=body)
+        assert (answer.status_code, set(answer.json())) == (409, {"detail"})
+    second = await made(tenant.admin)
+    for body in ({"email": mine["email"]}, {"username": "ada"}):
+        assert (await tenant.admin.client.patch(f"{BASE}/{second['id']}", json=body)).status_code == 409
+    await made(other_tenant.admin, email=mine["email"], username="ada")
+
+
+async def test_an_update_changes_what_is_sent_and_nothing_else(platform: RunningPlatform, tenant: Tenant) -> None:
+    before = await made(tenant.admin, username="ada", display_name="Ada")
+    path = f"{BASE}/{before['id']}"
+    after = (await tenant.admin.client.patch(path, json={"display_name": None, "role": "auditor"})).json()
+    assert (after["display_name"], after["role"], after["username"]) == (None, "auditor", "ada")
+    (event,) = await platform.audit(tenant, "user.updated")
+    assert event["details"] == {"display_name": None, "role": "auditor"}
+    assert (await tenant.admin.client.patch(path, json={"role": "auditor"})).status_code == 200
+    assert len(await platform.audit(tenant, "user.updated")) == 1
+
+
+async def test_a_new_role_counts_at_the_next_request(tenant: Tenant) -> None:
+    assert (await tenant.user.client.get(BASE)).status_code == 403
+    await tenant.admin.client.patch(f"{BASE}/{tenant.user.id}", json={"role": "auditor"})
+    assert (await tenant.user.client.get(BASE)).status_code == 200
+    await tenant.admin.client.patch(f"{BASE}/{tenant.user.id}", json={"role": "user"})
+    assert (await tenant.user.client.get(BASE)).status_code == 403
+
+
+async def test_deactivation_ends_sessions_and_stops_keys_at_once(platform: RunningPlatform, tenant: Tenant) -> None:
+    key = platform.client(await platform.new_key(tenant.user))
+    path = f"{BASE}/{tenant.user.id}"
+    assert (await tenant.admin.client.patch(path, json={"is_active": False})).status_code == 200
+    assert (await key.get("/v1/models")).status_code == 401
+    assert (await tenant.user.client.get("/v1/models")).status_code == 401
+    await tenant.admin.client.patch(path, json={"is_active": True})
+    # Keys come back with their user; sessions that were ended do not.
+    assert (await key.get("/v1/models")).status_code == 200
+    assert (await tenant.user.client.get("/v1/models")).status_code == 401
+
+
+async def test_a_deleted_user_is_gone_with_sessions_and_keys(platform: RunningPlatform, tenant: Tenant) -> None:
+    key = platform.client(await platform.new_key(tenant.user))
+    platform.sql(
+        "INSERT INTO oauth_clients (id, client_id, tenant_id, name, secret_digest, created_by)"
+        " VALUES (%s, %s, %s, 'a machine', '', %s)",
+        [uuid4(), (client_id := uuid4()), tenant.id, tenant.user.id],
+    )
+    assert (await tenant.admin.client.delete(f"{BASE}/{tenant.user.id}")).status_code == 204
+    assert (await key.get("/v1/models")).status_code == 401
+    assert (await tenant.user.client.get("/v1/models")).status_code == 401
+    assert (await tenant.admin.client.get(f"{BASE}/{tenant.user.id}")).status_code == 404
+    for table in ("api_keys", "sessions"):
+        assert platform.sql(f"SELECT 1 FROM {table} WHERE user_id = %s", [tenant.user.id]) == []
+    assert platform.sql("SELECT created_by FROM oauth_clients WHERE client_id = %s", [client_id]) == [(None,)]
+    (event,) = await platform.audit(tenant, "user.deleted")
+    assert event["resource_id"] == str(tenant.user.id)
+
+
+async def test_the_last_active_administrator_stays(tenant: Tenant) -> None:
+    path = f"{BASE}/{tenant.admin.id}"
+    service = await made(tenant.admin, kind="service", role="admin")
+    for attempt in (
+        tenant.admin.client.patch(path, json={"role": "user"}),
+        tenant.admin.client.patch(path, json={"is_active": False}),
+        tenant.admin.client.delete(path),
+    ):
+        answer = await attempt
+        assert (answer.status_code, set(answer.json())) == (409, {"detail"})
+    assert (await tenant.admin.client.delete(f"{BASE}/{service['id']}")).status_code == 204
+    await made(tenant.admin, role="admin")
+    assert (await tenant.admin.client.patch(path, json={"role": "user"})).status_code == 200
+
+
+async def test_of_two_administrators_who_remove_each_other_one_stays(platform: RunningPlatform, tenant: Tenant) -> None:
+    other = await platform.new_person(tenant.id, "admin")
+    answers = await asyncio.gather(
+        tenant.admin.client.patch(f"{BASE}/{other.id}", json={"role": "user"}),
+        other.client.patch(f"{BASE}/{tenant.admin.id}", json={"role": "user"}),
+    )
+    assert sorted(answer.status_code for answer in answers) in ([200, 403], [200, 409])
+    admins = "SELECT count(*) FROM users WHERE tenant_id = %s AND role = 'admin' AND is_active"
+    assert platform.sql(admins, [tenant.id]) == [(1,)]
+
+
+async def test_only_administrators_get_in(platform: RunningPlatform, tenant: Tenant) -> None:
+    path = f"{BASE}/{tenant.user.id}"
+    calls: list[tuple[str, str, dict[str, Any] | None]] = [
+        ("GET", BASE, None),
+        ("GET", path, None),
+        ("POST", BASE, {"email": address()}),
+        ("PATCH", path, {"role": "admin"}),
+        ("DELETE", path, None),
+        ("POST", f"{path}/password-reset", None),
+    ]
+    reader = await platform.new_m2m(tenant.id, "admin:read")
+    for method, where, body in calls:
+        assert (await platform.anonymous.request(method, where, json=body)).status_code == 401
+        assert (await tenant.user.client.request(method, where, json=body)).status_code == 403
+        expected = {200} if method == "GET" else {403}
+        assert (await tenant.auditor.client.request(method, where, json=body)).status_code in expected
+        assert (await reader.request(method, where, json=body)).status_code in expected
+
+
+async def test_another_tenants_user_is_not_there(tenant: Tenant, other_tenant: Tenant) -> None:
+    path = f"{BASE}/{tenant.user.id}"
+    for method, where in (("GET", path), ("PATCH", path), ("DELETE", path), ("POST", f"{path}/password-reset")):
+        body = {"role": "admin"} if method == "PATCH" else None
+        answer = await other_tenant.admin.client.request(method, where, json=body)
+        assert (answer.status_code, answer.json()) == (404, {"detail": "User not found"})
+    listed = (await other_tenant.admin.client.get(BASE)).json()["items"]
+    assert str(tenant.user.id) not in {user["id"] for user in listed}
+
+
+async def test_a_machine_makes_no_administrators(platform: RunningPlatform, tenant: Tenant) -> None:
+    machine = await platform.new_m2m(tenant.id, "admin:write")
+    assert (await machine.post(BASE, json={"email": address(), "role": "admin"})).status_code == 403
+    assert (await machine.post(BASE, json={"email": address(), "role": "auditor"})).status_code == 403
+    user = await machine.post(BASE, json={"email": address()})
+    assert user.status_code == 201
+    path = f"{BASE}/{user.json()['id']}"
+    assert (await machine.patch(path, json={"role": "admin"})).status_code == 403
+    assert (await machine.patch(path, json={"display_name": "Ada"})).status_code == 200
+    # Nor does it become one, by an administrator's address or password.
+    for admin in (f"{BASE}/{tenant.admin.id}", f"{BASE}/{tenant.auditor.id}"):
+        assert (await machine.patch(admin, json={"email": address()})).status_code == 403
+        assert (await machine.post(f"{admin}/password-reset")).status_code == 403
+
+
+async def test_a_key_that_was_scoped_down_makes_no_administrators(platform: RunningPlatform, tenant: Tenant) -> None:
+    platform.sql("UPDATE tenants SET feature_flags = '{\"api_key_scoping\": true}' WHERE id = %s", [tenant.id])
+    scoped = platform.client(await platform.new_key(tenant.admin, scopes=["admin:write"]))
+    whole = platform.client(await platform.new_key(tenant.admin))
+    assert (await scoped.post(BASE, json={"email": address(), "role": "admin"})).status_code == 403
+    assert (await scoped.patch(f"{BASE}/{tenant.user.id}", json={"role": "admin"})).status_code == 403
+    assert (await whole.post(BASE, json={"email": address(), "role": "admin"})).status_code == 201
+
+
+async def test_only_operators_touch_operators(platform: RunningPlatform) -> None:
+    operator = await platform.operator()
+    default = platform.sql("SELECT tenant_id FROM users WHERE id = %s", [operator.id])[0][0]
+    admin = await platform.new_person(default, "admin")
+    theirs, mine = f"{BASE}/{operator.id}", f"{BASE}/{admin.id}"
+    assert (await admin.client.patch(theirs, json={"display_name": "x"})).status_code == 403
+    assert (await admin.client.delete(theirs)).status_code == 403
+    assert (await admin.client.post(f"{theirs}/password-reset")).status_code == 403
+    assert (await admin.client.patch(mine, json={"operator": True})).status_code == 403
+    made_one = await operator.client.patch(mine, json={"operator": True})
+    assert (made_one.status_code, made_one.json()["operator"]) == (200, True)
+    unmade = await operator.client.patch(mine, json={"role": "user"})
+    assert (unmade.json()["role"], unmade.json()["operator"]) == ("user", False)
+    assert (await operator.client.patch(mine, json={"operator": True})).status_code == 409
+
+
+async def test_an_administrator_elsewhere_cannot_be_an_operator(platform: RunningPlatform, tenant: Tenant) -> None:
+    answer = await tenant.admin.client.patch(f"{BASE}/{tenant.admin.id}", json={"operator": True})
+    assert answer.status_code == 403
+
+
+async def test_a_platform_wide_client_has_no_users(platform: RunningPlatform) -> None:
+    machine = await platform.new_m2m(None, "admin:write", "admin:read")
+    assert (await machine.get(BASE)).status_code == 403
+
+
+async def test_step_up_is_asked_where_it_is_required(platform: RunningPlatform, tenant: Tenant) -> None:
+    platform.sql("INSERT INTO system_config (tenant_id, key, value) VALUES (%s, 'mfa_required', 'true')", [tenant.id])
+    platform.touch("tenant", tenant.id)
+    await platform.refresh()
+    answer = await tenant.admin.client.post(BASE, json={"email": address()})
+    assert (answer.status_code, answer.json()["error"]) == (403, "mfa_required")

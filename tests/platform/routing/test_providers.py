@@ -1,0 +1,437 @@
+"""Providers (reference 3, Provider; Endpoints, Providers)."""
+
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import pytest
+from tests.support.platform import RunningPlatform, Tenant
+
+BASE = "/api/admin/providers"
+KEY = "sk-Vq83-never-to-be-seen-again"
+CHAT = {"model": "mine/small", "messages": [{"role": "user", "content": "hi"}]}
+
+
+async def configure(tenant: Tenant, slug: str, **body: Any) -> None:
+    answer = await tenant.admin.client.put(f"{BASE}/{slug}/credentials", json=body)
+    assert answer.status_code == 200, answer.text
+
+
+async def connect(tenant: Tenant, fake: Any, slug: str = "mine") -> None:
+    """An OpenAI-compatible provider at the fake, with one model."""
+    await configure(tenant, slug, base_url=fake.url + "/v1", api_key=KEY)
+    body = {"provider": slug, "model_id": "small", "display_name": "Small"}
+    assert (await tenant.admin.client.post("/api/admin/models/catalog/", json=body)).status_code == 201
+
+
+async def read(tenant: Tenant, slug: str) -> dict[str, Any]:
+    answer = await tenant.admin.client.get(f"{BASE}/{slug}")
+    assert answer.status_code == 200, answer.text
+    provider: dict[str, Any] = answer.json()
+    return provider
+
+
+async def check(tenant: Tenant, slug: str = "mine") -> dict[str, Any]:
+    answer = await tenant.admin.client.post(f"{BASE}/{slug}/health-check")
+    assert answer.status_code == 200, answer.text
+    checked: dict[str, Any] = answer.json()
+    return checked
+
+
+async def test_an_organization_begins_with_no_provider(tenant: Tenant) -> None:
+    assert (await tenant.admin.client.get(BASE)).json() == {"providers": []}
+    missing = await tenant.admin.client.get(f"{BASE}/openai")
+    assert (missing.status_code, missing.json()) == (404, {"detail": "Provider not found"})
+
+
+async def test_credentials_make_the_provider_of_a_known_kind(platform: RunningPlatform, tenant: Tenant) -> None:
+    answer = await tenant.admin.client.put(f"{BASE}/openai/credentials", json={"api_key": KEY})
+    assert answer.status_code == 200
+    told = answer.json()
+    assert (told["provider_id"], told["credentials_configured"]) == ("openai", True)
+    assert set(told) == {"provider_id", "credentials_configured", "updated_at"}
+    provider = await read(tenant, "openai")
+    assert provider == {
+        "id": "openai", "name": "OpenAI", "kind": "openai", "type": "native", "status": "active",
+        "credentials_configured": True, "last_health_check": None, "health_check_status": "unknown",
+        "models_enabled": 0, "config": {"timeout_ms": 30_000, "max_retries": 2},
+        "health_check_config": {
+            "enabled": True, "interval_seconds": 30, "timeout_ms": 5_000, "failure_threshold": 3,
+            "recovery_threshold": 2,
+        },
+    }  # fmt: skip
+    assert (await tenant.auditor.client.get(BASE)).json() == {"providers": [provider]}
+
+
+async def test_credentials_are_nowhere_in_clear(platform: RunningPlatform, tenant: Tenant) -> None:
+    answers = [await tenant.admin.client.put(f"{BASE}/anthropic/credentials", json={"api_key": KEY})]
+    answers += [await tenant.admin.client.get(path) for path in (BASE, f"{BASE}/anthropic", "/api/providers/health")]
+    for answer in answers:
+        assert KEY not in answer.text
+    tables = platform.sql(
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'"
+    )
+    for (table,) in tables:
+        assert platform.sql(f"SELECT count(*) FROM {table} AS t WHERE t::text LIKE %s", [f"%{KEY}%"]) == [(0,)], table
+    (event,) = await platform.audit(tenant, "provider.credentials_set")
+    assert (event["resource_id"], event["details"]) == ("anthropic", {"fields": ["api_key"]})
+
+
+async def test_credentials_are_bound_to_their_row(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:
+    await configure(tenant, "mine", base_url=fake.url + "/v1", api_key=KEY)
+    await configure(tenant, "thief", base_url=fake.url + "/v1")
+    platform.sql(
+        "UPDATE providers SET sealed_credentials = (SELECT sealed_credentials FROM providers WHERE tenant_id = %s AND"
+        " id = 'mine') WHERE tenant_id = %s AND id = 'thief'",
+        [tenant.id, tenant.id],
+    )
+    told = await check(tenant, "thief")
+    assert (told["health_check_status"], fake.requests) == ("unreachable", [])
+    assert "master keys" in told["error"]
+
+
+@pytest.mark.parametrize(
+    ("slug", "body", "status", "field"),
+    [
+        ("openai", {}, 400, "api_key"),
+        ("openai", {"api_key": ""}, 400, "api_key"),
+        ("openai", {"api_key": None}, 400, "api_key"),
+        ("ollama", {}, 400, "local_runtime_base_url"),
+        ("openai_compatible", {"api_key": "x"}, 400, "base_url"),
+        ("openai", {"api_key": 5}, 422, "api_key"),
+        ("openai", {"api_key": "sk-a\r\nx-evil: 1"}, 422, "api_key"),
+        ("openai", {"api_key": "schlüssel"}, 422, "api_key"),
+        ("openai", {"api_key": "x", "cloud_region": "here"}, 422, "cloud_region"),
+        ("openai", {"api_key": "x", "surprise": "here"}, 422, "surprise"),
+        ("ollama", {"local_runtime_base_url": "ftp://x"}, 422, "local_runtime_base_url"),
+        ("ollama", {"local_runtime_base_url": "http://169.254.169.254/"}, 422, "local_runtime_base_url"),
+        ("ollama", {"local_runtime_base_url": "http://[fd00:ec2::254]/"}, 422, "local_runtime_base_url"),
+        ("own", {"base_url": "http://metadata.google.internal/v1"}, 422, "base_url"),
+        ("own", {"base_url": "http://user:pw@host/v1"}, 422, "base_url"),
+        ("own", {"base_url": "http://host/v1?x=1"}, 422, "base_url"),
+    ],
+)
+async def test_bad_credentials_name_the_field(
+    platform: RunningPlatform, tenant: Tenant, slug: str, body: dict[str, Any], status: int, field: str
+) -> None:
+    answer = await tenant.admin.client.put(f"{BASE}/{slug}/credentials", json=body)
+    assert answer.status_code == status, answer.text
+    assert field in answer.text
+    assert "evil" not in answer.text
+    assert platform.sql("SELECT id FROM providers WHERE tenant_id = %s", [tenant.id]) == []
+
+
+@pytest.mark.parametrize("slug", ["no-such-kind", "byoe", "bedrock", "config", "a_b", "-x", "x" * 64, "a%00b"])
+async def test_an_unknown_slug_is_404(tenant: Tenant, slug: str) -> None:
+    assert (await tenant.admin.client.put(f"{BASE}/{slug}/credentials", json={"api_key": "x"})).status_code == 404
+    if slug != "no-such-kind":
+        body = {"base_url": "http://127.0.0.1:1/v1"}
+        assert (await tenant.admin.client.put(f"{BASE}/{slug}/credentials", json=body)).status_code == 404
+
+
+async def test_any_slug_with_a_base_url_is_an_openai_compatible_endpoint(tenant: Tenant, fake: Any) -> None:
+    await configure(tenant, "second-one", base_url=fake.url + "/v1/")
+    provider = await read(tenant, "second-one")
+    assert (provider["type"], provider["kind"]) == ("openai_compatible", "openai_compatible")
+    assert provider["config"]["base_url"] == fake.url + "/v1"
+    assert provider["credentials_configured"] is True
+
+
+async def test_a_new_address_does_not_get_the_old_key(tenant: Tenant, neighbourhood: Any) -> None:
+    honest, other = await neighbourhood.provider(), await neighbourhood.provider()
+    await configure(tenant, "mine", base_url=honest.url + "/v1", api_key=KEY)
+    await configure(tenant, "mine", base_url=other.url + "/v1")
+    await check(tenant)
+    assert "authorization" not in other.requests[0].headers
+    await configure(tenant, "mine", api_key="sk-another")
+    await check(tenant)
+    assert other.requests[1].headers["authorization"] == "Bearer sk-another"
+
+
+async def test_the_sandbox_can_be_added_where_the_installation_has_it(tenant: Tenant) -> None:
+    await configure(tenant, "sandbox")
+    body = {"provider": "sandbox", "model_id": "echo"}
+    assert (await tenant.admin.client.post("/api/admin/models/catalog/", json=body)).status_code == 201
+    answer = await tenant.user.client.post("/v1/chat/completions", json={**CHAT, "model": "sandbox/echo"})
+    assert answer.status_code == 200
+
+
+async def test_config_changes_in_part_and_keeps_the_rest(platform: RunningPlatform, tenant: Tenant) -> None:
+    await configure(tenant, "openai", api_key=KEY)
+    path = f"{BASE}/openai/config"
+    answer = await tenant.admin.client.patch(path, json={"timeout_ms": 100})
+    assert answer.status_code == 200
+    assert (answer.json()["provider_id"], answer.json()["config"]) == ("openai", {"timeout_ms": 100, "max_retries": 2})
+    answer = await tenant.admin.client.patch(path, json={"max_retries": 0})
+    assert answer.json()["config"] == {"timeout_ms": 100, "max_retries": 0}
+    for body, field in [
+        ({"timeout_ms": 99}, "timeout_ms"), ({"timeout_ms": 300_001}, "timeout_ms"), ({"max_retries": 6}, "max_retries"),
+        ({"max_retries": -1}, "max_retries"), ({"max_retries": True}, "max_retries"), ({"base_url": "x"}, "base_url"),
+    ]:  # fmt: skip
+        bad = await tenant.admin.client.patch(path, json=body)
+        assert (bad.status_code, bad.json()["detail"][0]["loc"]) == (422, ["body", field])
+    assert [event["details"] for event in await platform.audit(tenant, "provider.config_updated")] == [
+        {"timeout_ms": 100},
+        {"max_retries": 0},
+    ]
+
+
+async def test_a_disabled_provider_answers_no_more_and_comes_back(
+    platform: RunningPlatform, tenant: Tenant, fake: Any
+) -> None:
+    await connect(tenant, fake)
+    assert (await tenant.user.client.post("/v1/chat/completions", json=CHAT)).status_code == 200
+    off = await tenant.admin.client.put(f"{BASE}/mine/status", json={"enabled": False, "reason": "too dear"})
+    assert off.status_code == 200
+    told = off.json()
+    assert (told["provider_id"], told["status"], told["changed_by"], told["reason"]) == (
+        "mine", "disabled", str(tenant.admin.id), "too dear",
+    )  # fmt: skip
+    assert set(told) == {"provider_id", "status", "changed_by", "reason", "changed_at"}
+    seen = len(fake.requests)
+    refused = await tenant.user.client.post("/v1/chat/completions", json=CHAT)
+    assert (refused.status_code, refused.json()["error"]["type"]) == (503, "provider_unavailable")
+    assert len(fake.requests) == seen
+    on = await tenant.admin.client.put(f"{BASE}/mine/status", json={"enabled": True})
+    assert (on.json()["status"], on.json()["reason"]) == ("active", None)
+    assert (await tenant.user.client.post("/v1/chat/completions", json=CHAT)).status_code == 200
+    events = await platform.audit(tenant, "provider.status_changed")
+    assert [(event["details"], event["reason"]) for event in events] == [
+        ({"enabled": False}, "too dear"),
+        ({"enabled": True}, None),
+    ]
+
+
+async def test_the_status_is_the_first_that_holds(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:
+    await connect(tenant, fake)
+    mine = "WHERE tenant_id = %s"
+    platform.sql(f"UPDATE providers SET unhealthy = true {mine}", [tenant.id])
+    assert (await read(tenant, "mine"))["status"] == "unhealthy"
+    platform.sql(f"UPDATE providers SET enabled = false {mine}", [tenant.id])
+    assert (await read(tenant, "mine"))["status"] == "disabled"
+    platform.sql(f"UPDATE model_configs SET kill_switch_disabled_at = now() {mine}", [tenant.id])
+    assert (await read(tenant, "mine"))["status"] == "kill_switched"
+    body = {"provider": "mine", "model_id": "another", "is_active": False}
+    await tenant.admin.client.post("/api/admin/models/catalog/", json=body)
+    provider = await read(tenant, "mine")
+    assert (provider["status"], provider["models_enabled"]) == ("disabled", 1)
+
+
+async def test_a_health_check_of_a_good_provider(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:
+    await connect(tenant, fake)
+    told = await check(tenant)
+    assert set(told) == {"provider_id", "health_check_status", "response_time_ms", "checked_at", "error"}
+    assert (told["provider_id"], told["health_check_status"], told["error"]) == ("mine", "healthy", None)
+    assert 0 < told["response_time_ms"] < 5_000
+    assert fake.paths == ["/v1/models"]
+    assert fake.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    provider = await read(tenant, "mine")
+    assert (provider["health_check_status"], provider["last_health_check"]) == ("healthy", told["checked_at"])
+    assert len(await platform.audit(tenant, "provider.health_checked")) == 1
+
+
+@pytest.mark.parametrize(
+    ("mode", "status"),
+    [
+        (500, "degraded"),
+        (429, "degraded"),
+        (401, "degraded"),
+        ("garbage", "degraded"),
+        ("echo_key", "degraded"),
+        ("hang", "unreachable"),
+        ("drip", "unreachable"),
+        ("cut", "unreachable"),
+        ("huge", "unreachable"),
+        (404, "healthy"),
+        (405, "healthy"),
+    ],
+)
+async def test_what_a_health_check_makes_of_an_answer(tenant: Tenant, fake: Any, mode: str | int, status: str) -> None:
+    await connect(tenant, fake)
+    await tenant.admin.client.put(f"{BASE}/mine/health-check-config", json={"timeout_ms": 300})
+    fake.mode = mode
+    told = await check(tenant)
+    assert told["health_check_status"] == status
+    assert (told["response_time_ms"] is None) is (told["error"] is not None) is (status != "healthy")
+    assert KEY not in str(told)
+
+
+@pytest.mark.parametrize(
+    ("slug", "path"),
+    [("ollama", "/v1/models"), ("own-anthropic", "/v1/models?limit=1000")],
+)
+async def test_other_kinds_are_probed_in_their_own_way(tenant: Tenant, fake: Any, slug: str, path: str) -> None:
+    if slug == "ollama":
+        await configure(tenant, "ollama", local_runtime_base_url=fake.url)
+    else:
+        model = {"model_id": "m", "display_name": "M", "context_window": 1, "input_cost_per_1k": 0}
+        models = [{**model, "output_cost_per_1k": 0}]
+        body = {"id": slug, "name": "A", "base_url": fake.url, "format": "anthropic", "models": models, "api_key": KEY}
+        assert (await tenant.admin.client.post(f"{BASE}/byoe", json=body)).status_code == 201
+    assert (await check(tenant, slug))["health_check_status"] == "healthy"
+    assert fake.paths == [path]
+    if slug != "ollama":
+        assert fake.requests[0].headers["x-api-key"] == KEY
+
+
+async def test_failures_in_a_row_make_it_unhealthy_and_successes_heal_it(
+    platform: RunningPlatform, tenant: Tenant, fake: Any
+) -> None:
+    await connect(tenant, fake)
+    config = {"failure_threshold": 2, "recovery_threshold": 2}
+    await tenant.admin.client.put(f"{BASE}/mine/health-check-config", json=config)
+    statuses = []
+    for mode in (500, "good", 500, 500, "good", 500, "good", "good"):
+        fake.mode = mode
+        await check(tenant)
+        await platform.refresh()
+        statuses.append((await read(tenant, "mine"))["status"])
+        assert ((tenant.id, "mine") in platform.host.replica.unhealthy) is (statuses[-1] == "unhealthy")
+    a, u = "active", "unhealthy"
+    assert statuses == [a, a, a, u, u, u, u, a]
+    assert len(await platform.audit(tenant, "provider.became_unhealthy")) == 1
+    assert len(await platform.audit(tenant, "provider.recovered")) == 1
+
+
+@pytest.mark.parametrize("way", ["status", "credentials"])
+async def test_a_new_beginning_forgets_what_failed_before(
+    platform: RunningPlatform, tenant: Tenant, fake: Any, way: str
+) -> None:
+    await connect(tenant, fake)
+    await tenant.admin.client.put(f"{BASE}/mine/health-check-config", json={"failure_threshold": 1})
+    fake.mode = 500
+    await check(tenant)
+    assert (await read(tenant, "mine"))["status"] == "unhealthy"
+    if way == "status":
+        answer = await tenant.admin.client.put(f"{BASE}/mine/status", json={"enabled": True})
+        assert answer.json()["status"] == "active"
+    else:
+        await configure(tenant, "mine", base_url=fake.url + "/v1", api_key=KEY)
+    provider = await read(tenant, "mine")
+    assert (provider["status"], provider["health_check_status"]) == ("active", "unknown")
+    assert (tenant.id, "mine") not in platform.host.replica.unhealthy
+
+
+async def test_health_check_config_has_bounds(tenant: Tenant, fake: Any) -> None:
+    await connect(tenant, fake)
+    path = f"{BASE}/mine/health-check-config"
+    full = {"enabled": False, "interval_seconds": 10, "timeout_ms": 100, "failure_threshold": 1, "recovery_threshold": 1}
+    answer = await tenant.admin.client.put(path, json=full)
+    assert answer.status_code == 200
+    assert {name: answer.json()[name] for name in full} == full
+    assert (await read(tenant, "mine"))["health_check_config"] == full
+    for field, value in [
+        ("interval_seconds", 9), ("interval_seconds", 301), ("timeout_ms", 0), ("failure_threshold", 0),
+        ("recovery_threshold", 0), ("enabled", "yes"),
+    ]:  # fmt: skip
+        bad = await tenant.admin.client.put(path, json={field: value})
+        assert (bad.status_code, bad.json()["detail"][0]["loc"]) == (422, ["body", field])
+
+
+async def test_everybody_reads_how_providers_are_and_sees_only_their_own(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, fake: Any
+) -> None:
+    await connect(tenant, fake)
+    told = await check(tenant)
+    answer = await tenant.user.client.get("/api/providers/health")
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "providers": [
+            {
+                "id": "mine", "name": "mine", "status": "active", "health_check_status": "healthy",
+                "latency_ms": told["response_time_ms"], "last_checked": told["checked_at"],
+            }
+        ]
+    }  # fmt: skip
+    assert (await other_tenant.user.client.get("/api/providers/health")).json() == {"providers": []}
+    assert (await platform.anonymous.get("/api/providers/health")).status_code == 401
+    machine = await platform.new_m2m(tenant.id, "chat:write")
+    assert (await machine.get("/api/providers/health")).status_code == 403
+    machine = await platform.new_m2m(tenant.id, "api:read")
+    assert (await machine.get("/api/providers/health")).status_code == 200
+
+
+async def test_check_provider_makes_the_smallest_call(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:
+    await connect(tenant, fake)
+    path = "/api/admin/system/check-provider/mine"
+    answer = await tenant.admin.client.post(path)
+    assert answer.status_code == 200
+    told = answer.json()
+    assert set(told) == {"provider_id", "status", "latency_ms", "model_tested", "checked_at"}
+    assert (told["provider_id"], told["status"], told["model_tested"]) == ("mine", "reachable", "small")
+    assert fake.paths == ["/v1/chat/completions"]
+    fake.mode = 503
+    failed = (await tenant.admin.client.post(path)).json()
+    assert (failed["status"], failed["latency_ms"], failed["error"]) == ("unreachable", None, "http_503")
+    assert failed["detail"] == "The provider answered with HTTP status 503."
+    fake.mode = "echo_key"
+    assert KEY not in (await tenant.admin.client.post(path)).text
+    assert len(await platform.audit(tenant, "provider.tested")) == 3
+
+
+async def test_check_provider_calls_no_model_that_a_kill_switch_stops(
+    platform: RunningPlatform, tenant: Tenant, fake: Any
+) -> None:
+    await connect(tenant, fake)
+    platform.sql("UPDATE model_configs SET kill_switch_disabled_at = now() WHERE tenant_id = %s", [tenant.id])
+    told = (await tenant.admin.client.post("/api/admin/system/check-provider/mine")).json()
+    assert (told["status"], told["model_tested"]) == ("reachable", None)
+    assert fake.paths == ["/v1/models"]
+
+
+async def test_a_hanging_provider_holds_no_connection_to_the_database(
+    platform: RunningPlatform, tenant: Tenant, fake: Any
+) -> None:
+    import asyncio
+
+    await connect(tenant, fake)
+    await tenant.admin.client.put(f"{BASE}/mine/health-check-config", json={"timeout_ms": 1_000})
+    fake.mode = "hang"
+    checks = [asyncio.create_task(check(tenant)) for _ in range(15)]
+    while len(fake.requests) < 15:
+        await asyncio.sleep(0.01)
+    assert (await tenant.admin.client.get(BASE)).status_code == 200
+    assert platform.host.database.available_connections() >= 9
+    await asyncio.gather(*checks)
+
+
+CALLS = [
+    ("GET", BASE, None),
+    ("GET", f"{BASE}/mine", None),
+    ("PUT", f"{BASE}/mine/credentials", {"api_key": "x"}),
+    ("PATCH", f"{BASE}/mine/config", {"timeout_ms": 500}),
+    ("PUT", f"{BASE}/mine/status", {"enabled": False}),
+    ("POST", f"{BASE}/mine/health-check", None),
+    ("PUT", f"{BASE}/mine/health-check-config", {"enabled": False}),
+    ("POST", "/api/admin/system/check-provider/mine", None),
+    ("PATCH", f"{BASE}/byoe/mine", {"name": "x"}),
+    ("DELETE", f"{BASE}/byoe/mine", None),
+    ("POST", f"{BASE}/byoe", {"id": "x"}),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body"), CALLS)
+async def test_who_may(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, fake: Any,
+    method: str, path: str, body: dict[str, Any] | None,
+) -> None:  # fmt: skip
+    await connect(tenant, fake)
+
+    async def status(client: httpx2.AsyncClient) -> int:
+        return (await client.request(method, path, json=body)).status_code
+
+    assert await status(platform.anonymous) == 401
+    assert await status(tenant.user.client) == 403
+    assert await status(tenant.auditor.client) == (200 if method == "GET" else 403)
+    reader = await platform.new_m2m(tenant.id, "admin:read", "api:read")
+    assert await status(reader) == (200 if method == "GET" else 403)
+    if "mine" in path:
+        assert await status(other_tenant.admin.client) == 404
+    assert (await read(tenant, "mine"))["status"] == "active"
+
+
+async def test_an_unknown_provider_is_404_before_its_body_is_read(tenant: Tenant) -> None:
+    for method, path, _ in CALLS:
+        if "mine" in path and "credentials" not in path:
+            answer = await tenant.admin.client.request(method, path.replace("mine", uuid4().hex), json={"a": 1})
+            assert (answer.status_code, answer.json()) == (404, {"detail": "Provider not found"}), path

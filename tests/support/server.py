@@ -1,0 +1,241 @@
+"""`gatehouse serve platform` as real processes, for tests that kill, stop and starve them.
+
+with GatehouseServer(workers=4, env={"REDIS_URL": url}) as server:
+    server.url, server.key          where it is, and a key of its first admin (an operator)
+    server.sql(...)                 as the owner of its database
+    server.new_key("user")          a key of a new user, in the tenant `default`
+    server.add_provider(...)        an OpenAI-compatible provider and its models
+    server.workers                  the gateway processes
+    server.stop_database()          and start_database()
+"""
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+from uuid import UUID, uuid4
+
+import psutil
+import psycopg
+from psycopg.types.json import Jsonb
+
+from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.storage import embedded
+from gatehouse.foundation.tokens import mint_api_key
+from gatehouse.platform.bootstrap import touch
+from gatehouse.platform.change import DEFAULT_TENANT
+
+#: Limits have tests of their own; elsewhere they would only be in the way.
+UNLIMITED: Mapping[str, str] = {"RATE_LIMIT_REQUESTS_PER_MINUTE": "100000000", "RATE_LIMIT_ADMIN_RPM": "100000000"}
+
+ADMIN_EMAIL = "root@gatehouse.test"
+ADMIN_PASSWORD = "the first admin's password"
+
+
+class GatehouseServer:
+    """Embedded PostgreSQL unless `env` has a `DATABASE_URL`. A `home` that is given is kept, else one is made."""
+
+    def __init__(
+        self,
+        *,
+        workers: int = 1,
+        env: Mapping[str, str] | None = None,
+        home: Path | None = None,
+        arguments: Sequence[str] = (),
+    ) -> None:
+        # Short: a socket's name may have 100 characters.
+        self._made = None if home is not None else Path(tempfile.mkdtemp(prefix="gh", dir="/tmp"))
+        self.home = home or self._made or Path()
+        self.arguments = ["--workers", str(workers), *arguments]
+        self.env = {
+            **{name: os.environ[name] for name in ("PATH", "HOME", "LANG", "PYTHONPATH") if name in os.environ},
+            "GATEHOUSE_HOME": str(self.home),
+            "GATEHOUSE_ADMIN_EMAIL": ADMIN_EMAIL,
+            "GATEHOUSE_ADMIN_PASSWORD": ADMIN_PASSWORD,
+            **UNLIMITED,
+            **(env or {}),
+        }
+        self.log_path = self.home / "server.log"
+        self.url = ""
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner: psycopg.Connection[Any] | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # its life ----------------------------------------------------------------------------------------------------
+
+    def start(self, *, patience: float = 60.0) -> None:
+        """Returns when every worker serves. After `stop` or `kill` it comes back on the port that it had."""
+        port = self.url.rpartition(":")[2] or "0"
+        command = [sys.executable, "-P", "-m", "gatehouse", "serve", "platform", "--port", port, *self.arguments]
+        begins = self.log_path.stat().st_size if self.log_path.exists() else 0
+        with self.log_path.open("ab") as log:
+            self._process = subprocess.Popen(command, env=self.env, stdout=log, stderr=log, cwd=self.home)
+        deadline = time.monotonic() + patience
+        while True:
+            said = self.log_path.read_bytes()[begins:].decode(errors="replace")
+            if found := re.search(r"serves on (http\S+)", said):
+                self.url = found[1]
+                return
+            assert self._process.poll() is None, f"ended during its start:\n{said}"
+            assert time.monotonic() < deadline, f"not ready after {patience:.0f} s:\n{said}"
+            time.sleep(0.02)
+
+    def stop(self, *, patience: float = 40.0) -> int:
+        """SIGTERM, and the wait for an orderly end. The answer is the exit status."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(patience)
+
+    def kill(self) -> None:
+        """kill -9 of the supervisor and all that it started. The database stays up."""
+        assert self._process is not None
+        with contextlib.suppress(psutil.NoSuchProcess):
+            family = [psutil.Process(self._process.pid), *self._children()]
+            for process in family:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+            psutil.wait_procs(family[1:], timeout=10)
+        self._process.wait(10)
+
+    def close(self) -> None:
+        """Ends everything, and removes the home if it was made here."""
+        if self._owner is not None:
+            self._owner.close()
+        if self._process is not None and self._process.poll() is None:
+            self.kill()
+        embedded.stop(self.home)
+        if self._made is not None:
+            shutil.rmtree(self._made, ignore_errors=True)
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """The supervisor's."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def workers(self) -> list[psutil.Process]:
+        """The gateway processes: `suspend()`, `resume()`, `kill()`, `memory_info()` and so on."""
+        return [process for process in self._children() if "_gateway" in process.cmdline()]
+
+    @property
+    def keepers(self) -> list[psutil.Process]:
+        return [process for process in self._children() if "_keeper" in process.cmdline()]
+
+    def _children(self) -> list[psutil.Process]:
+        return psutil.Process(self.pid).children(recursive=True)
+
+    def log(self) -> str:
+        return self.log_path.read_text(errors="replace")
+
+    # its database ------------------------------------------------------------------------------------------------
+
+    def stop_database(self) -> None:
+        if self._owner is not None:
+            self._owner.close()
+            self._owner = None
+        embedded.stop(self.home)
+
+    def start_database(self) -> None:
+        # In a process of its own: the wheel remembers what it has started, and would not start it again.
+        code = "import sys, pathlib; from gatehouse.foundation.storage import embedded"
+        code += "; embedded.start(pathlib.Path(sys.argv[1]))"
+        subprocess.run([sys.executable, "-P", "-c", code, self.home], check=True, timeout=30)
+
+    @property
+    def database_url(self) -> str:
+        """As its owner."""
+        return self.env.get("DATABASE_URL") or f"postgresql://postgres:@/postgres?host={self.home / 'postgres'}"
+
+    def sql(self, query: str, parameters: Any = None) -> list[Any]:
+        """As the owner: sees every tenant's rows. Results as tuples; nothing for a statement without any."""
+        cursor = self._connection().execute(query, parameters)
+        return cursor.fetchall() if cursor.description else []
+
+    def touch(self, topic: str, key: object) -> None:
+        """Tells the workers to load this again, as a change does."""
+        connection = self._connection()
+        with connection.transaction():
+            touch(connection, topic, str(key))
+
+    def _connection(self) -> psycopg.Connection[Any]:
+        if self._owner is None or self._owner.closed:
+            self._owner = psycopg.connect(self.database_url, autocommit=True)
+        return self._owner
+
+    # what it is used with ----------------------------------------------------------------------------------------
+
+    @property
+    def key(self) -> str:
+        """An API key of the first admin, who is an operator."""
+        return (self.home / "trial.key").read_text().strip()
+
+    def new_key(self, role: str = "user") -> str:
+        """An API key of a new user of the tenant `default`, which every worker knows."""
+        user_id, key_id, minted = new_id(), new_id(), mint_api_key()
+        self.sql(
+            "INSERT INTO users (id, tenant_id, email, role) VALUES (%s, %s, %s, %s)",
+            [user_id, DEFAULT_TENANT, f"{role}-{uuid4().hex[:12]}@example.test", role],
+        )
+        self.sql(
+            "INSERT INTO api_keys (id, tenant_id, user_id, key_prefix, digest, description)"
+            " VALUES (%s, %s, %s, %s, %s, 'a test''s key')",
+            [key_id, DEFAULT_TENANT, user_id, minted.shown, minted.digest],
+        )
+        self.touch("user", user_id)
+        self.touch("api_key", key_id)
+        self.settled()
+        return minted.plaintext
+
+    def key_id(self, key: str) -> UUID:
+        (row,) = self.sql("SELECT id FROM api_keys WHERE digest = sha256(%s::bytea)", [key.encode()])
+        return UUID(str(row[0]))
+
+    def add_provider(self, provider_id: str, base_url: str, models: Sequence[str], **config: Any) -> dict[str, UUID]:
+        """An OpenAI-compatible provider of the tenant `default`; the answer is its models' ids in the catalog."""
+        self.sql(
+            "INSERT INTO providers (tenant_id, id, name, kind, config) VALUES (%s, %s, %s, 'openai_compatible', %s)",
+            [DEFAULT_TENANT, provider_id, provider_id, Jsonb({"base_url": base_url, **config})],
+        )
+        ids = {}
+        for model_id in models:
+            ids[model_id] = new_id()
+            self.sql(
+                "INSERT INTO model_configs (id, tenant_id, provider, model_id) VALUES (%s, %s, %s, %s)",
+                [ids[model_id], DEFAULT_TENANT, provider_id, model_id],
+            )
+        self.touch("policy", DEFAULT_TENANT)
+        self.settled()
+        return ids
+
+    def settled(self, *, patience: float = 10.0) -> None:
+        """Returns when every worker has confirmed everything that is committed."""
+        deadline = time.monotonic() + patience
+        query = (
+            "SELECT count(*) FROM nodes, revision_head h WHERE nodes.kind = 'gateway' AND nodes.revision < h.revision"
+        )
+        while self.sql(query)[0][0]:
+            assert time.monotonic() < deadline, "a worker does not follow"
+            time.sleep(0.01)
