@@ -11,7 +11,7 @@ from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages import ip_allowlist, maintenance, rate_limit
 from gatehouse.engine.stages.rate_limit import Toll
 from gatehouse.engine.verdict import Refuse
-from gatehouse.foundation.errors import PayloadTooLarge, Refusal, Unauthenticated
+from gatehouse.foundation.errors import Refusal, Unauthenticated
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.handlers import ErrorResponses
 from gatehouse.foundation.identity import Caller
@@ -26,6 +26,8 @@ LOGIN: Final = "/api/auth/login"
 OPEN_IN_MAINTENANCE: Final = (
     "/health", "/api/health/", "/metrics", "/api/admin/system/", LOGIN, "/api/auth/refresh", "/api/auth/mfa/verify",
 )  # fmt: skip
+
+_WITHOUT_A_BODY: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Admission:
@@ -122,24 +124,13 @@ class Admission:
             raise refused
 
     async def _bounded(self, x: Received, state: dict[str, object], receive: Receive) -> Receive:
-        """Hands on the body, and stops it where it passes the bound: administration reads bodies whole."""
+        """Hands on the body, which administration reads whole: so its bound is looked at here, where it can be 413."""
         known = state.pop("body", None)
-        if known is not None:
-            return _replay(known, receive)
-        announced = x.headers.get("content-length")
-        if announced is not None and announced.isdecimal() and int(announced) > self._max_request_bytes:
-            raise PayloadTooLarge(f"A request's body may have {self._max_request_bytes} bytes at most.")
-        left = self._max_request_bytes
-
-        async def counted() -> Message:
-            nonlocal left
-            message = await receive()
-            left -= len(message.get("body", b""))
-            if left < 0:
-                raise PayloadTooLarge(f"A request's body may have {self._max_request_bytes} bytes at most.")
-            return message
-
-        return counted
+        if known is None:
+            if x.method in _WITHOUT_A_BODY:
+                return receive
+            known = await receiving.body(x, receive, self._max_request_bytes)
+        return _replay(known, receive)
 
 
 def _route(scope: Scope) -> str:

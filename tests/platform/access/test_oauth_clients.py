@@ -147,8 +147,12 @@ async def test_another_organizations_client_is_not_there(tenant: Tenant, other_t
     created = await made(tenant.admin.client)
     for path in (f"{BASE}/{created['client_id']}", f"{BASE}/{uuid4()}", f"{BASE}/{created['id']}"):
         for method, suffix, body in [
-            ("GET", "", None), ("PUT", "", {}), ("PATCH", "", {}), ("DELETE", "", None), ("POST", "/rotate-secret", None)
-        ]:  # fmt: skip
+            ("GET", "", None),
+            ("PUT", "", {}),
+            ("PATCH", "", {}),
+            ("DELETE", "", None),
+            ("POST", "/rotate-secret", None),
+        ]:
             answer = await other_tenant.admin.client.request(method, path + suffix, json=body)
             assert (answer.status_code, answer.json()) == (404, {"detail": "OAuth client not found"})
     assert (await other_tenant.admin.client.get(f"{BASE}/")).json() == []
@@ -197,8 +201,8 @@ async def test_an_operator_works_in_any_organization(platform: RunningPlatform, 
     listed = (await operator.client.get(f"{BASE}/", params={"tenant_id": str(tenant.id)})).json()
     assert [row["client_id"] for row in listed["items"]] == [created["client_id"]]
     assert (await operator.client.get(f"{BASE}/{created['client_id']}")).status_code == 200
-    for body in ({"name": "x", "tenant_id": str(uuid4())},):
-        assert (await operator.client.post(f"{BASE}/", json=body)).status_code == 404
+    nobody = {"name": "x", "tenant_id": str(uuid4())}
+    assert (await operator.client.post(f"{BASE}/", json=nobody)).status_code == 404
     assert len((await tenant.admin.client.get(f"{BASE}/")).json()) == 1
 
 
@@ -318,9 +322,9 @@ async def test_variant_b_lists_pages(
 
 async def test_filters_narrow_the_pages_and_their_total(tenant: Tenant, three: list[str]) -> None:
     await tenant.admin.client.patch(f"{BASE}/{three[1]}", json={"enabled": False})
-    for wanted, value in ((["on"], "true"), (["off"], "false")):
+    for value, total in (("true", 2), ("false", 1)):
         body = (await tenant.admin.client.get(f"{BASE}/", params={"enabled": value, "page_size": 1})).json()
-        assert body["total"] == (2 if wanted == ["on"] else 1)
+        assert (body["total"], len(body["items"])) == (total, 1)
     listed = await tenant.admin.client.get(f"{BASE}/", params={"tenant_id": str(tenant.id)})
     assert listed.json()["total"] == 3
 

@@ -65,7 +65,7 @@ class Drain:
         self._held: dict[UUID, Position] = {}
         self._most = MOST_RECORDS
         self._retry = _FIRST_RETRY
-        self._used_keys: dict[UUID, float] = {}
+        self._used_keys: dict[str, float] = {}
         self._next_note = 0.0
         self._next_clean = 0.0
 

@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 import structlog
 
-from gatehouse.engine.outcome import Entry, Opened, Outcome, decode
+from gatehouse.engine.outcome import Entry, Opened, Outcome, decode_with_text_ids
 from gatehouse.foundation.journal import Batch
 from gatehouse.platform.records import copying
 from gatehouse.platform.records.audit.chain import AuditEvent, personal_digest
@@ -28,8 +28,8 @@ class Kind(NamedTuple):
     """What usage records are counted by, besides the tenant."""
 
     day: date
-    user_id: UUID | None
-    group_id: UUID | None
+    user_id: str | None
+    group_id: str | None
     provider: str | None
     model_id: str | None
 
@@ -37,7 +37,7 @@ class Kind(NamedTuple):
 class Decoded(NamedTuple):
     writer_id: UUID
     payload: bytes
-    entry: Entry
+    entry: Entry[str]
 
 
 class Prepared(msgspec.Struct):
@@ -46,16 +46,16 @@ class Prepared(msgspec.Struct):
     #: lines by month
     usage: dict[str, list[str]] = {}
     #: events with their personal digests, by tenant
-    events: dict[UUID, list[tuple[AuditEvent, bytes]]] = {}
-    counts: Counter[tuple[UUID, Kind]] = msgspec.field(default_factory=Counter)
+    events: dict[str, list[tuple[AuditEvent, bytes]]] = {}
+    counts: Counter[tuple[str, Kind]] = msgspec.field(default_factory=Counter)
     #: streams that began and have not ended: (writer, entry) by id
-    opened: dict[UUID, tuple[UUID, bytes]] = {}
+    opened: dict[str, tuple[UUID, bytes]] = {}
     #: streams that ended and began in an earlier batch
-    ended: list[UUID] = []
+    ended: list[str] = []
     #: streams of dead writers that began in an earlier batch
-    interrupted: list[UUID] = []
+    interrupted: list[str] = []
     #: Unix time of each key's last use
-    used_keys: dict[UUID, float] = {}
+    used_keys: dict[str, float] = {}
     rows: int = 0
     #: when the first of these requests ended, as Unix time
     first_ended: float = math.inf
@@ -66,16 +66,16 @@ def decoded(batch: Batch) -> tuple[list[Decoded], list[bytes]]:
     entries, rejected = [], []
     for line in batch.entries:
         try:
-            entries.append(Decoded(line.writer_id, line.payload, _clean(decode(line.payload))))
+            entries.append(Decoded(line.writer_id, line.payload, _clean(decode_with_text_ids(line.payload))))
         except (msgspec.MsgspecError, ValueError, OverflowError, OSError):
             rejected.append(line.payload)
     return entries, rejected
 
 
-def _clean(entry: Entry) -> Entry:
+def _clean(entry: Entry[str]) -> Entry[str]:
     """Without what PostgreSQL cannot hold. Raises where that leaves no record."""
     datetime.fromtimestamp(entry.timestamp, UTC)
-    if "\0" in f"{entry.requested_model}{entry.request_id}{entry.ip}":
+    if (entry.requested_model and "\0" in entry.requested_model) or "\0" in entry.request_id or "\0" in entry.ip:
         without = {
             name: value.replace("\0", "\N{REPLACEMENT CHARACTER}")
             for name in ("requested_model", "request_id", "ip")
@@ -83,14 +83,14 @@ def _clean(entry: Entry) -> Entry:
         }
         entry = msgspec.structs.replace(entry, **without)
     if isinstance(entry, Outcome):
-        for name in ("input_tokens", "output_tokens", "cached_tokens"):
-            if not 0 <= (getattr(entry, name) or 0) <= _MOST_TOKENS:
-                log.error("drain.impossible_tokens", usage_record_id=str(entry.id), field=name)
-                entry = msgspec.structs.replace(entry, **{name: None})
+        tokens = (entry.input_tokens or 0, entry.output_tokens or 0, entry.cached_tokens or 0)
+        if min(tokens) < 0 or max(tokens) > _MOST_TOKENS:
+            log.error("drain.impossible_tokens", usage_record_id=entry.id, tokens=tokens)
+            entry = msgspec.structs.replace(entry, input_tokens=None, output_tokens=None, cached_tokens=None)
     return entry
 
 
-def prepare(entries: Iterable[Decoded], finished: Iterable[UUID], left_open: Mapping[UUID, bytes]) -> Prepared:
+def prepare(entries: Iterable[Decoded], finished: Iterable[UUID], left_open: Mapping[str, bytes]) -> Prepared:
     """`finished` writers are dead: what they left open, here or in earlier batches (`left_open`), was interrupted."""
     prepared = Prepared()
     dead = frozenset(finished)
@@ -113,8 +113,8 @@ def prepare(entries: Iterable[Decoded], finished: Iterable[UUID], left_open: Map
     return prepared
 
 
-def _interrupted(payload: bytes) -> Outcome:
-    opened = _clean(decode(payload))
+def _interrupted(payload: bytes) -> Outcome[str]:
+    opened = _clean(decode_with_text_ids(payload))
     return Outcome(
         **{name: getattr(opened, name) for name in Opened.__struct_fields__},
         path="",
@@ -135,7 +135,7 @@ def _interrupted(payload: bytes) -> Outcome:
     )
 
 
-def _add(prepared: Prepared, outcome: Outcome, *, latency: float | None) -> None:
+def _add(prepared: Prepared, outcome: Outcome[str], *, latency: float | None) -> None:
     moment = datetime.fromtimestamp(outcome.timestamp, UTC)
     tenant_id = outcome.tenant_id
     prepared.usage.setdefault(copying.month(moment), []).append(usage.line(outcome, moment, latency=latency))
@@ -150,13 +150,12 @@ def _add(prepared: Prepared, outcome: Outcome, *, latency: float | None) -> None
         prepared.used_keys[outcome.api_key_id] = max(last, outcome.timestamp)
 
 
-def _event(outcome: Outcome, moment: datetime) -> AuditEvent:
+def _event(outcome: Outcome[str], moment: datetime) -> AuditEvent:
     """The request's audit event. It has the id of its usage record."""
-    actor = outcome.user_id or outcome.client_id
     return AuditEvent(
         id=outcome.id,
         timestamp=moment,
-        actor_id=None if actor is None else copying.known_id(actor),
+        actor_id=outcome.user_id or outcome.client_id,
         actor_type=outcome.actor_type,
         action=ACTION,
         outcome=outcome.outcome,
@@ -167,7 +166,7 @@ def _event(outcome: Outcome, moment: datetime) -> AuditEvent:
         reason=outcome.error_code,
         salt=os.urandom(16),
         details={
-            "api_key_id": None if outcome.api_key_id is None else copying.known_id(outcome.api_key_id),
+            "api_key_id": outcome.api_key_id,
             "path": outcome.path,
             "model": outcome.requested_model,
             "status": outcome.status,

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import signal
 from typing import Final
 
@@ -47,6 +48,9 @@ def run(database: str, *, journal: bool) -> None:
 
 
 async def _run(settings: Settings, url: str, *, journal: bool) -> None:
+    # A batch is thousands of objects that live for a moment: looking among them for rings costs more than they do.
+    gc.freeze()
+    gc.set_threshold(100_000)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -38,22 +38,22 @@ _COUNT: Final = (
     " DO UPDATE SET records = held.records + excluded.records"
 )
 _HEADS: Final = (
-    "SELECT tenant_id, sequence, hash FROM audit_heads WHERE tenant_id = ANY(%s) ORDER BY tenant_id FOR UPDATE"
+    "SELECT tenant_id::text, sequence, hash FROM audit_heads WHERE tenant_id = ANY(%s::uuid[])"
+    " ORDER BY audit_heads.tenant_id FOR UPDATE"
 )
 _MOVE_HEADS: Final = (
     "UPDATE audit_heads held SET sequence = moved.sequence, hash = moved.hash"
     " FROM unnest(%s::uuid[], %s::bigint[], %s::bytea[]) AS moved (tenant_id, sequence, hash)"
     " WHERE held.tenant_id = moved.tenant_id"
 )
-_MAKE_HEADS: Final = (
-    "INSERT INTO audit_heads (tenant_id) SELECT id FROM tenants WHERE id = ANY(%s) ORDER BY id ON CONFLICT DO NOTHING"
-)
+_HAVE_HEADS: Final = "SELECT tenant_id::text FROM audit_heads WHERE tenant_id = ANY(%s::uuid[])"
+_MAKE_HEADS: Final = "INSERT INTO audit_heads (tenant_id) SELECT id FROM tenants WHERE id = ANY(%s::uuid[]) ORDER BY id ON CONFLICT DO NOTHING"
 # Those whose row someone is changing are left out: they are used again soon, and a drain must not wait for people.
 _USED_KEYS: Final = (
     "UPDATE api_keys held SET last_used = used.at FROM unnest(%s::uuid[], %s::float8[]) AS seen (id, seconds),"
     " LATERAL (SELECT to_timestamp(seen.seconds) AS at) used WHERE held.id = seen.id"
     " AND (held.last_used IS NULL OR held.last_used < used.at)"
-    " AND held.id IN (SELECT id FROM api_keys WHERE id = ANY(%s) ORDER BY id FOR UPDATE SKIP LOCKED)"
+    " AND held.id IN (SELECT id FROM api_keys WHERE id = ANY(%s::uuid[]) ORDER BY id FOR UPDATE SKIP LOCKED)"
 )
 
 
@@ -69,7 +69,7 @@ class Store:
             with_role(url, SERVICE_ROLE), autocommit=True, connect_timeout=5, application_name="gatehouse keeper"
         )
         self._months: set[str] = set()
-        self._tenants: set[UUID] = set()
+        self._tenants: set[str] = set()
 
     def close(self) -> None:
         self._connection.close()
@@ -78,19 +78,20 @@ class Store:
         rows = self._connection.execute(_POSITIONS)
         return {UUID(writer_id): Position(segment, position) for writer_id, segment, position in rows}
 
-    def left_open(self, writers: Iterable[UUID]) -> dict[UUID, bytes]:
+    def left_open(self, writers: Iterable[UUID]) -> dict[str, bytes]:
         """Streams that these writers began and did not end: their entries by id."""
         wanted = [str(writer) for writer in writers]
         if not wanted:
             return {}
-        return dict(self._connection.execute("SELECT id, entry FROM open_streams WHERE writer_id = ANY(%s)", [wanted]))
+        rows = self._connection.execute("SELECT id::text, entry FROM open_streams WHERE writer_id = ANY(%s)", [wanted])
+        return {stream: entry for stream, entry in rows}
 
-    def missing_tenants(self, tenants: Iterable[UUID]) -> set[UUID]:
+    def missing_tenants(self, tenants: Iterable[str]) -> set[str]:
         """Those that are not in the database. The others have a chain from now on."""
         unknown = set(tenants) - self._tenants
         if unknown:
             self._connection.execute(_MAKE_HEADS, [list(unknown)])
-            rows = self._connection.execute("SELECT tenant_id FROM audit_heads WHERE tenant_id = ANY(%s)", [[*unknown]])
+            rows = self._connection.execute(_HAVE_HEADS, [list(unknown)])
             self._tenants.update(tenant_id for (tenant_id,) in rows)
         return unknown - self._tenants
 
@@ -119,7 +120,7 @@ class Store:
             wanted = [str(writer) for writer in writers]
             self._connection.execute("DELETE FROM journal_positions WHERE writer_id = ANY(%s)", [wanted])
 
-    def note_used_keys(self, used: Mapping[UUID, float]) -> None:
+    def note_used_keys(self, used: Mapping[str, float]) -> None:
         if used:
             self._connection.execute(_USED_KEYS, [list(used), list(used.values()), list(used)])
 
@@ -136,9 +137,11 @@ class Store:
 
     def _streams(self, prepared: Prepared) -> None:
         if prepared.ended:
-            self._connection.execute("DELETE FROM open_streams WHERE id = ANY(%s)", [prepared.ended])
+            self._connection.execute("DELETE FROM open_streams WHERE id = ANY(%s::uuid[])", [prepared.ended])
         if prepared.interrupted:
-            gone = self._connection.execute("DELETE FROM open_streams WHERE id = ANY(%s)", [prepared.interrupted])
+            gone = self._connection.execute(
+                "DELETE FROM open_streams WHERE id = ANY(%s::uuid[])", [prepared.interrupted]
+            )
             if gone.rowcount != len(prepared.interrupted):
                 raise Overtaken
         if prepared.opened:

@@ -14,6 +14,8 @@ from gatehouse.foundation.ids import new_id
 #: what the first event of a chain follows
 GENESIS = b""
 
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
 
 class AuditEvent(msgspec.Struct, kw_only=True):
     """One event before it has its place in the chain. `details` hold names and values of fields, never a secret."""
@@ -30,7 +32,8 @@ class AuditEvent(msgspec.Struct, kw_only=True):
     target_model: str | None = None
     reason: str | None = None
     details: dict[str, Any] = {}
-    id: UUID = msgspec.field(default_factory=new_id)
+    #: text from those who read it as text
+    id: UUID | str = msgspec.field(default_factory=new_id)
     timestamp: datetime = msgspec.field(default_factory=utc_now)
     salt: bytes | None = msgspec.field(default_factory=lambda: os.urandom(16))
 
@@ -38,13 +41,12 @@ class AuditEvent(msgspec.Struct, kw_only=True):
 def personal_digest(event: AuditEvent) -> bytes:
     """Digest of what can point at a person. Salted, so that once the salt is gone nobody can try values on it."""
     assert event.salt is not None
-    fields = msgspec.json.encode([event.actor_id, event.ip, event.details], order="deterministic")
-    return hashlib.sha256(event.salt + fields).digest()
+    return hashlib.sha256(event.salt + _encode([event.actor_id, event.ip, event.details])).digest()
 
 
-def link(previous: bytes, tenant_id: UUID, sequence: int, event: AuditEvent, personal: bytes) -> bytes:
+def link(previous: bytes, tenant_id: UUID | str, sequence: int, event: AuditEvent, personal: bytes) -> bytes:
     """The event's hash: over the one before, its place, and everything it says."""
-    fields = msgspec.json.encode(
+    fields = _encode(
         [
             str(tenant_id),
             sequence,

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from typing import Final
-from uuid import UUID
 
 import msgspec
 
@@ -18,7 +17,7 @@ COLUMNS: Final = (
 class End(msgspec.Struct):
     """The end of a tenant's chain, whose row is locked."""
 
-    tenant_id: UUID
+    tenant_id: str
     sequence: int
     hash: bytes
 
@@ -26,28 +25,27 @@ class End(msgspec.Struct):
 def chained_lines(end: End, events: Iterable[tuple[AuditEvent, bytes]]) -> Iterable[tuple[AuditEvent, str]]:
     """The events with their lines, chained after `end`, which moves on. Each comes with its `personal_digest`, which
     needs no lock and is better made before."""
-    tenant = copying.known_id(end.tenant_id)
     for event, personal in events:
         previous = end.hash
         end.sequence += 1
         end.hash = link(previous, end.tenant_id, end.sequence, event, personal)
         yield event, "\t".join((
-            tenant,
+            end.tenant_id,
             repr(end.sequence),
             str(event.id),
             event.timestamp.isoformat(),
-            copying.known_text(event.actor_id),
+            copying.known(event.actor_id),
             event.actor_type,
             event.action,
             copying.known_text(event.resource_type),
             copying.text(event.resource_id),
             copying.text(event.request_id),
-            copying.text(event.ip),
+            copying.known_text(event.ip),
             event.outcome,
             copying.known_text(event.target_provider),
             copying.known_text(event.target_model),
             copying.known_text(event.reason),
-            copying.text(msgspec.json.encode(event.details).decode()),
+            copying.json(event.details),
             copying.binary(event.salt),
             copying.binary(personal),
             copying.binary(previous),

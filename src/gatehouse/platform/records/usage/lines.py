@@ -13,17 +13,17 @@ COLUMNS: Final = (
 )
 
 
-def line(outcome: Outcome, moment: datetime, *, latency: float | None) -> str:
+def line(outcome: Outcome[str], moment: datetime, *, latency: float | None) -> str:
     """`moment` is the outcome's timestamp. Nobody knows an interrupted stream's `latency`."""
     return "\t".join((
-        copying.known_id(outcome.tenant_id),
-        str(outcome.id),
+        outcome.tenant_id,
+        outcome.id,
         moment.isoformat(),
         copying.text(outcome.request_id),
-        copying.known_id(outcome.user_id),
-        copying.known_id(outcome.group_id),
-        copying.known_id(outcome.api_key_id),
-        copying.known_id(outcome.client_id),
+        copying.known(outcome.user_id),
+        copying.known(outcome.group_id),
+        copying.known(outcome.api_key_id),
+        copying.known(outcome.client_id),
         copying.known_text(outcome.provider),
         copying.known_text(outcome.model_id),
         copying.known_text(outcome.requested_model),
