@@ -127,7 +127,9 @@ class Comparison:
 
     def figures(self) -> report.Figures:
         speed, memory = report.medians(self.speed), report.medians(self.memory)
-        return {name: speed.get(name, {}) | memory.get(name, {}) for name in self._names if name not in self.failed}
+        return {
+            name: speed.get(name, {}) | memory.get(name, {}) for name in self._names if name in speed or name in memory
+        }
 
     def print(self) -> None:
         figures = self.figures()

@@ -21,8 +21,10 @@ from rig.measure import Bench, Cores, Plan, note
 from rig.upstream import Mock
 
 OUT = Path(__file__).parent / "out"
-#: a thread of a pool that waits for work; py-spy takes it for busy
-IDLE = "_worker (concurrent/futures/thread.py"
+#: threads that wait for work; py-spy takes them for busy
+IDLE = ("_worker (concurrent/futures/thread.py", "Condition.wait (threading.py")
+#: frames above everything, such as `main`, say nothing
+EVERYTHING = 0.97
 
 
 def options() -> argparse.Namespace:
@@ -69,7 +71,8 @@ def show(folded: Path, top: int) -> None:
             whole[frame] += int(samples)
     for title, counts in (("packages, by themselves", packages), ("by itself", own), ("with callees", whole)):
         print(f"\n{title}")
-        for frame, count in counts.most_common(top):
+        shown = [(frame, count) for frame, count in counts.most_common() if count < EVERYTHING * total]
+        for frame, count in shown[:top]:
             print(f"{count / max(1, total):6.1%}  {frame}")
 
 

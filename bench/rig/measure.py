@@ -51,7 +51,7 @@ class Plan:
             soak_seconds=20.0,
             streams=200,
             streams_seconds=8.0,
-            sustained_seconds=6.0,
+            sustained_seconds=10.0,
         )
 
 

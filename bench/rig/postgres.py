@@ -1,10 +1,10 @@
-"""Gatehouse's embedded PostgreSQL, seen from outside: how many records have arrived, and rows for `scale.py`."""
+"""Gatehouse's embedded PostgreSQL and journal, seen from outside: what has arrived, and what is on its way."""
 
 from pathlib import Path
 from typing import Any
 
-#: the table in which a usage record ends up, with its partitions
-RECORDS = "usage_records%"
+#: the table in which a usage record ends up
+RECORDS = "usage_records"
 
 
 def connect(home: Path) -> Any:
@@ -17,14 +17,35 @@ def connect(home: Path) -> Any:
         names = [name for (name,) in first.execute("select datname from pg_database where not datistemplate")]
     for name in sorted(names, key="postgres".__eq__):
         connection = psycopg.connect(f"{server} dbname={name}", autocommit=True)
-        if connection.execute("select 1 from pg_class where relname like %s", (RECORDS,)).fetchone():
+        if connection.execute("select 1 from pg_class where relname = %s", (RECORDS,)).fetchone():
             return connection
         connection.close()
     raise OSError(f"no table {RECORDS} in the PostgreSQL of {home}")
 
 
 def recorded(connection: Any) -> int:
-    """Usage records inserted since the server's start. From the statistics: late by a second, and free at any size."""
-    query = "select coalesce(sum(n_tup_ins), 0)::bigint from pg_stat_user_tables where relname like %s"
-    count: int = connection.execute(query, (RECORDS,)).fetchone()[0]
+    """Usage records in the database. Counts them all: not while something is measured."""
+    count: int = connection.execute("select count(*) from usage_records").fetchone()[0]
     return count
+
+
+def backlog(connection: Any, home: Path) -> int:
+    """Bytes in the journals of `home` that the database does not have yet."""
+    rows = connection.execute("select writer_id, segment, position from journal_positions")
+    positions = {str(writer): (segment, position) for writer, segment, position in rows}
+    waiting = 0
+    for path in (home / "journal").glob("*/*.log"):
+        segment, offset = positions.get(path.parent.name, (0, 0))
+        number = int(path.stem)
+        try:
+            size = path.stat().st_size
+        except FileNotFoundError:
+            continue
+        waiting += size - offset if number == segment else size if number > segment else 0
+    return waiting
+
+
+def bytes_a_record(home: Path) -> float:
+    """Mean length of the lines that the journals of `home` hold now."""
+    text = b"".join(path.read_bytes()[-1_000_000:] for path in (home / "journal").glob("*/*.log"))
+    return len(text) / max(1, text.count(b"\n"))

@@ -28,7 +28,7 @@ class Load:
         while not self.ended:
             try:
                 async with session.post(
-                    f"{self._url}/v1/chat/completions", json=body, headers={"Authorization": f"Bearer {key}"}
+                    f"{self._url}/api/chat/completions", json=body, headers={"Authorization": f"Bearer {key}"}
                 ) as answer:
                     await answer.read()
                     status = answer.status

@@ -138,14 +138,20 @@ class GatehouseServer:
     @property
     def workers(self) -> list[psutil.Process]:
         """The gateway processes: `suspend()`, `resume()`, `kill()`, `memory_info()` and so on."""
-        return [process for process in self._children() if "_gateway" in process.cmdline()]
+        return self._children("_gateway")
 
     @property
     def keepers(self) -> list[psutil.Process]:
-        return [process for process in self._children() if "_keeper" in process.cmdline()]
+        return self._children("_keeper")
 
-    def _children(self) -> list[psutil.Process]:
-        return psutil.Process(self.pid).children(recursive=True)
+    def _children(self, word: str | None = None) -> list[psutil.Process]:
+        """What the supervisor has started, or those of it whose command has this word. Dead ones are left out."""
+        found = []
+        for process in psutil.Process(self.pid).children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if word is None or word in process.cmdline():
+                    found.append(process)
+        return found
 
     def log(self) -> str:
         return self.log_path.read_text(errors="replace")
@@ -190,7 +196,12 @@ class GatehouseServer:
     @property
     def key(self) -> str:
         """An API key of the first admin, who is an operator."""
-        return (self.home / "trial.key").read_text().strip()
+        path, deadline = self.home / "trial.key", time.monotonic() + 20
+        # It is made once the server serves.
+        while not path.exists() or not (key := path.read_text().strip()):
+            assert time.monotonic() < deadline, "no key was made"
+            time.sleep(0.02)
+        return key
 
     def new_key(self, role: str = "user") -> str:
         """An API key of a new user of the tenant `default`, which every worker knows."""

@@ -40,7 +40,7 @@ class Gateway:
         self.port = free_port()
         self.work = site.work / self.name
         self.work.mkdir(parents=True, exist_ok=True)
-        self.log = self.work / "log"
+        self.log = self.work / f"log-{self.port}"
         #: what a reader of the figures must know
         self.remarks: list[str] = []
         self._process: subprocess.Popen[bytes] | None = None

@@ -16,8 +16,6 @@ from rig.gateways.base import Gateway, Site
 from rig.load import NoAnswer, Route, Target
 
 EMAIL = "bench@example.com"
-#: no new record for so long: everything is recorded
-QUIET = 2.5
 
 
 class Gatehouse(Gateway):
@@ -120,19 +118,22 @@ class Gatehouse(Gateway):
             return []
 
     def recorded(self) -> int:
-        """Usage records in the database since the start."""
-        if self._database is None:
-            self._database = postgres.connect(self.home)
-        return postgres.recorded(self._database)
+        """Usage records in the database."""
+        return postgres.recorded(self._connection())
+
+    def backlog(self) -> float:
+        """Records that are in the journal and not in the database yet."""
+        return postgres.backlog(self._connection(), self.home) / postgres.bytes_a_record(self.home)
 
     def settle(self) -> float:
-        """Waits until no record is on its way any more; when the last one arrived, by the monotonic clock."""
-        seen, since = self.recorded(), time.monotonic()
-        while time.monotonic() - since < QUIET:
-            time.sleep(0.2)
-            if (now := self.recorded()) != seen:
-                seen, since = now, time.monotonic()
-        return since
+        """Waits until every record is in the database; when it was so, by the monotonic clock."""
+        processes.wait_until(lambda: not postgres.backlog(self._connection(), self.home), seconds=900)
+        return time.monotonic()
+
+    def _connection(self) -> Any:
+        if self._database is None:
+            self._database = postgres.connect(self.home)
+        return self._database
 
     def restart(self) -> None:
         """Stops and starts with the same home. Raises `NoAnswer`."""

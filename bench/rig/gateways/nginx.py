@@ -10,7 +10,7 @@ daemon off;
 worker_processes 1;
 worker_rlimit_nofile 16384;
 pid {work}/pid;
-error_log {work}/log warn;
+error_log {log} warn;
 events {{ worker_connections 8192; }}
 http {{
   access_log off;
@@ -41,7 +41,9 @@ class Nginx(Gateway):
     def command(self) -> list[str]:
         configuration = self.work / "nginx.conf"
         configuration.write_text(
-            CONFIGURATION.format(work=self.work, port=self.port, upstream=self.site.upstream.removeprefix("http://"))
+            CONFIGURATION.format(
+                work=self.work, log=self.log, port=self.port, upstream=self.site.upstream.removeprefix("http://")
+            )
         )
         return [shutil.which("nginx") or "nginx", "-p", str(self.work), "-c", str(configuration), "-e", str(self.log)]
 

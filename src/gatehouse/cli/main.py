@@ -13,6 +13,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "migrate": ("database", "Bring the database's schema to this version's."),
     "keys": ("keys", "Rotate the keys that sign tokens, and the one that seals secrets."),
     "users": ("users", "List and create users, reset a password, make operators."),
+    "audit": ("audit", "Check the audit chain."),
     "openapi": ("openapi", "Print the OpenAPI document of an application."),
     "sandbox": ("sandbox", "Serve the sandbox provider as an upstream of its own."),
     "doctor": ("upkeep", "Say what is wrong with this installation, and the mend."),

@@ -2,6 +2,7 @@
 the system, and running workers hear of it."""
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -123,7 +124,7 @@ def _hashed_from_stdin() -> str:
     from gatehouse.foundation.passwords import PasswordLength, hash_now
 
     try:
-        return hash_now(click.get_text_stream("stdin").readline().rstrip("\r\n"))
+        return hash_now(sys.stdin.readline().rstrip("\r\n"))
     except PasswordLength as error:
         raise CommandError(error.text) from None
 

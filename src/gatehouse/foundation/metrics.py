@@ -129,10 +129,14 @@ class Metrics:
         self._task = asyncio.create_task(self._keep_writing(), name="metrics")
 
     async def stop(self) -> None:
+        """What was counted stays. A process that has ended has no present state."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
+        for instrument in self._instruments.values():
+            if isinstance(instrument, Gauge):
+                instrument.sources.clear()
         self.write()
 
     def write(self) -> None:

@@ -9,9 +9,9 @@ from gatehouse.platform.access.accounts.routes import router as accounts
 from gatehouse.platform.access.api_keys.routes import router as api_keys
 from gatehouse.platform.access.oauth_clients.routes import router as oauth_clients
 from gatehouse.platform.access.sessions.routes import router as sessions
+from gatehouse.platform.access.tenants.routes import router as tenants
 from gatehouse.platform.access.tokens.routes import router as tokens
 from gatehouse.platform.access.users.routes import router as users
-from gatehouse.platform.access.tenants.routes import router as tenants
 from gatehouse.platform.operations.health.errors import FORM as HEALTH_FORM
 from gatehouse.platform.operations.health.probes import router as probes
 from gatehouse.platform.operations.health.routes import router as health
@@ -19,11 +19,14 @@ from gatehouse.platform.operations.maintenance.routes import router as maintenan
 from gatehouse.platform.organization.feature_flags.errors import FORM as FLAGS_FORM
 from gatehouse.platform.organization.feature_flags.routes import router as feature_flags
 from gatehouse.platform.organization.system_config.routes import router as system_config
+from gatehouse.platform.records.audit.routes import router as audit
+from gatehouse.platform.records.dlp_events.routes import router as dlp_events
+from gatehouse.platform.records.usage.routes import router as usage
 from gatehouse.platform.routing.byoe.routes import router as byoe
-from gatehouse.platform.routing.model_catalog.routes import router as model_catalog
-from gatehouse.platform.routing.providers.routes import router as providers
 from gatehouse.platform.routing.kill_switch.errors import FORM as KILL_SWITCH_FORM
 from gatehouse.platform.routing.kill_switch.routes import router as kill_switch
+from gatehouse.platform.routing.model_catalog.routes import router as model_catalog
+from gatehouse.platform.routing.providers.routes import router as providers
 
 FAMILIES: Final[tuple[APIRouter, ...]] = (
     accounts,
@@ -43,6 +46,9 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     probes,
     health,
     maintenance,
+    audit,
+    dlp_events,
+    usage,
 )  # fmt: skip
 
 #: The error forms of families that do not answer in `detail` form, by path prefix (each from its `errors.py`).

@@ -14,6 +14,7 @@ from gatehouse.foundation.http.envelopes import ErrorForms
 from gatehouse.foundation.http.variants import Variant, VariantMiddleware
 from gatehouse.foundation.settings import Settings
 from gatehouse.ingress.gateway import Gateway
+from gatehouse.platform import openapi
 from gatehouse.platform.admission import Admission
 from gatehouse.platform.api import ERROR_FORMS, FAMILIES
 from gatehouse.platform.host import PlatformHost
@@ -32,6 +33,7 @@ def administration(settings: Settings) -> tuple[FastAPI, handlers.ErrorResponses
     app.add_middleware(VariantMiddleware, default=Variant(settings.api_variant), refuse=responses.to)
     for family in FAMILIES:
         app.include_router(family)
+    openapi.install(app)
     docs.install(app)
     slashes.install(app)
     return app, responses

@@ -4,6 +4,8 @@
     SessionUser     a person with a session token: not a key, not a client
     SessionUserStepUp  the same with a fresh second factor where one is asked for (decisions 3)
     AdminReader     admin or auditor; a client with `admin:read`
+    AuditReader     the same with `audit:read`
+    DlpReader       the same with `dlp:read`
     Admin           admin; a client with `admin:write`
     AdminStepUp     Admin, and for people a fresh second factor where one is asked for (decisions 3)
     ClientReader    whoever may see OAuth clients: AdminReader, and the platform-wide client; `admin:write` is enough
@@ -65,6 +67,11 @@ def _caller(request: Request) -> Caller:
     return cast("Caller", caller)
 
 
+def is_caller(dependency: object) -> bool:
+    """Whether this is the dependency behind all of the types above: a route that has it needs a credential."""
+    return dependency is _caller
+
+
 def _member(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
     if caller.tenant_id is None:
         raise NoTenant
@@ -81,12 +88,15 @@ def _session_step_up(caller: Annotated[Caller, Depends(_session_user)]) -> Calle
     return _stepped_up(caller)
 
 
-def _may_read(caller: Annotated[Caller, Depends(_member)]) -> Caller:
-    if caller.kind is CallerKind.OAUTH_CLIENT:
-        return _with_scope(caller, "admin:read")
-    if caller.role not in {Role.ADMIN, Role.AUDITOR}:
-        raise AdminOnly
-    return _with_scope(caller, "admin:read")
+def reads(scope: str) -> Callable[..., Caller]:
+    """A dependency: who administers or audits the organization; a client, or a key with scopes, needs this one."""
+
+    def check(caller: Annotated[Caller, Depends(_member)]) -> Caller:
+        if caller.kind is not CallerKind.OAUTH_CLIENT and caller.role not in {Role.ADMIN, Role.AUDITOR}:
+            raise AdminOnly
+        return _with_scope(caller, scope)
+
+    return check
 
 
 def _is_admin(caller: Caller) -> Caller:
@@ -159,7 +169,9 @@ def scoped(scope: str) -> Callable[..., Caller]:
 AnyCaller = Annotated[Caller, Depends(_member)]
 SessionUser = Annotated[Caller, Depends(_session_user)]
 SessionUserStepUp = Annotated[Caller, Depends(_session_step_up)]
-AdminReader = Annotated[Caller, Depends(_may_read)]
+AdminReader = Annotated[Caller, Depends(reads("admin:read"))]
+AuditReader = Annotated[Caller, Depends(reads("audit:read"))]
+DlpReader = Annotated[Caller, Depends(reads("dlp:read"))]
 Admin = Annotated[Caller, Depends(_admin)]
 AdminStepUp = Annotated[Caller, Depends(_admin_step_up)]
 ClientReader = Annotated[Caller, Depends(_any_admin_reader)]

@@ -210,6 +210,12 @@ async def test_a_bad_field_is_named(platform: RunningPlatform, body: dict[str, o
     assert [fault["loc"] for fault in answer.json()["detail"]] == [field]
 
 
+async def test_the_first_administrator_signs_in(platform: RunningPlatform) -> None:
+    body = {"email": "root@gatehouse.test", "password": "the first admin's password"}
+    user = (await platform.anonymous.post(LOGIN, json=body)).json()["user"]
+    assert (user["role"], user["operator"]) == ("admin", True)
+
+
 async def test_sign_ins_at_once_open_a_session_each(platform: RunningPlatform, tenant: Tenant, member: Member) -> None:
     email = address()
     await member(tenant, email)

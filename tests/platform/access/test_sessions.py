@@ -114,7 +114,7 @@ async def test_logging_out_ends_the_session_at_once(platform: RunningPlatform, t
     assert (await ada.client.get(SESSIONS)).status_code == 401
     assert (await refresh(platform, ada.refresh_token)).status_code == 401
     (event,) = await platform.audit(tenant, "session.ended")
-    assert (event["actor_id"], event["details"]) == (str(ada.id), {}) or event["reason"] == "logout"
+    assert (event["actor_id"], event["reason"]) == (str(ada.id), "logout")
 
 
 async def test_a_user_ends_another_of_their_sessions(platform: RunningPlatform, ada: SignedIn) -> None:

@@ -1,5 +1,6 @@
 """POST /oauth/token and the key set (reference 1, Token issuance; RFC 6749)."""
 
+import asyncio
 import base64
 from datetime import UTC, datetime
 from typing import Any
@@ -13,6 +14,7 @@ from joserfc.jwk import KeySet
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.foundation.clock import SYSTEM_CLOCK
+from gatehouse.platform.access.tokens import service
 from gatehouse.platform.access.tokens.failures import Failures
 from gatehouse.platform.change import DEFAULT_TENANT
 
@@ -268,6 +270,18 @@ async def test_a_deleted_organizations_clients_get_no_token(
 ) -> None:
     platform.sql("UPDATE tenants SET deleted_at = now() WHERE id = %s", [tenant.id])
     failed(await platform.anonymous.post(TOKEN, data=form_of(created)), 401, "invalid_client")
+
+
+async def test_a_flood_of_requests_is_bounded_and_none_fails_otherwise(
+    platform: RunningPlatform, created: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "_WAITING", 5)
+    answers = await asyncio.gather(*[platform.anonymous.post(TOKEN, data=form_of(created)) for _ in range(60)])
+    assert {answer.status_code for answer in answers} == {200, 503}
+    assert sum(answer.status_code == 200 for answer in answers) >= 7
+    busy = next(answer for answer in answers if answer.status_code == 503)
+    assert (busy.json()["error"], busy.headers["Retry-After"]) == ("temporarily_unavailable", "1")
+    assert (await platform.anonymous.post(TOKEN, data=form_of(created))).status_code == 200
 
 
 # the trace ----------------------------------------------------------------------------------------------------------

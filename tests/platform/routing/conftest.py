@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 from tests.support.upstream import Connection, upstream
 
-SECRET = "sk-Vq83-never-to-be-seen-again"
-
 _COMPLETION = {
     "id": "c1", "object": "chat.completion", "created": 1, "model": "m",
     "choices": [{"index": 0, "message": {"role": "assistant", "content": "pong"}, "finish_reason": "stop"}],
@@ -86,15 +84,3 @@ async def neighbourhood() -> AsyncIterator[Neighbourhood]:
 @pytest.fixture
 async def fake(neighbourhood: Neighbourhood) -> FakeProvider:
     return await neighbourhood.provider()
-
-
-def byoe(fake: FakeProvider, **changes: Any) -> dict[str, Any]:
-    """A body for POST /api/admin/providers/byoe."""
-    model = {
-        "model_id": "small", "display_name": "Small one", "context_window": 8000,
-        "input_cost_per_1k": 0.0005, "output_cost_per_1k": 0.0015,
-    }  # fmt: skip
-    return {
-        "id": "my-own", "name": "My own", "base_url": fake.url + "/v1", "format": "openai", "models": [model],
-        "api_key": SECRET, **changes,
-    }  # fmt: skip

@@ -1,5 +1,6 @@
 """Providers (reference 3, Provider; Endpoints, Providers)."""
 
+import asyncio
 from typing import Any
 from uuid import uuid4
 
@@ -165,8 +166,9 @@ async def test_config_changes_in_part_and_keeps_the_rest(platform: RunningPlatfo
     answer = await tenant.admin.client.patch(path, json={"max_retries": 0})
     assert answer.json()["config"] == {"timeout_ms": 100, "max_retries": 0}
     for body, field in [
-        ({"timeout_ms": 99}, "timeout_ms"), ({"timeout_ms": 300_001}, "timeout_ms"), ({"max_retries": 6}, "max_retries"),
-        ({"max_retries": -1}, "max_retries"), ({"max_retries": True}, "max_retries"), ({"base_url": "x"}, "base_url"),
+        ({"timeout_ms": 99}, "timeout_ms"), ({"timeout_ms": 300_001}, "timeout_ms"),
+        ({"max_retries": 6}, "max_retries"), ({"max_retries": -1}, "max_retries"),
+        ({"max_retries": True}, "max_retries"), ({"base_url": "x"}, "base_url"),
     ]:  # fmt: skip
         bad = await tenant.admin.client.patch(path, json=body)
         assert (bad.status_code, bad.json()["detail"][0]["loc"]) == (422, ["body", field])
@@ -315,7 +317,13 @@ async def test_a_new_beginning_forgets_what_failed_before(
 async def test_health_check_config_has_bounds(tenant: Tenant, fake: Any) -> None:
     await connect(tenant, fake)
     path = f"{BASE}/mine/health-check-config"
-    full = {"enabled": False, "interval_seconds": 10, "timeout_ms": 100, "failure_threshold": 1, "recovery_threshold": 1}
+    full = {
+        "enabled": False,
+        "interval_seconds": 10,
+        "timeout_ms": 100,
+        "failure_threshold": 1,
+        "recovery_threshold": 1,
+    }
     answer = await tenant.admin.client.put(path, json=full)
     assert answer.status_code == 200
     assert {name: answer.json()[name] for name in full} == full
@@ -382,8 +390,6 @@ async def test_check_provider_calls_no_model_that_a_kill_switch_stops(
 async def test_a_hanging_provider_holds_no_connection_to_the_database(
     platform: RunningPlatform, tenant: Tenant, fake: Any
 ) -> None:
-    import asyncio
-
     await connect(tenant, fake)
     await tenant.admin.client.put(f"{BASE}/mine/health-check-config", json={"timeout_ms": 1_000})
     fake.mode = "hang"
@@ -434,4 +440,5 @@ async def test_an_unknown_provider_is_404_before_its_body_is_read(tenant: Tenant
     for method, path, _ in CALLS:
         if "mine" in path and "credentials" not in path:
             answer = await tenant.admin.client.request(method, path.replace("mine", uuid4().hex), json={"a": 1})
-            assert (answer.status_code, answer.json()) == (404, {"detail": "Provider not found"}), path
+            assert answer.status_code == 404, path
+            assert "Provider not found" in answer.text

@@ -11,7 +11,7 @@ from gatehouse.engine.providers import Reply, call_provider
 from gatehouse.engine.providers.failure import ProviderFailed
 from gatehouse.engine.routing.circuits import Circuits
 from gatehouse.engine.stages.kill_switch import ProviderUnavailable
-from gatehouse.foundation.errors import BadGateway, GatewayTimeout, Refusal, Unauthenticated
+from gatehouse.foundation.errors import BadGateway, GatewayTimeout, Refusal, Unauthenticated, Unavailable
 
 #: seconds before the first retry; doubled for each further one, and half of it left to chance
 _PAUSE: Final = 0.05
@@ -33,8 +33,11 @@ class CredentialRevoked(Unauthenticated):
     message = "The credential was revoked while the request waited."
 
 
-class _OutOfTouch(Exception):
-    """What is known here is too old to send by."""
+class OutOfTouch(Unavailable):
+    """What is known here is too old to send by: this process was stopped, or is far too busy."""
+
+    code = "switch_state_unknown"
+    message = "This worker could not catch up with what was switched off. Try again."
 
 
 class Attempts:
@@ -86,7 +89,7 @@ class Attempts:
         def gate() -> None:
             """Stands right before the first byte: whatever the request waited for, nothing was taken back since."""
             if not ports.switches.up_to_date():
-                raise _OutOfTouch
+                raise OutOfTouch
             if ports.switches.switched_off(identified.policy.tenant_id, candidate):
                 raise ProviderUnavailable
             if not ports.credentials.still_good(identified.caller):
@@ -97,10 +100,10 @@ class Attempts:
             try:
                 gate()
                 return await self._send(candidate, x, gate)
-            except _OutOfTouch:
-                # This process was stopped while the request waited for a connection: nothing was sent.
+            except OutOfTouch:
+                # Nothing was sent: the gate is asked before the first byte.
                 continue
-        raise ProviderUnavailable
+        raise OutOfTouch
 
     async def _send(self, candidate: Candidate, x: Admitted, gate: Callable[[], None]) -> Reply:
         ports, provider = self._ports, candidate.provider

@@ -69,11 +69,16 @@ def anthropic(error: Refusal) -> Body:
     return {"type": "error", **gateway(error)}
 
 
+_OAUTH_CODES = {
+    413: "invalid_request", 422: "invalid_request", 500: "server_error", 503: "temporarily_unavailable",
+}  # fmt: skip
+
+
 def oauth(error: Refusal) -> Body:
     """RFC 6749, 5.2. Errors of the tree that the RFC has no word for keep theirs."""
     if _rate_limited(error):
         return {"error": "rate_limit_exceeded", "error_description": error.text}
-    code = {422: "invalid_request", 500: "server_error", 503: "temporarily_unavailable"}.get(error.status, error.code)
+    code = _OAUTH_CODES.get(error.status, error.code)
     return {"error": code or "invalid_request", "error_description": _sentence(error)}
 
 

@@ -42,12 +42,12 @@ class Signer:
         key = await self._current()
         now = int(self._clock.now())
         stamped = {
+            **claims,
             "iss": self._issuer,
             "aud": self._issuer,
             "iat": now,
             "exp": now + lifetime_seconds,
             "jti": str(uuid4()),
-            **claims,
         }
         return jwt.sign(stamped, key)
 

@@ -29,6 +29,9 @@ _BEGIN_AT: Final = (
     "INSERT INTO journal_positions (writer_id, segment, position)"
     " SELECT * FROM unnest(%s::text[], %s::bigint[], %s::bigint[]) ON CONFLICT DO NOTHING"
 )
+_OPEN: Final = (
+    "INSERT INTO open_streams (id, writer_id, entry) SELECT * FROM unnest(%s::uuid[], %s::text[], %s::bytea[])"
+)
 _COUNT: Final = (
     "INSERT INTO usage_counts AS held (tenant_id, day, user_id, group_id, provider, model_id, records)"
     " SELECT * FROM unnest(%s::uuid[], %s::date[], %s::uuid[], %s::uuid[], %s::text[], %s::text[], %s::bigint[])"
@@ -47,7 +50,10 @@ _MOVE_HEADS: Final = (
     " WHERE held.tenant_id = moved.tenant_id"
 )
 _HAVE_HEADS: Final = "SELECT tenant_id::text FROM audit_heads WHERE tenant_id = ANY(%s::uuid[])"
-_MAKE_HEADS: Final = "INSERT INTO audit_heads (tenant_id) SELECT id FROM tenants WHERE id = ANY(%s::uuid[]) ORDER BY id ON CONFLICT DO NOTHING"
+_MAKE_HEADS: Final = (
+    "INSERT INTO audit_heads (tenant_id) SELECT id FROM tenants WHERE id = ANY(%s::uuid[]) ORDER BY id"
+    " ON CONFLICT DO NOTHING"
+)
 # Those whose row someone is changing are left out: they are used again soon, and a drain must not wait for people.
 _USED_KEYS: Final = (
     "UPDATE api_keys held SET last_used = used.at FROM unnest(%s::uuid[], %s::float8[]) AS seen (id, seconds),"
@@ -84,7 +90,7 @@ class Store:
         if not wanted:
             return {}
         rows = self._connection.execute("SELECT id::text, entry FROM open_streams WHERE writer_id = ANY(%s)", [wanted])
-        return {stream: entry for stream, entry in rows}
+        return dict(rows)
 
     def missing_tenants(self, tenants: Iterable[str]) -> set[str]:
         """Those that are not in the database. The others have a chain from now on."""
@@ -145,11 +151,8 @@ class Store:
             if gone.rowcount != len(prepared.interrupted):
                 raise Overtaken
         if prepared.opened:
-            with self._connection.cursor() as cursor:
-                cursor.executemany(
-                    "INSERT INTO open_streams (id, writer_id, entry) VALUES (%s, %s, %s)",
-                    [(stream, str(writer), payload) for stream, (writer, payload) in prepared.opened.items()],
-                )
+            rows = [(stream, str(writer), entry) for stream, (writer, entry) in prepared.opened.items()]
+            self._connection.execute(_OPEN, _columns(rows))
 
     def _count(self, prepared: Prepared) -> None:
         if prepared.counts:

@@ -99,6 +99,11 @@ class Feed:
         """How long ago the database last answered this worker."""
         return time.monotonic() - self.last_contact
 
+    @property
+    def ended(self) -> bool:
+        """Whether nobody follows any more, which only a new process mends."""
+        return self._follower is not None and self._follower.done()
+
     def current(self) -> bool:
         """Whether a first byte may be sent by what is known now. A clock reading in the ordinary case."""
         now = time.monotonic()

@@ -47,6 +47,7 @@ async def _accept(change: Change, given: Registration, token: str, hashed: str) 
         raise RegistrationClosed from None
     if user.email.lower() != given.email:
         raise RegistrationClosed
+    change.caller = as_caller(user, None)
     named = {"display_name": given.display_name, "username": given.username}
     await users.update(change, None, user, {name: value for name, value in named.items() if value is not None})
     await users.set_password(change, user, hashed)

@@ -17,7 +17,7 @@ class NewApiKey(Body):
 
 
 class ApiKeyUpdate(Body):
-    is_enabled: bool
+    is_enabled: Annotated[bool, Field(examples=[False])]
 
 
 class ApiKey(Shown):

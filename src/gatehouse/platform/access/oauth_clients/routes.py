@@ -57,6 +57,7 @@ async def list_oauth_clients(
 
 @router.get(f"{BASE}{{client_id}}", response_model=OAuthClient)
 async def get_oauth_client(caller: ClientReader, client: Loaded) -> object:
+    """One client, without its secret: only the secret's digest is stored."""
     return client
 
 

@@ -31,7 +31,7 @@ class Login(Body):
 
 
 class Refresh(Body):
-    refresh_token: Annotated[str, Field(max_length=255)]
+    refresh_token: Annotated[str, Field(max_length=255, examples=["rt_4fJ0..."])]
 
 
 class Tokens(Shown):

@@ -5,7 +5,7 @@ The descriptions repeat nothing that the caller sent.
 
 from typing import Any
 
-from gatehouse.foundation.errors import BadRequest, Unauthenticated
+from gatehouse.foundation.errors import BadRequest, Unauthenticated, Unavailable
 
 NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 
@@ -35,3 +35,10 @@ class InvalidClient(Unauthenticated):
 
     def __init__(self) -> None:
         super().__init__(headers={**NO_STORE, "WWW-Authenticate": 'Basic realm="gatehouse", charset="UTF-8"'})
+
+
+class TokensBusy(Unavailable):
+    message = "Too many token requests at once; try again in a moment."
+
+    def __init__(self) -> None:
+        super().__init__(headers={**NO_STORE, "Retry-After": "1"})

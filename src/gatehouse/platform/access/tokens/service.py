@@ -1,7 +1,9 @@
 """Trades a client's secret for an access token."""
 
+import asyncio
 import hmac
 from datetime import datetime
+from typing import Final
 
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -10,7 +12,7 @@ from gatehouse.foundation import tokens
 from gatehouse.foundation.clock import Clock, utc_now
 from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.access.tokens import table
-from gatehouse.platform.access.tokens.errors import InvalidClient, InvalidScope
+from gatehouse.platform.access.tokens.errors import InvalidClient, InvalidScope, TokensBusy
 from gatehouse.platform.access.tokens.failures import Failures
 from gatehouse.platform.access.tokens.form import ClientSecret
 from gatehouse.platform.access.tokens.lifetimes import LONGEST_SECONDS
@@ -18,6 +20,11 @@ from gatehouse.platform.access.tokens.schemas import AccessToken
 from gatehouse.platform.access.tokens.table import Client
 from gatehouse.platform.change import Change
 from gatehouse.platform.ports import TokenSigner
+
+#: Requests of a worker that ask the database at the same time, and those that may wait for it. They share the service
+#: role's few connections with the change feed, which must not wait for a flood of guesses.
+_AT_ONCE: Final = 2
+_WAITING: Final = 100
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -34,19 +41,12 @@ class TokenDesk:
         self._database = database
         self._signer = signer
         self._failures = Failures(clock)
+        self._places = asyncio.Semaphore(_AT_ONCE)
+        self._inside = 0
 
     async def by_client_credentials(self, given: ClientSecret, scope: str | None, origin: Origin) -> AccessToken:
-        """Raises `InvalidClient`, `InvalidScope`."""
-        async with self._database.service() as session:
-            client = await table.client(session, given.client_id)
-            if client is None or not _proven(client, given.secret, utc_now()):
-                if client is not None:
-                    await self._record_failure(session, client, origin)
-                raise InvalidClient
-            scopes = _scopes(client, scope)
-            if not await table.note_use(session, client.client_id):
-                raise InvalidClient
-            await session.commit()
+        """Raises `InvalidClient`, `InvalidScope`, `TokensBusy`."""
+        client, scopes = await self._bounded(given, scope, origin)
         lifetime = min(client.token_lifetime_seconds, LONGEST_SECONDS)
         claims = {
             "sub": str(client.client_id),
@@ -59,6 +59,29 @@ class TokenDesk:
             claims["tid"] = str(client.tenant_id)
         token = await self._signer.sign(claims, lifetime)
         return AccessToken(access_token=token, token_type="bearer", expires_in=lifetime, scope=claims["scope"])  # noqa: S106
+
+    async def _bounded(self, given: ClientSecret, scope: str | None, origin: Origin) -> tuple[Client, list[str]]:
+        if self._inside >= _AT_ONCE + _WAITING:
+            raise TokensBusy
+        self._inside += 1
+        try:
+            async with self._places:
+                return await self._proven_client(given, scope, origin)
+        finally:
+            self._inside -= 1
+
+    async def _proven_client(self, given: ClientSecret, scope: str | None, origin: Origin) -> tuple[Client, list[str]]:
+        async with self._database.service() as session:
+            client = await table.client(session, given.client_id)
+            if client is None or not _proven(client, given.secret, utc_now()):
+                if client is not None:
+                    await self._record_failure(session, client, origin)
+                raise InvalidClient
+            scopes = _scopes(client, scope)
+            if not await table.note_use(session, client.client_id):
+                raise InvalidClient
+            await session.commit()
+        return client, scopes
 
     async def _record_failure(self, session: AsyncSession, client: Client, origin: Origin) -> None:
         attempts = self._failures.attempts_to_record(client.client_id)

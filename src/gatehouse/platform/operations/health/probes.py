@@ -18,10 +18,8 @@ from gatehouse.platform.ports import Host, TheHost
 
 router = APIRouter(tags=["Health"])
 
-#: Seconds without a word from the database after which it counts as away: several beats of the change feed.
-DATABASE_AWAY: Final = 3.0
-#: Seconds without a beat, though the database may answer, after which the feed itself is stuck.
-FEED_STUCK: Final = 10.0
+#: Seconds that this worker may be behind: several beats of the change feed.
+BEHIND: Final = 3.0
 
 
 @router.get("/health", response_model=Alive)
@@ -68,12 +66,12 @@ async def metrics(request: Request, host: TheHost) -> Response:
 
 
 def failing_checks(host: Host) -> list[str]:
-    now = host.clock.monotonic()
+    behind = host.feed.lag_seconds > BEHIND
     checks = {
-        "database": host.feed.lag_seconds > DATABASE_AWAY,
+        "database": behind and host.feed.lost,
         "cache": isinstance(host.counters, RedisCounters) and bool(host.counters.degraded),
         "journal": host.journal.full(),
-        "change_feed": host.feed.ended or now - host.feed.last_beat > FEED_STUCK,
+        "change_feed": host.feed.ended or (behind and not host.feed.lost),
         "maintenance": host.replica.maintenance is not None,
     }
     return [name for name, failing in checks.items() if failing]

@@ -22,9 +22,8 @@ _BOUND = text("SET LOCAL statement_timeout = '5s'")
 async def of(host: Host, caller: Caller) -> MetricsSummary:
     """Raises `Unhealthy` where the database cannot tell in time."""
     tenant_id = None if caller.operator else caller.tenant_id or DEFAULT_TENANT
-    sessions = host.database.service() if tenant_id is None else host.database.tenant(tenant_id)
     try:
-        async with sessions as session:
+        async with host.database.service() if tenant_id is None else host.database.tenant(tenant_id) as session:
             await session.execute(_BOUND)
             requests, triggers = await table.figures(session, tenant_id)
             active = await _active(session)
@@ -52,5 +51,7 @@ def _requests(row: Any) -> Requests:
 
 
 def _latency(found: list[float] | None) -> Latency:
-    p50, p95, p99 = found or (None, None, None)
+    if found is None:
+        return Latency(p50_ms=None, p95_ms=None, p99_ms=None)
+    p50, p95, p99 = (round(value, 3) for value in found)
     return Latency(p50_ms=p50, p95_ms=p95, p99_ms=p99)

@@ -9,7 +9,7 @@ from gatehouse.foundation.http.bodies import Body, Shown
 
 
 class FlagUpdate(Body):
-    enabled: bool
+    enabled: Annotated[bool, Field(examples=[True])]
 
 
 class Flag(Shown):

@@ -4,6 +4,7 @@
 """
 
 from typing import Annotated, Any
+from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query
 
@@ -22,7 +23,7 @@ from gatehouse.platform.routing.model_catalog.schemas import (
     ModelUpdate,
     SyncResult,
 )
-from gatehouse.platform.routing.model_catalog.table import Filters, ModelConfigRow, page_of_models
+from gatehouse.platform.routing.model_catalog.table import Filters, ModelConfigRow, find_model, page_of_models
 from gatehouse.platform.routing.model_catalog.variants import CatalogWindow, NewModelBody, sync_result
 from gatehouse.platform.routing.providers.probe import Prober
 
@@ -31,6 +32,17 @@ router = APIRouter(tags=["Model catalog"], responses=RESPONSES)
 _BASE = "/api/admin/models/catalog"
 
 LoadedModel = Annotated[ModelConfigRow, Depends(loaded(ModelConfigRow, "model_config_id", ModelConfigNotFound))]
+
+
+async def _found(session: Session, model_config_id: UUID) -> ModelConfigRow:
+    row = await find_model(session, model_config_id)
+    if row is None:
+        raise ModelConfigNotFound
+    return row
+
+
+#: The service locks it, after what must be locked before.
+FoundModelConfig = Annotated[ModelConfigRow, Depends(_found)]
 
 #: PostgreSQL's text holds no NUL.
 _Filter = Query(max_length=255, pattern=r"^[^\x00]*$")
@@ -88,11 +100,12 @@ async def update_models(caller: Admin, body: BulkUpdate, change: Changing) -> li
 
 @router.get(_BASE + "/{model_config_id}", response_model=ModelConfig)
 async def read_model(caller: AdminReader, model: LoadedModel) -> ModelConfig:
+    """One entry of the catalog."""
     return service.shown(model)
 
 
 @router.put(_BASE + "/{model_config_id}", response_model=ModelConfig)
-async def update_model(caller: Admin, model: LoadedModel, body: ModelUpdate, change: Changing) -> ModelConfig:
+async def update_model(caller: Admin, model: FoundModelConfig, body: ModelUpdate, change: Changing) -> ModelConfig:
     """Changes what the body names. It is in force when the answer is there."""
     return service.shown(await service.update(change, model, body))
 

@@ -60,7 +60,14 @@ class ModelUpdate(_Fields):
 
 
 class BulkUpdate(Body):
-    model_ids: Annotated[list[Id], Field(max_length=10_000, description="Unknown ids are ignored.")]
+    model_ids: Annotated[
+        list[Id],
+        Field(
+            max_length=10_000,
+            description="Unknown ids are ignored.",
+            examples=[["0192f3c4-5d6e-7f80-9123-456789abcdef"]],
+        ),
+    ]
     is_active: bool
 
 

@@ -9,7 +9,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
 from gatehouse.platform.change import Change
-from gatehouse.platform.routing.model_catalog.errors import Contradiction, FixedField, ModelExists, UnknownProvider
+from gatehouse.platform.routing.model_catalog.errors import (
+    Contradiction,
+    FixedField,
+    ModelConfigNotFound,
+    ModelExists,
+    UnknownProvider,
+)
 from gatehouse.platform.routing.model_catalog.schemas import (
     BulkUpdate,
     Capabilities,
@@ -17,7 +23,13 @@ from gatehouse.platform.routing.model_catalog.schemas import (
     ModelUpdate,
     NewModel,
 )
-from gatehouse.platform.routing.model_catalog.table import ModelConfigRow, clear_default, models_by_id
+from gatehouse.platform.routing.model_catalog.table import (
+    ModelConfigRow,
+    clear_default,
+    lock_default,
+    lock_model,
+    models_by_id,
+)
 from gatehouse.platform.routing.providers.table import find_provider
 
 _PRICES = (
@@ -36,6 +48,8 @@ def shown(row: ModelConfigRow) -> ModelConfig:
 async def create(change: Change, new: NewModel) -> ModelConfigRow:
     """Raises `UnknownProvider`, `ModelExists`, `Contradiction`."""
     values = _values(new.model_dump(exclude_unset=True))
+    if new.is_default:
+        await lock_default(change.session)
     await _registered(change.session, new.provider)
     row = new_row(change, new.provider, new.model_id, values)
     change.session.add(row)
@@ -57,8 +71,14 @@ async def update(change: Change, row: ModelConfigRow, body: ModelUpdate) -> Mode
         if sent.pop(field, None) not in (None, getattr(row, field)):
             raise FixedField(field)
     values = _values({name: value for name, value in sent.items() if value is not None or name in _NULLABLE})
+    as_default = bool(values.get("is_default"))
+    # Always in this order: the default's lock, the provider, the entries.
+    if as_default:
+        await lock_default(change.session)
     if values.get("is_active") and not row.is_active:
         await _registered(change.session, row.provider)
+    if not await lock_model(change.session, row, as_default=as_default):
+        raise ModelConfigNotFound
     apply(row, values)
     if values.get("is_default"):
         await clear_default(change.session, but=row.id)

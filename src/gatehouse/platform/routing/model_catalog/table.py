@@ -101,9 +101,29 @@ async def known_pairs(session: AsyncSession, pairs: Sequence[tuple[str, str]]) -
     return found
 
 
-async def clear_default(session: AsyncSession, *, but: UUID) -> None:
-    """Takes the mark from every other entry of the tenant. Waits for whoever does the same."""
+async def find_model(session: AsyncSession, model_config_id: UUID) -> ModelConfigRow | None:
+    """Not locked: `lock_model` does that, in the order that keeps changes from waiting for each other in a ring."""
+    return await session.get(ModelConfigRow, model_config_id)
+
+
+async def lock_model(session: AsyncSession, row: ModelConfigRow, *, as_default: bool) -> bool:
+    """Locks an entry and reads it again; where it becomes the default, the present default with it, in the order of
+    ids as everyone locks entries. False where it is gone."""
+    wanted = ModelConfigRow.id == row.id
+    if as_default:
+        wanted = or_(wanted, ModelConfigRow.is_default)
+    query = select(ModelConfigRow).where(wanted).order_by(ModelConfigRow.id).with_for_update()
+    rows = (await session.scalars(query.execution_options(populate_existing=True))).all()
+    return row in rows
+
+
+async def lock_default(session: AsyncSession) -> None:
+    """Before any row is locked: who waits here must hold nothing that the one who is through could want."""
     await session.execute(_DEFAULT_LOCK, {"tenant": str(session.info["tenant_id"])})
+
+
+async def clear_default(session: AsyncSession, *, but: UUID) -> None:
+    """Takes the mark from every other entry of the tenant. After `lock_default`."""
     await session.execute(
         update(ModelConfigRow)
         .where(ModelConfigRow.is_default, ModelConfigRow.id != but)

@@ -40,7 +40,7 @@ class ConfigUpdate(Body):
 
 
 class StatusUpdate(Body):
-    enabled: bool
+    enabled: Annotated[bool, Field(examples=[False])]
     reason: Annotated[Line | None, Field(description="A note for the audit log.")] = None
 
 
@@ -48,7 +48,7 @@ class HealthCheckConfig(Body):
     """Replaces the whole: a field left out goes back to its default."""
 
     enabled: bool = True
-    interval_seconds: Annotated[int, Field(ge=10, le=300)] = 30
+    interval_seconds: Annotated[int, Field(ge=10, le=300, examples=[30])] = 30
     timeout_ms: Annotated[int, Field(ge=100, le=30_000)] = 5_000
     failure_threshold: Annotated[int, Field(ge=1, le=100)] = 3
     recovery_threshold: Annotated[int, Field(ge=1, le=100)] = 2

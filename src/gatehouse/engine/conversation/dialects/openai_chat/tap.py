@@ -10,7 +10,12 @@ from gatehouse.engine.conversation.usage import Usage
 
 #: A line break is escaped inside JSON, so this cannot stand in a text.
 _DONE = re.compile(rb"^data: ?\[DONE\]", re.MULTILINE)
-_USAGE = re.compile(rb'"usage": ?\{')
+_USAGE = (b'"usage":{', b'"usage": {')
+
+#: What ends a stream (its usage, a fault, its last word) stands at the end of what came: the rest of a long block is
+#: not searched, because a search costs more than everything else that is done with the block.
+_TAIL_BYTES = 2048
+_DONE_BYTES = 32
 
 
 class _UsageChunk(msgspec.Struct, gc=False):
@@ -43,12 +48,12 @@ class ChatTap:
         self.fault: str | None = None
 
     def take(self, block: bytes) -> bytes:
-        # One search each for what most blocks do not have; only a hit is looked at more closely.
-        if b"error" in block and (b'{"error"' in block or b"event: error" in block):
+        tail = block if len(block) <= _TAIL_BYTES else block[-_TAIL_BYTES:]
+        if b"error" in tail and (b'{"error"' in tail or b"event: error" in tail):
             block = self._stop_at_fault(block)
-        if b'"usage":' in block and (b'"usage":{' in block or b'"usage": {' in block):
+        if b'"usage":' in tail and (_USAGE[0] in tail or _USAGE[1] in tail):
             block = self._read_usage(block)
-        if b"[DONE]" in block and _DONE.search(block) is not None:
+        if b"[DONE]" in tail[-_DONE_BYTES:] and _DONE.search(block, len(block) - _DONE_BYTES) is not None:
             self.finished = True
         elif block:
             self._last = block
@@ -60,15 +65,9 @@ class ChatTap:
         return self.finished or b'"finish_reason":"' in last
 
     def _read_usage(self, block: bytes) -> bytes:
-        position = 0
-        while (hit := _USAGE.search(block, position)) is not None:
-            start, end = event_at(block, hit.start())
-            if self._only_usage(block[start:end]):
-                block = block[:start] + block[end:]
-                position = start
-            else:
-                position = end
-        return block
+        """The last usage in the block counts: those that tell it again and again add up themselves."""
+        start, end = event_at(block, max(block.rfind(spelling) for spelling in _USAGE))
+        return block[:start] + block[end:] if self._only_usage(block[start:end]) else block
 
     def _only_usage(self, event: bytes) -> bool:
         try:

@@ -1,0 +1,217 @@
+"""The gateway's operations (reference 1, Gateway; decisions 4)."""
+
+from typing import Any, Final
+
+Operation = dict[str, Any]
+
+_SECURITY: Final[list[dict[str, list[str]]]] = [{"bearer": []}, {"api_key": []}]
+_TAGS: Final = ["Gateway"]
+
+_ECHO: Final = "Hello, Gatehouse"
+_CHAT: Final = {"model": "sandbox/echo", "messages": [{"role": "user", "content": _ECHO}]}
+_CHAT_EXAMPLES: Final = {
+    "plain": {"summary": "One question", "value": _CHAT},
+    "stream": {
+        "summary": "Streamed, with its usage",
+        "value": {**_CHAT, "stream": True, "stream_options": {"include_usage": True}},
+    },
+    "fallbacks": {
+        "summary": "A second model, for when the first fails",
+        "value": {**_CHAT, "model": "sandbox/status-503", "fallbacks": ["sandbox/echo"]},
+    },
+}
+_COMPLETION: Final = {
+    "id": "sandbox-3f1b2c4d5e6f708192a3b4c5",
+    "object": "chat.completion",
+    "created": 1700000000,
+    "model": "echo",
+    "choices": [
+        {
+            "index": 0,
+            "message": {"role": "assistant", "content": _ECHO, "refusal": None},
+            "logprobs": None,
+            "finish_reason": "stop",
+        }
+    ],
+    "usage": {"prompt_tokens": 4, "completion_tokens": 4, "total_tokens": 8},
+}
+_MESSAGES: Final = {
+    "model": "sandbox/echo",
+    "max_tokens": 256,
+    "messages": [{"role": "user", "content": _ECHO}],
+}
+_MESSAGE: Final = {
+    "id": "sandbox-3f1b2c4d5e6f708192a3b4c5",
+    "type": "message",
+    "role": "assistant",
+    "model": "echo",
+    "content": [{"type": "text", "text": _ECHO}],
+    "stop_reason": "end_turn",
+    "stop_sequence": None,
+    "usage": {"input_tokens": 4, "output_tokens": 4},
+}
+_EMBED: Final = {"model": "sandbox/embed", "input": ["a text", "another"]}
+_EMBEDDINGS: Final = {
+    "object": "list",
+    "model": "embed",
+    "data": [{"object": "embedding", "index": 0, "embedding": [0.12, -0.34]}],
+    "usage": {"prompt_tokens": 4, "total_tokens": 4},
+}
+_MODEL: Final = {"id": "sandbox/echo", "created": 1700000000, "owned_by": "sandbox", "object": "model"}
+
+_HEADERS: Final = {
+    "X-Request-Id": "The request's id: the one that was sent, or a new one.",
+    "X-Gateway-Provider": "Who answered.",
+    "X-Gateway-Model": "With which model.",
+    "X-Gateway-Fallbacks": "How many candidates failed before.",
+    "X-DLP-Action": "What DLP did with the request.",
+    "X-Cost-USD": "What the call cost; absent from streams and where the price is unknown.",
+    "X-RateLimit-Limit": "Requests a minute.",
+    "X-RateLimit-Remaining": "How many are left.",
+    "X-RateLimit-Reset": "Unix second from which there are more.",
+}
+
+#: What each status means on the paths that call a model. The body is always the same envelope.
+_REFUSALS: Final = {
+    "400": "The body is no JSON, a field is wrong, or the provider objects to the request.",
+    "401": "The credential is missing, wrong, expired or revoked.",
+    "403": "The credential lacks the scope, or the client's address is not on the organization's list.",
+    "404": "The model does not exist, or the caller may not use it.",
+    "413": "The body is larger than `MAX_REQUEST_BYTES`.",
+    "429": "The rate limit is reached. `Retry-After` says when to come again.",
+    "500": "A fault of the gateway.",
+    "502": "No provider could answer; `attempts` says what was tried.",
+    "503": "The model or its provider is switched off, the platform is in maintenance, or records cannot be written.",
+    "504": "The provider did not answer in time.",
+}
+
+
+def _ref(name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _refusals(error: str, statuses: tuple[str, ...] = tuple(_REFUSALS)) -> dict[str, Any]:
+    schemas: dict[str, Any] = {status: _ref(error) for status in statuses}
+    if "503" in schemas:
+        schemas["503"] = {"anyOf": [_ref(error), _ref("InMaintenance")]}
+    return {
+        status: {"description": _REFUSALS[status], "content": {"application/json": {"schema": schema}}}
+        for status, schema in schemas.items()
+    }
+
+
+def _headers(*names: str) -> dict[str, Any]:
+    return {name: {"description": _HEADERS[name], "schema": {"type": "string"}} for name in names}
+
+
+def _call(
+    operation_id: str,
+    summary: str,
+    description: str,
+    *,
+    request: str,
+    examples: dict[str, Any],
+    answer: str,
+    example: dict[str, Any],
+    error: str = "GatewayError",
+    streams: bool = True,
+) -> Operation:
+    content: dict[str, Any] = {"application/json": {"schema": _ref(answer), "example": example}}
+    if streams:
+        content["text/event-stream"] = {"schema": {"type": "string", "description": "Events in the path's dialect."}}
+    return {
+        "tags": _TAGS,
+        "summary": summary,
+        "description": description,
+        "operationId": operation_id,
+        "security": _SECURITY,
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": _ref(request), "examples": examples}},
+        },
+        "responses": {
+            "200": {"description": "The model's answer.", "headers": _headers(*_HEADERS), "content": content},
+            **_refusals(error),
+        },
+    }
+
+
+def _chat(operation_id: str, summary: str) -> Operation:
+    return _call(
+        operation_id,
+        summary,
+        "Chat completions as OpenAI's clients speak them. With `stream` the answer comes as server-sent events and ends"
+        " with `[DONE]`; a stream that breaks ends with an `error` event. Fields that the gateway does not know go to"
+        " the provider unchanged, and a provider that speaks another dialect gets the request converted.",
+        request="ChatRequest",
+        examples=_CHAT_EXAMPLES,
+        answer="ChatCompletion",
+        example=_COMPLETION,
+    )
+
+
+def _read(operation_id: str, summary: str, description: str, answer: str, example: dict[str, Any]) -> Operation:
+    content = {"application/json": {"schema": _ref(answer), "example": example}}
+    headers = _headers("X-Request-Id", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
+    return {
+        "tags": _TAGS,
+        "summary": summary,
+        "description": description,
+        "operationId": operation_id,
+        "security": _SECURITY,
+        "responses": {
+            "200": {"description": "The caller's models.", "headers": headers, "content": content},
+            **_refusals("GatewayError", ("401", "403", "404", "429", "503")),
+        },
+    }
+
+
+def gateway_paths() -> dict[str, Any]:
+    """Path items in OpenAPI 3.1. They refer to `schemas.SCHEMAS` and `schemas.SECURITY_SCHEMES`."""
+    name = {
+        "name": "model",
+        "in": "path",
+        "required": True,
+        "description": "`provider/model-id`; the slash may stand as it is.",
+        "schema": {"type": "string", "minLength": 1},
+        "example": "sandbox/echo",
+    }
+    one = _read("read_model", "Read a model", "One of the models that the caller may use.", "GatewayModel", _MODEL)
+    return {
+        "/v1/chat/completions": {"post": _chat("chat_completions", "Call a model (OpenAI chat completions)")},
+        "/api/chat/completions": {"post": _chat("api_chat_completions", "Call a model (second path of the same)")},
+        "/v1/messages": {
+            "post": _call(
+                "messages",
+                "Call a model (Anthropic messages)",
+                "Messages as Anthropic's clients speak them, streamed or not, for every chat model in the catalog.",
+                request="MessagesRequest",
+                examples={"plain": {"summary": "One question", "value": _MESSAGES}},
+                answer="AnthropicMessage",
+                example=_MESSAGE,
+                error="AnthropicError",
+            )
+        },
+        "/v1/embeddings": {
+            "post": _call(
+                "embeddings",
+                "Embed texts",
+                "Embeddings as OpenAI's clients speak them. They are never streamed.",
+                request="EmbeddingsRequest",
+                examples={"two": {"summary": "Two texts", "value": _EMBED}},
+                answer="Embeddings",
+                example=_EMBEDDINGS,
+                streams=False,
+            )
+        },
+        "/v1/models": {
+            "get": _read(
+                "list_usable_models",
+                "List models",
+                "The models that the caller may use, as OpenAI lists them. Switched-off ones stay in the list.",
+                "GatewayModels",
+                {"object": "list", "data": [_MODEL]},
+            )
+        },
+        "/v1/models/{model}": {"get": {**one, "parameters": [name]}},
+    }

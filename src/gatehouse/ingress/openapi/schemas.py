@@ -1,0 +1,200 @@
+"""Bodies and answers of the gateway's paths as JSON schemas, by the name under which the document holds them."""
+
+from typing import Any, Final
+
+Schema = dict[str, Any]
+
+#: How a credential is sent (reference 1, Authentication): either scheme, on every path that needs one.
+SECURITY_SCHEMES: Final[dict[str, Schema]] = {
+    "bearer": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An API key (`gk_...`), a session's access token, or an OAuth client's token.",
+    },
+    "api_key": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "An API key (`gk_...`)."},
+}
+
+
+def _text(description: str = "", **more: Any) -> Schema:
+    return {"type": "string", **({"description": description} if description else {}), **more}
+
+
+def _whole(description: str = "", **more: Any) -> Schema:
+    return {"type": "integer", **({"description": description} if description else {}), **more}
+
+
+def _or_null(schema: Schema) -> Schema:
+    description = schema.pop("description", None)
+    return {"anyOf": [schema, {"type": "null"}], **({"description": description} if description else {})}
+
+
+def _list(items: Schema, **more: Any) -> Schema:
+    return {"type": "array", "items": items, **more}
+
+
+def _object(required: tuple[str, ...] = (), **properties: Schema) -> Schema:
+    """Unknown fields are allowed: they go to the provider, or come from it."""
+    return {"type": "object", "properties": properties, **({"required": list(required)} if required else {})}
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+_ANY_OBJECT: Final[Schema] = {"type": "object", "additionalProperties": True}
+_NUMBER: Final[Schema] = {"type": "number"}
+
+_MODEL: Final = _text(
+    "`provider/model-id`, a bare model id where it is unique in the catalog, or `auto` for the default model.",
+    minLength=1,
+    maxLength=256,
+    examples=["sandbox/echo"],
+)
+_STREAM: Final = _or_null({"type": "boolean", "description": "Answer as server-sent events."})
+_FALLBACKS: Final = _or_null(
+    _list(
+        _text(minLength=1, maxLength=256),
+        maxItems=16,
+        description="Models to try in this order when the first cannot answer. Only the gateway reads this.",
+        examples=[["sandbox/echo"]],
+    )
+)
+_ROLES: Final = ["system", "developer", "user", "assistant", "tool", "function"]
+_CONTENT_PARTS: Final = _list(_ANY_OBJECT)
+
+SCHEMAS: Final[dict[str, Schema]] = {
+    "ErrorBody": _object(
+        ("message", "type"),
+        message=_text("What is wrong, for people."),
+        type=_text("The kind of error.", examples=["authentication_error"]),
+        code=_text("What exactly, for programs.", examples=["invalid_api_key"]),
+        param=_text("The field at fault, where one is.", examples=["messages[0].role"]),
+        tier=_text("Of a 429: which limit was reached.", examples=["general"]),
+        retry_after=_whole("Of a 429: seconds until there is room again."),
+        attempts=_list(
+            _object(provider=_text(), model=_text(), status=_or_null(_whole("The provider's.")), reason=_text()),
+            description="Of a failed chain: what was tried, in order.",
+        ),
+    ),
+    "GatewayError": _object(("error",), error=_ref("ErrorBody")),
+    "AnthropicError": _object(("type", "error"), type={"const": "error"}, error=_ref("ErrorBody")),
+    "InMaintenance": _object(("error", "message"), error={"const": "maintenance_mode"}, message=_text()),
+    "ChatMessage": _object(
+        ("role",),
+        role=_text(enum=_ROLES),
+        content={"anyOf": [_text(), _CONTENT_PARTS, {"type": "null"}], "description": "Text, or a list of parts."},
+        tool_calls=_or_null(_list(_ANY_OBJECT)),
+        tool_call_id=_text("Of a tool's result: which call it answers."),
+    ),
+    "ChatRequest": _object(
+        ("model", "messages"),
+        model=_MODEL,
+        messages=_list(_ref("ChatMessage"), minItems=1),
+        stream=_STREAM,
+        stream_options=_or_null(
+            _object(include_usage={"type": "boolean", "description": "Send the usage as the last event."})
+        ),
+        tools=_or_null(_list(_ANY_OBJECT)),
+        tool_choice={"anyOf": [_text(), _ANY_OBJECT, {"type": "null"}]},
+        response_format=_or_null(dict(_ANY_OBJECT)),
+        max_tokens=_or_null(_whole(minimum=1)),
+        max_completion_tokens=_or_null(_whole(minimum=1)),
+        temperature=_or_null(dict(_NUMBER)),
+        top_p=_or_null(dict(_NUMBER)),
+        n=_or_null(_whole(minimum=1)),
+        stop={"anyOf": [_text(), _list(_text()), {"type": "null"}]},
+        fallbacks=_FALLBACKS,
+    ),
+    "ChatCompletion": _object(
+        ("choices",),
+        id=_text(),
+        object=_text(examples=["chat.completion"]),
+        created=_whole("Unix time."),
+        model=_text("The model, as its provider calls it."),
+        choices=_list(
+            _object(
+                index=_whole(),
+                message=_ref("ChatMessage"),
+                finish_reason=_or_null(_text(examples=["stop", "length", "tool_calls", "content_filter"])),
+            )
+        ),
+        usage=_or_null(
+            _object(
+                prompt_tokens=_whole(),
+                completion_tokens=_whole(),
+                total_tokens=_whole(),
+                prompt_tokens_details=_or_null(_object(cached_tokens=_or_null(_whole()))),
+            )
+        ),
+    ),
+    "MessagesRequest": _object(
+        ("model", "messages", "max_tokens"),
+        model=_MODEL,
+        max_tokens=_whole("Tokens to write at most.", minimum=1),
+        messages=_list(
+            _object(
+                ("role", "content"),
+                role=_text(enum=["user", "assistant", "system"]),
+                content={"anyOf": [_text(), _CONTENT_PARTS]},
+            ),
+            minItems=1,
+        ),
+        system={"anyOf": [_text(), _CONTENT_PARTS, {"type": "null"}]},
+        stream=_STREAM,
+        tools=_or_null(_list(_ANY_OBJECT)),
+        tool_choice=_or_null(dict(_ANY_OBJECT)),
+        metadata=_or_null(dict(_ANY_OBJECT)),
+        output_config=_or_null(dict(_ANY_OBJECT)),
+        stop_sequences=_or_null(_list(_text())),
+        temperature=_or_null(dict(_NUMBER)),
+        top_p=_or_null(dict(_NUMBER)),
+        top_k=_or_null(_whole()),
+        fallbacks=_FALLBACKS,
+    ),
+    "AnthropicMessage": _object(
+        ("content",),
+        id=_text(),
+        type=_text(examples=["message"]),
+        role=_text(examples=["assistant"]),
+        model=_text(),
+        content=_list(_ANY_OBJECT, description="Blocks of type `text`, `tool_use` and others."),
+        stop_reason=_or_null(_text(examples=["end_turn"])),
+        stop_sequence=_or_null(_text()),
+        usage=_or_null(_object(input_tokens=_or_null(_whole()), output_tokens=_or_null(_whole()))),
+    ),
+    "EmbeddingsRequest": _object(
+        ("model", "input"),
+        model=_MODEL,
+        input={
+            "anyOf": [
+                _text(),
+                _list({"anyOf": [_text(), _whole(), _list(_whole())]}, minItems=1),
+            ],
+            "description": "A text, several, or tokens.",
+        },
+        encoding_format=_or_null(_text(enum=["float", "base64"])),
+        dimensions=_or_null(_whole(minimum=1)),
+        fallbacks=_FALLBACKS,
+    ),
+    "Embeddings": _object(
+        ("data",),
+        object=_text(examples=["list"]),
+        model=_text(),
+        data=_list(
+            _object(
+                object=_text(examples=["embedding"]),
+                index=_whole(),
+                embedding={"anyOf": [_list(_NUMBER), _text("In base64.")]},
+            )
+        ),
+        usage=_or_null(_object(prompt_tokens=_whole(), total_tokens=_whole())),
+    ),
+    "GatewayModel": _object(
+        ("id", "created", "owned_by", "object"),
+        id=_text("`provider/model-id`.", examples=["sandbox/echo"]),
+        created=_whole("Unix time at which it came into the catalog."),
+        owned_by=_text("The provider.", examples=["sandbox"]),
+        object={"const": "model"},
+    ),
+    "GatewayModels": _object(("data", "object"), data=_list(_ref("GatewayModel")), object={"const": "list"}),
+}

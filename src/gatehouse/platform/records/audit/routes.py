@@ -1,0 +1,64 @@
+"""The audit endpoints (reference 1, Paginated read-back lists)."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends
+
+from gatehouse.foundation.http.lists import CursorWindow, cursor_window
+from gatehouse.platform.callers import RESPONSES, AuditReader
+from gatehouse.platform.ports import TheHost
+from gatehouse.platform.records.audit.actions import ACTIONS
+from gatehouse.platform.records.audit.schemas import ActionList, ActionShown, AuditEventShown, AuditEventsPage
+from gatehouse.platform.records.audit.table import events_after
+from gatehouse.platform.records.filters import Exactly, From, To
+from gatehouse.platform.requests import Session
+
+router = APIRouter(tags=["Audit"], responses=RESPONSES)
+
+Window = Annotated[CursorWindow, Depends(cursor_window(default=50, maximum=500))]
+
+
+def _filters(
+    *,
+    action: Exactly = None,
+    actor_id: Exactly = None,
+    resource_type: Exactly = None,
+    resource_id: Exactly = None,
+    request_id: Exactly = None,
+    since: From = None,
+    until: To = None,
+) -> dict[str, str | None]:
+    """As the cursor carries them."""
+    return {
+        "action": action,
+        "actor_id": actor_id,
+        "resource_type": resource_type,
+        "resource_id": resource_id,
+        "request_id": request_id,
+        "from": None if since is None else since.isoformat(),
+        "to": None if until is None else until.isoformat(),
+    }
+
+
+@router.get("/v1/audit/events", response_model=AuditEventsPage)
+async def list_audit_events(
+    caller: AuditReader,
+    session: Session,
+    host: TheHost,
+    window: Window,
+    filters: Annotated[Mapping[str, str | None], Depends(_filters)],
+) -> dict[str, Any]:
+    """The organization's events, oldest first. An event gets its place when it is written, so whoever keeps reading
+    from the last cursor sees each event once, and none is skipped."""
+    opened = window.open(host.cursors, filters, context=f"audit_events:{caller.tenant_id}")
+    rows = await events_after(session, opened)
+    return opened.envelope("events", rows, position=lambda row: row.sequence, shown=AuditEventShown.model_validate)
+
+
+@router.get("/v1/audit/actions", response_model=ActionList)
+async def list_audit_actions(caller: AuditReader) -> ActionList:
+    """Every action there is."""
+    return ActionList(
+        actions=[ActionShown(action=name, description=ACTIONS[name]) for name in sorted(ACTIONS)],
+    )

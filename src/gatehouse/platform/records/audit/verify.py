@@ -1,0 +1,86 @@
+"""Whether the chain is whole (`gatehouse audit verify`). Reads events in their order, and holds one part at a time.
+
+What is found: an event that was changed, removed, put in or moved, and a chain whose end was cut off. A forger who
+writes a whole new chain and its head is found by a hash that was kept elsewhere: each event that was forwarded or
+exported carries one.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import class_row, namedtuple_row
+
+from gatehouse.foundation.storage.database import SERVICE_ROLE, with_role
+from gatehouse.platform.records.audit.chain import GENESIS, AuditEvent, link, personal_digest
+
+#: events read at a time
+_PART: Final = 2_000
+
+_CHAINS: Final = (
+    "SELECT tenant_id, slug, sequence, hash FROM audit_heads JOIN tenants ON tenants.id = audit_heads.tenant_id"
+    " WHERE slug = coalesce(%s, slug) ORDER BY slug"
+)
+_EVENTS: Final = "SELECT * FROM audit_events WHERE tenant_id = %s ORDER BY sequence, timestamp"
+
+
+class Chain(NamedTuple):
+    """What the head says: the last sequence and its hash."""
+
+    tenant_id: UUID
+    slug: str
+    sequence: int
+    hash: bytes
+
+
+class Break(NamedTuple):
+    """Where a chain does not hold, and why."""
+
+    sequence: int
+    reason: str
+
+
+class Verifier:
+    """Sees the chains as they were at its start, whatever is written meanwhile. Raises `psycopg.Error`."""
+
+    def __init__(self, url: str) -> None:
+        self._connection: psycopg.Connection[Any] = psycopg.connect(with_role(url, SERVICE_ROLE), connect_timeout=10)
+        self._connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        self._connection.read_only = True
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def chains(self, slug: str | None = None) -> list[Chain]:
+        with self._connection.cursor(row_factory=class_row(Chain)) as cursor:
+            return cursor.execute(_CHAINS, [slug]).fetchall()
+
+    def breaks(self, chain: Chain) -> Iterator[Break]:
+        """In order. After a break it goes on with what is there, so that each is told once."""
+        sequence, previous = 0, GENESIS
+        with self._connection.cursor("audit_events", row_factory=namedtuple_row) as cursor:
+            cursor.itersize = _PART
+            rows: Iterator[Any] = iter(cursor.execute(_EVENTS, [chain.tenant_id]))
+            for row in rows:
+                yield from _checked(row, sequence, previous)
+                sequence, previous = row.sequence, row.hash
+        if sequence < chain.sequence:
+            yield Break(sequence + 1, f"missing: the chain goes on to {chain.sequence}")
+        elif (sequence, previous) != (chain.sequence, chain.hash):
+            yield Break(sequence, f"not the end that the chain's head names ({chain.sequence})")
+
+
+def _checked(row: Any, last: int, previous: bytes) -> Iterator[Break]:
+    if row.sequence <= last:
+        yield Break(row.sequence, "there twice")
+    elif row.sequence > last + 1:
+        yield Break(last + 1, "missing" if row.sequence == last + 2 else f"missing, up to {row.sequence - 1}")
+    elif row.prev_hash != previous:
+        yield Break(row.sequence, "does not follow the event before it")
+    event = AuditEvent(**{name: getattr(row, name) for name in AuditEvent.__struct_fields__})
+    # Without its salt, an anonymised person's fields cannot be checked; that they were such fields still can.
+    if event.salt is not None and personal_digest(event) != row.personal_digest:
+        yield Break(row.sequence, "actor, address or details were changed")
+    elif link(row.prev_hash, row.tenant_id, row.sequence, event, row.personal_digest) != row.hash:
+        yield Break(row.sequence, "changed: its hash is another")

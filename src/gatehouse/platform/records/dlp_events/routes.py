@@ -1,0 +1,38 @@
+"""The DLP events' endpoint (reference 1, Paginated read-back lists)."""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query
+
+from gatehouse.foundation.http.lists import PageWindow, page_window
+from gatehouse.platform.callers import RESPONSES, DlpReader
+from gatehouse.platform.records.dlp_events.schemas import Direction, DlpEventsPage, Status
+from gatehouse.platform.records.dlp_events.table import Filters, page
+from gatehouse.platform.records.filters import From, To
+from gatehouse.platform.requests import Session
+
+router = APIRouter(tags=["DLP"], responses=RESPONSES)
+
+Window = Annotated[PageWindow, Depends(page_window(default=50, maximum=200))]
+
+
+def _filters(
+    *,
+    status: Status | None = None,
+    entity: Annotated[str | None, Query(max_length=100, pattern=r"^[^\x00]*$", description="An entity type.")] = None,
+    direction: Direction | None = None,
+    user_id: UUID | None = None,
+    since: From = None,
+    until: To = None,
+) -> Filters:
+    return Filters(status, entity, direction, user_id, since, until)
+
+
+@router.get("/api/v1/dlp/events", response_model=DlpEventsPage)
+async def list_dlp_events(
+    caller: DlpReader, session: Session, window: Window, filters: Annotated[Filters, Depends(_filters)]
+) -> dict[str, Any]:
+    """What detection found in the organization's requests, newest first."""
+    rows, total = await page(session, window, filters)
+    return window.envelope("items", rows, total)

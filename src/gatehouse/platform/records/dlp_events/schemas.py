@@ -1,0 +1,36 @@
+"""Bodies of the DLP events' endpoint (decisions of the contract: Records)."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from gatehouse.foundation.http.bodies import Shown
+
+Status = Literal["logged", "redacted", "pending", "approved", "blocked", "cancelled"]
+Direction = Literal["input", "output"]
+
+
+class DlpEvent(Shown):
+    id: UUID
+    timestamp: datetime
+    request_id: str
+    user_id: UUID | None
+    group_ids: list[str]
+    rule_id: str | None
+    rule_name: str | None
+    detector_type: Annotated[str | None, Field(examples=["pattern"])]
+    entity_type: Annotated[str | None, Field(examples=["CREDIT_CARD"])]
+    direction: Direction
+    status: Status
+    score: float | None
+    match_count: int | None
+    model: str | None
+
+
+class DlpEventsPage(Shown):
+    items: list[DlpEvent]
+    total: int
+    page: int
+    page_size: int

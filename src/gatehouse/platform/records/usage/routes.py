@@ -1,0 +1,52 @@
+"""The usage endpoint (reference 1, Paginated read-back lists)."""
+
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+from fastapi import APIRouter, Depends, Response
+
+from gatehouse.foundation.http.lists import OffsetWindow, offset_window
+from gatehouse.foundation.identity import Caller, CallerKind, Role
+from gatehouse.platform.callers import RESPONSES, ApiReader
+from gatehouse.platform.records.filters import Exactly, From, To
+from gatehouse.platform.records.usage import listing
+from gatehouse.platform.records.usage.listing import Filters
+from gatehouse.platform.records.usage.schemas import UsageRecord, UsageRecordsPage
+from gatehouse.platform.requests import Session
+
+router = APIRouter(tags=["Usage"], responses=RESPONSES)
+
+Window = Annotated[OffsetWindow, Depends(offset_window(default=100, maximum=200))]
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+def _filters(
+    *,
+    user_id: UUID | None = None,
+    group_id: UUID | None = None,
+    provider: Exactly = None,
+    model_id: Exactly = None,
+    since: From = None,
+    until: To = None,
+) -> Filters:
+    kind = {"user_id": user_id, "group_id": group_id, "provider": provider, "model_id": model_id}
+    return Filters({name: value for name, value in kind.items() if value is not None}, since, until)
+
+
+@router.get("/api/v1/usage/records", response_model=UsageRecordsPage)
+async def list_usage_records(
+    caller: ApiReader, session: Session, window: Window, filters: Annotated[Filters, Depends(_filters)]
+) -> Response:
+    """Usage, newest first: the organization's for administrators, auditors and clients, their own for everyone else."""
+    rows, total = await listing.page(session, window, filters, only=_only(caller))
+    # Written here and not by the response model: money keeps every digit.
+    shown = [{name: getattr(row, name) for name in UsageRecord.model_fields} for row in rows]
+    return Response(_encode(window.envelope("records", shown, total)), media_type="application/json")
+
+
+def _only(caller: Caller) -> UUID | None:
+    """The one user whose records the caller sees, or None for all."""
+    sees_all = caller.kind is CallerKind.OAUTH_CLIENT or caller.role in {Role.ADMIN, Role.AUDITOR}
+    return None if sees_all else caller.user_id

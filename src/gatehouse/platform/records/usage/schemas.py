@@ -1,0 +1,45 @@
+"""Bodies of the usage endpoint (decisions of the contract: Records)."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import Field, PlainSerializer
+
+from gatehouse.foundation.http.bodies import Shown
+
+#: A JSON number. The route writes the decimal itself, digit by digit.
+Cost = Annotated[Decimal, PlainSerializer(float, return_type=float)]
+
+
+class UsageRecord(Shown):
+    id: UUID
+    timestamp: Annotated[datetime, Field(description="When the request arrived.")]
+    request_id: str
+    user_id: UUID | None
+    group_id: UUID | None
+    api_key_id: UUID | None
+    client_id: UUID | None
+    provider: Annotated[str | None, Field(description="Null where no provider was asked.", examples=["openai"])]
+    model_id: Annotated[str | None, Field(examples=["gpt-4o-mini"])]
+    requested_model: Annotated[str | None, Field(description="As the caller named it.")]
+    status: Annotated[str, Field(description="`success`, `refused`, `error`, `cancelled`, `interrupted`.")]
+    stream: bool
+    input_tokens: Annotated[int | None, Field(description="Without those read from the provider's cache.")]
+    output_tokens: int | None
+    cached_tokens: int | None
+    cost_usd: Annotated[Cost | None, Field(description="Null where a price is unknown.", examples=[0.000123])]
+    latency_ms: float | None
+    time_to_first_token_ms: float | None
+    provider_latency_ms: float | None
+    fallbacks: Annotated[int, Field(description="Candidates that failed before the one that answered.")]
+    routing_policy_id: str | None
+    dlp_action: str | None
+
+
+class UsageRecordsPage(Shown):
+    records: list[UsageRecord]
+    total: int
+    limit: int
+    offset: int

@@ -1,0 +1,44 @@
+"""What every body has in common."""
+
+from typing import Any
+
+import pytest
+from pydantic import Field, ValidationError
+
+from gatehouse.foundation.http.bodies import Body, unsent
+
+
+class Inner(Body):
+    name: str
+
+
+class Example(Body):
+    text: str | None = None
+    words: list[str] = Field(default_factory=list)
+    values: dict[str, Any] = Field(default_factory=dict)
+    inner: Inner | None = None
+    kept: str = Field(default_factory=unsent)
+
+
+@pytest.mark.parametrize(
+    ("body", "loc"),
+    [
+        ({"text": "a\0"}, ("text",)),
+        ({"words": ["a", "\0"]}, ("words",)),
+        ({"values": {"a": {"b": ["\0"]}}}, ("values",)),
+        ({"values": {"\0": 1}}, ("values",)),
+        ({"inner": {"name": "\0"}}, ("inner",)),
+        ({"kept": None}, ("kept",)),
+        ({"kpet": "x"}, ("kpet",)),
+    ],
+)
+def test_a_bad_field_is_named(body: dict[str, Any], loc: tuple[str, ...]) -> None:
+    with pytest.raises(ValidationError) as raised:
+        Example.model_validate(body)
+    assert [error["loc"][: len(loc)] for error in raised.value.errors()] == [loc]
+
+
+def test_an_update_knows_what_was_sent() -> None:
+    assert Example.model_validate({"text": None}).sent() == {"text": None}
+    assert Example.model_validate({}).sent() == {}
+    assert "default" not in Example.model_json_schema()["properties"]["kept"]

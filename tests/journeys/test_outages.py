@@ -1,0 +1,45 @@
+"""The database goes away under load: the gateway goes on, and administration comes back with it."""
+
+import asyncio
+import time
+
+import httpx2
+from tests.support.load import chat, load
+from tests.support.server import GatehouseServer
+
+SWITCH = "/api/v1/admin/kill-switch"
+
+
+async def test_gateway_requests_go_on_while_the_database_is_away(
+    fleet: GatehouseServer, admin: httpx2.AsyncClient
+) -> None:
+    workers = {worker.pid for worker in fleet.workers}
+    async with load(fleet.url, (20, fleet.key, chat("sandbox/echo"))) as callers:
+        await callers.until(200)
+        await asyncio.to_thread(fleet.stop_database)
+        stopped, seen = time.monotonic(), callers.statuses.total()
+        refused = await admin.post(f"{SWITCH}/providers/sandbox/disable", json={"reason": "other"})
+        # Nothing was switched off, and the answer says so.
+        assert refused.status_code >= 500
+        while time.monotonic() - stopped < 4:
+            await callers.until(50, patience=5)
+        assert callers.statuses.total() - seen > 200
+        await asyncio.to_thread(fleet.start_database)
+        await _answers(admin)
+        await callers.until(200)
+    assert set(callers.statuses) == {200}
+    assert {worker.pid for worker in fleet.workers} == workers
+    # What is switched off now is off everywhere: the workers follow again.
+    await asyncio.to_thread(fleet.settled)
+    told = (await admin.post(f"{SWITCH}/providers/sandbox/disable", json={"reason": "other"})).json()
+    assert (told["propagation"]["confirmed"], told["propagation"]["pending"]) == (4, [])
+    answers = [await admin.post("/v1/chat/completions", json=chat("sandbox/echo")) for _ in range(10)]
+    assert {answer.status_code for answer in answers} == {503}
+    await admin.post(f"{SWITCH}/providers/sandbox/enable")
+
+
+async def _answers(admin: httpx2.AsyncClient) -> None:
+    deadline = time.monotonic() + 15
+    while (await admin.get(f"{SWITCH}/providers")).status_code != 200:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.1)

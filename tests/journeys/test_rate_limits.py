@@ -1,0 +1,73 @@
+"""Limits that hold over several workers (reference 1, Rate limiting on the platform), and a Redis that goes away."""
+
+import asyncio
+from collections import Counter
+
+import aiohttp
+from tests.support.load import chat, load
+from tests.support.redis import RedisServer
+from tests.support.server import GatehouseServer
+
+LIMITED = "/v1/chat/completions"
+
+
+async def statuses(fleet: GatehouseServer, key: str, count: int) -> Counter[int]:
+    """What so many requests at once are answered, each over a connection of its own."""
+    connector = aiohttp.TCPConnector(limit=0, force_close=True)
+    headers = {"Authorization": f"Bearer {key}"}
+    async with aiohttp.ClientSession(fleet.url, connector=connector, headers=headers) as session:
+
+        async def one() -> int:
+            async with session.post(LIMITED, json=chat("sandbox/echo")) as answer:
+                body = await answer.json()
+                assert answer.headers["X-RateLimit-Limit"] == "60"
+                if answer.status == 429:
+                    assert body["error"]["type"] == "rate_limit_error"
+                    assert 1 <= int(answer.headers["Retry-After"]) <= 60
+                return answer.status
+
+        return Counter(await asyncio.gather(*(one() for _ in range(count))))
+
+
+async def test_of_500_requests_at_once_exactly_60_pass_four_workers(fleet: GatehouseServer) -> None:
+    assert len(fleet.workers) == 4
+    key = fleet.new_key()
+    assert await statuses(fleet, key, 500) == {200: 60, 429: 440}
+    # Nothing is left, whichever worker is asked.
+    assert await statuses(fleet, key, 40) == {429: 40}
+
+
+async def test_one_users_keys_share_a_count_and_another_users_do_not(fleet: GatehouseServer) -> None:
+    first, second = fleet.new_key(), fleet.new_key()
+    answers = await asyncio.gather(statuses(fleet, first, 100), statuses(fleet, second, 100))
+    assert answers == [{200: 60, 429: 40}, {200: 60, 429: 40}]
+
+
+async def test_redis_going_away_and_coming_back_under_load_fails_no_request(
+    fleet: GatehouseServer, redis: RedisServer
+) -> None:
+    async with load(fleet.url, (30, fleet.key, chat("sandbox/echo"))) as callers:
+        await callers.until(200)
+        redis.kill()
+        await callers.until(300)
+        redis.start()
+        await callers.until(300)
+        redis.pause()
+        try:
+            await callers.until(300)
+        finally:
+            redis.resume()
+        await callers.until(300)
+    assert set(callers.statuses) == {200}
+
+
+async def test_without_redis_each_worker_counts_by_itself(fleet: GatehouseServer, redis: RedisServer) -> None:
+    key = fleet.new_key()
+    redis.kill()
+    try:
+        answers = await statuses(fleet, key, 500)
+    finally:
+        redis.start()
+    # Each of the four lets at most its 60 through.
+    assert 60 <= answers[200] <= 240
+    assert set(answers) <= {200, 429}

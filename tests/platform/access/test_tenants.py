@@ -1,0 +1,155 @@
+"""Tenants (decisions 2)."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from tests.support.platform import RunningPlatform, Tenant
+
+from gatehouse.platform.change import DEFAULT_TENANT
+
+BASE = "/v1/platform/tenants"
+
+
+def new(**more: Any) -> dict[str, Any]:
+    return {"slug": f"s-{uuid4().hex[:10]}", "name": "Analytical Engines", **more}
+
+
+async def test_the_portals_client_makes_a_tenant_with_its_first_admin(platform: RunningPlatform) -> None:
+    portal = await platform.new_m2m(None, "admin:write")
+    email = f"ada-{uuid4().hex[:8]}@example.test"
+    wanted = new(id=str(uuid4()), plan="business", owner={"email": email, "display_name": "Ada"})
+    answer = await portal.post(BASE, json=wanted)
+    assert answer.status_code == 201, answer.text
+    made = answer.json()
+    assert {name: made[name] for name in ("id", "slug", "name", "plan")} == {
+        name: wanted[name] for name in ("id", "slug", "name", "plan")
+    }
+    assert (made["monthly_request_limit"], made["custom_rate_limit_rpm"]) == (1_000_000, None)
+    ((role, operator, tenant_id),) = platform.sql(
+        "SELECT role, operator, tenant_id FROM users WHERE email = %s", [email]
+    )
+    assert (role, operator, str(tenant_id)) == ("admin", False, wanted["id"])
+    joined = await platform.anonymous.post(
+        "/api/auth/register",
+        json={"invitation_token": made["owner"]["invitation_token"], "email": email, "password": "a long enough one"},
+    )
+    assert joined.status_code == 201, joined.text
+    session = await platform.anonymous.post(
+        "/api/auth/login", json={"email": email, "password": "a long enough one", "tenant": wanted["slug"]}
+    )
+    listed = await platform.client(session.json()["access_token"]).get("/api/admin/users")
+    assert [user["email"] for user in listed.json()["items"]] == [email]
+
+
+async def test_the_tenant_is_in_the_operators_chain_and_its_owner_in_its_own(platform: RunningPlatform) -> None:
+    operator = await platform.operator()
+    made = (await operator.client.post(BASE, json=new(owner={"email": f"{uuid4().hex}@example.test"}))).json()
+    event = (await platform.audit(DEFAULT_TENANT, "tenant.created"))[-1]
+    assert (event["resource_id"], event["actor_id"]) == (made["id"], str(operator.id))
+    assert made["owner"]["invitation_token"] not in str(event)
+    (own,) = await platform.audit(made["id"], "user.created")
+    assert own["resource_id"] == made["owner"]["id"]
+
+
+async def test_slug_and_id_are_taken_for_good(platform: RunningPlatform) -> None:
+    portal = await platform.new_m2m(None, "admin:write")
+    first = new()
+    made = (await portal.post(BASE, json=first)).json()
+    assert (await portal.post(BASE, json=first)).status_code == 409
+    assert (await portal.post(BASE, json=new(id=made["id"]))).status_code == 409
+    assert (await portal.delete(f"{BASE}/{made['id']}")).status_code == 204
+    assert (await portal.post(BASE, json=first)).status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"slug": "Upper"}, "slug"),
+        ({"slug": "-x"}, "slug"),
+        ({"name": ""}, "name"),
+        ({"plan": "free"}, "plan"),
+        ({"id": "x"}, "id"),
+        ({"owner": {"email": "nobody"}}, "owner.email"),
+        ({"surprise": 1}, "surprise"),
+    ],
+)
+async def test_a_bad_field_is_named(platform: RunningPlatform, body: dict[str, Any], field: str) -> None:
+    portal = await platform.new_m2m(None, "admin:write")
+    answer = await portal.post(BASE, json={**new(), **body})
+    assert answer.status_code == 422
+    assert [".".join(fault["loc"][1:]) for fault in answer.json()["detail"]] == [field]
+
+
+async def test_an_entitlement_is_in_force_at_once(platform: RunningPlatform, tenant: Tenant) -> None:
+    portal = await platform.new_m2m(None, "admin:write")
+    path = f"{BASE}/{tenant.id}/entitlements"
+    answer = await portal.patch(path, json={"custom_rate_limit_rpm": 7})
+    assert (answer.status_code, answer.json()["custom_rate_limit_rpm"]) == (200, 7)
+    assert (await tenant.user.client.get("/v1/models")).headers["X-RateLimit-Limit"] == "7"
+    await portal.patch(path, json={"custom_rate_limit_rpm": None})
+    assert (await tenant.user.client.get("/v1/models")).headers["X-RateLimit-Limit"] != "7"
+    changed = [
+        event["details"]
+        for event in await platform.audit(DEFAULT_TENANT, "tenant.entitlements_changed")
+        if event["resource_id"] == str(tenant.id)
+    ]
+    assert changed == [{"custom_rate_limit_rpm": 7}, {"custom_rate_limit_rpm": None}]
+
+
+async def test_a_plan_brings_its_monthly_limit_unless_one_is_named(platform: RunningPlatform, tenant: Tenant) -> None:
+    portal = await platform.new_m2m(None, "admin:write")
+    path = f"{BASE}/{tenant.id}/entitlements"
+    starter = (await portal.patch(path, json={"plan": "starter"})).json()
+    assert (starter["plan"], starter["monthly_request_limit"]) == ("starter", 10_000)
+    own = (await portal.patch(path, json={"plan": "business", "monthly_request_limit": 5})).json()
+    assert (own["plan"], own["monthly_request_limit"]) == ("business", 5)
+    for bad in ({"plan": None}, {"plan": "free"}, {"custom_rate_limit_rpm": 0}, {"monthly_request_limit": "5"}):
+        assert (await portal.patch(path, json=bad)).status_code == 422
+
+
+async def test_a_deleted_tenants_users_keys_and_clients_stop_at_once(platform: RunningPlatform, tenant: Tenant) -> None:
+    portal = await platform.new_m2m(None, "admin:write")
+    key = platform.client(await platform.new_key(tenant.user))
+    machine = await platform.new_m2m(tenant.id, "admin:read", "api:read")
+    for client in (key, machine, tenant.admin.client):
+        assert (await client.get("/v1/models")).status_code == 200
+    assert (await portal.delete(f"{BASE}/{tenant.id}")).status_code == 204
+    for client in (key, machine, tenant.admin.client):
+        assert (await client.get("/v1/models")).status_code == 401
+    assert (await portal.delete(f"{BASE}/{tenant.id}")).status_code == 404
+    assert (await portal.patch(f"{BASE}/{tenant.id}/entitlements", json={"plan": "starter"})).status_code == 404
+    assert len(platform.sql("SELECT 1 FROM users WHERE tenant_id = %s", [tenant.id])) == 3
+
+
+async def test_the_operators_tenant_stays(platform: RunningPlatform) -> None:
+    operator = await platform.operator()
+    assert (await operator.client.delete(f"{BASE}/{DEFAULT_TENANT}")).status_code == 409
+
+
+async def test_nobody_else_makes_changes_or_ends_a_tenant(platform: RunningPlatform, tenant: Tenant) -> None:
+    reader = await platform.new_m2m(None, "admin:read")
+    own = await platform.new_m2m(tenant.id, "admin:write")
+    for client in (tenant.admin.client, tenant.auditor.client, reader, own):
+        assert (await client.post(BASE, json=new())).status_code == 403
+        assert (await client.patch(f"{BASE}/{tenant.id}/entitlements", json={"plan": "starter"})).status_code == 403
+        assert (await client.delete(f"{BASE}/{tenant.id}")).status_code == 403
+        # 403 before 404 and 422: nothing is told to those who may not.
+        assert (await client.delete(f"{BASE}/{uuid4()}")).status_code == 403
+        assert (await client.post(BASE, json={})).status_code == 403
+    assert (await platform.anonymous.post(BASE, json=new())).status_code == 401
+
+
+async def test_an_operators_key_with_few_scopes_stays_with_them(platform: RunningPlatform) -> None:
+    operator = await platform.operator()
+    client = platform.client(await platform.new_key(operator))
+    platform.sql("UPDATE api_keys SET scopes = '[\"api:read\"]' WHERE user_id = %s", [operator.id])
+    ((key_id,),) = platform.sql("SELECT id FROM api_keys WHERE user_id = %s", [operator.id])
+    platform.touch("api_key", key_id)
+    await platform.refresh()
+    assert (await client.post(BASE, json=new())).status_code == 403
+
+
+async def test_an_unknown_tenant_is_404(platform: RunningPlatform) -> None:
+    portal = await platform.new_m2m(None, "admin:write")
+    assert (await portal.patch(f"{BASE}/{uuid4()}/entitlements", json={"plan": "starter"})).status_code == 404

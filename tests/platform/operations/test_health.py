@@ -1,0 +1,185 @@
+"""Probes and the system's health (reference 3, Health and system)."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from uuid import UUID
+
+import pytest
+from tests.support.platform import RunningPlatform, Tenant
+
+from gatehouse import __version__
+from gatehouse.foundation.ids import new_id
+
+SYSTEM = "/api/admin/system"
+
+
+async def test_the_probes_answer_without_a_credential(platform: RunningPlatform) -> None:
+    for path, body in [
+        ("/health", {"status": "ok"}),
+        ("/api/health/live", {"status": "ok"}),
+        ("/api/health/ready", {"status": "ready"}),
+    ]:
+        answer = await platform.anonymous.get(path)
+        assert (answer.status_code, answer.json()) == (200, body)
+    started = (await platform.anonymous.get("/api/health/startup")).json()
+    assert started["status"] == "started"
+    assert started["startup_duration_ms"] > 0
+
+
+async def test_health_is_not_rate_limited(platform: RunningPlatform) -> None:
+    assert "X-RateLimit-Limit" not in (await platform.anonymous.get("/health")).headers
+
+
+async def test_a_start_under_way_says_where_it_is(platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform.host.startup, "duration_ms", None)
+    monkeypatch.setattr(platform.host.startup, "phase", "policies")
+    answer = await platform.anonymous.get("/api/health/startup")
+    assert answer.status_code == 503
+    told = answer.json()
+    assert (told["status"], told["phase"]) == ("starting", "policies")
+    assert told["elapsed_ms"] > 0
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value", "failing"),
+    [
+        ("journal", "full", lambda: True, "journal"),
+        ("feed", "lost", True, "database"),
+        ("feed", "lost", False, "change_feed"),
+    ],
+)
+async def test_not_ready_names_what_fails(
+    platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch, part: str, name: str, value: object, failing: str
+) -> None:
+    monkeypatch.setattr(getattr(platform.host, part), name, value)
+    if part == "feed":
+        monkeypatch.setattr(type(platform.host.feed), "lag_seconds", property(lambda _: 60.0))
+    answer = await platform.anonymous.get("/api/health/ready")
+    assert (answer.status_code, answer.json()) == (503, {"status": "not_ready", "failing_checks": [failing]})
+
+
+async def test_a_worker_that_follows_no_more_is_not_alive(
+    platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(platform.host.feed), "ended", property(lambda _: True))
+    answer = await platform.anonymous.get("/api/health/live")
+    assert (answer.status_code, answer.json()["status"]) == (503, "unhealthy")
+    assert answer.json()["reason"]
+
+
+async def test_the_systems_health_has_every_component(platform: RunningPlatform, tenant: Tenant) -> None:
+    answer = await tenant.admin.client.get(f"{SYSTEM}/health")
+    assert answer.status_code == 200
+    told = answer.json()
+    assert told["version"] == __version__
+    assert datetime.fromisoformat(told["timestamp"])
+    parts = told["components"]
+    assert set(parts) == {
+        "database", "redis", "ner_service", "deberta_service", "celery_workers", "providers", "journal", "nodes",
+    }  # fmt: skip
+    assert parts["database"]["status"] == "healthy"
+    assert parts["database"]["latency_ms"] > 0
+    assert parts["database"]["pool"]["max"] == 10
+    assert parts["journal"]["status"] == "healthy"
+    assert (parts["nodes"]["count"], "nodes" in parts["nodes"]) == (parts["nodes"]["count"], False)
+    assert parts["nodes"]["count"] >= 1
+    assert parts["deberta_service"]["status"] == "unknown"
+
+
+async def test_providers_are_the_organizations_own(platform: RunningPlatform, tenant: Tenant) -> None:
+    platform.sql(
+        "INSERT INTO providers (tenant_id, id, name, kind, health_check_status, health_latency_ms, unhealthy)"
+        " VALUES (%s, 'good', 'g', 'ollama', 'healthy', 12.5, false), (%s, 'bad', 'b', 'ollama', 'unreachable', null,"
+        " true)",
+        [tenant.id, tenant.id],
+    )
+    told = (await tenant.admin.client.get(f"{SYSTEM}/health")).json()
+    assert set(told["components"]["providers"]) == {"good", "bad"}
+    assert told["components"]["providers"]["good"] == {"status": "healthy", "latency_ms": 12.5, "last_checked": None}
+    assert told["components"]["providers"]["bad"]["status"] == "unhealthy"
+    assert told["status"] == "degraded"
+
+
+async def test_operators_see_the_workers_by_name(platform: RunningPlatform) -> None:
+    operator = await platform.operator()
+    nodes = (await operator.client.get(f"{SYSTEM}/health/components/nodes")).json()["nodes"]
+    assert platform.host.node.name in {node["name"] for node in nodes}
+
+
+async def test_one_component_alone_and_404_for_an_unknown_one(tenant: Tenant) -> None:
+    assert (await tenant.auditor.client.get(f"{SYSTEM}/health/components/database")).json()["status"] == "healthy"
+    unknown = await tenant.admin.client.get(f"{SYSTEM}/health/components/nonsense")
+    assert (unknown.status_code, unknown.json()["error"]) == (404, "not_found")
+
+
+async def test_without_the_database_the_system_says_so(
+    platform: RunningPlatform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_: object, **__: object) -> None:
+        raise OSError("gone")
+
+    monkeypatch.setattr(platform.host.database, "tenant", gone)
+    told = (await tenant.admin.client.get(f"{SYSTEM}/health")).json()
+    assert (told["status"], told["components"]["database"]["status"]) == ("unhealthy", "unhealthy")
+    summary = await tenant.admin.client.get(f"{SYSTEM}/metrics-summary")
+    assert (summary.status_code, summary.json()["error"]) == (503, "unhealthy")
+
+
+async def test_the_version(platform: RunningPlatform, tenant: Tenant) -> None:
+    told = (await tenant.admin.client.get(f"{SYSTEM}/version")).json()
+    assert set(told) == {
+        "platform_version", "api_version", "build_date", "git_commit", "environment", "schema_version", "feature_flags",
+    }  # fmt: skip
+    assert (told["platform_version"], told["api_version"]) == (__version__, "v1")
+    assert told["schema_version"] == platform.sql("SELECT version_num FROM alembic_version")[0][0]
+    assert told["feature_flags"]["dlp_enabled"] is True
+
+
+@pytest.mark.parametrize("path", ["health", "health/components/database", "version", "metrics-summary"])
+async def test_who_may_not(platform: RunningPlatform, tenant: Tenant, path: str) -> None:
+    anonymous = await platform.anonymous.get(f"{SYSTEM}/{path}")
+    assert (anonymous.status_code, anonymous.json()["error"]) == (401, "unauthorized")
+    refused = await tenant.user.client.get(f"{SYSTEM}/{path}")
+    assert (refused.status_code, refused.json()["error"]) == (403, "forbidden")
+    assert (await tenant.auditor.client.get(f"{SYSTEM}/{path}")).status_code == 200
+
+
+def record(platform: RunningPlatform, tenant_id: UUID, status: str, latency: float, *, age: timedelta) -> None:
+    platform.sql(
+        "INSERT INTO usage_records (tenant_id, id, timestamp, request_id, status, stream, input_tokens, cached_tokens,"
+        " cost_usd, latency_ms) VALUES (%s, %s, %s, 'r', %s, false, 30, 10, %s, %s)",
+        [tenant_id, new_id(), datetime.now(UTC) - age, status, Decimal("0.1"), latency],
+    )
+
+
+async def test_the_summary_is_the_organizations_last_hour(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
+) -> None:
+    for number in range(1, 9):
+        record(platform, tenant.id, "success", 10.0 * number, age=timedelta(minutes=number))
+    record(platform, tenant.id, "error", 90.0, age=timedelta(minutes=1))
+    record(platform, tenant.id, "refused", 100.0, age=timedelta(minutes=1))
+    record(platform, tenant.id, "success", 9999.0, age=timedelta(hours=2))
+    record(platform, other_tenant.id, "success", 9999.0, age=timedelta(minutes=1))
+    for status in ("blocked", "redacted", "redacted", "logged", "pending"):
+        platform.sql(
+            "INSERT INTO dlp_events (tenant_id, id, timestamp, request_id, direction, status)"
+            " VALUES (%s, %s, now(), 'r', 'input', %s)",
+            [tenant.id, new_id(), status],
+        )
+    told = (await tenant.admin.client.get(f"{SYSTEM}/metrics-summary")).json()
+    assert told["period"] == "PT1H"
+    assert told["requests"] == {"total": 10, "success": 8, "error": 2, "error_rate": 0.2}
+    assert told["latency"] == {"p50_ms": 55.0, "p95_ms": 95.5, "p99_ms": 99.1}
+    assert told["dlp"]["triggers"] == {"block": 1, "redact": 2, "flag": 1, "require_approval": 1}
+    assert told["cache_hit_rate"] == 0.25
+    assert told["active_connections"] >= 0
+    operator = await platform.operator()
+    everybody = (await operator.client.get(f"{SYSTEM}/metrics-summary")).json()
+    assert everybody["requests"]["total"] >= 11
+
+
+async def test_a_summary_of_nothing_has_no_latency(tenant: Tenant) -> None:
+    told = (await tenant.admin.client.get(f"{SYSTEM}/metrics-summary")).json()
+    assert told["requests"] == {"total": 0, "success": 0, "error": 0, "error_rate": 0.0}
+    assert told["latency"] == {"p50_ms": None, "p95_ms": None, "p99_ms": None}

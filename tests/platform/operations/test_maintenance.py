@@ -1,0 +1,140 @@
+"""Maintenance (reference 3, Maintenance mode)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import httpx2
+import pytest
+from tests.support.platform import Person, RunningPlatform, Tenant
+
+from gatehouse.platform.change import DEFAULT_TENANT
+
+PATH = "/api/admin/system/maintenance"
+REFUSED = {"error": "maintenance_mode", "message": "Back at noon."}
+
+
+def chat(model: str) -> dict[str, object]:
+    return {"model": model, "messages": [{"role": "user", "content": "hi"}]}
+
+
+@pytest.fixture
+async def operator(platform: RunningPlatform) -> AsyncIterator[Person]:
+    person = await platform.operator()
+    yield person
+    await person.client.post(PATH, json={"enabled": False})
+
+
+async def close(operator: Person, seconds: int = 0) -> httpx2.Response:
+    body = {"enabled": True, "message": "Back at noon.", "drain_timeout_seconds": seconds}
+    return await operator.client.post(PATH, json=body)
+
+
+async def test_new_requests_are_refused_on_every_path_until_it_ends(
+    platform: RunningPlatform, tenant: Tenant, operator: Person
+) -> None:
+    answer = await close(operator)
+    assert answer.status_code == 200
+    told = answer.json()
+    assert set(told) == {"maintenance_enabled", "enabled_at", "message", "active_requests_drained"}
+    assert (told["maintenance_enabled"], told["message"]) == (True, "Back at noon.")
+    assert told["enabled_at"]
+    calls = [
+        tenant.admin.client.post("/v1/chat/completions", json=chat("sandbox/echo")),
+        tenant.admin.client.post("/v1/messages", json=chat("sandbox/echo")),
+        tenant.admin.client.get("/v1/models"),
+        tenant.admin.client.get("/api/admin/config"),
+        tenant.admin.client.get("/api/v1/admin/org/feature-flags"),
+        platform.anonymous.get("/api/auth/api-keys"),
+        platform.anonymous.get("/nowhere"),
+    ]
+    for refused in await asyncio.gather(*calls):
+        assert (refused.status_code, refused.json()) == (503, REFUSED), refused.request.url
+        assert int(refused.headers["Retry-After"]) > 0
+        assert refused.headers["X-Request-Id"]
+    over = await operator.client.post(PATH, json={"enabled": False})
+    assert over.json() == {
+        "maintenance_enabled": False, "enabled_at": None, "message": None, "active_requests_drained": 0,
+    }  # fmt: skip
+    assert (await tenant.admin.client.get("/v1/models")).status_code == 200
+
+
+async def test_probes_stay_open_and_ready_says_why_not(platform: RunningPlatform, operator: Person) -> None:
+    await close(operator)
+    assert (await platform.anonymous.get("/api/health/live")).status_code == 200
+    assert (await platform.anonymous.get("/metrics")).status_code == 200
+    ready = await platform.anonymous.get("/api/health/ready")
+    assert (ready.status_code, ready.json()["failing_checks"]) == (503, ["maintenance"])
+    assert (await operator.client.get("/api/admin/system/health")).status_code == 200
+
+
+async def test_a_call_in_progress_is_waited_for(platform: RunningPlatform, operator: Person) -> None:
+    client = platform.client(await platform.new_key(operator))
+    platform.sql(
+        "INSERT INTO model_configs (id, tenant_id, provider, model_id) VALUES (gen_random_uuid(), %s, 'sandbox',"
+        " 'slow-1500ms') ON CONFLICT DO NOTHING",
+        [DEFAULT_TENANT],
+    )
+    platform.touch("policy", DEFAULT_TENANT)
+    await platform.refresh()
+    call = asyncio.create_task(client.post("/v1/chat/completions", json=chat("sandbox/slow-1500ms")))
+    while not platform.host.node.report()["active"]:
+        await asyncio.sleep(0.01)
+    closing = asyncio.create_task(close(operator, 20))
+    done, _ = await asyncio.wait({call, closing}, return_when=asyncio.FIRST_COMPLETED)
+    assert done == {call}
+    assert call.result().status_code == 200
+    assert (await closing).json()["active_requests_drained"] == 1
+
+
+async def test_the_wait_has_an_end(platform: RunningPlatform, operator: Person) -> None:
+    platform.sql(
+        "INSERT INTO nodes (id, name, pid, host, revision, status) VALUES (gen_random_uuid(), 'busy', 1, 'elsewhere',"
+        " 1000000000, '{\"active\": 3}')"
+    )
+    try:
+        answer = await close(operator, 1)
+    finally:
+        platform.sql("DELETE FROM nodes WHERE name = 'busy'")
+    assert (answer.status_code, answer.json()["active_requests_drained"]) == (200, 0)
+
+
+async def test_a_second_call_changes_the_message_and_not_the_beginning(operator: Person) -> None:
+    first = (await close(operator)).json()
+    body = {"enabled": True, "message": "Back at two.", "drain_timeout_seconds": 0}
+    second = (await operator.client.post(PATH, json=body)).json()
+    assert (second["message"], second["enabled_at"]) == ("Back at two.", first["enabled_at"])
+
+
+async def test_it_is_in_the_audit_chain(platform: RunningPlatform, operator: Person) -> None:
+    await close(operator)
+    await operator.client.post(PATH, json={"enabled": False})
+    for action in ("maintenance.enabled", "maintenance.disabled"):
+        event = (await platform.audit(DEFAULT_TENANT, action))[-1]
+        assert event["actor_id"] == str(operator.id)
+
+
+async def test_a_worker_that_starts_later_knows_it(platform: RunningPlatform, operator: Person) -> None:
+    await close(operator)
+    async with RunningPlatform.start(platform.installed.settings) as restarted:
+        assert (await restarted.anonymous.get("/v1/models")).json() == REFUSED
+        client = restarted.client(operator.token)
+        assert (await client.post(PATH, json={"enabled": False})).status_code == 200
+
+
+async def test_only_operators_and_with_a_good_body(platform: RunningPlatform, tenant: Tenant, operator: Person) -> None:
+    body = {"enabled": True}
+    anonymous = await platform.anonymous.post(PATH, json=body)
+    assert (anonymous.status_code, anonymous.json()["error"]) == (401, "unauthorized")
+    own = await platform.new_m2m(tenant.id, "admin:write")
+    for client in (tenant.admin.client, tenant.auditor.client, tenant.user.client, own):
+        refused = await client.post(PATH, json=body)
+        assert (refused.status_code, refused.json()["error"]) == (403, "forbidden")
+    for bad, field in [
+        ({}, "enabled"),
+        ({"enabled": "true"}, "enabled"),
+        ({"enabled": True, "drain_timeout_seconds": -1}, "drain_timeout_seconds"),
+        ({"enabled": True, "message": 5}, "message"),
+    ]:
+        answer = await operator.client.post(PATH, json=bad)
+        assert (answer.status_code, answer.json()["details"][0]["field"]) == (422, field)
+    assert platform.host.replica.maintenance is None

@@ -1,0 +1,95 @@
+"""`/metrics` (reference 3, Metric families)."""
+
+import pytest
+from tests.support.platform import RunningPlatform, Tenant
+
+FAMILIES = {
+    "service_http_requests_total": "counter",
+    "service_http_request_duration_seconds": "histogram",
+    "service_dlp_pipeline_requests_total": "counter",
+    "service_dlp_pipeline_duration_seconds": "histogram",
+    "service_dlp_triggers_total": "counter",
+    "service_db_pool_available_connections": "gauge",
+    "service_db_pool_max_connections": "gauge",
+    "service_group_spend_current_month_usd": "gauge",
+    "service_group_budget_limit_usd": "gauge",
+    "service_outpost_mtls_cert_expiry_timestamp_seconds": "gauge",
+    "service_mfa_verifications_total": "counter",
+    "service_deberta_queue_depth": "gauge",
+    "service_provider_attempts_total": "counter",
+    "service_unknown_price_total": "counter",
+    "service_journal_bytes": "gauge",
+    "service_journal_half_full": "gauge",
+    "service_drain_lag_seconds": "gauge",
+    "service_redis_degraded": "gauge",
+    "service_change_feed_lag_seconds": "gauge",
+    "service_event_loop_lag_seconds": "gauge",
+}
+
+
+async def figures(platform: RunningPlatform) -> dict[str, float]:
+    answer = await platform.anonymous.get("/metrics")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/plain")
+    lines = (line.rpartition(" ") for line in answer.text.splitlines() if not line.startswith("#"))
+    return {name: float(value) for name, _, value in lines}
+
+
+async def test_every_family_is_there_with_its_type(platform: RunningPlatform) -> None:
+    text = (await platform.anonymous.get("/metrics")).text
+    for name, kind in FAMILIES.items():
+        assert f"# TYPE {name} {kind}\n" in text
+        assert f"# HELP {name} " in text
+
+
+async def test_values_that_there_are(platform: RunningPlatform) -> None:
+    told = await figures(platform)
+    assert told["service_db_pool_max_connections"] == 10
+    assert 0 <= told["service_db_pool_available_connections"] <= 10
+    assert told["service_journal_bytes"] >= 0
+    assert told["service_change_feed_lag_seconds"] < 60
+
+
+async def test_administration_counts_under_its_routes_template(platform: RunningPlatform, tenant: Tenant) -> None:
+    name = (
+        'service_http_requests_total{method="PATCH",route="/api/v1/admin/org/feature-flags/{flag_name}",status="404"}'
+    )
+    before = (await figures(platform)).get(name, 0)
+    for flag in ("one", "two/"):
+        await tenant.admin.client.patch(f"/api/v1/admin/org/feature-flags/{flag}", json={"enabled": True})
+    assert (await figures(platform))[name] == before + 2
+
+
+async def test_paths_that_clients_make_up_are_one_series(platform: RunningPlatform) -> None:
+    for number in range(5):
+        await platform.anonymous.get(f"/made/up/{number}")
+    told = await figures(platform)
+    assert told['service_http_requests_total{method="GET",route="unmatched",status="404"}'] >= 5
+    assert not any("/made" in name for name in told)
+
+
+async def test_a_model_call_counts_with_its_attempts(platform: RunningPlatform) -> None:
+    operator = await platform.operator()
+    client = platform.client(await platform.new_key(operator))
+    before = await figures(platform)
+    for model, status in (("sandbox/echo", 200), ("sandbox/status-503", 502), ("none/none", 404)):
+        body = {"model": model, "messages": [{"role": "user", "content": "hi"}]}
+        assert (await client.post("/v1/chat/completions", json=body)).status_code == status
+    after = await figures(platform)
+
+    def grown(name: str) -> float:
+        return after[name] - before.get(name, 0)
+
+    route = 'method="POST",route="/v1/chat/completions"'
+    for status in (200, 502, 404):
+        assert grown(f'service_http_requests_total{{{route},status="{status}"}}') == 1
+    assert grown(f"service_http_request_duration_seconds_count{{{route}}}") == 3
+    assert grown('service_provider_attempts_total{kind="sandbox",result="success"}') == 1
+    assert grown('service_provider_attempts_total{kind="sandbox",result="http_503"}') >= 1
+
+
+async def test_a_foreign_network_is_refused(platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch) -> None:
+    allowed = platform.host.settings.model_copy(update={"metrics_allowed_cidrs": ("10.0.0.0/8",)})
+    monkeypatch.setattr(platform.host, "settings", allowed)
+    answer = await platform.anonymous.get("/metrics")
+    assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")

@@ -1,0 +1,72 @@
+"""Feature flags (reference 2, Organization settings)."""
+
+import pytest
+from tests.support.platform import RunningPlatform, Tenant
+
+BASE = "/api/v1/admin/org/feature-flags"
+NAMES = {
+    "dlp_enabled", "credential_intelligence", "human_in_loop", "budget_enforcement", "outpost_enabled",
+    "api_key_scoping", "audit_log_streaming", "cost_routing",
+}  # fmt: skip
+
+
+async def test_every_flag_is_listed_with_its_default(tenant: Tenant) -> None:
+    listed = (await tenant.admin.client.get(BASE)).json()
+    assert set(listed) == NAMES
+    assert (listed["dlp_enabled"], listed["human_in_loop"]) == (True, False)
+
+
+async def test_a_switched_flag_stays_and_is_in_the_policy_and_in_the_audit_chain(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
+) -> None:
+    assert (await tenant.user.client.get("/v1/models")).status_code == 200
+    answer = await tenant.admin.client.patch(f"{BASE}/human_in_loop", json={"enabled": True})
+    assert answer.status_code == 200
+    switched = answer.json()
+    assert (switched["flag"], switched["enabled"]) == ("human_in_loop", True)
+    assert switched["updated_at"]
+    assert (await tenant.auditor.client.get(BASE)).json()["human_in_loop"] is True
+    assert (await other_tenant.admin.client.get(BASE)).json()["human_in_loop"] is False
+    snapshot = await platform.host.policies.current(tenant.id)
+    assert snapshot.feature_flags["human_in_loop"] is True
+    (event,) = await platform.audit(tenant, "feature_flag.changed")
+    assert (event["resource_id"], event["details"]) == ("human_in_loop", {"was": False, "enabled": True})
+
+
+async def test_a_flag_that_there_is_not_is_404_in_the_familys_form(tenant: Tenant) -> None:
+    answer = await tenant.admin.client.patch(f"{BASE}/nonsense", json={"enabled": True})
+    assert (answer.status_code, answer.json()["error"]) == (404, "not_found")
+
+
+@pytest.mark.parametrize("body", [{}, {"enabled": "true"}, {"enabled": 1}, {"enabled": None}])
+async def test_a_bad_body_names_the_field_in_details(tenant: Tenant, body: dict[str, object]) -> None:
+    answer = await tenant.admin.client.patch(f"{BASE}/cost_routing", json=body)
+    assert (answer.status_code, answer.json()["error"]) == (422, "validation_error")
+    assert [fault["field"] for fault in answer.json()["details"]] == ["enabled"]
+
+
+async def test_malformed_json_is_400_invalid_request(tenant: Tenant) -> None:
+    answer = await tenant.admin.client.patch(
+        f"{BASE}/cost_routing", content="{", headers={"Content-Type": "application/json"}
+    )
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
+
+
+async def test_who_may_not(platform: RunningPlatform, tenant: Tenant) -> None:
+    change = {"json": {"enabled": True}}
+    anonymous = await platform.anonymous.patch(f"{BASE}/cost_routing", **change)
+    assert (anonymous.status_code, anonymous.json()["error"]) == (401, "unauthorized")
+    for person in (tenant.user, tenant.auditor):
+        answer = await person.client.patch(f"{BASE}/cost_routing", **change)
+        assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
+    assert (await tenant.user.client.get(BASE)).status_code == 403
+
+
+async def test_where_a_second_factor_is_required_the_change_asks_for_it(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    platform.sql("INSERT INTO system_config VALUES (%s, 'mfa_required', 'true')", [tenant.id])
+    platform.touch("tenant", tenant.id)
+    await platform.refresh()
+    answer = await tenant.admin.client.patch(f"{BASE}/cost_routing", json={"enabled": False})
+    assert (answer.status_code, answer.json()["error"]) == (403, "mfa_required")

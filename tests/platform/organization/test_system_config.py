@@ -1,0 +1,100 @@
+"""System configuration (reference 2, System configuration entry)."""
+
+import pytest
+from tests.support.platform import RunningPlatform, Tenant
+
+BASE = "/api/admin/config"
+FLAGS = "/api/v1/admin/org/feature-flags/cost_routing"
+
+
+async def entry(tenant: Tenant, key: str) -> dict[str, object]:
+    entries = (await tenant.auditor.client.get(BASE)).json()
+    found: dict[str, object] = next(one for one in entries if one["key"] == key)
+    return found
+
+
+async def test_every_entry_tells_its_category_default_and_whether_it_can_be_set(tenant: Tenant) -> None:
+    entries = (await tenant.admin.client.get(BASE)).json()
+    assert {one["key"] for one in entries} >= {
+        "auto_title_enabled", "auto_title_model", "governance_enabled", "mfa_required",
+        "max_conversation_messages", "unregistered_model_tier", "registry_enforcement",
+    }  # fmt: skip
+    for one in entries:
+        assert set(one) == {"key", "category", "value", "default", "editable", "description"}
+        assert isinstance(one["value"], str)
+    assert (await entry(tenant, "unregistered_model_tier"))["default"] == "tier_4"
+
+
+async def test_a_value_is_the_organizations_then_the_environments_then_the_default(
+    tenant: Tenant, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (await entry(tenant, "max_conversation_messages"))["value"] == "1000"
+    monkeypatch.setenv("MAX_CONVERSATION_MESSAGES", "77")
+    assert (await entry(tenant, "max_conversation_messages"))["value"] == "77"
+    answer = await tenant.admin.client.put(f"{BASE}/max_conversation_messages", json={"value": "12"})
+    assert (answer.status_code, answer.json()["value"], answer.json()["default"]) == (200, "12", "1000")
+    assert (await entry(tenant, "max_conversation_messages"))["value"] == "12"
+    assert (await entry(other_tenant, "max_conversation_messages"))["value"] == "77"
+
+
+async def test_a_variable_that_is_no_value_of_the_key_is_as_good_as_none(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UNREGISTERED_MODEL_TIER", "tier_9")
+    assert (await entry(tenant, "unregistered_model_tier"))["value"] == "tier_4"
+    monkeypatch.setenv("AUTO_TITLE_ENABLED", "0")
+    assert (await entry(tenant, "auto_title_enabled"))["value"] == "false"
+
+
+@pytest.mark.parametrize(
+    ("key", "good", "bad"),
+    [
+        ("auto_title_enabled", "false", "False"),
+        ("governance_enabled", "true", "1"),
+        ("auto_title_model", "sandbox/echo", "echo"),
+        ("auto_title_model", "", "a /b"),
+        ("max_conversation_messages", "5", "0"),
+        ("max_conversation_messages", "5", "five"),
+        ("max_conversation_messages", "5", "-1"),
+        ("unregistered_model_tier", "tier_1", "tier_5"),
+        ("registry_enforcement", "true", ""),
+    ],
+)
+async def test_a_value_is_judged_by_its_keys_type(tenant: Tenant, key: str, good: str, bad: str) -> None:
+    assert (await tenant.admin.client.put(f"{BASE}/{key}", json={"value": good})).status_code == 200
+    refused = await tenant.admin.client.put(f"{BASE}/{key}", json={"value": bad})
+    assert refused.status_code == 422
+    assert refused.json()["detail"][0]["loc"] == ["body", "value"]
+    assert (await entry(tenant, key))["value"] == good
+
+
+async def test_a_value_that_is_no_string_is_refused(tenant: Tenant) -> None:
+    answer = await tenant.admin.client.put(f"{BASE}/auto_title_enabled", json={"value": True})
+    assert answer.status_code == 422
+
+
+async def test_unknown_is_404_and_what_is_not_editable_422(tenant: Tenant) -> None:
+    assert (await tenant.admin.client.put(f"{BASE}/nonsense", json={"value": "x"})).status_code == 404
+    assert (await tenant.admin.client.put(f"{BASE}/api_variant", json={"value": "b"})).status_code == 422
+
+
+async def test_who_may_not(platform: RunningPlatform, tenant: Tenant) -> None:
+    assert (await platform.anonymous.get(BASE)).status_code == 401
+    assert (await tenant.user.client.get(BASE)).status_code == 403
+    for person in (tenant.user, tenant.auditor):
+        answer = await person.client.put(f"{BASE}/auto_title_enabled", json={"value": "false"})
+        assert answer.status_code == 403
+
+
+async def test_a_change_is_in_the_audit_chain(platform: RunningPlatform, tenant: Tenant) -> None:
+    await tenant.admin.client.put(f"{BASE}/governance_enabled", json={"value": "false"})
+    (event,) = await platform.audit(tenant, "system_config.changed")
+    assert (event["resource_id"], event["details"]) == ("governance_enabled", {"was": "true", "value": "false"})
+
+
+async def test_requiring_a_second_factor_is_in_force_at_once(tenant: Tenant, other_tenant: Tenant) -> None:
+    await tenant.admin.client.put(f"{BASE}/mfa_required", json={"value": "true"})
+    assert (await tenant.admin.client.patch(FLAGS, json={"enabled": True})).json()["error"] == "mfa_required"
+    assert (await other_tenant.admin.client.patch(FLAGS, json={"enabled": True})).status_code == 200
+    # Not even the switch itself can be turned back without it.
+    assert (await tenant.admin.client.put(f"{BASE}/mfa_required", json={"value": "false"})).status_code == 403

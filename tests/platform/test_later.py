@@ -1,0 +1,51 @@
+"""Work that an answer does not wait for."""
+
+import asyncio
+
+from gatehouse.platform.later import Later
+
+
+async def test_work_is_done_after_and_before_the_end() -> None:
+    later, done, gate = Later(), [], asyncio.Event()
+
+    async def work(number: int) -> None:
+        await gate.wait()
+        done.append(number)
+
+    for number in range(3):
+        await later.run(work(number))
+    assert done == []
+    gate.set()
+    await later.settle()
+    assert done == [0, 1, 2]
+
+
+async def test_what_fails_takes_nothing_else_with_it() -> None:
+    later, done = Later(), []
+
+    async def fails() -> None:
+        raise ValueError("broken")
+
+    async def works() -> None:
+        done.append(1)
+
+    await later.run(fails())
+    await later.run(works())
+    await later.settle()
+    assert done == [1]
+
+
+async def test_a_flood_waits_for_its_own_work() -> None:
+    later, gate = Later(), asyncio.Event()
+
+    async def work() -> None:
+        await gate.wait()
+
+    for _ in range(256):
+        await later.run(work())
+    one_more = asyncio.create_task(later.run(work()))
+    await asyncio.sleep(0.01)
+    assert not one_more.done()
+    gate.set()
+    await one_more
+    await later.settle()
