@@ -11,6 +11,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
 from gatehouse.ingress.openapi import SCHEMAS, SECURITY_SCHEMES, gateway_paths
+from gatehouse.platform import error_responses
 from gatehouse.platform.api import FAMILIES
 from gatehouse.platform.callers import is_caller
 
@@ -38,6 +39,7 @@ def _completed(document: dict[str, Any]) -> dict[str, Any]:
     components = document.setdefault("components", {})
     components.setdefault("securitySchemes", {}).update(SECURITY_SCHEMES)
     schemas = components.setdefault("schemas", {})
+    error_responses.complete(document)
     taken = schemas.keys() & SCHEMAS.keys()
     if taken:
         raise ValueError(f"two schemas of one name: {', '.join(sorted(taken))}")

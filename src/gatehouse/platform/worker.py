@@ -42,7 +42,7 @@ class _Server(uvicorn.Server):
             # What is loaded by now stays: collections need not look at it again.
             gc.collect()
             gc.freeze()
-            # Requests leave hardly any cycles behind: looking for them after every 700 objects costs more than it finds.
+            # Requests leave hardly any cycles: looking for them after every 700 objects costs more than it finds.
             gc.set_threshold(20_000, 20, 20)
 
 

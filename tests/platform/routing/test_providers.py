@@ -78,6 +78,22 @@ async def test_credentials_are_nowhere_in_clear(platform: RunningPlatform, tenan
     assert (event["resource_id"], event["details"]) == ("anthropic", {"fields": ["api_key"]})
 
 
+async def test_credentials_are_in_no_log_and_no_answer_when_the_provider_repeats_them(
+    tenant: Tenant, fake: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    await connect(tenant, fake)
+    answers = []
+    for mode in ("echo_key", "garbage", 401, 500, "cut"):
+        fake.mode = mode
+        answers.append(await tenant.admin.client.post(f"{BASE}/mine/health-check"))
+        answers.append(await tenant.admin.client.post("/api/admin/system/check-provider/mine"))
+        answers.append(await tenant.user.client.post("/v1/chat/completions", json=CHAT))
+        answers.append(await tenant.admin.client.get("/api/admin/models/catalog/discover"))
+    assert all(KEY not in answer.text + str(answer.headers) for answer in answers)
+    logged = capfd.readouterr()
+    assert KEY not in logged.out + logged.err
+
+
 async def test_credentials_are_bound_to_their_row(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:
     await configure(tenant, "mine", base_url=fake.url + "/v1", api_key=KEY)
     await configure(tenant, "thief", base_url=fake.url + "/v1")

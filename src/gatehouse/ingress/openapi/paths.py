@@ -118,7 +118,8 @@ def _call(
 ) -> Operation:
     content: dict[str, Any] = {"application/json": {"schema": _ref(answer), "example": example}}
     if streams:
-        content["text/event-stream"] = {"schema": {"type": "string", "description": "Events in the path's dialect."}}
+        # The events are the dialect's own; OpenAPI has no word for a sequence of them.
+        content["text/event-stream"] = {}
     return {
         "tags": _TAGS,
         "summary": summary,

@@ -4,7 +4,7 @@ import os
 import threading
 import time
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -13,7 +13,7 @@ import structlog
 
 from gatehouse.foundation.journal import Batch, JournalReader, Position
 from gatehouse.platform.keeper.prepare import decoded, prepare
-from gatehouse.platform.keeper.store import Overtaken, Store
+from gatehouse.platform.keeper.store import BadRecord, Overtaken, Store
 
 log = structlog.get_logger(__name__)
 
@@ -48,6 +48,11 @@ class DrainStatus(msgspec.Struct):
     lag_seconds: float = 0.0
     #: Unix time
     away_since: float | None = None
+
+
+class Rejected(NamedTuple):
+    payloads: list[bytes]
+    reason: str
 
 
 class Drain:
@@ -129,13 +134,13 @@ class Drain:
         if batch:
             try:
                 self._drain(store, batch)
-            except (psycopg.DataError, psycopg.IntegrityError) as error:
+            except BadRecord as error:
                 # One record is bad. Which one shows in batches half as large, and at last alone.
                 if len(batch.entries) > 1:
                     self._most = max(1, len(batch.entries) // 2)
                     return 0.0
-                self._reject([entry.payload for entry in batch.entries], str(error))
-                self._drain(store, _without_entries(batch))
+                alone = [entry.payload for entry in batch.entries]
+                self._drain(store, _without_entries(batch), Rejected(alone, str(error)))
             self._most = min(MOST_RECORDS, self._most * 2)
         else:
             self._most = MOST_RECORDS
@@ -175,22 +180,25 @@ class Drain:
         pause, self._retry = self._retry, min(self._retry * 2, _LAST_RETRY)
         return pause
 
-    def _drain(self, store: Store, batch: Batch) -> None:
-        entries, rejected = decoded(batch)
+    def _drain(self, store: Store, batch: Batch, aside: Rejected | None = None) -> None:
+        entries, unreadable = decoded(batch)
         missing = store.missing_tenants({each.entry.tenant_id for each in entries})
-        if missing:
-            rejected += [each.payload for each in entries if each.entry.tenant_id in missing]
-            entries = [each for each in entries if each.entry.tenant_id not in missing]
-        if rejected:
-            self._reject(rejected, "no record of a tenant that is here")
+        nobodys = [each.payload for each in entries if each.entry.tenant_id in missing]
+        entries = [each for each in entries if each.entry.tenant_id not in missing]
+        rejected = [
+            Rejected(unreadable, "not an entry"),
+            Rejected(nobodys, "of a tenant that is not in the database"),
+            aside or Rejected([], ""),
+        ]
         prepared = prepare(entries, batch.finished, store.left_open(batch.finished))
         store.ensure_months(prepared.usage)
-        store.write(batch, self._held, prepared)
+        store.write(batch, self._held, prepared, at_last=lambda: self._reject(rejected))
         self._held.update(batch.positions)
         gone = self._reader.release(batch)
         store.forget(gone)
         for writer in gone:
             self._held.pop(writer, None)
+        self.status.rejected += sum(len(each.payloads) for each in rejected)
         self._stored(batch, prepared.rows, prepared.first_ended)
         for key, at in prepared.used_keys.items():
             self._used_keys[key] = max(at, self._used_keys.get(key, 0.0))
@@ -219,10 +227,15 @@ class Drain:
             self._next_clean = now + _CLEAN_EVERY
             self._reader.clean()
 
-    def _reject(self, payloads: list[bytes], reason: str) -> None:
+    def _reject(self, rejected: list[Rejected]) -> None:
         """Puts entries aside that can never be stored, so that those behind them can. They stay on this machine."""
-        log.error("drain.rejected", records=len(payloads), reason=reason.splitlines()[0])
-        self.status.rejected += len(payloads)
+        payloads = []
+        for each in rejected:
+            if each.payloads:
+                log.error("drain.rejected", records=len(each.payloads), reason=each.reason.split("\n", 1)[0])
+                payloads += each.payloads
+        if not payloads:
+            return
         descriptor = os.open(self._journal / "rejected.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             os.write(descriptor, b"".join(payload + b"\n" for payload in payloads))

@@ -1,6 +1,6 @@
 """The one transaction that stores a batch: rows, chains, counts and positions together, as the service role."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from typing import Any, Final
 from uuid import UUID
@@ -67,6 +67,10 @@ class Overtaken(Exception):
     """The database is further than this keeper believed. Nothing was stored: resume from what it holds."""
 
 
+class BadRecord(Exception):
+    """PostgreSQL does not take one of the batch's records, whenever it is tried. Nothing was stored."""
+
+
 class Store:
     """A connection in autocommit, and what is known of the other end. Raises `psycopg.Error`."""
 
@@ -109,16 +113,23 @@ class Store:
                 self._connection.execute("SELECT gatehouse_ensure_partitions(%s, 1)", [first])
                 self._months.add(month)
 
-    def write(self, batch: Batch, held: Mapping[UUID, Position], prepared: Prepared) -> None:
-        """`held` are the positions that the database should have. Raises `Overtaken`."""
-        with self._connection.transaction():
-            self._move(batch.positions, held)
-            self._streams(prepared)
-            for month, lines in prepared.usage.items():
-                self._copy(f"usage_records_{month}", usage.COLUMNS, lines)
-            self._count(prepared)
-            # Last: administration waits for these locks.
-            self._chain(prepared)
+    def write(
+        self, batch: Batch, held: Mapping[UUID, Position], prepared: Prepared, *, at_last: Callable[[], None]
+    ) -> None:
+        """`held` are the positions that the database should have; `at_last` is done when nothing but the commit can
+        go wrong any more. Raises `Overtaken`, `BadRecord`."""
+        try:
+            with self._connection.transaction():
+                self._move(batch.positions, held)
+                self._streams(prepared)
+                for month, lines in prepared.usage.items():
+                    self._copy(f"usage_records_{month}", usage.COLUMNS, lines)
+                self._count(prepared)
+                # Last: administration waits for these locks.
+                self._chain(prepared)
+                at_last()
+        except (psycopg.DataError, psycopg.IntegrityError) as error:
+            raise BadRecord(str(error)) from error
 
     def forget(self, writers: list[UUID]) -> None:
         """Only once their files are gone: a writer without position is read from its start."""

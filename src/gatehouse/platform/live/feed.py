@@ -212,7 +212,9 @@ class Feed:
             await connection.execute(f"LISTEN {CHANNEL}")
             while True:
                 # Also without news: the beat confirms that this worker is alive and in touch.
-                await asyncio.wait_for(self.catch_up(), 5.0)
+                # Not `wait_for`: it can lose a cancellation, and this would follow on after its end.
+                async with asyncio.timeout(5.0):
+                    await self.catch_up()
                 self._replica.forget_expired(time.time())
                 async for _ in connection.notifies(timeout=BEAT, stop_after=1):
                     pass

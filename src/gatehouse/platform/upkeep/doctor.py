@@ -17,7 +17,7 @@ from gatehouse.foundation.journal.files import free_bytes, journal_bytes
 from gatehouse.foundation.sealing import CannotOpen, Sealer
 from gatehouse.foundation.settings import BadSettings, Settings
 from gatehouse.foundation.storage import migrate
-from gatehouse.foundation.storage.database import APP_ROLE, SERVICE_ROLE
+from gatehouse.foundation.storage.database import APP_ROLE, SERVICE_ROLE, with_role
 from gatehouse.platform import installation
 from gatehouse.platform.installation import Installation
 
@@ -73,6 +73,16 @@ def _roles(connection: psycopg.Connection[tuple[object, ...]], installed: Instal
     if bad:
         mend = f"ALTER ROLE {bad[0][0]} NOSUPERUSER NOBYPASSRLS"
         return Finding("roles", "FAIL", "a role of the application bypasses row-level security", mend)
+    for role in (APP_ROLE, SERVICE_ROLE):
+        try:
+            with psycopg.connect(with_role(installed.url, role)) as as_role:
+                told = as_role.execute("SELECT current_user").fetchone()
+        except psycopg.OperationalError:
+            mend = f"as a superuser, for the login of DATABASE_URL: GRANT {role} TO ..."
+            return Finding("roles", "FAIL", f"the login of DATABASE_URL cannot act as {role}", mend)
+        if told is None or told[0] != role:
+            mend = "connect to PostgreSQL itself: a pooler in between drops the connection's options"
+            return Finding("roles", "FAIL", f"connections do not act as {role}, so rows are not kept apart", mend)
     return Finding("roles", "ok", "own nothing, bypass nothing")
 
 

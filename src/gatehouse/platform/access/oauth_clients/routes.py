@@ -33,7 +33,12 @@ async def _loaded(request: Request, session: Session, client_id: Annotated[UUID,
 Loaded = Annotated[OAuthClientRow, Depends(_loaded)]
 
 
-@router.post(BASE, status_code=201, response_model=OAuthClientCreated)
+@router.post(
+    BASE,
+    status_code=201,
+    response_model=OAuthClientCreated,
+    responses={404: {"description": "There is no such organization, or it is another one's affair."}},
+)
 async def create_oauth_client(caller: ClientAdmin, body: NewOAuthClient, change: Changing) -> OAuthClientCreated:
     """Makes a client. The answer holds its secret in clear, once."""
     return await service.create(change, caller, body)

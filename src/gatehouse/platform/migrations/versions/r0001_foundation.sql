@@ -307,25 +307,37 @@ CREATE TABLE dlp_events (
 ) PARTITION BY RANGE (timestamp);
 CREATE INDEX dlp_events_user ON dlp_events (tenant_id, user_id, timestamp DESC);
 
--- Makes the partitions of the given months, past ones too (an outpost may come back after weeks). Run ahead of time.
+-- Makes the partitions of the given months, past ones too (an outpost may come back after weeks). Run ahead of time:
+-- what went to the default partition meanwhile is moved to its month.
 CREATE FUNCTION gatehouse_ensure_partitions(first date, months integer) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     parent text;
+    month text;
+    other text;
     begins date;
+    bounds text[];
 BEGIN
     PERFORM pg_advisory_xact_lock(7411991);
     FOREACH parent IN ARRAY ARRAY['audit_events', 'usage_records', 'dlp_events'] LOOP
+        other := parent || '_other';
         FOR step IN 0 .. months - 1 LOOP
             begins := (date_trunc('month', first) + make_interval(months => step))::date;
-            IF to_regclass(parent || to_char(begins, '"_"YYYYMM')) IS NULL THEN
-                EXECUTE format('CREATE TABLE %I PARTITION OF %I FOR VALUES FROM (%L) TO (%L)',
-                               parent || to_char(begins, '"_"YYYYMM'), parent,
-                               begins::text || ' 00:00+00', (begins + interval '1 month')::date::text || ' 00:00+00');
-                -- The drain copies into the month itself: PostgreSQL refuses COPY into a table with row-level security.
-                -- The application's role has no right on a month, so its policies cannot be passed by that way.
-                EXECUTE format('GRANT INSERT ON %I TO gatehouse_service', parent || to_char(begins, '"_"YYYYMM'));
+            month := parent || to_char(begins, '"_"YYYYMM');
+            CONTINUE WHEN to_regclass(month) IS NOT NULL;
+            bounds := ARRAY[begins::text || ' 00:00+00', (begins + interval '1 month')::date::text || ' 00:00+00'];
+            EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING DEFAULTS INCLUDING CONSTRAINTS)', month, parent);
+            IF to_regclass(other) IS NOT NULL THEN
+                EXECUTE format('LOCK TABLE %I IN ACCESS EXCLUSIVE MODE', other);
+                EXECUTE format('WITH moved AS (DELETE FROM %I WHERE timestamp >= %L AND timestamp < %L RETURNING *)'
+                               ' INSERT INTO %I SELECT * FROM moved', other, bounds[1], bounds[2], month);
             END IF;
+            -- Attached, not created as a partition: that would keep everyone from the whole table meanwhile.
+            EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)',
+                           parent, month, bounds[1], bounds[2]);
+            -- The drain copies into the month itself: PostgreSQL refuses COPY into a table with row-level security.
+            -- The application's role has no right on a month, so its policies cannot be passed by that way.
+            EXECUTE format('GRANT SELECT, INSERT ON %I TO gatehouse_service', month);
         END LOOP;
     END LOOP;
 END $$;

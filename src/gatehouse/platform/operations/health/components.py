@@ -19,8 +19,8 @@ Component = dict[str, Any]
 
 #: Seconds that the database has for all its answers.
 _PATIENCE: Final = 3.0
-#: Seconds after which a worker's silence is worth telling, and seconds a change may take to reach it.
-_SILENT: Final = 5.0
+#: Seconds after which a process' silence is worth telling: the slowest of them beats every five.
+_SILENT: Final = 15.0
 
 _NOT_IN_USE: Final = {"status": "unknown", "detail": "not in use"}
 #: What a health check says of a provider, in the components' words.
@@ -96,7 +96,7 @@ async def _nodes(host: Host, session: AsyncSession, caller: Caller) -> Component
         "status": "degraded" if late else "healthy",
         "count": len(rows),
         "silent": len(late),
-        "revision_lag": max((row.behind for row in rows), default=0),
+        "revision_lag": max((row.behind for row in rows if row.follows), default=0),
     }
     if caller.operator:
         # Machines' names are the platform's own affair.
@@ -104,10 +104,9 @@ async def _nodes(host: Host, session: AsyncSession, caller: Caller) -> Component
             {
                 "name": row.name,
                 "kind": row.kind,
-                "revision": row.revision,
-                "revision_lag": row.behind,
                 "silent_seconds": round(row.silent, 1),
-                "active": row.status.get("active", 0),
+                **({"revision": row.revision, "revision_lag": row.behind} if row.follows else {}),
+                **row.status,
             }
             for row in rows
         ]

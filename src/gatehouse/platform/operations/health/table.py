@@ -18,7 +18,7 @@ _SHOWN_SECONDS: Final = 120
 _SCHEMA = text("SELECT version_num FROM alembic_version")
 _NODES = text(
     "SELECT name, kind, revision, status, EXTRACT(EPOCH FROM now() - seen_at)::float8 AS silent,"
-    " (SELECT revision FROM revision_head) - revision AS behind FROM nodes"
+    " kind = 'gateway' AS follows, (SELECT revision FROM revision_head) - revision AS behind FROM nodes"
     " WHERE seen_at > now() - make_interval(secs => :shown) ORDER BY kind, name"
 )
 _JOB_WORKERS = text(

@@ -1,0 +1,32 @@
+"""Made-up requests for every operation of the OpenAPI document: no 5xx, and every answer as documented."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.platform import RunningPlatform
+
+CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
+
+
+@pytest.mark.timeout(600)
+async def test_made_up_requests_get_documented_answers(platform: RunningPlatform, tmp_path: Path) -> None:
+    tenant = await platform.new_tenant()
+    await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo", "embed", max_retries=0)
+    token = platform.signed(
+        {"sub": str(tenant.admin.id), "tid": str(tenant.id), "sid": str(tenant.admin.session_id)}, lifetime=3600
+    )
+    async with platform.listening() as url:
+        process = await asyncio.create_subprocess_exec(
+            Path(sys.executable).parent / "schemathesis", "run", f"{url}/openapi.json",
+            "--header", f"Authorization: Bearer {token}",
+            "--checks", CHECKS, "--phases", "examples,coverage,fuzzing", "--max-examples", "4", "--seed", "1", "--workers", "4",
+            "--request-timeout", "20", "--no-color", "--warnings", "off",
+            # It ends the session that all the others need.
+            "--exclude-path", "/api/auth/logout",
+            cwd=tmp_path, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+        told, _ = await process.communicate()
+    assert process.returncode == 0, told.decode()[-20_000:]

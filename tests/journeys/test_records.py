@@ -1,0 +1,191 @@
+"""Every answer has its record, once: over kill -9 of everything, of the keeper alone, and without the database.
+
+`GATEHOUSE_KILL_ROUNDS=20` makes the first test as long as it should be before a release.
+"""
+
+import asyncio
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from uuid import UUID
+
+import aiohttp
+import pytest
+from tests.support.load import chat
+from tests.support.server import GatehouseServer
+
+from gatehouse.foundation.journal import JournalReader, Position
+
+ROUNDS = int(os.environ.get("GATEHOUSE_KILL_ROUNDS", "5"))
+CALLERS = 12
+
+_OF_REQUESTS = "FROM usage_records WHERE request_id LIKE %s"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[GatehouseServer]:
+    with GatehouseServer(workers=2) as running:
+        yield running
+
+
+class Callers:
+    """Call until told to stop, plain and streaming, and note which requests got a complete answer."""
+
+    def __init__(self, server: GatehouseServer, name: str) -> None:
+        self._server = server
+        self.name = name
+        self.begun = 0
+        self.answered: set[str] = set()
+        self.ended = False
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> "Callers":
+        self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30))
+        self._tasks = [asyncio.create_task(self._call(stream=number % 3 == 0)) for number in range(CALLERS)]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.ended = True
+        await asyncio.gather(*self._tasks)
+        await self._session.close()
+
+    async def until(self, answers: int, *, patience: float = 30) -> None:
+        async with asyncio.timeout(patience):
+            while len(self.answered) < answers:
+                await asyncio.sleep(0.005)
+
+    async def _call(self, *, stream: bool) -> None:
+        model = "sandbox/stream-50" if stream else "sandbox/echo"
+        body = {**chat(model), "stream": stream}
+        while not self.ended:
+            self.begun += 1
+            request_id = f"{self.name}-{self.begun}"
+            headers = {"Authorization": f"Bearer {self._server.key}", "X-Request-Id": request_id}
+            try:
+                async with self._session.post(
+                    f"{self._server.url}/v1/chat/completions", json=body, headers=headers
+                ) as answer:
+                    said = await answer.read()
+                    if answer.status == 200 and (not stream or said.endswith(b"data: [DONE]\n\n")):
+                        self.answered.add(request_id)
+            except (aiohttp.ClientError, OSError):
+                # It was killed. The end of the test, or of the round, is near.
+                await asyncio.sleep(0.02)
+
+
+async def drained(server: GatehouseServer, *, patience: float = 40) -> None:
+    """Returns when the database has everything that the journal holds."""
+    deadline = time.monotonic() + patience
+    reader = JournalReader(server.home / "journal")
+    while True:
+        rows = server.sql("SELECT writer_id, segment, position FROM journal_positions")
+        reader.resume({UUID(writer_id): Position(segment, position) for writer_id, segment, position in rows})
+        backlog = reader.backlog()
+        # A dead writer's directory goes when what it left open is stored too.
+        if all(each.alive and not each.bytes for each in backlog):
+            return
+        assert time.monotonic() < deadline, f"{backlog}\n{server.log()[-3000:]}"
+        await asyncio.sleep(0.1)
+
+
+def recorded(server: GatehouseServer) -> int:
+    return int(server.sql("SELECT count(*) FROM usage_records")[0][0])
+
+
+def check(server: GatehouseServer, callers: list[Callers]) -> None:
+    """One usage record and one audit event for each complete answer, none twice, and a chain that is whole."""
+    for each in callers:
+        requests = Counter(
+            request_id for (request_id,) in server.sql(f"SELECT request_id {_OF_REQUESTS}", [f"{each.name}-%"])
+        )
+        missing = each.answered - set(requests)
+        assert not missing, f"{len(missing)} of {len(each.answered)} answers without a record"
+        assert requests.most_common(1)[0][1] == 1
+    unlike = server.sql(
+        "SELECT count(*) FROM usage_records u FULL JOIN"
+        " (SELECT * FROM audit_events WHERE action = 'gateway.request') a USING (tenant_id, id)"
+        " WHERE u.id IS NULL OR a.id IS NULL OR u.status <> a.outcome"
+    )
+    assert unlike == [(0,)]
+    assert server.sql("SELECT sum(records) FROM usage_counts") == [(recorded(server),)]
+    assert server.sql("SELECT count(*) FROM open_streams") == [(0,)]
+    command = [sys.executable, "-P", "-m", "gatehouse", "audit", "verify"]
+    verified = subprocess.run(command, env=server.env, capture_output=True, text=True, check=False)
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    assert not (server.home / "journal" / "rejected.log").exists()
+
+
+async def test_kill_9_of_everything_under_load_loses_no_record_and_makes_none_twice(server: GatehouseServer) -> None:
+    chance = random.Random(11)
+    rounds: list[Callers] = []
+    for number in range(ROUNDS):
+        async with Callers(server, f"kill{number}") as callers:
+            rounds.append(callers)
+            await callers.until(1)
+            await asyncio.sleep(chance.random() * 0.6)
+            await asyncio.to_thread(server.kill)
+            callers.ended = True
+        await asyncio.to_thread(server.start)
+    await drained(server)
+    assert sum(len(each.answered) for each in rounds) > 50 * ROUNDS
+    check(server, rounds)
+    killed = "SELECT status, count(*) FROM usage_records WHERE request_id LIKE 'kill%' GROUP BY status"
+    statuses = dict(server.sql(killed))
+    assert set(statuses) <= {"success", "interrupted", "cancelled"}
+    # Streams were under way whenever it was killed.
+    assert statuses["interrupted"] > 0
+
+
+async def test_kill_9_of_the_keeper_in_the_middle_of_its_work_loses_nothing(server: GatehouseServer) -> None:
+    chance = random.Random(12)
+    async with Callers(server, "keeper") as callers:
+        for _ in range(3):
+            await callers.until(len(callers.answered) + 100)
+            await asyncio.sleep(chance.random() * 0.2)
+            for keeper in server.keepers:
+                keeper.kill()
+            while not server.keepers:
+                await asyncio.sleep(0.05)
+    await drained(server)
+    check(server, [callers])
+
+
+async def test_kill_9_of_one_worker_interrupts_its_streams_alone(server: GatehouseServer) -> None:
+    async with Callers(server, "worker") as callers:
+        for _ in range(3):
+            await callers.until(len(callers.answered) + 60)
+            server.workers[0].kill()
+            while len(server.workers) < 2:
+                await asyncio.sleep(0.05)
+    await drained(server)
+    check(server, [callers])
+
+
+async def test_records_of_a_time_without_database_arrive_when_it_is_back(server: GatehouseServer) -> None:
+    async with Callers(server, "away") as callers:
+        await callers.until(100)
+        await asyncio.to_thread(server.stop_database)
+        await asyncio.sleep(0.2)
+        before, stopped = len(callers.answered), time.monotonic()
+        while time.monotonic() - stopped < 5:
+            await callers.until(len(callers.answered) + 10, patience=5)
+        assert len(callers.answered) - before > 100
+        await asyncio.to_thread(server.start_database)
+        await callers.until(len(callers.answered) + 50)
+    await drained(server)
+    check(server, [callers])
+    # Said once, not at every try.
+    assert server.log().count("drain.database_away") <= 2
+
+
+async def test_an_orderly_end_leaves_nothing_in_the_journal(server: GatehouseServer) -> None:
+    async with Callers(server, "end") as callers:
+        await callers.until(200)
+    assert await asyncio.to_thread(server.stop) == 0
+    assert not [path for path in (server.home / "journal").iterdir() if path.is_dir()]
+    await asyncio.to_thread(server.start)
+    check(server, [callers])

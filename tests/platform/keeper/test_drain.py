@@ -1,0 +1,281 @@
+"""The drain over the real database: what is stored, once, whatever the journal holds and however the keeper ends."""
+
+import asyncio
+import time
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from tests.support.journal import Journal, opened, outcome
+from tests.support.platform import RunningPlatform, Tenant
+
+from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.journal import JournalReader, Position
+from gatehouse.platform.keeper.drain import Drain
+from gatehouse.platform.keeper.prepare import decoded, prepare
+from gatehouse.platform.keeper.store import Overtaken, Store
+from gatehouse.platform.records.audit.verify import Verifier
+
+
+def stored(platform: RunningPlatform, tenant: Tenant) -> dict[UUID, str]:
+    """Status by usage record; each is asserted to be there once, with its audit event and in the day's count, and the
+    chain to be whole."""
+    usage = platform.sql("SELECT id, status FROM usage_records WHERE tenant_id = %s", [tenant.id])
+    of_requests = "tenant_id = %s AND action = 'gateway.request'"
+    events = platform.sql(f"SELECT id, outcome FROM audit_events WHERE {of_requests}", [tenant.id])
+    counted = platform.sql("SELECT coalesce(sum(records), 0) FROM usage_counts WHERE tenant_id = %s", [tenant.id])
+    assert Counter(usage) == Counter(events)
+    assert len(usage) == len(dict(usage)) == counted[0][0]
+    verifier = Verifier(platform.installed.url)
+    try:
+        assert [list(verifier.breaks(chain)) for chain in verifier.chains(tenant.slug)] in ([[]], [])
+    finally:
+        verifier.close()
+    return dict(usage)
+
+
+async def test_a_request_becomes_a_usage_record_and_an_audit_event(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, journal: Journal
+) -> None:
+    mine = [outcome(tenant.id, user_id=tenant.user.id) for _ in range(3)]
+    theirs = outcome(other_tenant.id, outcome="refused", status=404, error_code="model_not_found")
+    await journal.append(*mine, theirs)
+    drain = await journal.drain()
+    assert stored(platform, tenant) == {call.id: "success" for call in mine}
+    assert stored(platform, other_tenant) == {theirs.id: "refused"}
+    assert (drain.status.rows, drain.status.rejected, drain.status.backlog_bytes) == (4, 0, 0)
+
+
+async def test_what_was_drained_is_not_drained_again(
+    platform: RunningPlatform, tenant: Tenant, journal: Journal
+) -> None:
+    first, second = outcome(tenant.id), outcome(tenant.id)
+    await journal.append(first)
+    await journal.drain()
+    await journal.append(second)
+    await journal.drain()
+    await journal.killed()
+    await journal.drain()
+    await journal.drain()
+    assert set(stored(platform, tenant)) == {first.id, second.id}
+    assert not [path for path in journal.path.iterdir() if path.is_dir()]
+
+
+async def test_a_dead_writer_s_position_goes_with_its_files(
+    platform: RunningPlatform, tenant: Tenant, journal: Journal
+) -> None:
+    await journal.append(outcome(tenant.id))
+    await journal.drain()
+    (writer,) = [path.name for path in journal.path.iterdir() if path.is_dir()]
+    query = "SELECT count(*) FROM journal_positions WHERE writer_id = %s"
+    assert platform.sql(query, [writer]) == [(1,)]
+    await journal.killed()
+    await journal.drain()
+    assert platform.sql(query, [writer]) == [(0,)]
+
+
+async def test_a_stream_without_an_end_was_interrupted_once_its_writer_is_dead(
+    platform: RunningPlatform, tenant: Tenant, journal: Journal
+) -> None:
+    ended, broken, cut = (outcome(tenant.id, stream=True) for _ in range(3))
+    await journal.append(opened(ended), opened(broken))
+    await journal.drain()
+    assert stored(platform, tenant) == {}
+    await journal.append(ended, opened(cut))
+    await journal.killed()
+    await journal.drain()
+    assert stored(platform, tenant) == {ended.id: "success", broken.id: "interrupted", cut.id: "interrupted"}
+    assert platform.sql("SELECT count(*) FROM open_streams WHERE id = ANY(%s)", [[ended.id, broken.id, cut.id]]) == [
+        (0,)
+    ]
+    (row,) = platform.sql("SELECT latency_ms, input_tokens, stream FROM usage_records WHERE id = %s", [broken.id])
+    assert row == (None, None, True)
+
+
+async def test_a_stream_that_began_and_ended_in_one_batch_is_one_record(
+    platform: RunningPlatform, tenant: Tenant, journal: Journal
+) -> None:
+    call = outcome(tenant.id, stream=True, outcome="cancelled", status=499)
+    await journal.append(opened(call), call)
+    await journal.killed()
+    await journal.drain()
+    assert stored(platform, tenant) == {call.id: "cancelled"}
+
+
+async def test_text_that_postgresql_cannot_hold_does_not_cost_the_record(
+    platform: RunningPlatform, tenant: Tenant, journal: Journal
+) -> None:
+    model = "a\0b\tc\nd\re\\f\\N'\"\u2028\U0001f600"
+    odd = outcome(tenant.id, requested_model=model, request_id="\\.", error_code="\t", user_id=tenant.user.id)
+    await journal.append(odd)
+    await journal.drain()
+    assert set(stored(platform, tenant)) == {odd.id}
+    (row,) = platform.sql("SELECT requested_model, request_id FROM usage_records WHERE id = %s", [odd.id])
+    assert row == (model.replace("\0", "\ufffd"), "\\.")
+    (event,) = (await tenant.admin.client.get("/v1/audit/events")).json()["events"]
+    assert event["details"]["model"] == row[0]
+
+
+async def test_a_provider_s_impossible_token_counts_do_not_cost_the_record(
+    platform: RunningPlatform, tenant: Tenant, journal: Journal
+) -> None:
+    call = outcome(tenant.id, output_tokens=10**30)
+    await journal.append(call)
+    await journal.drain()
+    assert set(stored(platform, tenant)) == {call.id}
+
+
+async def test_a_record_that_cannot_be_stored_is_put_aside_and_holds_nothing_up(
+    platform: RunningPlatform, tenant: Tenant, journal: Journal
+) -> None:
+    good = [outcome(tenant.id) for _ in range(9)]
+    unstorable = outcome(tenant.id, cost_usd="a lot")
+    twice = good[2]
+    nobodys = outcome(new_id())
+    await journal.append(*good[:4], unstorable, *good[4:7], b"no record", twice, nobodys, *good[7:])
+    drain = await journal.drain()
+    assert set(stored(platform, tenant)) == {call.id for call in good}
+    assert drain.status.rejected == 4
+    aside = (journal.path / "rejected.log").read_text()
+    assert aside.count("\n") == 4
+    assert all(part in aside for part in ("a lot", "no record", str(twice.id), str(nobodys.id)))
+
+
+async def test_records_of_months_long_past_find_their_place(
+    platform: RunningPlatform, tenant: Tenant, journal: Journal
+) -> None:
+    old = outcome(tenant.id, timestamp=datetime(2019, 5, 17, tzinfo=UTC).timestamp())
+    wrong_clock = outcome(tenant.id, timestamp=12.5)
+    await journal.append(old, wrong_clock)
+    await journal.drain()
+    assert set(stored(platform, tenant)) == {old.id, wrong_clock.id}
+    assert platform.sql("SELECT count(*) FROM usage_records_201905 WHERE id = %s", [old.id]) == [(1,)]
+
+
+async def test_rows_without_a_month_move_into_it_when_it_is_made(
+    platform: RunningPlatform, tenant: Tenant, journal: Journal
+) -> None:
+    """Administration's events of a month that nobody had made yet must not keep it from being made."""
+    insert = "INSERT INTO dlp_events (tenant_id, id, timestamp, request_id, direction, status)"
+    platform.sql(f"{insert} VALUES (%s, %s, '2017-02-03', 'r', 'input', 'logged')", [tenant.id, new_id()])
+    call = outcome(tenant.id, timestamp=datetime(2017, 2, 4, tzinfo=UTC).timestamp())
+    await journal.append(call)
+    await journal.drain()
+    assert set(stored(platform, tenant)) == {call.id}
+    assert platform.sql("SELECT count(*) FROM dlp_events_201702") == [(1,)]
+
+
+async def test_a_key_s_last_use_is_noted(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> None:
+    key = (await tenant.user.client.post("/api/auth/api-keys", json={"description": "x"})).json()
+    at = time.time()
+    calls = [outcome(tenant.id, api_key_id=UUID(key["id"]), timestamp=at - age) for age in (5.0, 0.0, 60.0)]
+    await journal.append(*calls)
+    await journal.drain()
+    (listed,) = (await tenant.user.client.get("/api/auth/api-keys")).json()
+    assert datetime.fromisoformat(listed["last_used"]).timestamp() == pytest.approx(at, abs=0.001)
+
+
+async def test_a_keeper_that_was_overtaken_stores_nothing(
+    platform: RunningPlatform, tenant: Tenant, journal: Journal
+) -> None:
+    """Killed while it committed, with the commit still under way: the next one must not store the batch again."""
+    call = outcome(tenant.id, stream=True)
+    await journal.append(call, opened(outcome(tenant.id, stream=True)))
+    batch = JournalReader(journal.path).batch()
+    first, second = Store(platform.installed.url), Store(platform.installed.url)
+    try:
+        for store in (first, second):
+            store.missing_tenants({str(tenant.id)})
+        prepared = prepare(decoded(batch)[0], [], {})
+        first.write(batch, {}, prepared, at_last=list)
+        with pytest.raises(Overtaken):
+            second.write(batch, {}, prepared, at_last=list)
+        with pytest.raises(Overtaken):
+            second.write(batch, dict.fromkeys(batch.positions, Position(9, 9)), prepared, at_last=list)
+        assert second.positions().items() >= batch.positions.items()
+    finally:
+        first.close()
+        second.close()
+    assert set(stored(platform, tenant)) == {call.id}
+    await journal.drain()
+    assert set(stored(platform, tenant)) == {call.id}
+
+
+async def test_an_error_at_any_statement_leaves_nothing_or_everything(
+    platform: RunningPlatform, tenant: Tenant, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection breaks at each step of the transaction in turn, and once after the commit."""
+    steps = ("_move", "_streams", "_copy", "_count", "_chain", "forget")
+    calls = [outcome(tenant.id, stream=True) for _ in range(2 * len(steps))]
+    for number, step in enumerate(steps):
+        begun, ended = calls[2 * number], calls[2 * number + 1]
+        await journal.append(opened(begun), ended)
+        real, broken = getattr(Store, step), []
+
+        def break_once(self: Store, *args: Any, real: Any = real, broken: list[int] = broken) -> Any:
+            result = real(self, *args)
+            if not broken:
+                broken.append(1)
+                self._connection.close()
+                raise psycopg.OperationalError("the connection is lost")
+            return result
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Store, step, break_once)
+            drain = Drain(platform.installed.url, journal.path)
+            drain.start()
+            deadline = time.monotonic() + 10
+            while not (broken and drain.status.connected):
+                assert time.monotonic() < deadline
+                await asyncio.sleep(0.01)
+            await asyncio.to_thread(drain.stop, 10)
+        await journal.append(begun)
+    await journal.drain()
+    assert set(stored(platform, tenant)) == {call.id for call in calls}
+
+
+async def test_a_second_keeper_of_a_home_waits_for_the_first(
+    platform: RunningPlatform, tenant: Tenant, journal: Journal
+) -> None:
+    first, second = Drain(platform.installed.url, journal.path), Drain(platform.installed.url, journal.path)
+    first.start()
+    await asyncio.sleep(0.1)
+    second.start()
+    call = outcome(tenant.id)
+    await journal.append(call)
+    await asyncio.to_thread(first.stop, 10)
+    later = outcome(tenant.id)
+    await journal.append(later)
+    deadline = time.monotonic() + 10
+    while second.status.rows == 0:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.02)
+    await asyncio.to_thread(second.stop, 10)
+    assert set(stored(platform, tenant)) == {call.id, later.id}
+    assert (first.status.rows, second.status.rows) == (1, 1)
+
+
+async def test_administration_and_the_drain_share_the_chain(
+    platform: RunningPlatform, tenant: Tenant, journal: Journal
+) -> None:
+    drain = Drain(platform.installed.url, journal.path)
+    drain.start()
+    calls = [outcome(tenant.id) for _ in range(120)]
+
+    async def requests() -> None:
+        for call in calls:
+            await journal.append(call)
+            await asyncio.sleep(0.003)
+
+    async def changes() -> None:
+        for number in range(15):
+            answer = await tenant.user.client.post("/api/auth/api-keys", json={"description": f"{number}"})
+            assert answer.status_code == 201
+
+    await asyncio.gather(requests(), changes(), changes())
+    await asyncio.to_thread(drain.stop, 10)
+    assert set(stored(platform, tenant)) == {call.id for call in calls}
+    assert len(await platform.audit(tenant, "api_key.created")) == 30

@@ -1,0 +1,15 @@
+"""A journal for the records' tests."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.support.journal import Journal
+from tests.support.platform import RunningPlatform
+
+
+@pytest.fixture
+async def journal(platform: RunningPlatform, tmp_path: Path) -> AsyncIterator[Journal]:
+    made = Journal(platform.installed.url, tmp_path / "journal")
+    yield made
+    await made.killed()

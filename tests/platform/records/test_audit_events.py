@@ -1,0 +1,143 @@
+"""GET /v1/audit/events and /v1/audit/actions (reference 1, Paginated read-back lists; decisions, Records)."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx2
+import pytest
+from tests.support.journal import Journal, outcome
+from tests.support.platform import RunningPlatform, Tenant
+
+from gatehouse.platform.records.audit.actions import ACTIONS
+
+EVENTS = "/v1/audit/events"
+FIELDS = {
+    "id", "sequence", "timestamp", "actor_id", "actor_type", "action", "resource_type", "resource_id", "request_id",
+    "ip", "outcome", "target_provider", "target_model", "reason", "details", "prev_hash", "hash",
+}  # fmt: skip
+
+
+async def read(client: httpx2.AsyncClient, **filters: Any) -> list[dict[str, Any]]:
+    """All pages."""
+    events: list[dict[str, Any]] = []
+    answer = await client.get(EVENTS, params=filters)
+    while True:
+        assert answer.status_code == 200, answer.text
+        page = answer.json()
+        assert set(page) == {"events", "next_cursor", "has_more"}
+        events += page["events"]
+        assert page["has_more"] == (page["next_cursor"] is not None)
+        if not page["has_more"]:
+            return events
+        answer = await client.get(EVENTS, params={"cursor": page["next_cursor"], "limit": filters.get("limit", 50)})
+
+
+async def make_events(tenant: Tenant, count: int) -> None:
+    for number in range(count):
+        body = {"description": f"key {number}"}
+        assert (await tenant.user.client.post("/api/auth/api-keys", json=body)).status_code == 201
+
+
+async def test_events_come_in_order_of_their_sequence_with_hashes_that_join(tenant: Tenant) -> None:
+    await make_events(tenant, 3)
+    events = await read(tenant.admin.client)
+    assert all(set(event) == FIELDS for event in events)
+    assert [event["sequence"] for event in events] == [1, 2, 3]
+    assert [event["prev_hash"] for event in events] == ["", *(event["hash"] for event in events[:-1])]
+    assert {len(event["hash"]) for event in events} == {64}
+    first = events[0]
+    assert (first["action"], first["actor_id"], first["actor_type"]) == (
+        "api_key.created", str(tenant.user.id), "user",
+    )  # fmt: skip
+    assert datetime.fromisoformat(first["timestamp"]).utcoffset() == timedelta(0)
+
+
+async def test_a_cursor_gives_every_event_once_while_more_are_written(tenant: Tenant) -> None:
+    await make_events(tenant, 4)
+    page = (await tenant.admin.client.get(EVENTS, params={"limit": 3})).json()
+    await make_events(tenant, 2)
+    rest = (await tenant.admin.client.get(EVENTS, params={"limit": 3, "cursor": page["next_cursor"]})).json()
+    assert [event["sequence"] for event in page["events"] + rest["events"]] == [1, 2, 3, 4, 5, 6]
+    assert (rest["has_more"], rest["next_cursor"]) == (False, None)
+
+
+async def test_each_filter_narrows_and_stays_with_the_cursor(
+    platform: RunningPlatform, tenant: Tenant, journal: Journal
+) -> None:
+    await make_events(tenant, 2)
+    call = outcome(tenant.id, user_id=tenant.user.id, outcome="refused", error_code="model_not_found")
+    await journal.append(call)
+    await journal.drain()
+    key = (await read(tenant.admin.client))[0]
+    client = tenant.admin.client
+    assert len(await read(client, action="api_key.created", limit=1)) == 2
+    assert len(await read(client, action="gateway.request")) == 1
+    assert len(await read(client, actor_id=str(tenant.user.id), limit=2)) == 3
+    assert len(await read(client, resource_type="api_key", resource_id=key["resource_id"])) == 1
+    assert [event["id"] for event in await read(client, request_id=call.request_id)] == [str(call.id)]
+    ends = datetime.now(UTC) + timedelta(seconds=60)
+    assert len(await read(client, **{"from": "2020-01-01", "to": ends.isoformat()})) == 3
+    assert await read(client, **{"from": ends.isoformat()}) == []
+    assert await read(client, to="2020-01-01T00:00:00") == []
+
+
+async def test_a_request_s_event_says_what_came_of_it(tenant: Tenant, journal: Journal) -> None:
+    call = outcome(tenant.id, user_id=tenant.user.id, outcome="error", status=502, error_code="all_providers_failed")
+    await journal.append(call)
+    await journal.drain()
+    (event,) = await read(tenant.admin.client, action="gateway.request")
+    assert (event["outcome"], event["reason"], event["request_id"], event["ip"]) == (
+        "error", "all_providers_failed", call.request_id, "203.0.113.7",
+    )  # fmt: skip
+    assert (event["target_provider"], event["target_model"]) == ("sandbox", "echo")
+    assert event["details"]["status"] == 502
+    assert event["details"]["input_tokens"] == 3
+
+
+async def test_a_cursor_is_of_no_use_elsewhere(tenant: Tenant, other_tenant: Tenant) -> None:
+    await make_events(tenant, 2)
+    page = (await tenant.admin.client.get(EVENTS, params={"limit": 1, "action": "api_key.created"})).json()
+    cursor = page["next_cursor"]
+    for client, parameters in [
+        (other_tenant.admin.client, {"cursor": cursor}),
+        (tenant.admin.client, {"cursor": cursor[:-2] + ("AA" if cursor[-2:] != "AA" else "BB")}),
+        (tenant.admin.client, {"cursor": cursor, "action": "user.created"}),
+        (tenant.admin.client, {"cursor": "made up"}),
+    ]:
+        answer = await client.get(EVENTS, params=parameters)
+        assert answer.status_code == 400
+        assert "cursor" in answer.json()["detail"]
+
+
+async def test_a_tenant_sees_its_own_chain_alone(tenant: Tenant, other_tenant: Tenant) -> None:
+    await make_events(tenant, 1)
+    assert await read(other_tenant.admin.client) == []
+
+
+@pytest.mark.parametrize("path", [EVENTS, "/v1/audit/actions"])
+async def test_who_may_read(platform: RunningPlatform, tenant: Tenant, path: str) -> None:
+    reader = await platform.new_m2m(tenant.id, "audit:read")
+    other = await platform.new_m2m(tenant.id, "admin:read", "api:read", "dlp:read")
+    for client, status in [
+        (platform.anonymous, 401),
+        (tenant.user.client, 403),
+        (other, 403),
+        (reader, 200),
+        (tenant.auditor.client, 200),
+        (tenant.admin.client, 200),
+    ]:
+        assert (await client.get(path)).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("limit", "0"), ("limit", "501"), ("from", "yesterday"), ("to", "9999-12-31"), ("action", "\0")]
+)
+async def test_a_bad_parameter_is_named(tenant: Tenant, name: str, value: str) -> None:
+    answer = await tenant.admin.client.get(EVENTS, params={name: value})
+    assert answer.status_code == 422
+    assert [fault["loc"] for fault in answer.json()["detail"]] == [["query", name]]
+
+
+async def test_every_action_is_listed_with_its_meaning(tenant: Tenant) -> None:
+    listed = (await tenant.auditor.client.get("/v1/audit/actions")).json()["actions"]
+    assert {entry["action"]: entry["description"] for entry in listed} == ACTIONS

@@ -1,0 +1,127 @@
+"""GET /api/v1/usage/records (reference 1, Paginated read-back lists; decisions, Records)."""
+
+import random
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from tests.support.journal import Journal, outcome
+from tests.support.platform import RunningPlatform, Tenant
+
+from gatehouse.foundation.ids import new_id
+
+RECORDS = "/api/v1/usage/records"
+FIELDS = {
+    "id", "timestamp", "request_id", "user_id", "group_id", "api_key_id", "client_id", "provider", "model_id",
+    "requested_model", "status", "stream", "input_tokens", "output_tokens", "cached_tokens", "cost_usd", "latency_ms",
+    "time_to_first_token_ms", "provider_latency_ms", "fallbacks", "routing_policy_id", "dlp_action",
+}  # fmt: skip
+NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
+
+
+async def test_a_record_says_what_was_used(tenant: Tenant, journal: Journal) -> None:
+    call = outcome(tenant.id, user_id=tenant.user.id, timestamp=NOON.timestamp(), cost_usd="0.0000000123456789012345")
+    await journal.append(call)
+    await journal.drain()
+    answer = await tenant.admin.client.get(RECORDS)
+    assert answer.headers["content-type"] == "application/json"
+    page = answer.json()
+    assert (page["total"], page["limit"], page["offset"]) == (1, 100, 0)
+    (record,) = page["records"]
+    assert set(record) == FIELDS
+    assert (record["id"], record["timestamp"]) == (str(call.id), "2026-03-10T12:00:00Z")
+    assert (record["status"], record["input_tokens"], record["output_tokens"]) == ("success", 3, 5)
+    # A number, and every digit of it.
+    assert '"cost_usd":0.0000000123456789012345' in answer.text or '"cost_usd":1.23456789012345E-8' in answer.text
+
+
+async def test_pages_of_every_size_give_every_record_once_newest_first(tenant: Tenant, journal: Journal) -> None:
+    chance = random.Random(3)
+    calls = [
+        outcome(tenant.id, timestamp=(NOON - timedelta(hours=chance.random() * 120)).timestamp()) for _ in range(40)
+    ]
+    await journal.append(*calls)
+    await journal.drain()
+    wanted = [str(call.id) for call in sorted(calls, key=lambda call: call.timestamp, reverse=True)]
+    for limit in (1, 7, 40, 200):
+        seen: list[str] = []
+        while True:
+            page = (await tenant.admin.client.get(RECORDS, params={"limit": limit, "offset": len(seen)})).json()
+            assert page["total"] == 40
+            seen += [record["id"] for record in page["records"]]
+            if page["offset"] + limit >= page["total"]:
+                break
+        assert seen == wanted
+    beyond = (await tenant.admin.client.get(RECORDS, params={"offset": 40})).json()
+    assert (beyond["records"], beyond["total"]) == ([], 40)
+
+
+async def test_filters_narrow_total_and_pages(tenant: Tenant, journal: Journal) -> None:
+    group, hour = new_id(), timedelta(hours=1)
+    await journal.append(
+        outcome(tenant.id, user_id=tenant.user.id, timestamp=NOON.timestamp(), group_id=group),
+        outcome(tenant.id, user_id=tenant.user.id, timestamp=(NOON - 20 * hour).timestamp(), model_id="other"),
+        outcome(tenant.id, user_id=tenant.admin.id, timestamp=(NOON + 20 * hour).timestamp(), provider="openai"),
+        outcome(tenant.id, timestamp=(NOON + hour).timestamp(), provider=None, model_id=None, outcome="refused"),
+    )
+    await journal.drain()
+
+    async def total(**filters: Any) -> int:
+        page = (await tenant.admin.client.get(RECORDS, params=filters)).json()
+        assert len(page["records"]) == page["total"]
+        return int(page["total"])
+
+    assert await total(user_id=str(tenant.user.id)) == 2
+    assert await total(group_id=str(group)) == 1
+    assert await total(provider="openai") == 1
+    assert await total(model_id="echo") == 2
+    assert await total(model_id="echo", provider="sandbox") == 1
+    assert await total(model_id="nothing") == 0
+    # Whole days, days cut in two, and both ends in one day; from is inside, to is not.
+    assert await total(**{"from": "2026-03-10", "to": "2026-03-11"}) == 2
+    assert await total(**{"from": "2026-03-10T12:00:00Z"}) == 3
+    assert await total(**{"from": "2026-03-10T12:00:01Z"}) == 2
+    assert await total(to="2026-03-10T12:00:00Z") == 1
+    assert await total(**{"from": "2026-03-10T11:30:00Z", "to": "2026-03-10T12:30:00Z"}) == 1
+    assert await total(**{"from": "2026-03-10T14:00:00+02:00", "to": "2026-03-10T13:00:00"}) == 1
+    assert await total(**{"from": "2026-03-12", "to": "2026-03-01"}) == 0
+
+
+async def test_a_user_sees_their_own_records_alone(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> None:
+    mine = outcome(tenant.id, user_id=tenant.user.id)
+    theirs = outcome(tenant.id, user_id=tenant.admin.id)
+    machines = outcome(tenant.id, client_id=new_id(), actor_type="oauth_client")
+    await journal.append(mine, theirs, machines)
+    await journal.drain()
+
+    async def seen(client: Any, **filters: Any) -> set[str]:
+        return {record["id"] for record in (await client.get(RECORDS, params=filters)).json()["records"]}
+
+    assert await seen(tenant.user.client) == {str(mine.id)}
+    assert await seen(platform.client(await platform.new_key(tenant.user))) == {str(mine.id)}
+    assert await seen(tenant.user.client, user_id=str(tenant.admin.id)) == set()
+    everything = {str(call.id) for call in (mine, theirs, machines)}
+    for client in (tenant.admin.client, tenant.auditor.client, await platform.new_m2m(tenant.id, "api:read")):
+        assert await seen(client) == everything
+
+
+async def test_another_tenant_sees_nothing(tenant: Tenant, other_tenant: Tenant, journal: Journal) -> None:
+    await journal.append(outcome(tenant.id))
+    await journal.drain()
+    page = (await other_tenant.admin.client.get(RECORDS)).json()
+    assert (page["records"], page["total"]) == ([], 0)
+
+
+async def test_a_client_needs_the_scope(platform: RunningPlatform, tenant: Tenant) -> None:
+    assert (await platform.anonymous.get(RECORDS)).status_code == 401
+    assert (await (await platform.new_m2m(tenant.id, "chat:write")).get(RECORDS)).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("limit", "0"), ("limit", "201"), ("offset", "-1"), ("user_id", "me"), ("from", "x"), ("model_id", "\0")],
+)
+async def test_a_bad_parameter_is_named(tenant: Tenant, name: str, value: str) -> None:
+    answer = await tenant.user.client.get(RECORDS, params={name: value})
+    assert answer.status_code == 422
+    assert [fault["loc"] for fault in answer.json()["detail"]] == [["query", name]]

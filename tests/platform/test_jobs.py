@@ -1,0 +1,139 @@
+"""Background jobs: queued with the change that wants them, run once, tried again, brought back from the dead."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+from tests.support.platform import RunningPlatform, Tenant
+
+from gatehouse.foundation.identity import TenantId
+from gatehouse.platform import jobs
+from gatehouse.platform.change import Change
+from gatehouse.platform.jobs import Tools, defer, job
+from gatehouse.platform.keeper import housekeeping, work
+
+ran: list[str] = []
+failing: set[str] = set()
+
+
+@job("tests.note")
+async def note(tools: Tools, *, tag: str) -> None:
+    assert tools.database is not None
+    ran.append(tag)
+    if tag in failing:
+        failing.discard(tag)
+        raise RuntimeError("once")
+
+
+@pytest.fixture
+def tools(platform: RunningPlatform) -> Tools:
+    host = platform.host
+    return Tools(
+        settings=host.settings, database=host.database, sealer=host.sealer, outbound=host.outbound, clock=host.clock
+    )
+
+
+@asynccontextmanager
+async def working(tools: Tools) -> AsyncIterator[None]:
+    task = asyncio.create_task(work._jobs(tools))
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def until(condition: Callable[[], bool], patience: float = 15) -> None:
+    deadline = time.monotonic() + patience
+    while not condition():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.02)
+
+
+async def test_a_committed_change_s_job_runs_once_and_a_rolled_back_one_s_never(
+    platform: RunningPlatform, tenant: Tenant, tools: Tools
+) -> None:
+    committed, rolled_back, unfinished = (str(uuid4()) for _ in range(3))
+    async with working(tools):
+        async with platform.host.database.tenant(TenantId(tenant.id)) as session:
+            change = Change(session, None, tenant_id=TenantId(tenant.id))
+            await defer(change.session, note, tag=committed)
+            await change.commit()
+        async with platform.host.database.tenant(TenantId(tenant.id)) as session:
+            await defer(session, note, tag=rolled_back)
+            await session.rollback()
+        async with platform.host.database.tenant(TenantId(tenant.id)) as session:
+            await defer(session, note, tag=unfinished)
+        await until(lambda: committed in ran)
+        await asyncio.sleep(0.3)
+    assert ran.count(committed) == 1
+    assert not {rolled_back, unfinished} & set(ran)
+
+
+async def test_a_job_that_fails_is_tried_again(platform: RunningPlatform, tools: Tools) -> None:
+    tag = str(uuid4())
+    failing.add(tag)
+    async with working(tools):
+        async with platform.host.database.service() as session:
+            await defer(session, note, tag=tag)
+            await session.commit()
+        await until(lambda: ran.count(tag) == 2)
+
+
+async def test_a_job_waits_for_its_time(platform: RunningPlatform, tools: Tools) -> None:
+    tag = str(uuid4())
+    async with working(tools):
+        async with platform.host.database.service() as session:
+            await defer(session, note, at=datetime.now(UTC) + timedelta(hours=1), tag=tag)
+            await session.commit()
+        await asyncio.sleep(0.3)
+    assert tag not in ran
+
+
+async def test_a_killed_worker_s_job_comes_back(platform: RunningPlatform, tools: Tools) -> None:
+    tag = str(uuid4())
+    async with platform.host.database.service() as session:
+        job_id = await defer(session, note, tag=tag)
+        await session.commit()
+    # A worker took it, and was not heard of again.
+    (worker_id,) = platform.sql(
+        "INSERT INTO procrastinate_workers (last_heartbeat) VALUES (now() - interval '1 hour') RETURNING id"
+    )[0]
+    platform.sql("UPDATE procrastinate_jobs SET status = 'doing', worker_id = %s WHERE id = %s", [worker_id, job_id])
+    async with working(tools):
+        await until(lambda: bool(jobs.app.job_manager.connector._async_pool))  # type: ignore[attr-defined]
+        await housekeeping.retry_stalled(tools)
+        await until(lambda: tag in ran)
+
+
+async def test_housekeeping_removes_what_is_over_and_nothing_else(
+    platform: RunningPlatform, tenant: Tenant, tools: Tools
+) -> None:
+    dead, alive, gone, held = (uuid4() for _ in range(4))
+    for node, age in ((dead, "2 hours"), (alive, "1 minute")):
+        platform.sql(
+            "INSERT INTO nodes (id, name, kind, pid, host, seen_at)"
+            " VALUES (%s, 'n', 'test', 1, 'h', now() - %s::interval)",
+            [node, age],
+        )
+    for subject, left in ((gone, "-1 minute"), (held, "1 hour")):
+        platform.sql(
+            "INSERT INTO revocations (subject, kind, expires_at) VALUES (%s, 'session', now() + %s::interval)",
+            [subject, left],
+        )
+    platform.sql(
+        "INSERT INTO changes (revision, topic, key, at) VALUES (-7, 'x', %s, now() - interval '2 days')", [str(dead)]
+    )
+    before = platform.sql("SELECT count(*) FROM sessions")
+    await housekeeping.prune(tools)
+    await housekeeping.ensure_partitions(tools)
+    assert platform.sql("SELECT id FROM nodes WHERE id = ANY(%s)", [[dead, alive]]) == [(alive,)]
+    assert platform.sql("SELECT subject FROM revocations WHERE subject = ANY(%s)", [[gone, held]]) == [(held,)]
+    assert platform.sql("SELECT count(*) FROM changes WHERE revision = -7") == [(0,)]
+    assert platform.sql("SELECT count(*) FROM sessions") == before
+    ahead = (datetime.now(UTC).replace(day=1) + timedelta(days=63)).strftime("audit_events_%Y%m")
+    assert platform.sql("SELECT to_regclass(%s) IS NOT NULL", [ahead]) == [(True,)]
