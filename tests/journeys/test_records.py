@@ -186,6 +186,8 @@ async def test_an_orderly_end_leaves_nothing_in_the_journal(server: GatehouseSer
     async with Callers(server, "end") as callers:
         await callers.until(200)
     assert await asyncio.to_thread(server.stop) == 0
+    # It went with the server, and the connection that this test had to it.
+    await asyncio.to_thread(server.stop_database)
     assert not [path for path in (server.home / "journal").iterdir() if path.is_dir()]
     await asyncio.to_thread(server.start)
     check(server, [callers])

@@ -17,9 +17,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.database import bound_to
-from gatehouse.platform.records.audit.actions import ACTIONS
-from gatehouse.platform.records.audit.chain import AuditEvent
-from gatehouse.platform.records.audit.table import append
+from gatehouse.platform.chain.actions import ACTIONS
+from gatehouse.platform.chain.links import AuditEvent
+from gatehouse.platform.chain.table import append
 
 #: The tenant of operators; platform-wide clients' events are in its chain.
 DEFAULT_TENANT: Final = TenantId(UUID("00000000-0000-7000-8000-000000000001"))
@@ -72,7 +72,7 @@ class Change:
         **details: Any,
     ) -> None:
         """Says in the audit chain what was done. `details` are changed fields and the like, never a secret."""
-        assert action in ACTIONS, f"{action} is missing in records/audit/actions.py"
+        assert action in ACTIONS, f"{action} is missing in chain/actions.py"
         self._events.append(
             AuditEvent(
                 action=action,

@@ -13,8 +13,8 @@ import structlog
 
 from gatehouse.engine.outcome import Entry, Opened, Outcome, decode_with_text_ids
 from gatehouse.foundation.journal import Batch
+from gatehouse.platform.chain.links import AuditEvent, personal_digest
 from gatehouse.platform.records import copying
-from gatehouse.platform.records.audit.chain import AuditEvent, personal_digest
 from gatehouse.platform.records.usage import lines as usage
 
 log = structlog.get_logger(__name__)

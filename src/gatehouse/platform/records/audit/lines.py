@@ -5,8 +5,8 @@ from typing import Final
 
 import msgspec
 
+from gatehouse.platform.chain.links import AuditEvent, link
 from gatehouse.platform.records import copying
-from gatehouse.platform.records.audit.chain import AuditEvent, link
 
 COLUMNS: Final = (
     "tenant_id, sequence, id, timestamp, actor_id, actor_type, action, resource_type, resource_id, request_id, ip,"

@@ -7,10 +7,10 @@ from fastapi import APIRouter, Depends
 
 from gatehouse.foundation.http.lists import CursorWindow, cursor_window
 from gatehouse.platform.callers import RESPONSES, AuditReader
+from gatehouse.platform.chain.actions import ACTIONS
 from gatehouse.platform.ports import TheHost
-from gatehouse.platform.records.audit.actions import ACTIONS
+from gatehouse.platform.records.audit.listing import events_after
 from gatehouse.platform.records.audit.schemas import ActionList, ActionShown, AuditEventShown, AuditEventsPage
-from gatehouse.platform.records.audit.table import events_after
 from gatehouse.platform.records.filters import Exactly, From, To
 from gatehouse.platform.requests import Session
 

@@ -13,7 +13,7 @@ import psycopg
 from psycopg.rows import class_row, namedtuple_row
 
 from gatehouse.foundation.storage.database import SERVICE_ROLE, with_role
-from gatehouse.platform.records.audit.chain import GENESIS, AuditEvent, link, personal_digest
+from gatehouse.platform.chain.links import GENESIS, AuditEvent, link, personal_digest
 
 #: events read at a time
 _PART: Final = 2_000

@@ -11,10 +11,9 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
-from gatehouse.foundation.http.lists import OpenCursor
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.rows import Big, Row
-from gatehouse.platform.records.audit.chain import AuditEvent, link, personal_digest
+from gatehouse.platform.chain.links import AuditEvent, link, personal_digest
 
 
 class AuditHead(Row):
@@ -86,16 +85,3 @@ async def append(session: AsyncSession, tenant_id: TenantId, events: Sequence[Au
     await session.execute(
         update(AuditHead).where(AuditHead.tenant_id == tenant_id).values(sequence=head.sequence, hash=head.hash)
     )
-
-
-async def events_after(session: AsyncSession, opened: OpenCursor) -> Sequence[AuditEventRow]:
-    """The events that a cursor asks for, and one more if there is one."""
-    query = select(AuditEventRow).where(AuditEventRow.tenant_id == session.info["tenant_id"])
-    for name, value in opened.filters.items():
-        if name == "from":
-            query = query.where(AuditEventRow.timestamp >= datetime.fromisoformat(value))
-        elif name == "to":
-            query = query.where(AuditEventRow.timestamp < datetime.fromisoformat(value))
-        else:
-            query = query.where(getattr(AuditEventRow, name) == value)
-    return (await session.scalars(opened.apply(query, AuditEventRow.sequence))).all()

@@ -1,0 +1,47 @@
+# The platform in one image. What is installed is named by hash; nothing of an installation is in the image.
+FROM python:3.11-slim AS build
+
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+WORKDIR /build
+
+# The builder and what it needs, out of the development lock: by hash as well.
+COPY requirements.lock requirements-dev.lock ./
+RUN awk '/^[a-z]/ {keep = /^(hatchling|packaging|pathspec|pluggy|trove-classifiers)==/} keep' requirements-dev.lock \
+        > requirements-build.lock \
+    && python -m venv /tools \
+    && /tools/bin/pip install --require-hashes -r requirements-build.lock
+
+RUN python -m venv /app \
+    && /app/bin/pip install --require-hashes -r requirements.lock
+
+COPY pyproject.toml README.md LICENSE ./
+COPY src src
+RUN /tools/bin/pip wheel --no-deps --no-build-isolation --wheel-dir dist . \
+    && /app/bin/pip install --no-deps dist/*.whl
+
+
+FROM python:3.11-slim
+
+ARG BUILD_DATE=""
+ARG GIT_COMMIT=""
+ENV PATH=/app/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    GATEHOUSE_HOME=/var/lib/gatehouse \
+    GATEHOUSE_BUILD_DATE=$BUILD_DATE \
+    GATEHOUSE_GIT_COMMIT=$GIT_COMMIT
+
+RUN useradd --system --uid 10001 --home-dir /var/lib/gatehouse --create-home gatehouse \
+    && chmod 0700 /var/lib/gatehouse
+COPY --from=build /app /app
+
+USER gatehouse
+WORKDIR /var/lib/gatehouse
+# The journal: records that are not in the database yet.
+VOLUME /var/lib/gatehouse
+EXPOSE 8000
+# For the port without TLS.
+HEALTHCHECK --interval=10s --timeout=3s --start-period=30s \
+    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/api/health/live', timeout=2)"]
+
+ENTRYPOINT ["gatehouse"]
+CMD ["serve", "platform", "--host", "0.0.0.0"]
