@@ -4,12 +4,11 @@ FROM python:3.11-slim AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 WORKDIR /build
 
-# The builder and what it needs, out of the development lock: by hash as well.
 COPY requirements.lock requirements-dev.lock ./
-RUN awk '/^[a-z]/ {keep = /^(hatchling|packaging|pathspec|pluggy|trove-classifiers)==/} keep' requirements-dev.lock \
-        > requirements-build.lock \
-    && python -m venv /tools \
-    && /tools/bin/pip install --require-hashes -r requirements-build.lock
+
+# The builder, hatchling, is in the development lock: by hash as well, and not in the image.
+RUN python -m venv /tools \
+    && /tools/bin/pip install --require-hashes -r requirements-dev.lock
 
 RUN python -m venv /app \
     && /app/bin/pip install --require-hashes -r requirements.lock

@@ -1,0 +1,176 @@
+"""Providers that fail in every way, over real sockets: a clear error each, one record each, and nothing left open."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import aiohttp
+import pytest
+from tests.support.platform import RunningPlatform, Tenant
+from tests.support.upstream import Behave, Connection, upstream
+
+from gatehouse.engine.outcome import Outcome, decode
+
+MESSAGES = [{"role": "user", "content": "hi"}]
+
+
+def status(code: int) -> Behave:
+    async def behave(connection: Connection) -> None:
+        await connection.answer(b'{"error": {"message": "upstream words with sk-abcdefghijklmnop"}}', status=code)
+
+    return behave
+
+
+async def silent(connection: Connection) -> None:
+    await asyncio.sleep(60)
+
+
+async def hangs_up(connection: Connection) -> None:
+    connection.writer.transport.abort()
+
+
+async def half_an_answer(connection: Connection) -> None:
+    await connection.send(b'HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{"id": "x", ')
+    connection.writer.transport.abort()
+
+
+async def garbage(connection: Connection) -> None:
+    await connection.answer(b"<html>not a model</html>", kind="text/html")
+
+
+async def no_http(connection: Connection) -> None:
+    await connection.send(b"SSH-2.0-OpenSSH_9.2\r\n")
+    connection.writer.close()
+
+
+async def a_hundred_megabytes(connection: Connection) -> None:
+    await connection.send(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n")
+    for _ in range(100):
+        await connection.chunk(b"x" * 1024 * 1024)
+    await connection.end_stream()
+
+
+async def stream_cut(connection: Connection) -> None:
+    await connection.begin_stream()
+    chunk = {"choices": [{"index": 0, "delta": {"content": "partly"}}]}
+    await connection.chunk(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+    await asyncio.sleep(0.05)
+    connection.writer.transport.abort()
+
+
+async def stream_garbage(connection: Connection) -> None:
+    await connection.begin_stream()
+    await connection.chunk(b"<html>")
+    await connection.end_stream()
+
+
+async def endless_event(connection: Connection) -> None:
+    await connection.begin_stream()
+    await connection.chunk(b"data: ")
+    for _ in range(100):
+        await connection.chunk(b"x" * 1024 * 1024)
+
+
+@pytest.fixture(scope="module")
+async def url(platform: RunningPlatform) -> AsyncIterator[str]:
+    async with platform.listening() as url:
+        yield url
+
+
+def outcomes(home: Path, tenant: Tenant) -> list[Outcome]:
+    """What the journal says of a tenant's requests."""
+    found = []
+    for segment in sorted((home / "journal").rglob("*.log")):
+        for line in segment.read_bytes().split(b"\n"):
+            if str(tenant.id).encode() in line:
+                entry = decode(line[line.index(b"[") :])
+                if isinstance(entry, Outcome):
+                    found.append(entry)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("behave", "stream", "code", "reason"),
+    [
+        (status(500), False, 502, "http_500"),
+        (status(503), True, 502, "http_503"),
+        (status(429), False, 502, "rate_limited"),
+        (status(401), False, 502, "unauthorized"),
+        (silent, False, 504, "timeout"),
+        (silent, True, 504, "timeout"),
+        (hangs_up, False, 502, "connection_closed"),
+        (half_an_answer, False, 502, "connection_closed"),
+        (garbage, False, 502, "bad_reply"),
+        (garbage, True, 502, "bad_reply"),
+        (no_http, False, 502, None),
+        (a_hundred_megabytes, False, 502, "reply_too_large"),
+        (stream_garbage, True, 502, "bad_reply"),
+        (endless_event, True, 502, None),
+    ],
+)
+async def test_a_failing_provider_is_a_clear_error_and_one_record(
+    platform: RunningPlatform, tenant: Tenant, url: str, behave: Behave, stream: bool, code: int, reason: str | None
+) -> None:
+    async with upstream(behave) as provider:
+        answer, told = await ask(platform, tenant, url, provider.url, stream=stream)
+        assert answer == code, told
+        error = json.loads(told)["error"]
+        assert error["type"] == "provider_error"
+        (attempt,) = error["attempts"]
+        assert reason is None or attempt["reason"] == reason
+        assert "sk-abcdefghijklmnop" not in told
+        assert "upstream words" not in told
+        (outcome,) = outcomes(platform.installed.home, tenant)
+        assert (outcome.status, outcome.outcome) == (code, "error")
+        # The provider's side of the connection is closed or idle in the pool, never left hanging half-read.
+        if behave in {silent, a_hundred_megabytes, endless_event}:
+            await asyncio.wait_for(provider.closed_by_client.wait(), 5)
+
+
+async def test_a_stream_cut_half_way_ends_in_an_error_event(
+    platform: RunningPlatform, tenant: Tenant, url: str
+) -> None:
+    async with upstream(stream_cut) as provider:
+        answer, told = await ask(platform, tenant, url, provider.url, stream=True)
+    assert answer == 200
+    assert "partly" in told
+    last = told.strip().split("\n\n")[-1]
+    assert json.loads(last[last.index("{") :])["error"]["type"] == "provider_error"
+    (outcome,) = outcomes(platform.installed.home, tenant)
+    assert outcome.outcome == "error"
+    assert outcome.output_tokens, "what was made is paid for, told or not"
+
+
+async def test_a_client_that_leaves_cancels_the_providers_call_within_a_second(
+    platform: RunningPlatform, tenant: Tenant, url: str
+) -> None:
+    async with upstream(silent) as provider:
+        asking = asyncio.create_task(ask(platform, tenant, url, provider.url, timeout_ms=30_000))
+        while not provider.requests:
+            await asyncio.sleep(0.01)
+        asking.cancel()
+        await asyncio.wait_for(provider.closed_by_client.wait(), 1)
+    for _ in range(100):
+        if outcomes(platform.installed.home, tenant):
+            break
+        await asyncio.sleep(0.01)
+    (outcome,) = outcomes(platform.installed.home, tenant)
+    assert outcome.outcome == "cancelled"
+
+
+async def ask(
+    platform: RunningPlatform, tenant: Tenant, url: str, base: str, *, stream: bool = False, timeout_ms: int = 700
+) -> tuple[int, str]:
+    name = f"p-{uuid4().hex[:8]}"
+    config: dict[str, Any] = {"base_url": f"{base}/v1", "max_retries": 0, "timeout_ms": timeout_ms}
+    await platform.add_provider(tenant.id, name, "openai_compatible", "m", **config)
+    key = await platform.new_key(tenant.user)
+    body = {"model": f"{name}/m", "messages": MESSAGES, "stream": stream}
+    async with (
+        aiohttp.ClientSession(headers={"Authorization": f"Bearer {key}"}) as session,
+        session.post(f"{url}/v1/chat/completions", json=body) as answer,
+    ):
+        return answer.status, await answer.text()

@@ -1,0 +1,61 @@
+"""The files that put it into operation: no engine for containers is at hand, so they are read and compared."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gatehouse.foundation.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
+KUBERNETES: list[dict[str, Any]] = list(yaml.safe_load_all((ROOT / "deploy/kubernetes/gatehouse.yaml").read_text()))
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
+
+
+def test_compose_has_what_the_pages_say() -> None:
+    assert set(COMPOSE["services"]) == {"postgres", "redis", "migrate", "platform", "worker"}
+
+
+@pytest.mark.parametrize("service", ["migrate", "platform", "worker"])
+def test_a_service_is_configured_by_settings_that_exist(service: str) -> None:
+    environment = COMPOSE["services"][service]["environment"]
+    assert {name.lower() for name in environment} <= set(Settings.model_fields)
+
+
+@pytest.mark.parametrize("service", ["platform", "worker"])
+def test_nothing_serves_before_the_migration_is_done(service: str) -> None:
+    waits = COMPOSE["services"][service]["depends_on"]["migrate"]
+    assert waits == {"condition": "service_completed_successfully"}
+
+
+def test_the_volumes_are_declared() -> None:
+    used = {
+        volume.partition(":")[0] for service in COMPOSE["services"].values() for volume in service.get("volumes", ())
+    }
+    assert used == set(COMPOSE["volumes"])
+
+
+def test_the_image_copies_only_what_reaches_it() -> None:
+    allowed = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    copied = {
+        word for line in re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.MULTILINE) for word in line.split()[:-1]
+    }
+    assert copied == allowed
+    assert all((ROOT / name).exists() for name in allowed)
+
+
+def test_the_image_takes_packages_by_hash_alone_and_runs_as_nobody_special() -> None:
+    installs = re.findall(r"pip install (.+)$", DOCKERFILE, re.MULTILINE)
+    assert all("--require-hashes" in options or "--no-deps dist" in options for options in installs)
+    assert re.search(r"^USER gatehouse$", DOCKERFILE, re.MULTILINE)
+    assert "/api/health/live" in DOCKERFILE
+
+
+def test_probes_ask_paths_that_exist() -> None:
+    (pods,) = [each for each in KUBERNETES if each["kind"] == "StatefulSet"]
+    (container,) = pods["spec"]["template"]["spec"]["containers"]
+    probes = {container[name]["httpGet"]["path"] for name in ("startupProbe", "livenessProbe", "readinessProbe")}
+    assert probes == {"/api/health/startup", "/api/health/live", "/api/health/ready"}

@@ -1,0 +1,87 @@
+"""The API's document: every operation is described, has an example where it takes a body, and says what it needs."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.foundation.settings import Settings
+from gatehouse.ingress.gateway import MODEL_CALLS
+from gatehouse.ingress.openapi import SCHEMAS, gateway_paths
+from gatehouse.platform.app import administration
+
+DOCUMENT: dict[str, Any] = administration(Settings())[0].openapi()
+OPERATIONS: dict[str, dict[str, Any]] = {
+    f"{method.upper()} {path}": operation
+    for path, item in DOCUMENT["paths"].items()
+    for method, operation in item.items()
+    if method != "parameters"
+}
+#: Without a credential by contract (reference 1, Authentication, 6), or with one in the body.
+OPEN = {
+    "POST /api/auth/login", "POST /api/auth/register", "POST /api/auth/refresh", "POST /api/auth/password/reset",
+    "POST /oauth/token", "GET /.well-known/jwks.json", "GET /health", "GET /api/health/live", "GET /api/health/ready",
+    "GET /api/health/startup", "GET /metrics",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_an_operation_is_described(name: str) -> None:
+    operation = OPERATIONS[name]
+    assert operation.get("summary")
+    assert operation.get("description")
+    assert operation.get("tags")
+
+
+@pytest.mark.parametrize("name", [name for name, operation in OPERATIONS.items() if "requestBody" in operation])
+def test_a_body_has_an_example(name: str) -> None:
+    for content in OPERATIONS[name]["requestBody"]["content"].values():
+        assert "example" in content or "examples" in content or _has_example(content["schema"], frozenset())
+
+
+def _has_example(schema: Any, seen: frozenset[str]) -> bool:
+    if not isinstance(schema, dict) or not schema:
+        return False
+    if schema.get("examples") or "example" in schema:
+        return True
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return name not in seen and _has_example(DOCUMENT["components"]["schemas"][name], seen | {name})
+    below = [*schema.get("properties", {}).values(), schema.get("items")]
+    below += [part for key in ("anyOf", "oneOf", "allOf") for part in schema.get(key, ())]
+    return any(_has_example(part, seen) for part in below)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_an_operation_says_which_credential_it_needs(name: str) -> None:
+    operation = OPERATIONS[name]
+    assert bool(operation.get("security")) == (name not in OPEN)
+    if name not in OPEN:
+        assert "401" in operation["responses"]
+
+
+def test_operation_ids_are_unique() -> None:
+    ids = [operation["operationId"] for operation in OPERATIONS.values()]
+    assert len(ids) == len(set(ids))
+
+
+def test_every_reference_leads_to_a_schema() -> None:
+    text = json.dumps(DOCUMENT)
+    for name in {part.partition('"')[0] for part in text.split('"#/components/schemas/')[1:]}:
+        assert name in DOCUMENT["components"]["schemas"]
+
+
+def test_the_gateways_paths_are_described() -> None:
+    assert {path for path, item in gateway_paths().items() if "post" in item} == set(MODEL_CALLS)
+    assert set(gateway_paths()) <= set(DOCUMENT["paths"])
+    assert set(SCHEMAS) <= set(DOCUMENT["components"]["schemas"])
+
+
+@pytest.mark.parametrize("path", MODEL_CALLS)
+def test_the_examples_are_calls_that_the_gateway_understands(path: str) -> None:
+    content = gateway_paths()[path]["post"]["requestBody"]["content"]["application/json"]
+    for example in content["examples"].values():
+        call = DIALECTS[MODEL_CALLS[path]].decode(msgspec.json.encode(example["value"]))
+        assert call.model == example["value"]["model"]
