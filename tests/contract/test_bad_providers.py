@@ -25,7 +25,8 @@ def status(code: int) -> Behave:
 
 
 async def silent(connection: Connection) -> None:
-    await asyncio.sleep(60)
+    # Until the gateway closes the connection.
+    await connection.reader.read(1)
 
 
 async def hangs_up(connection: Connection) -> None:

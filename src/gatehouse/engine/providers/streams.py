@@ -43,11 +43,12 @@ class Stream(Protocol):
 class _Cutting:
     """What both ways share: bytes become whole events, and a fault waits until what came before it was given."""
 
-    __slots__ = ("_pending", "_splitter", "complete", "passed")
+    __slots__ = ("_lines", "_lines_an_event", "_pending", "_splitter", "complete")
 
     def __init__(self) -> None:
         self.complete = False
-        self.passed = 0
+        self._lines = 0
+        self._lines_an_event = 2
         self._splitter = Splitter()
         self._pending: ProviderFailed | None = None
 
@@ -60,10 +61,7 @@ class _Cutting:
             raise ProviderFailed("bad_reply") from None
         if not block:
             return b""
-        # Each block begins with an event, so a look at its head tells prose and pages from a stream.
-        if not block.startswith(_STARTS) and not _may_begin(block):
-            raise ProviderFailed("bad_reply")
-        self.passed += block.count(b"\n\n") or block.count(b"\r\n\r\n")
+        self._look(block)
         out = self._through(block)
         if self._pending is not None and not out:
             raise self._pending
@@ -74,6 +72,7 @@ class _Cutting:
         if self._pending is None and self._splitter.rest.strip():
             # Some servers leave out the last event's blank line.
             rest, self._splitter.rest = self._splitter.rest, b""
+            self._look(rest)
             out = self._through(rest + b"\n\n")
         if self._pending is not None:
             raise self._pending
@@ -82,6 +81,19 @@ class _Cutting:
             raise ProviderFailed("connection_closed", retryable=True)
         self.complete = True
         return out + last
+
+    @property
+    def passed(self) -> int:
+        return self._lines // self._lines_an_event
+
+    def _look(self, block: bytes) -> None:
+        """Each block begins with an event, so a look at its head tells prose and pages from a stream."""
+        if not block.startswith(_STARTS) and not _may_begin(block):
+            raise ProviderFailed("bad_reply")
+        if not self._lines and block.startswith(b"event:"):
+            self._lines_an_event = 3
+        # One byte is found many times faster than two: the events are worked out when somebody asks.
+        self._lines += block.count(b"\n")
 
     def _through(self, block: bytes) -> bytes:
         raise NotImplementedError
