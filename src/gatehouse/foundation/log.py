@@ -123,6 +123,9 @@ def configure(level: Literal["debug", "info", "warning", "error"] = "info", stre
         library = logging.getLogger(name)
         library.handlers = []
         library.propagate = True
+        # A library that was configured before has its own idea of what is worth a line.
+        library.setLevel(logging.NOTSET)
+        library.disabled = False
     # Our own access log has the caller and the request's id; uvicorn's would only repeat each line without them.
     logging.getLogger("uvicorn.access").disabled = True
     # SQLAlchemy's echo prints bound values.
