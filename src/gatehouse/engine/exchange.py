@@ -51,7 +51,8 @@ class Candidate(msgspec.Struct, frozen=True):
 class Asked(msgspec.Struct, kw_only=True):
     identified: Identified
     call: ModelCall
-    dlp_action: str = "ALLOW"
+    #: None: no DLP has looked at it
+    dlp_action: str | None = None
 
 
 class Admitted(msgspec.Struct, kw_only=True):
@@ -88,6 +89,14 @@ class Answered(msgspec.Struct, kw_only=True):
     time_to_first_token_ms: float | None = None
     provider_latency_ms: float | None = None
     error_code: str | None = None
+
+    @property
+    def fallbacks(self) -> int:
+        """Candidates that failed before the one that answered; its own tries before the good one are none."""
+        failed = {(attempt.provider, attempt.model) for attempt in self.attempts}
+        if failed and self.chosen is not None:
+            failed.discard((self.chosen.provider.id, self.chosen.model.model_id))
+        return len(failed)
 
 
 class Answer(msgspec.Struct, kw_only=True):

@@ -61,7 +61,8 @@ class Outcome(msgspec.Struct, Generic[Id], array_like=True, tag="outcome", kw_on
     provider_latency_ms: float | None
     #: candidates that failed before the one that answered
     fallbacks: int
-    dlp_action: str
+    #: None: no DLP looked at it
+    dlp_action: str | None
     group_id: Id | None = None
     routing_policy_id: str | None = None
 

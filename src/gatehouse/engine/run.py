@@ -5,8 +5,6 @@ in the client's dialect. Only cancellation passes through, recorded, because nob
 """
 
 import asyncio
-import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 
 import structlog
 
@@ -17,12 +15,12 @@ from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.exchange import Admitted, Answer, Answered, Asked, Candidate, Identified, Received
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply
-from gatehouse.engine.providers.failure import ProviderFailed
-from gatehouse.engine.routing.attempts import AllProvidersFailed, Attempts, ProviderTimeout
-from gatehouse.engine.routing.cost import cost
+from gatehouse.engine.routing.attempts import Attempts
+from gatehouse.engine.settling import Settling
 from gatehouse.engine.stages import authenticate, model_access, route
 from gatehouse.engine.stages.maintenance import InMaintenance
 from gatehouse.engine.stages.record import Recorder
+from gatehouse.engine.streaming import AnswerStream
 from gatehouse.engine.verdict import Hold, Refuse, Rewrite, Verdict
 from gatehouse.foundation.errors import Internal, Refusal, Unavailable
 from gatehouse.policy.records import ModelRecord
@@ -41,8 +39,7 @@ class Engine:
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
         self._attempts = Attempts(ports)
-        #: settling for clients that have left; kept here so that it is not dropped half-way
-        self._leaving: set[asyncio.Task[None]] = set()
+        self._settling = Settling(ports)
 
     async def answer(self, x: Received) -> Answer:
         """The answer to a model call: a body, or a stream that must be closed if it is not read to its end."""
@@ -53,6 +50,9 @@ class Engine:
         except Refusal as error:
             # Nobody is known whose record this could be: it is counted, not recorded.
             return _refusal(dialect, error, None)
+        except Exception:
+            log.exception("engine.fault", request_id=x.request_id)
+            return _refusal(dialect, Internal(), None)
         answered = Answered(identified=identified)
         recorder = Recorder(self._ports)
         try:
@@ -62,7 +62,7 @@ class Engine:
             return await self._ended(dialect, error, answered, recorder)
         except asyncio.CancelledError:
             answered.outcome, answered.status = "cancelled", 499
-            self.leave(answered, recorder)
+            self._settling.leave(answered, recorder)
             raise
         except Exception:
             log.exception("engine.fault", request_id=x.request_id)
@@ -107,11 +107,11 @@ class Engine:
             _obey(await reserve(admitted, self._ports))
         started = self._ports.clock.monotonic()
         reply = await self._attempts.answer(admitted, answered)
-        answered.provider_latency_ms = self.since(started)
+        answered.provider_latency_ms = self._settling.since(started)
         try:
             if reply.events is not None:
                 await recorder.opened(answered)
-                stream = _Stream(self, dialect, reply, answered, recorder)
+                stream = AnswerStream(self._settling, dialect, reply, answered, recorder)
                 return Answer(status=200, headers=_headers(reply, answered), stream=stream)
             return await self._whole(reply, admitted, answered, recorder)
         except BaseException:
@@ -151,50 +151,21 @@ class Engine:
         for inspect in pipeline.OF_THE_ANSWER:
             _obey(await inspect(admitted, body, self._ports))
         answered.outcome, answered.status = "success", reply.status
-        self.price(reply, answered)
+        self._settling.price(reply, answered)
         headers = _headers(reply, answered)
         if answered.cost_usd is not None:
             headers["X-Cost-USD"] = f"{answered.cost_usd:f}"
-        await self.finish(answered, recorder)
+        await self._settling.finish(answered, recorder)
         return Answer(status=reply.status, headers=headers, body=body)
-
-    def price(self, reply: Reply, answered: Answered) -> None:
-        answered.usage = reply.usage
-        if answered.usage is not None and answered.chosen is not None:
-            answered.cost_usd = cost(answered.usage, answered.chosen.model)
 
     async def _ended(self, dialect: Dialect, error: Refusal, answered: Answered, recorder: Recorder) -> Answer:
         """An answer that is an error, recorded as such."""
         answered.status, answered.error_code = error.status, error.code
         try:
-            await self.finish(answered, recorder)
+            await self._settling.finish(answered, recorder)
         except Refusal as unwritten:
             error = unwritten
         return _refusal(dialect, error, answered)
-
-    async def finish(self, answered: Answered, recorder: Recorder) -> None:
-        """Settles and records. Returns when the record survives this process."""
-        for settle in pipeline.AFTERWARDS:
-            await settle(answered, self._ports)
-        written = recorder.finished(answered)
-        if written is not None:
-            await written
-
-    def leave(self, answered: Answered, recorder: Recorder) -> None:
-        """Settles and records for a client that no longer waits: the entry is queued now, and nobody is cancelled."""
-        written = recorder.finished(answered)
-        if written is None:
-            return
-        task = asyncio.create_task(self._settled(answered, written))
-        self._leaving.add(task)
-        task.add_done_callback(self._leaving.discard)
-
-    async def _settled(self, answered: Answered, written: Awaitable[None]) -> None:
-        """The journal reports its own faults; here is nobody to tell."""
-        for settle in pipeline.AFTERWARDS:
-            await settle(answered, self._ports)
-        with contextlib.suppress(Exception):
-            await written
 
     async def _obey(self, verdict: Verdict, asked: Asked) -> None:
         """What a stage said about the call: may also change it, or have it wait for a person."""
@@ -207,80 +178,10 @@ class Engine:
         else:
             _obey(verdict)
 
-    def since(self, started: float) -> float:
-        return round((self._ports.clock.monotonic() - started) * 1000, 3)
-
-
-class _Stream:
-    """The events for the client. However it ends (read, broken, left, or never begun), the provider's call is closed
-    and the request recorded, once. A class, because a generator that was never begun does nothing when it is closed.
-    """
-
-    def __init__(self, engine: Engine, dialect: Dialect, reply: Reply, answered: Answered, recorder: Recorder) -> None:
-        self._engine = engine
-        self._dialect = dialect
-        self._reply = reply
-        self._answered = answered
-        self._recorder = recorder
-        self._blocks = self._read()
-        answered.outcome, answered.status = "cancelled", 499
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._blocks
-
-    def __anext__(self) -> Awaitable[bytes]:
-        return self._blocks.__anext__()
-
-    async def aclose(self) -> None:
-        await self._blocks.aclose()
-        await self._end()
-
-    async def _read(self) -> AsyncGenerator[bytes, None]:
-        answered, reply = self._answered, self._reply
-        assert reply.events is not None
-        started = answered.identified.received.started
-        answered.time_to_first_token_ms = self._engine.since(started)
-        try:
-            async for block in reply.events:
-                if reply.finished:
-                    # A client that has its whole answer can rely on its record.
-                    answered.outcome, answered.status = "success", 200
-                    answered.provider_latency_ms = self._engine.since(started)
-                    self._engine.price(reply, answered)
-                    await self._engine.finish(answered, self._recorder)
-                yield block
-            answered.outcome, answered.status = "success", 200
-        except ProviderFailed as failed:
-            error = _broken(failed)
-            answered.outcome, answered.status, answered.error_code = "error", error.status, failed.reason
-            yield self._dialect.render_stream_error(error)
-        except Refusal as error:
-            # The journal would not take the record: the stream ends without its last event, and says why.
-            answered.outcome, answered.status, answered.error_code = "error", error.status, error.code
-            yield self._dialect.render_stream_error(error)
-        finally:
-            await self._end()
-
-    async def _end(self) -> None:
-        with contextlib.suppress(Exception):
-            await self._reply.close()
-        answered = self._answered
-        if answered.provider_latency_ms is None or not self._reply.finished:
-            answered.provider_latency_ms = self._engine.since(answered.identified.received.started)
-        self._engine.price(self._reply, answered)
-        self._engine.leave(answered, self._recorder)
-
 
 def _obey(verdict: Verdict) -> None:
     if isinstance(verdict, Refuse):
         raise verdict.error
-
-
-def _broken(failed: ProviderFailed) -> Refusal:
-    """What a client is told whose stream broke off: the reason as a word, nothing of the provider's body."""
-    if failed.reason == "timeout":
-        return ProviderTimeout("The provider stopped sending; the answer is incomplete.")
-    return AllProvidersFailed(f"The provider broke the stream off ({failed.reason}); the answer is incomplete.")
 
 
 def _headers(reply: Reply, answered: Answered) -> dict[str, str]:
@@ -291,8 +192,9 @@ def _headers(reply: Reply, answered: Answered) -> dict[str, str]:
         **reply.headers,
         "X-Gateway-Provider": chosen.provider.id,
         "X-Gateway-Model": chosen.model.model_id,
-        "X-Gateway-Fallbacks": str(len({(attempt.provider, attempt.model) for attempt in answered.attempts})),
-        "X-DLP-Action": answered.asked.dlp_action,
+        "X-Gateway-Fallbacks": str(answered.fallbacks),
+        # Where nothing looked, nothing was held back either; the record tells the two apart.
+        "X-DLP-Action": answered.asked.dlp_action or "ALLOW",
     }
     if answered.identified.rate is not None:
         headers.update(answered.identified.rate.headers())

@@ -35,6 +35,10 @@ _SECRET_TEXTS: Final = (
     (re.compile(r"\bgk_[0-9A-Za-z]{6,}"), f"gk_{REDACTED}"),
     (re.compile(r"\b(inv|rt|scim|whsec)_[0-9A-Za-z]{16,}"), rf"\1_{REDACTED}"),
     (re.compile(r"\bsk-[0-9A-Za-z_-]{6,}"), f"sk-{REDACTED}"),
+    (re.compile(r"\$argon2(id|i|d)\$[^\s'\",)]+"), REDACTED),
+    # PostgreSQL tells the whole row that a constraint refused, and COPY the line.
+    (re.compile(r"\b(DETAIL|CONTEXT):\s.*?(?=\n(?:HINT:|\[SQL|\(Background|The above|During|Traceback)|\Z)", re.DOTALL),
+     rf"\1: {REDACTED}"),
     (re.compile(r"\b(AKIA|ASIA)[0-9A-Z]{16}\b"), REDACTED),
     (re.compile(r"\beyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]+(\.[0-9A-Za-z_-]*)?"), REDACTED),
     (re.compile(r"(://[^\s:/@]{0,256}):[^\s/@]{1,1024}@"), rf"\1:{REDACTED}@"),

@@ -1,10 +1,12 @@
-"""uvicorn's protocol with two additions.
+"""uvicorn's protocol with three additions.
 
 It tells a request in progress that its client has left. By the ASGI standard an application learns that by waiting for
 a message, which takes a task a request; this costs a dictionary entry. Where another server runs the application, the
 gateway waits for the message.
 
-And what is written within one turn of the loop leaves in one system call: head and body, or several events.
+What is written within one turn of the loop leaves in one system call: head and body, or several events.
+
+And it bounds what a client may cost that sends no whole request, or reads nothing of its answer.
 """
 
 import asyncio
@@ -16,6 +18,15 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 #: key in `scope["state"]`: a list for one callback
 _LEFT: Final = "gatehouse.client_left"
+
+#: Seconds between two looks at a connection: a client has one to two of them to send a request, or to read something.
+PATIENCE: Final = 60.0
+MAX_HEAD_BYTES: Final = 64 * 1024
+
+_HEAD_TOO_LARGE: Final = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: text/plain; charset=utf-8\r\n"
+    b"content-length: 35\r\nconnection: close\r\n\r\nThe request's head is over 64 KiB.\r\n"
+)
 
 
 class _Corked:
@@ -63,9 +74,52 @@ class _Corked:
 class WatchfulProtocol(HttpToolsProtocol):
     #: the request being answered; pipelined ones wait behind it
     _answering: RequestResponseCycle | None = None
+    _look_due: asyncio.TimerHandle | None = None
+    #: what the last look found the client to owe
+    _owed: object = None
+    #: bytes of a head that is not complete
+    _head = 0
+    _pauses = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(cast("asyncio.Transport", _Corked(transport, self.loop)))
+        self._look_due = self.loop.call_later(PATIENCE, self._look)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        # A head whose end has come has a method; the parser itself would take a head of any size.
+        if self.scope is None or "method" not in self.scope:
+            self._head += len(data)
+            if self._head > MAX_HEAD_BYTES:
+                self.transport.write(_HEAD_TOO_LARGE)
+                self.transport.close()
+        elif self._head:
+            self._head = 0
+
+    def pause_writing(self) -> None:
+        self._pauses += 1
+        super().pause_writing()
+
+    def _look(self) -> None:
+        """Closes the connection of a client that owed the same thing at the last look already: the rest of a request,
+        or the reading of what it was sent. One timer a connection, and nothing a request."""
+        owed = self._owes()
+        if owed is not None and owed == self._owed:
+            self.transport.abort()
+            return
+        self._owed = owed
+        self._look_due = self.loop.call_later(PATIENCE, self._look)
+
+    def _owes(self) -> object:
+        if self.flow.write_paused:
+            return self._pauses
+        cycle = self._answering
+        if cycle is not None and not cycle.response_complete:
+            # With reading paused it is not the client's fault.
+            return cycle if cycle is self.cycle and cycle.more_body and not self.flow.read_paused else None
+        if self.scope is None:
+            return self
+        return None if "method" in self.scope else id(self.scope)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         cycle.scope["state"][_LEFT] = None
@@ -74,8 +128,13 @@ class WatchfulProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        if self._look_due is not None:
+            self._look_due.cancel()
         cycle = self._answering
         if cycle is not None and not cycle.response_complete:
+            # Its own class tells only the request that came last, which may still wait behind this one.
+            cycle.disconnected = True
+            cycle.message_event.set()
             tell = cycle.scope["state"].get(_LEFT)
             if tell is not None:
                 tell()

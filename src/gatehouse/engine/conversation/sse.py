@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-#: An event that is longer than this is no event.
-MAX_EVENT_BYTES = 1024 * 1024
+#: An event that is longer than this is no event. A picture in an answer is one event of some megabytes.
+MAX_EVENT_BYTES = 8 * 1024 * 1024
 
 _BOUNDARY = re.compile(rb"\r?\n\r?\n")
 
@@ -45,7 +45,10 @@ def events(block: bytes) -> Iterator[bytes]:
 
 def event_at(block: bytes, position: int) -> tuple[int, int]:
     """Where the event around a position begins and ends."""
-    start = max(block.rfind(b"\n\n", 0, position) + 2, block.rfind(b"\n\r\n", 0, position) + 3)
+    start = block.rfind(b"\n\n", 0, position) + 2
+    # A search for what is not there goes through the whole block: CRLF only where there is a CR.
+    if b"\r" in block:
+        start = max(start, block.rfind(b"\n\r\n", 0, position) + 3)
     # Without a separator before it, the two searches gave 1 and 2.
     return (start if start > 2 else 0), _end_of_event(block, position)
 

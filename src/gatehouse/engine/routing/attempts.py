@@ -69,6 +69,9 @@ class Attempts:
                 reply = await self._once(candidate, x)
             except ProviderFailed as failed:
                 if failed.client_error is not None:
+                    if failed.status is not None:
+                        # It is well enough to complain.
+                        self._circuits.succeeded(tenant_id, provider.id)
                     answered.chosen = candidate
                     raise failed.client_error from None
                 answered.attempts.append(_attempt(candidate, failed.status, failed.reason))

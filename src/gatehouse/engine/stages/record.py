@@ -11,12 +11,12 @@ from gatehouse.foundation.ids import new_id
 class Recorder:
     """One request's. `id` is the usage record's, the same in the entry that opens a stream and the one that ends it."""
 
-    __slots__ = ("_ports", "_written", "id")
+    __slots__ = ("_claimed", "_ports", "id")
 
     def __init__(self, ports: Ports) -> None:
         self.id = new_id()
         self._ports = ports
-        self._written = False
+        self._claimed = False
 
     def opened(self, x: Answered) -> Awaitable[None]:
         """A stream is about to begin: from here on it cannot be lost, only interrupted."""
@@ -37,12 +37,16 @@ class Recorder:
         )
         return self._ports.journal.append(encode(entry))
 
-    def finished(self, x: Answered) -> Awaitable[None] | None:
-        """The request is over. The entry is queued at once, also for a caller who will not wait; a second call for
-        the same request writes nothing, so that every way out may call it."""
-        if self._written:
-            return None
-        self._written = True
+    def claim(self) -> bool:
+        """Whether the caller is the first who ends this request, and so the one to settle and record it."""
+        if self._claimed:
+            return False
+        self._claimed = True
+        return True
+
+    def finished(self, x: Answered) -> Awaitable[None]:
+        """The request is over; whoever has the claim says so. The entry is queued at once, also for a caller who will
+        not wait. Raises `Unavailable`, now or when awaited, if the journal does not take it."""
         self._ports.meter.finished(x)
         received, caller = x.identified.received, x.identified.caller
         usage = x.usage
@@ -71,7 +75,7 @@ class Recorder:
             latency_ms=round((self._ports.clock.monotonic() - received.started) * 1000, 3),
             time_to_first_token_ms=x.time_to_first_token_ms,
             provider_latency_ms=x.provider_latency_ms,
-            fallbacks=len({(attempt.provider, attempt.model) for attempt in x.attempts}),
-            dlp_action=x.asked.dlp_action if x.asked else "ALLOW",
+            fallbacks=x.fallbacks,
+            dlp_action=x.asked.dlp_action if x.asked else None,
         )
         return self._ports.journal.append(encode(entry))

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+import psycopg
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from sqlalchemy import exc as sql
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -31,6 +33,15 @@ class MethodNotAllowed(errors.BadRequest):
     code = "method_not_allowed"
     message = "This path does not take that method."
 
+
+class DatabaseUnavailable(errors.Unavailable):
+    code = "database_unavailable"
+    message = "The database is not available now. Try again in a moment, and look first whether a change was made."
+
+
+#: The database is away, overloaded, or gave a transaction up that can be tried again: not a fault of ours.
+_DATABASE_AWAY = (sql.OperationalError, sql.InterfaceError, sql.TimeoutError, psycopg.OperationalError)
+_RETRY_SECONDS = 5
 
 _BY_STATUS: dict[int, type[Refusal]] = {
     leaf.status: leaf
@@ -77,6 +88,12 @@ class ErrorResponses:
         text = str(error.detail) if error.status_code == 400 else None
         return self.to(request.scope, leaf(text, headers=error.headers))
 
+    async def database_away(self, request: Request, error: Exception) -> Response:
+        # PostgreSQL's first line has no values; what follows it may.
+        reason = str(getattr(error, "orig", None) or error).split("\n", 1)[0]
+        _log.warning("database.unavailable", path=request.scope["path"], reason=f"{type(error).__name__}: {reason}")
+        return self.to(request.scope, DatabaseUnavailable(headers={"Retry-After": str(_RETRY_SECONDS)}))
+
     async def fault(self, request: Request, error: Exception) -> Response:
         _log.error("unhandled", path=request.scope["path"], method=request.scope["method"], exc_info=error)
         return self.to(request.scope, errors.Internal())
@@ -115,7 +132,9 @@ class _LastResort:
         try:
             await self._app(scope, receive, watch)
         except Exception as error:
-            response = await self._responses.fault(Request(scope), error)
+            away = isinstance(error, _DATABASE_AWAY)
+            answer = self._responses.database_away if away else self._responses.fault
+            response = await answer(Request(scope), error)
             if started:
                 raise  # the status is out: only a broken connection tells the client
             await response(scope, receive, send)
@@ -127,6 +146,8 @@ def install(app: FastAPI, forms: ErrorForms | None = None) -> ErrorResponses:
     app.add_exception_handler(Refusal, responses.refusal)
     app.add_exception_handler(RequestValidationError, responses.validation)
     app.add_exception_handler(HTTPException, responses.http)
+    for away in _DATABASE_AWAY:
+        app.add_exception_handler(away, responses.database_away)
     app.add_exception_handler(Exception, responses.fault)
     app.add_middleware(_LastResort, responses=responses)
     return responses

@@ -4,14 +4,13 @@
     service  named queries that are cross-tenant by nature: credentials, policies, the drain of the journal
     owner    migrations
 
-All three come from `DATABASE_URL`: the role is set when a connection starts, so a reset brings it back. Where the
-login itself must own nothing, `DATABASE_OWNER_URL` holds the owner's.
+All three come from `DATABASE_URL` (see `roles`). Where the login itself must own nothing, `DATABASE_OWNER_URL` holds the
+owner's.
 """
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from typing import Any
 
 import psycopg
 from sqlalchemy import text
@@ -19,20 +18,14 @@ from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
 from sqlalchemy.pool import QueuePool
 
 from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.storage import roles
+from gatehouse.foundation.storage.roles import APP_ROLE, SERVICE_ROLE
 
-APP_ROLE: Final = "gatehouse_app"
-SERVICE_ROLE: Final = "gatehouse_service"
-
-_BIND = text("SELECT set_config('gatehouse.tenant', :tenant, true), set_config('gatehouse.operator', :operator, true)")
-
-
-def with_role(url: str, role: str) -> str:
-    """The same URL, for connections that act as `role`."""
-    parts = urlsplit(url)
-    query = dict(parse_qsl(parts.query))
-    query["options"] = f"{query.get('options', '')} -c role={role}".strip()
-    # libpq takes a plus sign literally.
-    return urlunsplit(parts._replace(query=urlencode(query, quote_via=quote)))
+# Who acts is asked with it, in the same transaction: row-level security is only for the application's role.
+_BIND = text(
+    "SELECT set_config('gatehouse.tenant', :tenant, true), set_config('gatehouse.operator', :operator, true),"
+    " current_user"
+)
 
 
 def sqlalchemy_url(url: str) -> str:
@@ -45,10 +38,10 @@ class Database:
 
     def __init__(self, url: str, *, pool_size: int = 10) -> None:
         self.url = url
-        self._app = _engine(with_role(url, APP_ROLE), pool_size)
-        self._service = _engine(with_role(url, SERVICE_ROLE), 4)
+        self._app = _engine(url, APP_ROLE, pool_size)
+        self._service = _engine(url, SERVICE_ROLE, 4)
         # Alone: a crowd of other queries must not keep a worker from hearing what was switched off.
-        self._feed = _engine(with_role(url, SERVICE_ROLE), 1)
+        self._feed = _engine(url, SERVICE_ROLE, 1)
         self._app_sessions = async_sessionmaker(self._app, expire_on_commit=False)
         self._service_sessions = async_sessionmaker(self._service, expire_on_commit=False)
         self._feed_sessions = async_sessionmaker(self._feed, expire_on_commit=False)
@@ -76,10 +69,10 @@ class Database:
         async with self._feed_sessions() as session:
             yield session
 
-    async def service_connection(self) -> psycopg.AsyncConnection[tuple[object, ...]]:
+    async def service_connection(self) -> psycopg.AsyncConnection[tuple[Any, ...]]:
         """A connection of its own, outside the pool and in autocommit: for LISTEN, and for COPY."""
-        return await psycopg.AsyncConnection.connect(
-            with_role(self.url, SERVICE_ROLE), autocommit=True, connect_timeout=5, application_name="gatehouse"
+        return await roles.connect_async(
+            self.url, SERVICE_ROLE, autocommit=True, connect_timeout=5, application_name="gatehouse"
         )
 
     def available_connections(self) -> int:
@@ -107,17 +100,28 @@ async def bound_to(session: AsyncSession, tenant_id: TenantId) -> AsyncIterator[
 
 
 async def _bind(session: AsyncSession, tenant_id: TenantId, operator: bool) -> None:
-    await session.execute(_BIND, {"tenant": str(tenant_id), "operator": "on" if operator else "off"})
+    """Raises `WrongRole`, whatever took the role away: without it the session would see every tenant's rows."""
+    bound = await session.execute(_BIND, {"tenant": str(tenant_id), "operator": "on" if operator else "off"})
+    try:
+        roles.check(APP_ROLE, bound.one())
+    except roles.WrongRole:
+        # Nobody else gets that connection.
+        await session.invalidate()
+        raise
     session.info.update(tenant_id=tenant_id, operator=operator)
 
 
-def _engine(url: str, pool_size: int) -> AsyncEngine:
-    return create_async_engine(
+def _engine(url: str, role: str, pool_size: int) -> AsyncEngine:
+    engine = create_async_engine(
         sqlalchemy_url(url),
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=5,
         # A restarted server leaves dead connections in the pool: each is tried before use.
         pool_pre_ping=True,
+        # An error's text goes into logs: what was written (a password's hash) must not.
+        hide_parameters=True,
         connect_args={"connect_timeout": 5, "application_name": "gatehouse"},
     )
+    roles.act_as(engine, role)
+    return engine

@@ -131,7 +131,7 @@ def _interrupted(payload: bytes) -> Outcome[str]:
         time_to_first_token_ms=None,
         provider_latency_ms=None,
         fallbacks=0,
-        dlp_action="ALLOW",
+        dlp_action=None,
     )
 
 

@@ -53,8 +53,10 @@ async def _run(settings: Settings, url: str, *, journal: bool) -> None:
     gc.set_threshold(100_000)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
+    loop.add_signal_handler(signal.SIGTERM, stopping.set)
+    # Ctrl-C reaches all processes of a terminal at once. The supervisor ends the keeper when the gateways have written
+    # their last; `gatehouse worker` has nobody above it.
+    loop.add_signal_handler(signal.SIGINT, (lambda: None) if journal else stopping.set)
     database = Database(url, pool_size=4)
     node = Node(database, kind="keeper" if journal else "worker")
     drain = Drain(url, settings.gatehouse_home / "journal") if journal else None

@@ -9,7 +9,8 @@ import psycopg
 from psycopg import sql
 
 from gatehouse.foundation.journal import Batch, Position
-from gatehouse.foundation.storage.database import SERVICE_ROLE, with_role
+from gatehouse.foundation.storage import roles
+from gatehouse.foundation.storage.roles import SERVICE_ROLE
 from gatehouse.platform.keeper.prepare import Prepared
 from gatehouse.platform.records import copying
 from gatehouse.platform.records.audit import lines as audit
@@ -75,8 +76,8 @@ class Store:
     """A connection in autocommit, and what is known of the other end. Raises `psycopg.Error`."""
 
     def __init__(self, url: str) -> None:
-        self._connection: psycopg.Connection[tuple[Any, ...]] = psycopg.connect(
-            with_role(url, SERVICE_ROLE), autocommit=True, connect_timeout=5, application_name="gatehouse keeper"
+        self._connection = roles.connect(
+            url, SERVICE_ROLE, autocommit=True, connect_timeout=5, application_name="gatehouse keeper"
         )
         self._months: set[str] = set()
         self._tenants: set[str] = set()

@@ -3,12 +3,14 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final, NamedTuple
 
 import structlog
 from procrastinate import PsycopgConnector
 
-from gatehouse.foundation.storage.database import SERVICE_ROLE, with_role
+from gatehouse.foundation.storage import roles
+from gatehouse.foundation.storage.roles import SERVICE_ROLE
 from gatehouse.platform import jobs
 from gatehouse.platform.jobs import Tools
 from gatehouse.platform.routing.providers import schedule as provider_health
@@ -52,7 +54,8 @@ async def work(tools: Tools) -> None:
 async def _jobs(tools: Tools) -> None:
     jobs.app.import_paths = MODULES
     connector = PsycopgConnector(
-        conninfo=with_role(tools.database.url, SERVICE_ROLE),
+        conninfo=tools.database.url,
+        configure=partial(roles.become_async, role=SERVICE_ROLE),
         min_size=1,
         max_size=4,
         kwargs={"connect_timeout": 5, "application_name": "gatehouse jobs"},

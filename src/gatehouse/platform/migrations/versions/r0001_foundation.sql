@@ -310,7 +310,7 @@ CREATE INDEX dlp_events_user ON dlp_events (tenant_id, user_id, timestamp DESC);
 -- Makes the partitions of the given months, past ones too (an outpost may come back after weeks). Run ahead of time:
 -- what went to the default partition meanwhile is moved to its month.
 CREATE FUNCTION gatehouse_ensure_partitions(first date, months integer) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
     parent text;
     month text;

@@ -4,8 +4,10 @@ GRANT USAGE ON SCHEMA public TO gatehouse_app, gatehouse_service;
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     tenants, allowed_domains, system_config, users, one_time_tokens, sessions, refresh_tokens, api_keys,
-    oauth_clients, revocations, providers, model_configs, platform_state
+    oauth_clients, providers, model_configs, platform_state
     TO gatehouse_app;
+-- Adds to them and prolongs, never takes one back.
+GRANT SELECT (subject, expires_at), INSERT, UPDATE (expires_at) ON revocations TO gatehouse_app;
 -- Records are never changed by administration.
 GRANT SELECT, INSERT ON audit_events, outbox, changes TO gatehouse_app;
 GRANT SELECT ON usage_records, usage_counts, dlp_events, nodes, revision_head TO gatehouse_app;
@@ -30,11 +32,14 @@ DO $$ BEGIN EXECUTE format('GRANT TEMPORARY ON DATABASE %I TO gatehouse_service'
 REVOKE EXECUTE ON FUNCTION gatehouse_ensure_partitions FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION gatehouse_ensure_partitions TO gatehouse_service;
 
--- Jobs are queued by either in their own transaction, and worked on by the service role.
+-- Jobs are queued by either in their own transaction, and worked on by the service role. Their arguments are of all
+-- tenants: administration sees none.
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     procrastinate_jobs, procrastinate_events, procrastinate_periodic_defers, procrastinate_workers
-    TO gatehouse_app, gatehouse_service;
-GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA public TO gatehouse_app, gatehouse_service;
+    TO gatehouse_service;
+GRANT INSERT, SELECT (id) ON procrastinate_jobs TO gatehouse_app;
+GRANT INSERT ON procrastinate_events TO gatehouse_app;
+GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO gatehouse_app, gatehouse_service;
 
 DO $$
 DECLARE
@@ -53,11 +58,16 @@ BEGIN
             ELSE format('tenant_id = %s', mine)
         END;
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
-        EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);
         EXECUTE format('CREATE POLICY tenant ON %I TO gatehouse_app USING (%s) WITH CHECK (%s)',
                        name, condition, condition);
         EXECUTE format('CREATE POLICY service ON %I TO gatehouse_service USING (true) WITH CHECK (true)', name);
-        -- The owner migrates and backs up; it never serves a request.
-        EXECUTE format('CREATE POLICY owner ON %I TO %I USING (true) WITH CHECK (true)', name, current_user);
     END LOOP;
+    -- The owner migrates and backs up, and is not bound: it never serves a request. No policy names it, so that a backup
+    -- can be restored where it has another name.
+
+    -- A change may be another tenant's (what operators do to it); only one's own are shown.
+    ALTER TABLE changes ENABLE ROW LEVEL SECURITY;
+    EXECUTE format('CREATE POLICY tenant ON changes FOR SELECT TO gatehouse_app USING (tenant_id = %s)', mine);
+    CREATE POLICY adding ON changes FOR INSERT TO gatehouse_app WITH CHECK (true);
+    CREATE POLICY service ON changes TO gatehouse_service USING (true) WITH CHECK (true);
 END $$;

@@ -12,7 +12,8 @@ from uuid import UUID
 import psycopg
 from psycopg.rows import class_row, namedtuple_row
 
-from gatehouse.foundation.storage.database import SERVICE_ROLE, with_role
+from gatehouse.foundation.storage import roles
+from gatehouse.foundation.storage.roles import SERVICE_ROLE
 from gatehouse.platform.chain.links import GENESIS, AuditEvent, link, personal_digest
 
 #: events read at a time
@@ -45,7 +46,7 @@ class Verifier:
     """Sees the chains as they were at its start, whatever is written meanwhile. Raises `psycopg.Error`."""
 
     def __init__(self, url: str) -> None:
-        self._connection: psycopg.Connection[Any] = psycopg.connect(with_role(url, SERVICE_ROLE), connect_timeout=10)
+        self._connection = roles.connect(url, SERVICE_ROLE, connect_timeout=10)
         self._connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         self._connection.read_only = True
 

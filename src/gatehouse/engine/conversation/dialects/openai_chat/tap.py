@@ -66,7 +66,8 @@ class ChatTap:
 
     def _read_usage(self, block: bytes) -> bytes:
         """The last usage in the block counts: those that tell it again and again add up themselves."""
-        start, end = event_at(block, max(block.rfind(spelling) for spelling in _USAGE))
+        place = block.rfind(_USAGE[0])
+        start, end = event_at(block, place if place >= 0 else block.rfind(_USAGE[1]))
         return block[:start] + block[end:] if self._only_usage(block[start:end]) else block
 
     def _only_usage(self, event: bytes) -> bool:

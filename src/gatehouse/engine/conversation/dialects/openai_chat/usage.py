@@ -11,10 +11,16 @@ class PromptDetails(msgspec.Struct, gc=False):
     cached_tokens: int | None = None
 
 
+class CompletionDetails(msgspec.Struct, gc=False):
+    reasoning_tokens: int | None = None
+
+
 class UsageShape(msgspec.Struct, gc=False):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     prompt_tokens_details: PromptDetails | None = None
+    total_tokens: int | None = None
+    completion_tokens_details: CompletionDetails | None = None
 
 
 def usage_of(told: UsageShape | None) -> Usage | None:
@@ -23,7 +29,13 @@ def usage_of(told: UsageShape | None) -> Usage | None:
     details = told.prompt_tokens_details
     prompt = max(told.prompt_tokens or 0, 0)
     cached = min(max(details.cached_tokens or 0, 0), prompt) if details is not None else 0
-    return Usage(input_tokens=prompt - cached, cached_tokens=cached, output_tokens=max(told.completion_tokens or 0, 0))
+    output = max(told.completion_tokens or 0, 0)
+    if told.completion_tokens_details is not None and told.total_tokens:
+        # OpenAI counts reasoning as completion; some who copy its API do not, and say so by their total.
+        reasoning = max(told.completion_tokens_details.reasoning_tokens or 0, 0)
+        if reasoning and told.total_tokens == prompt + output + reasoning:
+            output += reasoning
+    return Usage(input_tokens=prompt - cached, cached_tokens=cached, output_tokens=output)
 
 
 def told_by(usage: Usage) -> dict[str, Any]:

@@ -1,0 +1,111 @@
+"""The roles that connections act as, in one place for SQLAlchemy's pools, for psycopg and for procrastinate.
+
+`SET ROLE` right after connecting, and not the startup option `role`: a pooler refuses that, or drops it without a
+word, and everything would then run with the login's rights. A connection that does not act as its role is closed.
+"""
+
+from typing import Any, Final
+
+import psycopg
+import structlog
+from sqlalchemy import event
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+APP_ROLE: Final = "gatehouse_app"
+SERVICE_ROLE: Final = "gatehouse_service"
+
+_BECOME: Final = "SELECT set_config('role', %s, false)"
+_WHO: Final = "SELECT current_user"
+
+log = structlog.get_logger(__name__)
+_told: Final[set[str]] = set()
+
+
+class WrongRole(psycopg.OperationalError):
+    """The login cannot act as a role, or does not. To its callers it is a database that cannot be used."""
+
+
+def connect(url: str, role: str, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:
+    """A connection that acts as `role`; `options` are psycopg's. Raises `WrongRole`, `psycopg.Error`."""
+    connection = psycopg.connect(url, **options)
+    try:
+        become(connection, role)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+async def connect_async(url: str, role: str, **options: Any) -> psycopg.AsyncConnection[tuple[Any, ...]]:
+    """The same for asyncio."""
+    connection = await psycopg.AsyncConnection.connect(url, **options)
+    try:
+        await become_async(connection, role)
+    except BaseException:
+        await connection.close()
+        raise
+    return connection
+
+
+def become(connection: psycopg.Connection[Any], role: str) -> None:
+    """Acts as `role` from now on, also after a rollback."""
+    try:
+        connection.execute(_BECOME, [role])
+        row = connection.execute(_WHO).fetchone()
+        connection.commit()
+    except psycopg.Error as error:
+        raise _cannot(role, error) from None
+    check(role, row)
+
+
+async def become_async(connection: psycopg.AsyncConnection[Any], role: str) -> None:
+    """The same for asyncio."""
+    try:
+        await connection.execute(_BECOME, [role])
+        row = await (await connection.execute(_WHO)).fetchone()
+        await connection.commit()
+    except psycopg.Error as error:
+        raise _cannot(role, error) from None
+    check(role, row)
+
+
+def act_as(engine: AsyncEngine, role: str) -> None:
+    """Makes each connection of an engine act as `role`."""
+
+    def connected(connection: Any, _record: object) -> None:
+        cursor = connection.cursor()
+        try:
+            cursor.execute(_BECOME, [role])
+            cursor.execute(_WHO)
+            check(role, cursor.fetchone())
+            connection.commit()
+        except BaseException as error:
+            connection.close()
+            if isinstance(error, psycopg.Error) and not isinstance(error, WrongRole):
+                raise _cannot(role, error) from None
+            raise
+        finally:
+            cursor.close()
+
+    event.listen(engine.sync_engine, "connect", connected)
+
+
+def check(role: str, row: Any) -> None:
+    """`row` ends with what `current_user` is. Raises `WrongRole`, and logs that once a process."""
+    if row is None or row[-1] != role:
+        raise wrong(role, f"it acts as {row[-1] if row else 'nobody'}, so that rows would not be kept apart")
+
+
+def wrong(role: str, reason: str) -> WrongRole:
+    """The error, logged if it is the first of this process."""
+    if role not in _told:
+        _told.add(role)
+        log.error("database.wrong_role", role=role, reason=reason)
+    return WrongRole(f"the login of DATABASE_URL cannot act as {role}: {reason}")
+
+
+def _cannot(role: str, error: psycopg.Error) -> psycopg.Error:
+    """What setting the role failed with, said for whoever runs this; a lost connection stays one."""
+    if isinstance(error, psycopg.OperationalError):
+        return error
+    return wrong(role, str(error).split("\n", 1)[0])
