@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, func, select, text, update
 from tests.support.platform import RunningPlatform, Tenant
 
 import gatehouse.platform
@@ -15,6 +15,7 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage import migrate
 from gatehouse.foundation.storage.database import sqlalchemy_url
 from gatehouse.foundation.storage.rows import Row
+from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.migrations import SCRIPTS
 
 for module in pkgutil.walk_packages(gatehouse.platform.__path__, "gatehouse.platform."):
@@ -75,13 +76,28 @@ async def test_a_session_of_one_tenant_sees_none_of_anothers_rows(
     assert written.rowcount == 0
 
 
+async def test_a_session_asks_for_its_tenants_rows_even_where_the_database_would_show_others(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
+) -> None:
+    """The first wall, seen by opening the second for another tenant."""
+    async with platform.host.database.tenant(TenantId(tenant.id)) as session:
+        await session.execute(text("SELECT set_config('gatehouse.tenant', :t, true)"), {"t": str(other_tenant.id)})
+        assert (await session.scalars(select(UserRow))).all() == []
+        assert await session.get(UserRow, other_tenant.user.id) is None
+        assert await session.scalar(select(func.count()).select_from(UserRow)) == 0
+        changed = await session.execute(update(UserRow).values(display_name="x"))
+        assert changed.rowcount == 0
+    # What is remembered of one tenant's query does not serve another's.
+    async with platform.host.database.tenant(TenantId(other_tenant.id)) as session:
+        assert {row.tenant_id for row in await session.scalars(select(UserRow))} == {other_tenant.id}
+
+
 def test_every_table_with_a_tenant_has_row_level_security(platform: RunningPlatform) -> None:
     query = (
         "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant_id'"
         " WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND NOT c.relrowsecurity"
     )
-    # The feed's rows name a tenant only as news for all workers.
-    assert {row[0] for row in platform.sql(query)} == {"changes"}
+    assert platform.sql(query) == []
 
 
 def test_the_applications_roles_own_nothing_and_bypass_nothing(platform: RunningPlatform) -> None:

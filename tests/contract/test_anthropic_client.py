@@ -83,6 +83,18 @@ async def test_a_stream_by_the_synchronous_client(url: str, key: str) -> None:
     assert await asyncio.to_thread(work)
 
 
+async def test_models(client: anthropic.AsyncAnthropic) -> None:
+    models = {model.id: model async for model in client.models.list(limit=1)}
+    assert set(models) == {f"sandbox/{model}" for model in ["echo", "stream-50", "tools", "status-503", "cut"]}
+    assert models["sandbox/echo"].display_name
+    assert models["sandbox/echo"].created_at.tzinfo is not None
+    one = await client.models.retrieve("sandbox/echo")
+    assert (one.id, one.type, one.lifecycle) == ("sandbox/echo", "model", "active")
+    with pytest.raises(anthropic.NotFoundError) as refused:
+        await client.models.retrieve("sandbox/none")
+    assert refused.value.body["type"] == "error"  # type: ignore[index]
+
+
 @pytest.mark.parametrize("stream", [True, False])
 async def test_tools(client: anthropic.AsyncAnthropic, stream: bool) -> None:
     if stream:

@@ -94,6 +94,18 @@ async def test_twenty_megabytes_are_413(url: str, session: aiohttp.ClientSession
         assert after.status == 200
 
 
+async def test_who_has_shown_no_credential_gets_less_room(url: str) -> None:
+    two = b'"' + b"x" * 2 * 1024 * 1024 + b'"'
+    async with aiohttp.ClientSession() as stranger:
+        for path in ("/api/auth/register", "/api/admin/users"):
+            try:
+                async with stranger.post(url + path, data=two) as answer:
+                    assert answer.status == 413
+            except aiohttp.ClientConnectionError:
+                # As above.
+                pass
+
+
 @pytest.mark.parametrize("body", [b"", b"{", b"null", b"[]", b'"x"', b"\x00", deep(50_000), b"\xff\xfe"])
 async def test_administration_refuses_a_bad_body_too(url: str, session: aiohttp.ClientSession, body: bytes) -> None:
     for path in ("/api/auth/login", "/api/auth/api-keys", "/api/auth/register"):
@@ -134,3 +146,10 @@ async def test_a_bad_credential_is_401(url: str, header: dict[str, str]) -> None
             async with session.get(url + path, headers=header) as answer:
                 assert answer.status == 401
                 assert "www-authenticate" in answer.headers
+
+
+async def test_answers_of_administration_are_kept_by_nobody(url: str, session: aiohttp.ClientSession) -> None:
+    async with session.get(url + "/api/admin/api-keys") as answer:
+        assert answer.headers["cache-control"] == "no-store"
+    async with session.get(url + "/.well-known/jwks.json") as answer:
+        assert "max-age" in answer.headers["cache-control"]

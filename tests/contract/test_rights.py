@@ -26,6 +26,7 @@ OPEN = {
 
 CLOSED = [(method, path) for method, path in _OPERATIONS if path.rstrip("/") not in OPEN]
 ADMIN = [(method, path) for method, path in CLOSED if "/admin/" in path or path.startswith("/v1/platform/")]
+NAMING = [(method, path) for method, path in CLOSED if re.search(r"_id}|{provider}|byoe/{id}", path)]
 WRITES = [(method, path) for method, path in ADMIN if method != "GET"]
 
 
@@ -60,6 +61,45 @@ async def test_a_reading_machine_changes_nothing(
 ) -> None:
     client = await platform.new_m2m(somebody.id, "admin:read", "api:read", "api:write", "chat:write")
     assert (await client.request(method, _filled(path))).status_code == 403
+
+
+@pytest.mark.parametrize(("method", "path"), NAMING)
+async def test_another_organizations_id_is_404(
+    platform: RunningPlatform, somebody: Tenant, theirs: dict[str, str], method: str, path: str
+) -> None:
+    # Tenants are the operators' affair: for them the id is one that there is not.
+    client = (await platform.operator() if "{tenant_id}" in path else somebody.admin).client
+    named = re.sub(r"\{([^}]*)\}", lambda found: theirs[found[1]], path)
+    answer = await client.request(method, named, json=_BODIES.get(path, _ANY_BODY))
+    assert answer.status_code == 404, answer.text
+
+
+#: Where the row is looked for only once the body is good.
+_BODIES = {
+    "/api/v1/admin/kill-switch/providers/{provider}/disable": {"reason": "other"},
+    "/api/v1/admin/kill-switch/models/{model_config_id}/disable": {"reason": "other"},
+    "/api/admin/providers/{provider_id}/credentials": {"api_key": "sk-0123456789abcdef"},
+}
+_ANY_BODY: dict[str, str] = {}
+
+
+@pytest.fixture(scope="module")
+async def theirs(platform: RunningPlatform) -> dict[str, str]:
+    """Ids of what another organization really has, by the names that paths give them."""
+    other = await platform.new_tenant()
+    await platform.add_provider(other.id, "their-own", "byoe", "model")
+    await platform.new_key(other.user)
+    made = await other.admin.client.post("/api/admin/oauth-clients/", json={"name": "a machine"})
+    ids = {
+        "client_id": made.json()["client_id"],
+        "key_id": platform.sql("SELECT id FROM api_keys WHERE tenant_id = %s", [other.id])[0][0],
+        "model_config_id": platform.sql("SELECT id FROM model_configs WHERE tenant_id = %s", [other.id])[0][0],
+        "session_id": other.user.session_id,
+        "tenant_id": uuid4(),
+        "user_id": other.user.id,
+        **dict.fromkeys(("id", "provider", "provider_id"), "their-own"),
+    }
+    return {name: str(value) for name, value in ids.items()}
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from gatehouse.foundation.settings import Settings
-from gatehouse.foundation.storage import embedded
-from gatehouse.foundation.storage.database import APP_ROLE, SERVICE_ROLE, with_role
+from gatehouse.foundation.storage import embedded, roles
+from gatehouse.foundation.storage.roles import APP_ROLE, SERVICE_ROLE
 from gatehouse.platform import installation
 
 PAGE = (Path(__file__).parents[2] / "docs/security.md").read_text()
@@ -38,13 +38,13 @@ def test_a_login_that_owns_nothing_can_serve(server: str) -> None:
         Settings.from_environment({"DATABASE_URL": owner, "GATEHOUSE_MASTER_KEY": "A" * 43 + "="})
     )
     installation.prepare(installed)
-    with pytest.raises(psycopg.OperationalError):
-        psycopg.connect(with_role(login, APP_ROLE))
+    with pytest.raises(roles.WrongRole):
+        roles.connect(login, APP_ROLE)
     with psycopg.connect(owner) as connection:
         connection.execute(AS_OWNER.encode())
     for url in (owner, login):
         for role in (APP_ROLE, SERVICE_ROLE):
-            with psycopg.connect(with_role(url, role)) as connection:
+            with roles.connect(url, role) as connection:
                 assert connection.execute("SELECT current_user").fetchone() == (role,)
-    with psycopg.connect(with_role(login, APP_ROLE)) as connection:
+    with roles.connect(login, APP_ROLE) as connection:
         assert connection.execute("SELECT count(*) FROM users").fetchone() == (0,)

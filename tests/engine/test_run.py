@@ -11,6 +11,7 @@ from tests.support.engine import HeldEngine, completion, events
 
 from gatehouse.engine.exchange import Answer
 from gatehouse.engine.ports import Maintenance
+from gatehouse.engine.run import JournalFull
 from gatehouse.foundation.outbound import BrokenOff, ConnectFailed, OutboundTimeout, ReplyTooLarge
 
 CHAT: dict[str, Any] = {"model": "one/m", "messages": [{"role": "user", "content": "Hi"}]}
@@ -52,6 +53,7 @@ async def test_an_answer_comes_with_its_record(held: HeldEngine) -> None:
     assert (outcome.input_tokens, outcome.output_tokens, outcome.cached_tokens) == (10, 5, 0)
     assert outcome.cost_usd == "0.000020"
     assert outcome.requested_model == "one/m"
+    assert outcome.dlp_action is None, "nothing has looked at it"
 
 
 async def test_a_stream_is_on_record_before_its_first_byte(held: HeldEngine) -> None:
@@ -173,7 +175,7 @@ async def test_the_61st_request_of_a_minute_is_refused_and_recorded(held: HeldEn
         (b"{", 400, None),
         ({"messages": []}, 400, None),
         ({**CHAT, "model": "one/none"}, 404, "model_not_found"),
-        ({**CHAT, "fallbacks": ["nobody/x"]}, 404, "model_not_found"),
+        ({**CHAT, "model": "one/none", "fallbacks": ["nobody/x"]}, 404, "model_not_found"),
     ],
 )
 async def test_a_call_that_makes_no_sense_is_refused_before_any_provider(
@@ -197,6 +199,19 @@ async def test_a_restricted_model_looks_as_if_it_were_not_there(held: HeldEngine
     held.models[0] = msgspec.structs.replace(held.models[0], access="restricted")
     answer = await held.engine.answer(held.request(CHAT))
     assert (answer.status, error(answer.body)["code"]) == (404, "model_not_found")
+
+
+async def test_an_unknown_name_and_a_denied_one_leave_the_chain_alike(held: HeldEngine) -> None:
+    held.models[1] = msgspec.structs.replace(held.models[1], access="restricted")
+    told = []
+    for other in ("one/spare", "one/none"):
+        held.outbound.script = [(200, [completion()]), (200, [completion()])]
+        as_fallback = await held.engine.answer(held.request({**CHAT, "fallbacks": [other]}))
+        as_first = await held.engine.answer(held.request({**CHAT, "model": other, "fallbacks": ["two/n"]}))
+        alone = await held.engine.answer(held.request({**CHAT, "model": other, "fallbacks": [other]}))
+        told.append([(answer.status, answer.headers.get("X-Gateway-Provider")) for answer in (as_fallback, as_first)])
+        told[-1].append((alone.status, error(alone.body)["code"]))
+    assert told[0] == told[1] == [(200, "one"), (200, "two"), (404, "model_not_found")]
 
 
 async def test_a_switched_off_model_is_503_and_a_fallback_takes_over(held: HeldEngine) -> None:
@@ -249,6 +264,16 @@ async def test_failures_are_retried_and_then_the_next_candidate_answers(held: He
     assert answer.headers["X-Gateway-Fallbacks"] == "1"
     assert held.outcomes[0].fallbacks == 1
     assert len(held.outbound.sent) == 4
+
+
+async def test_a_retry_that_succeeds_is_no_fallback(held: HeldEngine) -> None:
+    held.providers[0] = msgspec.structs.replace(
+        held.providers[0], config=msgspec.structs.replace(held.providers[0].config, max_retries=1)
+    )
+    held.outbound.script = [(500, [b"{}"]), (200, [completion()])]
+    answer = await held.engine.answer(held.request(CHAT))
+    assert (answer.status, answer.headers["X-Gateway-Fallbacks"]) == (200, "0")
+    assert held.outcomes[0].fallbacks == 0
 
 
 async def test_a_providers_429_moves_on_at_once(held: HeldEngine) -> None:
@@ -339,6 +364,14 @@ async def test_a_circuit_opens_after_five_failures_and_lets_one_try_later(held: 
     assert (await held.engine.answer(held.request(CHAT))).status == 200
 
 
+async def test_a_provider_that_complains_about_a_request_is_well(held: HeldEngine) -> None:
+    bad, failed = (400, [b'{"error": {"message": "no"}}']), (500, [b""])
+    held.outbound.script = [failed, failed, failed, failed, bad, failed, failed]
+    for _ in range(7):
+        await held.engine.answer(held.request(CHAT))
+    assert len(held.outbound.sent) == 7, "four failures in a row and two, never five"
+
+
 async def test_an_unknown_price_costs_null(held: HeldEngine) -> None:
     held.models[0] = msgspec.structs.replace(held.models[0], cost_per_output_token=None)
     held.outbound.script = [(200, [completion()])]
@@ -353,6 +386,88 @@ async def test_a_full_journal_refuses_before_the_provider_is_called(held: HeldEn
     answer = await held.engine.answer(held.request(CHAT))
     assert (answer.status, error(answer.body)["code"]) == (503, "journal_full")
     assert held.outbound.sent == []
+
+
+class Ledger:
+    """The journal refuses everything from the first `taken` entries on; `settled` counts what was given back."""
+
+    def __init__(self, held: HeldEngine, *, taken: int) -> None:
+        self.settled = 0
+        self._left = taken
+        self._append = held.append
+        held.append = self.append  # type: ignore[method-assign]
+        held.settle = self.settle  # type: ignore[method-assign]
+
+    def append(self, record: bytes) -> "asyncio.Future[None]":
+        self._left -= 1
+        if self._left < 0:
+            raise JournalFull
+        return self._append(record)
+
+    async def settle(self, x: object) -> None:
+        self.settled += 1
+
+
+async def test_an_answer_whose_record_is_not_taken_is_503_and_settled_once(held: HeldEngine) -> None:
+    ledger = Ledger(held, taken=0)
+    held.outbound.script = [(200, [completion()])]
+    answer = await held.engine.answer(held.request(CHAT))
+    assert (answer.status, error(answer.body)["code"]) == (503, "journal_full")
+    assert ledger.settled == 1
+
+
+async def test_a_stream_whose_record_is_not_taken_ends_in_an_error_event(held: HeldEngine) -> None:
+    ledger = Ledger(held, taken=1)
+    held.outbound.script = [(200, events("Hello"))]
+    text = (await read(await held.engine.answer(held.request(STREAM)))).decode()
+    assert "Hello" in text
+    assert "[DONE]" not in text
+    assert error(text.split("data: ")[-1].encode())["code"] == "journal_full"
+    assert ledger.settled == 1
+
+
+async def test_a_broken_stream_whose_record_is_not_taken_ends_in_its_error_event(held: HeldEngine) -> None:
+    ledger = Ledger(held, taken=1)
+    held.outbound.script = [(200, [*events("Hello")[:1], BrokenOff()])]
+    text = (await read(await held.engine.answer(held.request(STREAM)))).decode()
+    assert error(text.split("data: ")[-1].encode())["code"] == "all_providers_failed"
+    await asyncio.sleep(0)
+    assert ledger.settled == 1
+
+
+async def test_a_client_that_leaves_is_settled_although_its_record_is_not_taken(held: HeldEngine) -> None:
+    ledger = Ledger(held, taken=0)
+    held.stop.at = "connecting"
+    task = asyncio.create_task(held.engine.answer(held.request(CHAT)))
+    await held.stop.reached.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.sleep(0)
+    assert ledger.settled == 1
+
+
+async def test_a_fault_in_a_stage_is_500_and_one_record(held: HeldEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held, "reserve", None)
+    answer = await held.engine.answer(held.request(CHAT))
+    assert (answer.status, error(answer.body)["type"]) == (500, "internal_error")
+    (outcome,) = held.outcomes
+    assert outcome.status == 500
+
+
+async def test_a_fault_before_the_caller_is_known_is_500(held: HeldEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held, "current", None)
+    answer = await held.engine.answer(held.request(CHAT))
+    assert (answer.status, error(answer.body)["type"]) == (500, "internal_error")
+
+
+async def test_a_fault_within_a_stream_ends_in_an_error_event(held: HeldEngine) -> None:
+    held.outbound.script = [(200, [*events("Hello")[:1], RuntimeError("secret words")])]
+    text = (await read(await held.engine.answer(held.request(STREAM)))).decode()
+    assert error(text.split("data: ")[-1].encode())["type"] == "internal_error"
+    assert "secret words" not in text
+    (outcome,) = held.outcomes
+    assert (outcome.outcome, outcome.status) == ("error", 500)
 
 
 async def test_an_anthropic_client_gets_its_own_form_of_error(held: HeldEngine) -> None:

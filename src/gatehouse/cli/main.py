@@ -57,6 +57,7 @@ def cli() -> None:
 
 def main() -> None:
     from gatehouse.foundation.settings import BadSettings
+    from gatehouse.foundation.storage.failures import FAILURES, told
     from gatehouse.foundation.storage.migrate import SchemaDrift
 
     try:
@@ -70,4 +71,7 @@ def main() -> None:
         sys.exit(130)
     except (BadSettings, SchemaDrift) as error:
         click.echo(f"gatehouse: {error}", err=True)
+        sys.exit(2)
+    except FAILURES as error:
+        click.echo(f"gatehouse: database: {told(error)}", err=True)
         sys.exit(2)

@@ -37,8 +37,13 @@ _SECRET_TEXTS: Final = (
     (re.compile(r"\bsk-[0-9A-Za-z_-]{6,}"), f"sk-{REDACTED}"),
     (re.compile(r"\$argon2(id|i|d)\$[^\s'\",)]+"), REDACTED),
     # PostgreSQL tells the whole row that a constraint refused, and COPY the line.
-    (re.compile(r"\b(DETAIL|CONTEXT):\s.*?(?=\n(?:HINT:|\[SQL|\(Background|The above|During|Traceback)|\Z)", re.DOTALL),
-     rf"\1: {REDACTED}"),
+    (
+        re.compile(
+            r"^(DETAIL|CONTEXT):\s.*?(?=\n(?:HINT:|\[SQL|\(Background|\s*The above|\s*During|Traceback)|\Z)",
+            re.MULTILINE | re.DOTALL,
+        ),
+        rf"\1: {REDACTED}",
+    ),
     (re.compile(r"\b(AKIA|ASIA)[0-9A-Z]{16}\b"), REDACTED),
     (re.compile(r"\beyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]+(\.[0-9A-Za-z_-]*)?"), REDACTED),
     (re.compile(r"(://[^\s:/@]{0,256}):[^\s/@]{1,1024}@"), rf"\1:{REDACTED}@"),

@@ -1,24 +1,28 @@
 """Model calls on plain ASGI. Everything that is not the gateway's goes on to the application behind it."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, Final, TypeVar
 
+import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.exchange import Answer, Received
 from gatehouse.engine.run import Engine
-from gatehouse.foundation.errors import Refusal
+from gatehouse.foundation.errors import Internal, Refusal, Unavailable
 from gatehouse.foundation.http.addresses import ClientAddresses
-from gatehouse.foundation.http.envelopes import GATEWAY, rendered
+from gatehouse.foundation.http.envelopes import rendered
 from gatehouse.ingress import receive as receiving
-from gatehouse.ingress.models import model_list
+from gatehouse.ingress.models import error_form, model_list
 from gatehouse.ingress.protocol import on_client_left
 from gatehouse.ingress.receive import ClientLeft
 
 T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
 
 #: which dialect a path speaks
 MODEL_CALLS: Final = {
@@ -29,11 +33,22 @@ MODEL_CALLS: Final = {
 }
 MODELS: Final = "/v1/models"
 
+#: every path that the gateway answers itself, with the method
+GATEWAY_PATHS: Final = {**dict.fromkeys(MODEL_CALLS, "POST"), MODELS: "GET", MODELS + "/{name:path}": "GET"}
+
 #: told of each answered request: method, route, status, seconds
 Observe = Callable[[str, str, int, float], None]
 
+#: the word by which a request is cancelled whose client has left
+_LEFT: Final = "client left"
+
 #: the status under which a request is counted whose client left before its answer was complete
 CLIENT_LEFT: Final = 499
+
+
+class Stopping(Unavailable):
+    code = "server_stopping"
+    message = "The gateway is being stopped; the answer is incomplete."
 
 
 class Gateway:
@@ -70,7 +85,7 @@ class Gateway:
                     self.active -= 1
                     self._observe("POST", path, status, time.monotonic() - received.started)
                 return
-            if scope["method"] == "GET" and (path == MODELS or path.startswith(MODELS + "/")):
+            if scope["method"] in {"GET", "HEAD"} and (path == MODELS or path.startswith(MODELS + "/")):
                 await self._models(receiving.head(scope, self._addresses), path, send)
                 return
         await self._behind(scope, receive, send)
@@ -102,15 +117,19 @@ class Gateway:
         try:
             identified = await self._engine.identify(x, "api:read")
             answer = await model_list(self._engine, identified, path.removeprefix(MODELS).removeprefix("/"))
-        except Refusal as error:
-            told = rendered(error, GATEWAY)
+        except Exception as error:
+            if not isinstance(error, Refusal):
+                log.exception("gateway.fault", request_id=x.request_id)
+                error = Internal()
+            told = rendered(error, error_form(x))
             answer = Answer(status=told.status, headers=told.headers, body=told.body)
         await _write(answer, x, send)
         self._observe("GET", MODELS, answer.status, time.monotonic() - x.started)
 
 
 async def _write(answer: Answer, x: Received, send: Send) -> None:
-    headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in answer.headers.items()]
+    # A catalog may name its models in any script: what a header cannot hold is told by the body's `model`.
+    headers = [(name.lower().encode(), value.encode("latin-1", "replace")) for name, value in answer.headers.items()]
     headers.append((b"x-request-id", x.request_id.encode()))
     if answer.stream is None:
         headers.append((b"content-length", b"%d" % len(answer.body)))
@@ -122,6 +141,13 @@ async def _write(answer: Answer, x: Received, send: Send) -> None:
         async for block in answer.stream:
             await send({"type": "http.response.body", "body": block, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
+    except asyncio.CancelledError as cancelled:
+        await _closed(answer.stream)
+        if cancelled.args != (_LEFT,) and x.dialect is not None:
+            # The server itself stops: the client must not take the cut for the answer's end.
+            with contextlib.suppress(Exception):
+                await send({"type": "http.response.body", "body": DIALECTS[x.dialect].render_stream_error(Stopping())})
+        raise
     finally:
         await _closed(answer.stream)
 
@@ -141,7 +167,7 @@ async def _while_connected(scope: Scope, receive: Receive, work: Coroutine[Any, 
     def leave() -> None:
         nonlocal left
         left = True
-        task.cancel()
+        task.cancel(_LEFT)
 
     async def watch() -> None:
         while (await receive())["type"] != "http.disconnect":

@@ -1,10 +1,17 @@
-"""`GET /v1/models`: the models that the caller may use, as OpenAI lists them (decisions 4)."""
+"""`GET /v1/models`: the models that the caller may use, in the shape that its client knows (decisions 4).
+
+Anthropic's clients name themselves by `anthropic-version`; everybody else gets OpenAI's list. The list is one page.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
 
 import msgspec
 
-from gatehouse.engine.exchange import Answer, Identified
+from gatehouse.engine.exchange import Answer, Identified, Received
 from gatehouse.engine.run import Engine
 from gatehouse.engine.stages.route import ModelNotFound
+from gatehouse.foundation.http.envelopes import ANTHROPIC, GATEWAY, ErrorForm
 from gatehouse.policy.records import ModelRecord
 
 
@@ -20,22 +27,66 @@ class Models(msgspec.Struct):
     object: str = "list"
 
 
+class AnthropicModel(msgspec.Struct):
+    id: str
+    display_name: str
+    created_at: str
+    max_input_tokens: int | None
+    max_tokens: int | None
+    lifecycle: str = "active"
+    type: str = "model"
+
+
+class AnthropicModels(msgspec.Struct):
+    data: list[AnthropicModel]
+    first_id: str | None
+    last_id: str | None
+    has_more: bool = False
+
+
+def for_anthropic(x: Received) -> bool:
+    return "anthropic-version" in x.headers
+
+
+def error_form(x: Received) -> ErrorForm:
+    return ANTHROPIC if for_anthropic(x) else GATEWAY
+
+
 async def model_list(engine: Engine, x: Identified, name: str) -> Answer:
     """All of them, or the one that the path names. Raises `ModelNotFound`."""
-    usable = [_shown(model) for model in await engine.usable_models(x)]
-    if not name:
-        return _answer(Models(data=usable), x)
-    found = next((model for model in usable if model.id == name), None)
-    if found is None:
-        raise ModelNotFound.named(name)
-    return _answer(found, x)
+    usable = {f"{model.provider}/{model.model_id}": model for model in await engine.usable_models(x)}
+    anthropic = for_anthropic(x.received)
+    if name:
+        if name not in usable:
+            raise ModelNotFound.named(name)
+        return _answer(_for_anthropic(name, usable[name]) if anthropic else _for_openai(name, usable[name]), x)
+    return _answer(_anthropic_page(usable) if anthropic else _openai_page(usable), x)
 
 
-def _shown(model: ModelRecord) -> Model:
-    return Model(id=f"{model.provider}/{model.model_id}", created=int(model.created_at), owned_by=model.provider)
+def _openai_page(usable: Mapping[str, ModelRecord]) -> Models:
+    return Models(data=[_for_openai(name, model) for name, model in usable.items()])
 
 
-def _answer(shown: Model | Models, x: Identified) -> Answer:
+def _anthropic_page(usable: Mapping[str, ModelRecord]) -> AnthropicModels:
+    shown = [_for_anthropic(name, model) for name, model in usable.items()]
+    return AnthropicModels(data=shown, first_id=shown[0].id if shown else None, last_id=shown[-1].id if shown else None)
+
+
+def _for_openai(name: str, model: ModelRecord) -> Model:
+    return Model(id=name, created=int(model.created_at), owned_by=model.provider)
+
+
+def _for_anthropic(name: str, model: ModelRecord) -> AnthropicModel:
+    return AnthropicModel(
+        id=name,
+        display_name=model.display_name or model.model_id,
+        created_at=f"{datetime.fromtimestamp(int(model.created_at), UTC):%Y-%m-%dT%H:%M:%SZ}",
+        max_input_tokens=model.context_window,
+        max_tokens=model.max_output_tokens,
+    )
+
+
+def _answer(shown: msgspec.Struct, x: Identified) -> Answer:
     headers = {"content-type": "application/json"}
     if x.rate is not None:
         headers.update(x.rate.headers())

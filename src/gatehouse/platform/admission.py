@@ -27,6 +27,9 @@ OPEN_IN_MAINTENANCE: Final = (
     "/health", "/api/health/", "/metrics", "/api/admin/system/", LOGIN, "/api/auth/refresh", "/api/auth/mfa/verify",
 )  # fmt: skip
 
+#: What is read of a body before anybody has shown a credential: it is held, and parsed, before the 401.
+_STRANGERS_BYTES: Final = 1024 * 1024
+
 _WITHOUT_A_BODY: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -55,7 +58,8 @@ class Admission:
         received = receiving.head(scope, self._addresses)
         state = scope.setdefault("state", {})
         state.update(request_id=received.request_id, client_address=received.client_address)
-        told = {"X-Request-Id": received.request_id}
+        # Answers hold tokens, keys shown once, and who is who: nothing between here and the caller keeps them.
+        told = {"X-Request-Id": received.request_id, "Cache-Control": "no-store"}
         status = CLIENT_LEFT
 
         async def with_headers(message: Message) -> None:
@@ -129,7 +133,8 @@ class Admission:
         if known is None:
             if x.method in _WITHOUT_A_BODY:
                 return receive
-            known = await receiving.body(x, receive, self._max_request_bytes)
+            limit = self._max_request_bytes if "caller" in state else min(self._max_request_bytes, _STRANGERS_BYTES)
+            known = await receiving.body(x, receive, limit)
         return _replay(known, receive)
 
 

@@ -5,15 +5,18 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gatehouse import __version__
+from gatehouse.foundation.errors import NotFound
 from gatehouse.foundation.http import docs, handlers, slashes
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.envelopes import ErrorForms
 from gatehouse.foundation.http.variants import Variant, VariantMiddleware
 from gatehouse.foundation.settings import Settings
-from gatehouse.ingress.gateway import Gateway
+from gatehouse.ingress.gateway import GATEWAY_PATHS, Gateway
 from gatehouse.platform import openapi
 from gatehouse.platform.admission import Admission
 from gatehouse.platform.api import ERROR_FORMS, FAMILIES
@@ -33,10 +36,17 @@ def administration(settings: Settings) -> tuple[FastAPI, handlers.ErrorResponses
     app.add_middleware(VariantMiddleware, default=Variant(settings.api_variant), refuse=responses.to)
     for family in FAMILIES:
         app.include_router(family)
+    for path, method in GATEWAY_PATHS.items():
+        # Only what the gateway leaves gets here, other methods: a route makes that a 405 that names the right one.
+        app.add_route(path, _unreached, methods=[method], include_in_schema=False)
     openapi.install(app)
     docs.install(app)
     slashes.install(app)
     return app, responses
+
+
+async def _unreached(request: Request) -> Response:
+    raise NotFound
 
 
 class Platform:

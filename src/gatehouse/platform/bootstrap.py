@@ -111,22 +111,23 @@ def _ensure_sandbox(connection: psycopg.Connection[tuple[object, ...]]) -> None:
         )  # fmt: skip
 
 
-def trial_key(url: str, settings: Settings) -> str:
+def trial_key(url: str, settings: Settings) -> str | None:
     """An API key of the first admin for the printed curl line, kept under `GATEHOUSE_HOME` for the next start.
 
-    Embedded installations only: whoever reads that file can read the database beside it as well.
+    Embedded installations only: whoever reads that file can read the database beside it as well. It is made once: None
+    where somebody has deleted it since, who wanted it gone.
     """
     path = settings.gatehouse_home / "trial.key"
     with psycopg.connect(url) as connection:
         if path.exists():
             kept = path.read_text().strip()
-            if connection.execute("SELECT 1 FROM api_keys WHERE digest = %s", [digest(kept)]).fetchone() is not None:
-                return kept
+            known = connection.execute("SELECT 1 FROM api_keys WHERE digest = %s AND is_enabled", [digest(kept)])
+            return kept if known.fetchone() is not None else None
         minted = mint_api_key()
         row = connection.execute(
             "INSERT INTO api_keys (id, tenant_id, user_id, key_prefix, digest, description)"
             " SELECT %s, tenant_id, id, %s, %s, 'printed at the first start' FROM users"
-            " WHERE tenant_id = %s AND operator ORDER BY created_at LIMIT 1 RETURNING id",
+            " WHERE tenant_id = %s AND operator AND is_active ORDER BY created_at LIMIT 1 RETURNING id",
             [new_id(), minted.shown, minted.digest, DEFAULT_TENANT],
         ).fetchone()
         assert row is not None

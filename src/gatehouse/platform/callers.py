@@ -12,7 +12,7 @@
     ClientAdmin     whoever may change them: AdminStepUp, and the platform-wide client
     Operator        admin with the operator mark
     OperatorStepUp  Operator with a fresh second factor
-    PlatformClient  the platform-wide client with `admin:write`, which the portal's jobs use
+    PlatformClient  the platform-wide client with `admin:write`, which the portal's jobs use; and OperatorStepUp
     Scoped("..")    any caller; clients need that scope
 
 A route names its caller first: dependencies are solved in that order, so 401 and 403 come before 404 and 422.
@@ -139,7 +139,7 @@ def _platform_client(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
     if caller.kind is CallerKind.OAUTH_CLIENT and caller.tenant_id is None:
         return _with_scope(caller, "admin:write")
     if caller.operator:
-        return _is_admin(caller)
+        return _stepped_up(_is_admin(caller))
     raise OperatorOnly
 
 

@@ -1,5 +1,6 @@
 """One installation: which database it has, its schema, its master keys. Shared by `serve` and the command line."""
 
+import subprocess
 from pathlib import Path
 
 import msgspec
@@ -7,7 +8,8 @@ import psycopg
 
 from gatehouse.foundation.sealing import MasterKeys, load_master_keys
 from gatehouse.foundation.settings import BadSettings, Settings
-from gatehouse.foundation.storage import embedded, migrate
+from gatehouse.foundation.storage import embedded, migrate, roles
+from gatehouse.foundation.storage.failures import told
 from gatehouse.platform import bootstrap
 from gatehouse.platform.bootstrap import FirstAdmin
 from gatehouse.platform.migrations import SCRIPTS
@@ -31,15 +33,21 @@ def connect(settings: Settings | None = None) -> Installation:
     settings = settings or Settings.from_environment()
     if settings.database_url is None:
         settings.gatehouse_home.mkdir(parents=True, exist_ok=True)
-        url = embedded.start(settings.gatehouse_home)
+        try:
+            url = embedded.start(settings.gatehouse_home)
+        except (subprocess.SubprocessError, OSError, AssertionError, RuntimeError) as error:
+            said = f"{type(error).__name__}: {error}".split("\n", 1)[0]
+            raise BadSettings(
+                f"GATEHOUSE_HOME: the embedded PostgreSQL does not start ({said});"
+                f" {settings.gatehouse_home / 'postgres' / 'log'} says why"
+            ) from None
         return Installation(settings, url, url, load_master_keys(settings))
     url = settings.database_url
     keys = load_master_keys(settings)
     try:
         psycopg.connect(url, connect_timeout=10).close()
     except psycopg.Error as error:
-        first = str(error).strip().splitlines()[-1]
-        raise BadSettings(f"DATABASE_URL: the database does not answer ({first})") from None
+        raise BadSettings(f"DATABASE_URL: {told(error)}") from None
     return Installation(settings, url, settings.database_owner_url or url, keys)
 
 
@@ -52,3 +60,23 @@ def prepare(installation: Installation) -> FirstAdmin | None:
 def check(installation: Installation) -> None:
     """Raises `SchemaDrift`."""
     migrate.check(installation.url, SCRIPTS)
+
+
+def check_roles(installation: Installation) -> None:
+    """Raises `WrongRole` where the login of `DATABASE_URL` cannot act as the roles that serve."""
+    for role in (roles.APP_ROLE, roles.SERVICE_ROLE):
+        roles.connect(installation.url, role, connect_timeout=10).close()
+
+
+def check_pooler(installation: Installation) -> None:
+    """Raises `BadSettings` where a pooler lends connections by the transaction, and roles with them."""
+    who = "SELECT pg_backend_pid()"
+    with (
+        psycopg.connect(installation.url, autocommit=True, connect_timeout=10) as first,
+        psycopg.connect(installation.url, autocommit=True, connect_timeout=10) as second,
+    ):
+        # Two open connections that are one to the server.
+        if first.execute(who).fetchone() == second.execute(who).fetchone():
+            raise BadSettings(
+                "DATABASE_URL: a pooler lends connections by the transaction; set pool_mode = session in PgBouncer"
+            )

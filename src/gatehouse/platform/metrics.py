@@ -6,8 +6,16 @@ Made once a process: `figures.http(...)` and the like are what the request path 
 from pathlib import Path
 from typing import Final
 
-from gatehouse.engine.exchange import Answered
+import structlog
+
+from gatehouse.engine.exchange import Answered, Candidate
+from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.metrics import Counter, Family, Gauge, Histogram, Metrics
+
+log = structlog.get_logger(__name__)
+
+#: Models without a price that are remembered as named in the log.
+_UNPRICED: Final = 10_000
 
 #: below `GATEHOUSE_HOME`
 DIRECTORY: Final = "metrics"
@@ -73,6 +81,8 @@ class Figures:
         self.loop_lag = _max("service_event_loop_lag_seconds", "How late a process' event loop ran, at worst.")
 
         self.metrics = Metrics(home / DIRECTORY, list(vars(self).values()))
+        #: models without a price that the log has named
+        self._unpriced: set[tuple[TenantId, str, str]] = set()
         self.loop_lag.read(lambda: self.metrics.loop_lag)
 
     def http(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -96,3 +106,16 @@ class Figures:
         self.attempts.add((kind, x.outcome))
         if x.usage is not None and x.cost_usd is None:
             self.unknown_prices.add((kind,))
+            self._warn_of_price(x.asked.identified.policy.tenant_id, x.chosen)
+
+    def _warn_of_price(self, tenant_id: TenantId, chosen: Candidate) -> None:
+        """Once a model: a line a request would bury it."""
+        model = (tenant_id, chosen.provider.id, chosen.model.model_id)
+        if model in self._unpriced:
+            return
+        if len(self._unpriced) >= _UNPRICED:
+            self._unpriced.clear()
+        self._unpriced.add(model)
+        log.warning(
+            "usage.unknown_price", tenant_id=str(tenant_id), provider=chosen.provider.id, model=chosen.model.model_id
+        )

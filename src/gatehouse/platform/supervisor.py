@@ -74,7 +74,7 @@ class Supervisor:
         self._ending = False
 
     def run(self) -> int:
-        """Serves until SIGTERM or SIGINT. Raises `CannotStart`, `BadSettings`, `SchemaDrift`."""
+        """Serves until SIGTERM or SIGINT. Raises `CannotStart`, `BadSettings`, `SchemaDrift`, the database's."""
         # Before anything is started: a signal during the start must not leave processes behind.
         signal.signal(signal.SIGTERM, self._end)
         signal.signal(signal.SIGINT, self._end)
@@ -83,6 +83,8 @@ class Supervisor:
         embedded_database = installed.settings.embedded
         admin = installation.prepare(installed) if embedded_database else None
         installation.check(installed)
+        installation.check_roles(installed)
+        installation.check_pooler(installed)
         listener = self._listen()
         figures = installed.home / DIRECTORY
         metrics.clean(figures)
@@ -170,6 +172,8 @@ def _greet(listener: socket.socket, installed: installation.Installation, admin:
         click.echo(f"First admin: {admin.email}, password {admin.password} (shown once)")
     if installed.settings.sandbox and installed.settings.embedded:
         key = trial_key(installed.owner_url, installed.settings)
+        if key is None:
+            return
         click.echo(
             "Try it:\n"
             f"  curl {url}/v1/chat/completions -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' "

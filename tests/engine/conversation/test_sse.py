@@ -17,7 +17,7 @@ def test_split_at_every_byte_the_events_are_the_same(stream):
         splitter = Splitter()
         blocks = [splitter.push(part) for part in (stream[:cut], stream[cut:])]
         assert [event for block in blocks for event in events(block)] == whole
-        assert splitter.rest == b""
+        assert splitter.take_rest() == b""
 
 
 @given(st.lists(st.integers(0, 2 * len(STREAM)), max_size=12), st.booleans())
@@ -33,7 +33,7 @@ def test_split_anywhere_nothing_is_lost_and_only_whole_events_pass(cuts, crlf):
 def test_an_unfinished_event_is_held_back():
     splitter = Splitter()
     assert splitter.push(b"data: 1\n\ndata: 2\n") == b"data: 1\n\n"
-    assert splitter.rest == b"data: 2\n"
+    assert splitter.take_rest() == b"data: 2\n"
 
 
 def test_an_event_without_end_is_refused():

@@ -33,8 +33,23 @@ def chat(stream=True, **more):
             Usage(input_tokens=10),
         ),
         ({"prompt_tokens": 10, "prompt_tokens_details": None}, Usage(input_tokens=10)),
+        # Reasoning within the completion, as OpenAI counts it, and beside it, as some others do.
+        (
+            {
+                "prompt_tokens": 10, "completion_tokens": 30, "total_tokens": 40,
+                "completion_tokens_details": {"reasoning_tokens": 20},
+            },
+            Usage(input_tokens=10, output_tokens=30),
+        ),
+        (
+            {
+                "prompt_tokens": 10, "completion_tokens": 30, "total_tokens": 60,
+                "completion_tokens_details": {"reasoning_tokens": 20},
+            },
+            Usage(input_tokens=10, output_tokens=50),
+        ),
     ],
-)
+)  # fmt: skip
 def test_cached_tokens_are_taken_out_of_openais_prompt_tokens(told, usage):
     assert OPENAI.check_reply(msgspec.json.encode({"choices": [], "usage": told})) == usage
 
@@ -137,3 +152,8 @@ def test_anthropics_error_event_stops_the_stream():
     ping = frame(b'{"type":"ping"}', "ping")
     assert tap.take(ping + frame(b'{"type":"error","error":{"message":"overloaded"}}', "error")) == ping
     assert tap.fault == "overloaded"
+
+
+def test_usage_that_makes_no_sense_does_not_cost_the_answer():
+    told = {"choices": [{"message": {"content": "x"}}], "usage": {"prompt_tokens": "ten"}}
+    assert OPENAI.check_reply(msgspec.json.encode(told)) is None

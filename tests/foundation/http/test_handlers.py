@@ -1,14 +1,20 @@
+import io
+import logging
 from typing import Annotated, Literal
 
 import httpx2 as httpx
+import psycopg
 import pytest
+import structlog
 from fastapi import FastAPI, Query
 from pydantic import BaseModel, field_validator
+from sqlalchemy import exc
 from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
-from gatehouse.foundation import errors
+from gatehouse.foundation import errors, log
 from gatehouse.foundation.http.envelopes import CODED, DETAIL, PORTAL, ErrorForms
-from gatehouse.foundation.http.handlers import install
+from gatehouse.foundation.http.handlers import _LastResort, install
 
 
 class Login(BaseModel):
@@ -226,3 +232,61 @@ async def test_endless_field_names_are_cut(client):
         answer = await local.post("/x", json={"k" * 100_000: 1})
     assert answer.status_code == 422
     assert len(answer.content) < 1000
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        exc.OperationalError("SELECT", {}, psycopg.OperationalError("server closed the connection")),
+        exc.InterfaceError("SELECT", {}, psycopg.InterfaceError("the connection is closed")),
+        exc.TimeoutError("QueuePool limit of size 10 reached"),
+        psycopg.OperationalError("connection refused"),
+    ],
+)
+@pytest.mark.parametrize("inside", [True, False])
+async def test_a_database_that_is_away_is_503_and_when_to_come_back(error: Exception, inside: bool) -> None:
+    app = FastAPI()
+    responses = install(app, ErrorForms({"/api/coded": CODED}))
+
+    @app.get("/api/coded")
+    async def asked() -> None:
+        raise error
+
+    async def outside(scope: Scope, receive: Receive, send: Send) -> None:
+        raise error
+
+    served = app if inside else _LastResort(outside, responses=responses)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(served), base_url="http://t") as client:
+        answer = await client.get("/api/coded")
+    assert answer.status_code == 503
+    assert answer.headers["Retry-After"] == "5"
+    assert answer.json()["error"] == "database_unavailable"
+
+
+async def test_the_log_of_a_fault_has_no_values_and_no_locals(capsys: pytest.CaptureFixture[str]) -> None:
+    stored = "$argon2id$v=19$m=65536,t=3,p=4$c29tZXNhbHQ$aGFzaA"
+    app = FastAPI()
+    install(app, ErrorForms())
+
+    @app.get("/api/detail")
+    async def asked() -> None:
+        password_hash = stored
+        detail = f'null value in column "email"\nDETAIL:  Failing row contains (7, a secret name, {password_hash}).'
+        raise exc.IntegrityError(
+            "INSERT INTO users", {"h": password_hash}, psycopg.IntegrityError(detail), hide_parameters=True
+        )
+
+    out, before = io.StringIO(), (logging.root.handlers[:], logging.root.level)
+    log.configure("info", out)
+    try:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://t") as client:
+            answer = await client.get("/api/detail")
+    finally:
+        structlog.reset_defaults()
+        logging.root.handlers, level = before
+        logging.root.setLevel(level)
+    assert answer.status_code == 500
+    told = out.getvalue() + capsys.readouterr().err
+    assert "null value in column" in told
+    assert "argon2id" not in told
+    assert "a secret name" not in told

@@ -219,6 +219,22 @@ async def test_the_platform_wide_client_manages_organizations_clients(
         assert (await portal.post(f"{BASE}/", json=body)).status_code == 403
 
 
+async def test_an_organization_sees_in_its_own_chain_what_operators_did_to_its_clients(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    operator = await platform.operator()
+    created = await made(operator.client, tenant_id=str(tenant.id))
+    path = f"{BASE}/{created['client_id']}"
+    assert (await operator.client.patch(path, json={"enabled": False})).status_code == 200
+    assert (await operator.client.post(f"{path}/rotate-secret")).status_code == 200
+    assert (await operator.client.delete(path)).status_code == 204
+    for action in ("created", "updated", "secret_rotated", "deleted"):
+        (event,) = await platform.audit(tenant, f"oauth_client.{action}")
+        assert (event["resource_id"], event["actor_id"]) == (created["client_id"], str(operator.id))
+    told = (await tenant.admin.client.get("/api/v1/admin/kill-switch/propagation")).json()["changes"]
+    assert created["client_id"] in {target for change in told for target in change["targets"]}
+
+
 # nobody gains rights ------------------------------------------------------------------------------------------------
 
 

@@ -1,5 +1,6 @@
 """Tenants (decisions 2)."""
 
+from time import time
 from typing import Any
 from uuid import uuid4
 
@@ -120,6 +121,8 @@ async def test_a_deleted_tenants_users_keys_and_clients_stop_at_once(platform: R
     assert (await portal.delete(f"{BASE}/{tenant.id}")).status_code == 404
     assert (await portal.patch(f"{BASE}/{tenant.id}/entitlements", json={"plan": "starter"})).status_code == 404
     assert len(platform.sql("SELECT 1 FROM users WHERE tenant_id = %s", [tenant.id])) == 3
+    deleted = [event["resource_id"] for event in await platform.audit(DEFAULT_TENANT, "tenant.deleted")]
+    assert deleted.count(str(tenant.id)) == 1
 
 
 async def test_the_operators_tenant_stays(platform: RunningPlatform) -> None:
@@ -148,6 +151,25 @@ async def test_an_operators_key_with_few_scopes_stays_with_them(platform: Runnin
     platform.touch("api_key", key_id)
     await platform.refresh()
     assert (await client.post(BASE, json=new())).status_code == 403
+
+
+async def test_an_operator_is_asked_for_a_second_factor_where_one_is_required(platform: RunningPlatform) -> None:
+    """The answer may hold the token with which an organization's first admin gets a password."""
+    operator = await platform.operator()
+    fresh = await platform.new_person(DEFAULT_TENANT, "admin", operator=True, mfa_at=time())
+    platform.sql(
+        "INSERT INTO system_config (tenant_id, key, value) VALUES (%s, 'mfa_required', 'true')", [DEFAULT_TENANT]
+    )
+    try:
+        platform.touch("tenant", DEFAULT_TENANT)
+        await platform.refresh()
+        refused = await operator.client.post(BASE, json=new())
+        assert (refused.status_code, refused.json()["error"]) == (403, "mfa_required")
+        assert (await fresh.client.post(BASE, json=new())).status_code == 201
+    finally:
+        platform.sql("DELETE FROM system_config WHERE tenant_id = %s AND key = 'mfa_required'", [DEFAULT_TENANT])
+        platform.touch("tenant", DEFAULT_TENANT)
+        await platform.refresh()
 
 
 async def test_an_unknown_tenant_is_404(platform: RunningPlatform) -> None:

@@ -9,6 +9,8 @@ from tests.support.platform import PASSWORD, Person, RunningPlatform, Tenant
 
 BASE = "/api/admin/users"
 LOGIN = "/api/auth/login"
+#: in scopes
+WHAT_USERS_MAY = ("api:read", "api:write", "chat:write")
 
 
 def address(domain: str = "example.test") -> str:
@@ -244,7 +246,7 @@ async def test_another_tenants_user_is_not_there(tenant: Tenant, other_tenant: T
 
 
 async def test_a_machine_makes_no_administrators(platform: RunningPlatform, tenant: Tenant) -> None:
-    machine = await platform.new_m2m(tenant.id, "admin:write")
+    machine = await platform.new_m2m(tenant.id, "admin:write", *WHAT_USERS_MAY)
     assert (await machine.post(BASE, json={"email": address(), "role": "admin"})).status_code == 403
     assert (await machine.post(BASE, json={"email": address(), "role": "auditor"})).status_code == 403
     user = await machine.post(BASE, json={"email": address()})
@@ -256,6 +258,19 @@ async def test_a_machine_makes_no_administrators(platform: RunningPlatform, tena
     for admin in (f"{BASE}/{tenant.admin.id}", f"{BASE}/{tenant.auditor.id}"):
         assert (await machine.patch(admin, json={"email": address()})).status_code == 403
         assert (await machine.post(f"{admin}/password-reset")).status_code == 403
+
+
+@pytest.mark.parametrize("lacking", WHAT_USERS_MAY)
+async def test_a_machine_becomes_no_user_who_may_more_than_itself(
+    platform: RunningPlatform, tenant: Tenant, lacking: str
+) -> None:
+    scopes = [scope for scope in WHAT_USERS_MAY if scope != lacking]
+    machine = await platform.new_m2m(tenant.id, "admin:write", *scopes)
+    assert (await machine.post(BASE, json={"email": address(), "password": "a long password"})).status_code == 403
+    assert (await machine.post(BASE, json={"email": address()})).status_code == 403
+    theirs = f"{BASE}/{tenant.user.id}"
+    assert (await machine.post(f"{theirs}/password-reset")).status_code == 403
+    assert (await machine.patch(theirs, json={"email": address()})).status_code == 403
 
 
 async def test_a_key_that_was_scoped_down_makes_no_administrators(platform: RunningPlatform, tenant: Tenant) -> None:

@@ -330,7 +330,7 @@ async def test_a_new_beginning_forgets_what_failed_before(
     assert (tenant.id, "mine") not in platform.host.replica.unhealthy
 
 
-async def test_health_check_config_has_bounds(tenant: Tenant, fake: Any) -> None:
+async def test_health_check_config_has_bounds(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:
     await connect(tenant, fake)
     path = f"{BASE}/mine/health-check-config"
     full = {
@@ -343,6 +343,8 @@ async def test_health_check_config_has_bounds(tenant: Tenant, fake: Any) -> None
     answer = await tenant.admin.client.put(path, json=full)
     assert answer.status_code == 200
     assert {name: answer.json()[name] for name in full} == full
+    (event,) = await platform.audit(tenant, "provider.health_check_config_updated")
+    assert (event["resource_id"], event["details"]) == ("mine", full)
     assert (await read(tenant, "mine"))["health_check_config"] == full
     for field, value in [
         ("interval_seconds", 9), ("interval_seconds", 301), ("timeout_ms", 0), ("failure_threshold", 0),

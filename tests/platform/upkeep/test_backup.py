@@ -3,6 +3,7 @@
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import msgspec
@@ -11,6 +12,8 @@ import pytest
 from tests.support.platform import RunningPlatform
 
 from gatehouse.foundation.sealing import MasterKeys
+from gatehouse.foundation.storage import roles
+from gatehouse.foundation.storage.tools import ToolFailed
 from gatehouse.platform import installation
 from gatehouse.platform.installation import Installation
 from gatehouse.platform.upkeep import backup
@@ -111,3 +114,63 @@ def test_what_is_no_backup_is_refused(make: Make, tmp_path: Path, content: bytes
     file.write_bytes(content)
     with pytest.raises((CannotRestore, tarfile.TarError)):
         backup.load(make(), file)
+
+
+def test_a_backup_comes_back_under_another_owner(make: Make, tmp_path: Path, platform: RunningPlatform) -> None:
+    first, second, file = make(), make(), tmp_path / "saved.tar"
+    installation.prepare(first)
+    backup.save(first, file)
+    owner, name = f"owner_{uuid4().hex}", urlsplit(second.url).path[1:]
+    platform.sql(f"CREATE ROLE {owner} LOGIN CREATEROLE")
+    platform.sql(f"GRANT gatehouse_app, gatehouse_service TO {owner}")
+    platform.sql(f"ALTER DATABASE {name} OWNER TO {owner}")
+    url = second.url.replace("postgres:@", f"{owner}@")
+    moved = msgspec.structs.replace(second, url=url, owner_url=url)
+    backup.load(moved, file)
+    # It sees what it owns, finds everything there, and can serve.
+    assert counts(moved) == counts(first)
+    assert installation.prepare(moved) is None
+    installation.check_roles(moved)
+    backup.save(moved, tmp_path / "again.tar")
+    with roles.connect(url, roles.APP_ROLE) as connection:
+        assert connection.execute("SELECT count(*) FROM users").fetchone() == (0,)
+
+
+def test_a_login_that_sees_only_a_part_makes_no_backup(make: Make, tmp_path: Path, platform: RunningPlatform) -> None:
+    installed, reader = make(), f"reader_{uuid4().hex}"
+    installation.prepare(installed)
+    platform.sql(f"CREATE ROLE {reader} LOGIN")
+    platform.sql(f"GRANT gatehouse_app, gatehouse_service TO {reader}")
+    url = installed.url.replace("postgres:@", f"{reader}@")
+    with pytest.raises(ToolFailed):
+        backup.save(msgspec.structs.replace(installed, owner_url=url), tmp_path / "saved.tar")
+    assert list(tmp_path.glob("saved.tar*")) == []
+
+
+def test_a_dump_that_is_cut_off_replaces_nothing(make: Make, tmp_path: Path) -> None:
+    installed, file, cut = make(), tmp_path / "saved.tar", tmp_path / "cut.tar"
+    installation.prepare(installed)
+    backup.save(installed, file)
+    with tarfile.open(file) as archive, tarfile.open(cut, "w") as broken:
+        for member in archive.getmembers():
+            content = archive.extractfile(member)
+            assert content is not None
+            if member.name == "database.dump":
+                member.size //= 2
+            broken.addfile(member, content)
+    before = counts(installed)
+    with pytest.raises(ToolFailed):
+        backup.load(installed, cut, force=True)
+    assert counts(installed) == before
+
+
+def test_what_the_journal_holds_since_the_backup_is_kept(make: Make, tmp_path: Path) -> None:
+    installed, file = make(), tmp_path / "saved.tar"
+    installation.prepare(installed)
+    segment = installed.home / "journal" / str(uuid4()) / "00000001.log"
+    segment.parent.mkdir(parents=True)
+    segment.write_bytes(b"a record\n")
+    backup.save(installed, file)
+    segment.write_bytes(b"a record\nanother\n")
+    backup.load(installed, file, force=True)
+    assert segment.read_bytes() == b"a record\nanother\n"

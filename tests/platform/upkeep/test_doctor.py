@@ -4,12 +4,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from uuid import uuid4
 
+import pytest
 from tests.support.platform import RunningPlatform
 
 
-def doctor(home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [str(Path(sys.executable).parent / "gatehouse"), "doctor"]
+def doctor(home: Path, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Or another command."""
+    command = (str(Path(sys.executable).parent / "gatehouse"), *(command or ("doctor",)))
     environment = {"PATH": os.environ["PATH"], "GATEHOUSE_HOME": str(home), **environment}
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
@@ -46,3 +49,46 @@ def test_a_redis_that_is_away_is_a_warning(platform: RunningPlatform) -> None:
     done = doctor(platform.installed.home, REDIS_URL="redis://127.0.0.1:9")
     assert done.returncode == 0
     assert "warn  redis" in done.stdout
+
+
+@pytest.mark.parametrize("command", [["doctor"], ["migrate"], ["migrate", "--check"], ["serve", "platform"]])
+@pytest.mark.parametrize("fault", ["no rights", "no database", "no URL"])
+def test_a_database_that_cannot_be_used_is_a_line_with_the_mend(
+    platform: RunningPlatform, tmp_path: Path, command: list[str], fault: str
+) -> None:
+    url = platform.installed.url
+    if fault == "no rights":
+        name = f"stranger_{uuid4().hex}"
+        platform.sql(f"CREATE ROLE {name} LOGIN")
+        url = url.replace("postgres:@", f"{name}@")
+    elif fault == "no database":
+        url = url.replace("/postgres?", "/nowhere?")
+    else:
+        url = "postgresql://me:hunter2@[/db"
+    done = doctor(tmp_path, *command, DATABASE_URL=url, GATEHOUSE_MASTER_KEY="A" * 43 + "=")
+    told = done.stdout + done.stderr
+    assert done.returncode in {1, 2}
+    assert "Traceback" not in told
+    assert "hunter2" not in told
+    mends = {"no rights": "gatehouse_app", "no database": "create the database", "no URL": "postgresql://user"}
+    assert mends[fault] in told
+
+
+def test_a_login_that_cannot_act_as_the_roles_is_found_before_serving(
+    platform: RunningPlatform, tmp_path: Path
+) -> None:
+    name = f"reader_{uuid4().hex}"
+    platform.sql(f"CREATE ROLE {name} LOGIN")
+    platform.sql(f"GRANT SELECT ON alembic_version TO {name}")
+    environment = {
+        "DATABASE_URL": platform.installed.url.replace("postgres:@", f"{name}@"),
+        "DATABASE_OWNER_URL": platform.installed.owner_url,
+        "GATEHOUSE_MASTER_KEY": "A" * 43 + "=",
+    }
+    served = doctor(tmp_path, "serve", "platform", "--port", "0", **environment)
+    assert served.returncode == 2
+    assert "GRANT gatehouse_app" in served.stderr
+    assert "Traceback" not in served.stderr
+    examined = doctor(tmp_path, **environment)
+    assert "FAIL  roles" in examined.stdout
+    platform.sql(f"DROP OWNED BY {name}")

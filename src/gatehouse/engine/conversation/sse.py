@@ -14,24 +14,44 @@ class EventTooLarge(Exception):
 
 
 class Splitter:
-    """Holds back the tail that is not yet a whole event. `rest` is that tail."""
+    """Holds back the tail that is not yet a whole event. What it does for an event grows with its size, in however
+    many pieces it comes."""
 
-    __slots__ = ("rest",)
+    __slots__ = ("_held", "_seam", "_size")
 
     def __init__(self) -> None:
-        self.rest = b""
+        self._held: list[bytes] = []
+        self._size = 0
+        #: the last bytes held: a boundary may begin in them
+        self._seam = b""
 
     def push(self, chunk: bytes) -> bytes:
         """All whole events so far, untouched and together; empty when none is complete. Raises `EventTooLarge`."""
-        data = self.rest + chunk if self.rest else chunk
-        cut = _last_boundary(data)
-        if cut == len(data):
-            self.rest = b""
-            return data
-        if len(data) - cut > MAX_EVENT_BYTES:
+        if self._held:
+            joint = self._seam + chunk
+            if not _last_boundary(joint):
+                self._hold(chunk, joint)
+                return b""
+            chunk = self.take_rest() + chunk
+        cut = _last_boundary(chunk)
+        if cut == len(chunk):
+            return chunk
+        rest = chunk[cut:]
+        self._hold(rest, rest)
+        return chunk[:cut]
+
+    def take_rest(self) -> bytes:
+        """What is held, which is forgotten here."""
+        rest = b"".join(self._held)
+        self._held, self._size, self._seam = [], 0, b""
+        return rest
+
+    def _hold(self, piece: bytes, end: bytes) -> None:
+        self._size += len(piece)
+        if self._size > MAX_EVENT_BYTES:
             raise EventTooLarge
-        self.rest = data[cut:]
-        return data[:cut]
+        self._held.append(piece)
+        self._seam = end[-3:]
 
 
 def events(block: bytes) -> Iterator[bytes]:

@@ -69,9 +69,9 @@ class _Cutting:
 
     def end(self) -> bytes:
         out = b""
-        if self._pending is None and self._splitter.rest.strip():
+        rest = self._splitter.take_rest() if self._pending is None else b""
+        if rest.strip():
             # Some servers leave out the last event's blank line.
-            rest, self._splitter.rest = self._splitter.rest, b""
             self._look(rest)
             out = self._through(rest + b"\n\n")
         if self._pending is not None:

@@ -19,16 +19,16 @@ class ModelNotFound(NotFound):
 
 
 def candidates(x: Asked) -> list[Candidate] | Refusal:
-    """Without a routing policy `auto` is the catalog's default model."""
+    """Without a routing policy `auto` is the catalog's default model. A name that nothing is known by leaves the chain,
+    as one that is denied does, so that nobody can tell the two apart."""
     policy = x.identified.policy
     found: dict[str, Candidate] = {}
     for name in (x.call.model, *x.call.fallbacks):
         model = default_model(policy) if name == AUTO else policy.find_model(name)
         provider = policy.providers.get(model.provider) if model is not None else None
-        if model is None or provider is None:
-            return ModelNotFound.named(name)
-        found.setdefault(f"{provider.id}/{model.model_id}", Candidate(provider, model))
-    return list(found.values())
+        if model is not None and provider is not None:
+            found.setdefault(f"{provider.id}/{model.model_id}", Candidate(provider, model))
+    return list(found.values()) or ModelNotFound.named(x.call.model)
 
 
 def default_model(policy: Snapshot) -> ModelRecord | None:

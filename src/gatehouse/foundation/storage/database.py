@@ -4,8 +4,8 @@
     service  named queries that are cross-tenant by nature: credentials, policies, the drain of the journal
     owner    migrations
 
-All three come from `DATABASE_URL` (see `roles`). Where the login itself must own nothing, `DATABASE_OWNER_URL` holds the
-owner's.
+All three come from `DATABASE_URL`; how they get their role is in `roles`. Where the login itself must own nothing,
+`DATABASE_OWNER_URL` holds the owner's.
 """
 
 from collections.abc import AsyncIterator
@@ -20,6 +20,7 @@ from sqlalchemy.pool import QueuePool
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage import roles
 from gatehouse.foundation.storage.roles import APP_ROLE, SERVICE_ROLE
+from gatehouse.foundation.storage.tenant_session import TenantSession
 
 # Who acts is asked with it, in the same transaction: row-level security is only for the application's role.
 _BIND = text(
@@ -42,7 +43,7 @@ class Database:
         self._service = _engine(url, SERVICE_ROLE, 4)
         # Alone: a crowd of other queries must not keep a worker from hearing what was switched off.
         self._feed = _engine(url, SERVICE_ROLE, 1)
-        self._app_sessions = async_sessionmaker(self._app, expire_on_commit=False)
+        self._app_sessions = async_sessionmaker(self._app, expire_on_commit=False, sync_session_class=TenantSession)
         self._service_sessions = async_sessionmaker(self._service, expire_on_commit=False)
         self._feed_sessions = async_sessionmaker(self._feed, expire_on_commit=False)
         self.pool_size = pool_size

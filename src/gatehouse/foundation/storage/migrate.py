@@ -1,12 +1,16 @@
 """Migrations: applied as the owner before serving; serving is refused while the schema differs from the code's."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine
+from psycopg.errors import InsufficientPrivilege
+from sqlalchemy import Connection, NullPool, create_engine
+from sqlalchemy.exc import ProgrammingError
 
 from gatehouse.foundation.storage.database import sqlalchemy_url
 
@@ -16,13 +20,20 @@ class SchemaDrift(Exception):
 
 
 def upgrade(url: str, scripts: Path) -> None:
-    """Brings the schema to this version's. Two starts at once are one after the other."""
+    """Brings the schema to this version's. Two starts at once are one after the other.
+
+    A newer schema that this version serves on is left as it is; another one that it does not know is `SchemaDrift`.
+    """
     config = _config(url, scripts)
     engine = create_engine(sqlalchemy_url(url))
     try:
         with engine.begin() as connection:
             # Held until commit: whoever comes second finds everything done.
             connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7411990)")
+            at = MigrationContext.configure(connection).get_current_revision()
+            if at is not None and at not in _known(config):
+                _check_newer(connection, at, head(scripts))
+                return
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
     finally:
@@ -31,12 +42,8 @@ def upgrade(url: str, scripts: Path) -> None:
 
 def current(url: str) -> str | None:
     """The revision that the database is at, or None for an empty one."""
-    engine = create_engine(sqlalchemy_url(url))
-    try:
-        with engine.connect() as connection:
-            return MigrationContext.configure(connection).get_current_revision()
-    finally:
-        engine.dispose()
+    with _connected(url) as connection:
+        return MigrationContext.configure(connection).get_current_revision()
 
 
 def head(scripts: Path) -> str | None:
@@ -46,27 +53,51 @@ def head(scripts: Path) -> str | None:
 def check(url: str, scripts: Path) -> None:
     """Raises `SchemaDrift` where the schema is behind this version, or is one that it has never heard of.
 
-    A schema one version ahead is served: migrations expand before they contract, so an upgrade needs no stop.
+    A newer schema that says so is served: migrations expand before they contract, so an upgrade needs no stop.
     """
-    at, wanted = current(url), head(scripts)
-    if at == wanted:
-        return
-    known = {script.revision for script in ScriptDirectory.from_config(_config(url, scripts)).walk_revisions()}
-    if at is None or at in known:
-        raise SchemaDrift(
-            f"The database is at {at or 'no revision'}, this version needs {wanted}: run gatehouse migrate."
-        )
-    if not _declares_compatible(url, wanted):
-        raise SchemaDrift(f"The database is at {at}, which this version ({wanted}) does not know: install a newer one.")
+    wanted = head(scripts)
+    with _connected(url) as connection:
+        try:
+            at = MigrationContext.configure(connection).get_current_revision()
+        except ProgrammingError as error:
+            if not isinstance(error.orig, InsufficientPrivilege):
+                raise
+            raise SchemaDrift(
+                "The login of DATABASE_URL may not read the schema's version:"
+                " GRANT gatehouse_app, gatehouse_service TO it, as the owner."
+            ) from None
+        if at == wanted:
+            return
+        if at is None or at in _known(_config(url, scripts)):
+            raise SchemaDrift(
+                f"The database is at {at or 'no revision'}, this version needs {wanted}: run gatehouse migrate."
+            )
+        _check_newer(connection, at, wanted)
 
 
-def _declares_compatible(url: str, wanted: str | None) -> bool:
-    """Whether the newer schema says that this version still works on it."""
-    engine = create_engine(sqlalchemy_url(url))
+def _known(config: Config) -> set[str]:
+    return {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+
+
+def _check_newer(connection: Connection, at: str, wanted: str | None) -> None:
+    """Raises `SchemaDrift` unless the newer schema says that this version still works on it."""
+    # No table, or no right to read it, says nothing.
+    readable = connection.exec_driver_sql(
+        "SELECT has_table_privilege(to_regclass('schema_compatibility'), 'SELECT')"
+    ).scalar()
+    if readable:
+        served = connection.exec_driver_sql("SELECT serves FROM schema_compatibility").scalars()
+        if any(wanted in versions for versions in served):
+            return
+    raise SchemaDrift(f"The database is at {at}, which this version ({wanted}) does not know: install a newer one.")
+
+
+@contextmanager
+def _connected(url: str) -> Iterator[Connection]:
+    engine = create_engine(sqlalchemy_url(url), poolclass=NullPool, connect_args={"connect_timeout": 10})
     try:
         with engine.connect() as connection:
-            row = connection.exec_driver_sql("SELECT serves FROM schema_compatibility").first()
-            return row is not None and wanted in row[0]
+            yield connection
     finally:
         engine.dispose()
 

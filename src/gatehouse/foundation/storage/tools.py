@@ -25,6 +25,11 @@ def pg_restore(url: str, source: Path) -> None:
     _run("pg_restore", "--single-transaction", "--no-owner", "--exit-on-error", f"--dbname={url}", str(source))
 
 
+def check_dump(source: Path) -> None:
+    """Raises `ToolFailed` where the file is no whole dump."""
+    _run("pg_restore", "--file=/dev/null", str(source))
+
+
 def _run(program: str, *arguments: str) -> None:
     newest = max(POSTGRES_VERSIONS)
     command = [str(Path(POSTGRES_VERSIONS[newest]) / program), *arguments]

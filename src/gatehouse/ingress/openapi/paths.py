@@ -209,7 +209,8 @@ def gateway_paths() -> dict[str, Any]:
             "get": _read(
                 "list_usable_models",
                 "List models",
-                "The models that the caller may use, as OpenAI lists them. Switched-off ones stay in the list.",
+                "The models that the caller may use, as OpenAI lists them, or as Anthropic does where the request has"
+                " the header `anthropic-version`. Switched-off ones stay in the list.",
                 "GatewayModels",
                 {"object": "list", "data": [_MODEL]},
             )

@@ -55,16 +55,18 @@ class SealedSecrets:
 
     def __init__(self, sealer: Sealer) -> None:
         self._sealer = sealer
-        self._opened: OrderedDict[str, Mapping[str, str]] = OrderedDict()
+        #: by whose they are too: what opened for one row must not serve another that holds a copy
+        self._opened: OrderedDict[tuple[TenantId, str, str], Mapping[str, str]] = OrderedDict()
 
     def open(self, tenant_id: TenantId, provider_id: str, sealed: str) -> Mapping[str, str]:
-        opened = self._opened.get(sealed)
+        key = (tenant_id, provider_id, sealed)
+        opened = self._opened.get(key)
         if opened is None:
             try:
                 clear = self._sealer.open(sealed, context=sealing_context(tenant_id, provider_id))
             except CannotOpen:
                 raise CredentialsUnreadable from None
-            opened = self._opened[sealed] = msgspec.json.decode(clear, type=dict[str, str])
+            opened = self._opened[key] = msgspec.json.decode(clear, type=dict[str, str])
             if len(self._opened) > _OPENED:
                 self._opened.popitem(last=False)
         return opened

@@ -51,28 +51,36 @@ def save(installed: Installation, target: Path) -> Meta:
     keys = installed.master_keys
     meta = Meta(
         version=__version__,
-        schema=migrate.head(SCRIPTS) or "",
+        # What is dumped: it may be newer than this version, which serves on it.
+        schema=migrate.current(installed.url) or "",
         created_at=utc_now(),
         master_key_ids=sorted(keys.keys),
         sealed_word=str(Sealer(keys.keys, keys.current).seal(_WORD, context=_CONTEXT)),
     )
     unfinished = target.with_name(target.name + ".part")
-    with tempfile.TemporaryDirectory(dir=target.absolute().parent) as scratch:
-        unfinished.touch(mode=0o600)
-        with tarfile.open(unfinished, "w") as archive:
-            _add_bytes(archive, "meta.json", msgspec.json.encode(meta))
-            # The journal first: a record that is drained after this is then in both, and known to be.
-            journal = installed.home / "journal"
-            for segment in sorted(journal.glob("*/*.log")) if journal.is_dir() else ():
-                try:
-                    _add_bytes(archive, f"journal/{segment.parent.name}/{segment.name}", segment.read_bytes())
-                except FileNotFoundError:
-                    continue  # drained and deleted meanwhile: the dump has it
-            dump = Path(scratch) / "database.dump"
-            tools.pg_dump(installed.owner_url, dump)
-            archive.add(dump, "database.dump")
-    unfinished.replace(target)
+    unfinished.unlink(missing_ok=True)
+    unfinished.touch(mode=0o600)
+    try:
+        _write(installed, meta, unfinished)
+        unfinished.replace(target)
+    finally:
+        unfinished.unlink(missing_ok=True)
     return meta
+
+
+def _write(installed: Installation, meta: Meta, target: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=target.absolute().parent) as scratch, tarfile.open(target, "w") as archive:
+        _add_bytes(archive, "meta.json", msgspec.json.encode(meta))
+        # The journal first: a record that is drained after this is then in both, and known to be.
+        journal = installed.home / "journal"
+        for segment in sorted(journal.glob("*/*.log")) if journal.is_dir() else ():
+            try:
+                _add_bytes(archive, f"journal/{segment.parent.name}/{segment.name}", segment.read_bytes())
+            except FileNotFoundError:
+                continue  # drained and deleted meanwhile: the dump has it
+        dump = Path(scratch) / "database.dump"
+        tools.pg_dump(installed.owner_url, dump)
+        archive.add(dump, "database.dump")
 
 
 def load(installed: Installation, source: Path, *, force: bool = False) -> Meta:
@@ -83,18 +91,26 @@ def load(installed: Installation, source: Path, *, force: bool = False) -> Meta:
     with tarfile.open(source) as archive, tempfile.TemporaryDirectory(dir=installed.home) as scratch:
         meta = _read_meta(archive)
         _check_keys(installed, meta)
-        _make_room(installed, force=force)
         # Names are looked at again by the filter: an archive from elsewhere writes nothing outside the folder.
         archive.extractall(scratch, filter="data")
-        tools.pg_restore(installed.owner_url, Path(scratch) / "database.dump")
-        journal = installed.home / "journal"
-        for segment in sorted((Path(scratch) / "journal").glob("*/*.log")):
-            place = journal / segment.parent.name
-            place.mkdir(mode=0o700, parents=True, exist_ok=True)
-            segment.replace(place / segment.name)
+        dump = Path(scratch) / "database.dump"
+        # Before anything is dropped for it.
+        tools.check_dump(dump)
+        _make_room(installed, force=force)
+        tools.pg_restore(installed.owner_url, dump)
+        _bring_journal(Path(scratch) / "journal", installed.home / "journal")
     # An older version's backup is brought to this version's schema.
     installation.prepare(installed)
     return meta
+
+
+def _bring_journal(saved: Path, journal: Path) -> None:
+    for segment in sorted(saved.glob("*/*.log")):
+        place = journal / segment.parent.name / segment.name
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Segments only grow: the one that is here, on the machine that was saved, may have records since.
+        if not place.exists() or place.stat().st_size < segment.stat().st_size:
+            segment.replace(place)
 
 
 def _read_meta(archive: tarfile.TarFile) -> Meta:

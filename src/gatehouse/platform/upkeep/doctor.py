@@ -16,8 +16,9 @@ from gatehouse.foundation.counters.redis_line import Address
 from gatehouse.foundation.journal.files import free_bytes, journal_bytes
 from gatehouse.foundation.sealing import CannotOpen, Sealer
 from gatehouse.foundation.settings import BadSettings, Settings
-from gatehouse.foundation.storage import migrate
-from gatehouse.foundation.storage.database import APP_ROLE, SERVICE_ROLE, with_role
+from gatehouse.foundation.storage import migrate, roles
+from gatehouse.foundation.storage.failures import FAILURES, told
+from gatehouse.foundation.storage.roles import APP_ROLE, SERVICE_ROLE
 from gatehouse.platform import installation
 from gatehouse.platform.installation import Installation
 
@@ -56,13 +57,15 @@ def examine() -> Iterator[Finding]:
 def _database(installed: Installation) -> Iterator[Finding]:
     try:
         installation.check(installed)
+        yield Finding("schema", "ok", "this version's")
+        with psycopg.connect(installed.owner_url, autocommit=True, connect_timeout=10) as connection:
+            for check in _CHECKS_IN_THE_DATABASE:
+                yield check(connection, installed)
     except migrate.SchemaDrift as error:
-        yield Finding("schema", "FAIL", str(error), "gatehouse migrate")
-        return
-    yield Finding("schema", "ok", "this version's")
-    with psycopg.connect(installed.owner_url, autocommit=True) as connection:
-        for check in _CHECKS_IN_THE_DATABASE:
-            yield check(connection, installed)
+        yield Finding("schema", "FAIL", str(error), "gatehouse migrate, or what the message says")
+    except FAILURES as error:
+        what, _, mend = told(error).partition("; ")
+        yield Finding("database", "FAIL", what, mend)
 
 
 def _roles(connection: psycopg.Connection[tuple[object, ...]], installed: Installation) -> Finding:
@@ -73,17 +76,21 @@ def _roles(connection: psycopg.Connection[tuple[object, ...]], installed: Instal
     if bad:
         mend = f"ALTER ROLE {bad[0][0]} NOSUPERUSER NOBYPASSRLS"
         return Finding("roles", "FAIL", "a role of the application bypasses row-level security", mend)
-    for role in (APP_ROLE, SERVICE_ROLE):
-        try:
-            with psycopg.connect(with_role(installed.url, role)) as as_role:
-                told = as_role.execute("SELECT current_user").fetchone()
-        except psycopg.OperationalError:
-            mend = f"as a superuser, for the login of DATABASE_URL: GRANT {role} TO ..."
-            return Finding("roles", "FAIL", f"the login of DATABASE_URL cannot act as {role}", mend)
-        if told is None or told[0] != role:
-            mend = "connect to PostgreSQL itself: a pooler in between drops the connection's options"
-            return Finding("roles", "FAIL", f"connections do not act as {role}, so rows are not kept apart", mend)
+    try:
+        installation.check_roles(installed)
+    except roles.WrongRole as error:
+        mend = f"as a superuser, for the login of DATABASE_URL: GRANT {APP_ROLE}, {SERVICE_ROLE} TO ..."
+        return Finding("roles", "FAIL", str(error), mend)
     return Finding("roles", "ok", "own nothing, bypass nothing")
+
+
+def _pooler(connection: psycopg.Connection[tuple[object, ...]], installed: Installation) -> Finding:
+    try:
+        installation.check_pooler(installed)
+    except BadSettings as error:
+        what, _, mend = str(error).partition("; ")
+        return Finding("pooler", "FAIL", what, mend)
+    return Finding("pooler", "ok", "each connection is one session")
 
 
 def _secrets(connection: psycopg.Connection[tuple[object, ...]], installed: Installation) -> Finding:
@@ -128,7 +135,7 @@ def _clock(connection: psycopg.Connection[tuple[object, ...]], installed: Instal
 
 _CHECKS_IN_THE_DATABASE: Final[
     tuple[Callable[[psycopg.Connection[tuple[object, ...]], Installation], Finding], ...]
-] = (_roles, _secrets, _operators, _workers, _clock)
+] = (_roles, _pooler, _secrets, _operators, _workers, _clock)
 
 
 def _redis(settings: Settings) -> Iterator[Finding]:

@@ -71,13 +71,13 @@ async def replace_oauth_client(
     caller: ClientAdmin, client: Loaded, body: OAuthClientUpdate, change: Changing
 ) -> object:
     """Changes the fields that are there (variant A)."""
-    return service.update(change, caller, client, body)
+    return await service.update(change, caller, client, body)
 
 
 @router.patch(f"{BASE}{{client_id}}", response_model=OAuthClient)
 async def update_oauth_client(caller: ClientAdmin, client: Loaded, body: OAuthClientUpdate, change: Changing) -> object:
     """Changes the fields that are there (variant B). Disabled, a client and its tokens are refused at once."""
-    return service.update(change, caller, client, body)
+    return await service.update(change, caller, client, body)
 
 
 @router.delete(f"{BASE}{{client_id}}", status_code=204)
@@ -91,4 +91,4 @@ async def rotate_oauth_client_secret(
     caller: ClientAdmin, client: Loaded, change: Changing, host: TheHost
 ) -> RotatedSecret:
     """A new secret, shown once. The previous one is still taken for OAUTH_SECRET_GRACE_SECONDS."""
-    return service.rotate_secret(change, caller, client, grace_seconds=host.settings.oauth_secret_grace_seconds)
+    return await service.rotate_secret(change, caller, client, grace_seconds=host.settings.oauth_secret_grace_seconds)

@@ -1,5 +1,7 @@
 """The rules of OAuth clients."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from uuid import UUID, uuid4
 
@@ -61,22 +63,23 @@ async def create(change: Change, caller: Caller, new: NewOAuthClient) -> OAuthCl
         last_used=None,
     )
     change.session.add(row)
-    change.record(
-        "oauth_client.created",
-        "oauth_client",
-        row.client_id,
-        name=row.name,
-        scopes=row.scopes,
-        tenant_id=tenant_id,
-        rate_limit_tier=row.rate_limit_tier,
-        token_lifetime_seconds=row.token_lifetime_seconds,
-    )
-    change.touch("oauth_client", row.client_id)
+    async with _of_its_organization(change, row) as part:
+        part.record(
+            "oauth_client.created",
+            "oauth_client",
+            row.client_id,
+            name=row.name,
+            scopes=row.scopes,
+            tenant_id=tenant_id,
+            rate_limit_tier=row.rate_limit_tier,
+            token_lifetime_seconds=row.token_lifetime_seconds,
+        )
+        part.touch("oauth_client", row.client_id)
     shown = {column.key: getattr(row, column.key) for column in OAuthClientRow.__table__.columns}
     return OAuthClientCreated.model_validate({**shown, "client_secret": secret.plaintext})
 
 
-def update(change: Change, caller: Caller, client: OAuthClientRow, wanted: OAuthClientUpdate) -> OAuthClientRow:
+async def update(change: Change, caller: Caller, client: OAuthClientRow, wanted: OAuthClientUpdate) -> OAuthClientRow:
     """Tokens made before keep their tier and lifetime; scopes that the client loses they lose at once."""
     given = wanted.model_dump(exclude_none=True)
     if "scopes" in given:
@@ -92,26 +95,30 @@ def update(change: Change, caller: Caller, client: OAuthClientRow, wanted: OAuth
     for name, value in changed.items():
         setattr(client, name, value)
     client.updated_at = utc_now()
-    change.record("oauth_client.updated", "oauth_client", client.client_id, tenant_id=client.tenant_id, **changed)
-    if "enabled" in changed or "scopes" in changed:
-        change.touch("oauth_client", client.client_id, urgent=True)
+    async with _of_its_organization(change, client) as part:
+        part.record("oauth_client.updated", "oauth_client", client.client_id, tenant_id=client.tenant_id, **changed)
+        if "enabled" in changed or "scopes" in changed:
+            part.touch("oauth_client", client.client_id, urgent=True)
     return client
 
 
 async def delete(change: Change, client: OAuthClientRow, *, revoke_tokens: bool) -> None:
     await change.session.delete(client)
     # A disabled client's tokens are stopped already, and its deletion must not bring them back.
-    if revoke_tokens or not client.enabled:
+    revoked = revoke_tokens or not client.enabled
+    if revoked:
         until = utc_now() + timedelta(seconds=OUTLIVED_SECONDS)
         await table.revoke_tokens(change.session, client.client_id, until)
-        change.touch("revocation", client.client_id, urgent=True)
-    change.record(
-        "oauth_client.deleted", "oauth_client", client.client_id, name=client.name, tenant_id=client.tenant_id
-    )
-    change.touch("oauth_client", client.client_id, urgent=True)
+    async with _of_its_organization(change, client) as part:
+        part.record(
+            "oauth_client.deleted", "oauth_client", client.client_id, name=client.name, tenant_id=client.tenant_id
+        )
+        part.touch("oauth_client", client.client_id, urgent=True)
+        if revoked:
+            part.touch("revocation", client.client_id, urgent=True)
 
 
-def rotate_secret(change: Change, caller: Caller, client: OAuthClientRow, *, grace_seconds: int) -> RotatedSecret:
+async def rotate_secret(change: Change, caller: Caller, client: OAuthClientRow, *, grace_seconds: int) -> RotatedSecret:
     """A new secret; the one before is taken for `grace_seconds` more, one before that no longer."""
     # Who holds a client's secret can do what the client can.
     grants.check(caller, scopes=client.scopes, tier=client.rate_limit_tier)
@@ -122,19 +129,32 @@ def rotate_secret(change: Change, caller: Caller, client: OAuthClientRow, *, gra
     client.previous_secret_expires_at = expires_at
     client.secret_digest = secret.digest
     client.updated_at = now
-    change.record(
-        "oauth_client.secret_rotated",
-        "oauth_client",
-        client.client_id,
-        tenant_id=client.tenant_id,
-        previous_secret_expires_at=expires_at,
-    )
+    async with _of_its_organization(change, client) as part:
+        part.record(
+            "oauth_client.secret_rotated",
+            "oauth_client",
+            client.client_id,
+            tenant_id=client.tenant_id,
+            previous_secret_expires_at=expires_at,
+        )
     return RotatedSecret(
         client_id=client.client_id,
         new_client_secret=secret.plaintext,
         grace_period_seconds=grace_seconds,
         previous_secret_expires_at=expires_at,
     )
+
+
+@asynccontextmanager
+async def _of_its_organization(change: Change, client: OAuthClientRow) -> AsyncIterator[Change]:
+    """What is told of a client is told where it belongs: an organization sees in its own audit chain what operators and
+    the portal did to its clients. A platform-wide client's is told in the chain of whoever changed it."""
+    if client.tenant_id in {None, change.tenant_id}:
+        yield change
+        return
+    assert client.tenant_id is not None
+    async with change.inside(client.tenant_id) as part:
+        yield part
 
 
 async def tenant_filter(session: AsyncSession, caller: Caller, tenant_id: UUID | None) -> TenantId | None:

@@ -6,11 +6,14 @@ from gatehouse.foundation.identity import Caller, CallerKind
 from gatehouse.platform.access.users.errors import CannotGrant, OperatorsOnly
 from gatehouse.platform.access.users.table import UserRow
 
-#: The scopes without which a credential cannot make a user of a role; None where no scopes are enough.
+_USER: Final = frozenset({"api:read", "api:write", "chat:write"})
+
+#: What a role may do, in scopes: a credential that lacks one of them cannot make such a user, whose invitation or
+#: password it would hold. None where no scopes are enough.
 _NEEDED: Final[dict[str, frozenset[str] | None]] = {
     "admin": None,
-    "auditor": frozenset({"admin:read", "audit:read", "dlp:read"}),
-    "user": frozenset(),
+    "auditor": _USER | {"admin:read", "audit:read", "dlp:read"},
+    "user": _USER,
 }
 
 

@@ -61,7 +61,7 @@ CREATE TABLE users (
 );
 CREATE UNIQUE INDEX users_email ON users (tenant_id, lower(email));
 CREATE UNIQUE INDEX users_username ON users (tenant_id, lower(username));
--- Login looks an address up across tenants.
+-- Login looks an address or a name up across tenants.
 CREATE INDEX users_by_email ON users (lower(email));
 CREATE INDEX users_by_username ON users (lower(username));
 CREATE INDEX users_listing ON users (tenant_id, created_at DESC, id);

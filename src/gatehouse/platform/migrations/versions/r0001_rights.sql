@@ -33,11 +33,12 @@ REVOKE EXECUTE ON FUNCTION gatehouse_ensure_partitions FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION gatehouse_ensure_partitions TO gatehouse_service;
 
 -- Jobs are queued by either in their own transaction, and worked on by the service role. Their arguments are of all
--- tenants: administration sees none.
+-- tenants: administration sees none, and counts alone.
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     procrastinate_jobs, procrastinate_events, procrastinate_periodic_defers, procrastinate_workers
     TO gatehouse_service;
-GRANT INSERT, SELECT (id) ON procrastinate_jobs TO gatehouse_app;
+GRANT INSERT, SELECT (id, status) ON procrastinate_jobs TO gatehouse_app;
+GRANT SELECT (last_heartbeat) ON procrastinate_workers TO gatehouse_app;
 GRANT INSERT ON procrastinate_events TO gatehouse_app;
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO gatehouse_app, gatehouse_service;
 
@@ -70,4 +71,10 @@ BEGIN
     EXECUTE format('CREATE POLICY tenant ON changes FOR SELECT TO gatehouse_app USING (tenant_id = %s)', mine);
     CREATE POLICY adding ON changes FOR INSERT TO gatehouse_app WITH CHECK (true);
     CREATE POLICY service ON changes TO gatehouse_service USING (true) WITH CHECK (true);
+    -- Everybody is under the platform's state, operators change it.
+    ALTER TABLE platform_state ENABLE ROW LEVEL SECURITY;
+    CREATE POLICY reading ON platform_state FOR SELECT TO gatehouse_app USING (true);
+    EXECUTE format('CREATE POLICY operators ON platform_state TO gatehouse_app USING (%s) WITH CHECK (%s)',
+                   operator, operator);
+    CREATE POLICY service ON platform_state TO gatehouse_service USING (true) WITH CHECK (true);
 END $$;

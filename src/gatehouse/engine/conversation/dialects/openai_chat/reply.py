@@ -54,14 +54,26 @@ class _Reply(msgspec.Struct):
     usage: UsageShape | None = None
 
 
+class _Bare(msgspec.Struct, gc=False):
+    choices: msgspec.Raw
+
+
 _outline = msgspec.json.Decoder(Outline)
+_bare = msgspec.json.Decoder(_Bare)
 _reply = msgspec.json.Decoder(_Reply)
 
 
 def outline(body: bytes) -> Outline:
-    """Raises `NotConvertible` when the body is no chat completion."""
+    """Raises `NotConvertible` when the body is no chat completion. Usage that makes no sense is none told: the answer
+    is good without it."""
     try:
         return _outline.decode(body)
+    except msgspec.ValidationError:
+        pass
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise NotConvertible(str(error)) from None
+    try:
+        return Outline(choices=_bare.decode(body).choices)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise NotConvertible(str(error)) from None
 

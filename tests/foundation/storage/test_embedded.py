@@ -1,0 +1,69 @@
+"""The embedded server's life, with real ones."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+
+from gatehouse.foundation.storage import embedded
+
+START = (
+    "import sys, pathlib; from gatehouse.foundation.storage import embedded; embedded.start(pathlib.Path(sys.argv[1]))"
+)
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="ge", dir="/tmp", ignore_cleanup_errors=True) as directory:
+        yield Path(directory)
+        embedded.stop(Path(directory))
+
+
+def test_several_first_starts_at_once_and_one_during_a_stop_all_find_a_server(home: Path) -> None:
+    command = [sys.executable, "-P", "-c", START, str(home)]
+    starts = [subprocess.Popen(command) for _ in range(3)]
+    assert [start.wait(60) for start in starts] == [0, 0, 0]
+    stopping = subprocess.Popen([*command[:3], START.replace("start(", "stop("), str(home)])
+    assert subprocess.run(command, timeout=60, check=False).returncode == 0
+    assert stopping.wait(60) == 0
+    # Whichever was first, the next one serves.
+    assert subprocess.run(command, timeout=60, check=False).returncode == 0
+    with psycopg.connect(f"postgresql://postgres:@/postgres?host={home / 'postgres'}") as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_a_stop_ends_no_stranger_that_has_a_dead_servers_number(home: Path) -> None:
+    (home / "postgres").mkdir()
+    with subprocess.Popen(["sleep", "60"]) as stranger:
+        for number in (stranger.pid, os.getpid()):
+            (home / "postgres" / "postmaster.pid").write_text(f"{number}\n")
+            embedded.stop(home)
+        assert stranger.poll() is None
+        stranger.kill()
+    (home / "postgres" / "postmaster.pid").write_text("")
+    embedded.stop(home)
+
+
+def test_a_server_that_was_stopped_or_killed_starts_again_in_the_same_process(home: Path) -> None:
+    for end in (embedded.stop, _kill):
+        url = embedded.start(home)
+        with psycopg.connect(url) as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+        end(home)
+    with psycopg.connect(embedded.start(home)) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def _kill(home: Path) -> None:
+    """As a crash of the machine does: nothing is written, and the file stays."""
+    postmaster = psutil.Process(int((home / "postgres" / "postmaster.pid").read_text().split("\n")[0]))
+    family = [postmaster, *postmaster.children()]
+    for process in family:
+        process.kill()
+    psutil.wait_procs(family, timeout=10)

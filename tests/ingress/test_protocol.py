@@ -1,0 +1,244 @@
+"""The wire itself, by raw bytes: what old, slow, odd and hostile clients send."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.support.platform import RunningPlatform, Tenant
+from tests.support.upstream import Connection, upstream
+
+from gatehouse.ingress import protocol
+
+BODY = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "Hello there"}]}
+
+
+@pytest.fixture(scope="module")
+async def key(platform: RunningPlatform) -> str:
+    tenant: Tenant = await platform.new_tenant()
+    await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo", max_retries=0)
+    return await platform.new_key(tenant.user)
+
+
+@pytest.fixture
+async def url(platform: RunningPlatform) -> AsyncIterator[str]:
+    async with platform.listening() as url:
+        yield url
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "PATIENCE", 0.1)
+
+
+class Wire:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, key: str) -> None:
+        self.reader = reader
+        self.writer = writer
+        self._key = key
+
+    async def send(
+        self, method: str = "POST", path: str = "/v1/chat/completions", *, more: str = "", version: str = "1.1",
+        stream: bool = False, body: bytes | None = None,
+    ) -> None:  # fmt: skip
+        content = json.dumps({**BODY, "stream": stream}).encode() if body is None else body
+        head = f"{method} {path} HTTP/{version}\r\nHost: x\r\nAuthorization: Bearer {self._key}\r\n{more}"
+        self.writer.write(f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content)
+        await self.writer.drain()
+
+    async def head(self) -> str:
+        return (await asyncio.wait_for(self.reader.readuntil(b"\r\n\r\n"), 5)).decode()
+
+    async def answer(self) -> tuple[str, bytes]:
+        """The head and a body of known length."""
+        head = await self.head()
+        length = int(head.lower().split("content-length: ")[1].split("\r\n")[0])
+        return head, await asyncio.wait_for(self.reader.readexactly(length), 5)
+
+    async def rest(self) -> bytes:
+        """Everything until the server closes."""
+        return await asyncio.wait_for(self.reader.read(), 5)
+
+
+@contextlib.asynccontextmanager
+async def connected(url: str, key: str = "") -> AsyncIterator[Wire]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+    try:
+        yield Wire(reader, writer, key)
+    finally:
+        writer.close()
+
+
+async def test_an_offer_of_http_2_does_not_cost_the_body(url: str, key: str) -> None:
+    offer = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAAAA\r\n"
+    async with connected(url, key) as wire:
+        for more in (offer, ""):
+            await wire.send(more=more)
+            head, body = await wire.answer()
+            assert head.startswith("HTTP/1.1 200"), body
+            assert b"Hello there" in body
+
+
+async def test_http_1_0_gets_its_stream_without_chunks(url: str, key: str) -> None:
+    async with connected(url, key) as wire:
+        await wire.send(version="1.0", stream=True)
+        head = await wire.head()
+        assert "transfer-encoding" not in head.lower()
+        body = await wire.rest()
+        assert body.startswith(b"data: ")
+        assert body.endswith(b"data: [DONE]\n\n")
+
+
+async def test_http_1_0_gets_its_answer(url: str, key: str) -> None:
+    async with connected(url, key) as wire:
+        await wire.send(version="1.0")
+        _, body = await wire.answer()
+        assert b"Hello there" in body
+        assert await wire.rest() == b""
+
+
+async def test_a_client_that_waits_for_100_continue_is_told_to_go_on(url: str, key: str) -> None:
+    body = json.dumps(BODY).encode()
+    async with connected(url, key) as wire:
+        await wire.send(more=f"Expect: 100-continue\r\nContent-Length: {len(body)}\r\nX-", body=b"")
+        assert (await wire.head()).startswith("HTTP/1.1 100")
+        wire.writer.write(body)
+        assert b"Hello there" in (await wire.answer())[1]
+
+
+async def test_pipelined_requests_are_answered_in_their_order(url: str, key: str) -> None:
+    async with connected(url, key) as wire:
+        for number in range(3):
+            await wire.send(more=f"X-Request-Id: number-{number}\r\n")
+        for number in range(3):
+            assert f"x-request-id: number-{number}\r\n" in (await wire.answer())[0]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("GET", "/v1/chat/completions", "POST"),
+        ("OPTIONS", "/v1/chat/completions/", "POST"),
+        ("PUT", "/v1/messages", "POST"),
+        ("DELETE", "/v1/models/sandbox/echo", "GET"),
+        ("POST", "/v1/models", "GET"),
+    ],
+)
+async def test_another_method_is_405_and_names_the_right_one(
+    url: str, key: str, method: str, path: str, allowed: str
+) -> None:
+    async with connected(url, key) as wire:
+        await wire.send(method, path, body=b"")
+        head, body = await wire.answer()
+        assert head.startswith("HTTP/1.1 405"), head
+        (line,) = (line for line in head.split("\r\n") if line.lower().startswith("allow:"))
+        assert allowed in line
+        assert json.loads(body)["error"]["type"] == "invalid_request_error"
+
+
+async def test_head_of_the_models_is_the_head_of_get(url: str, key: str) -> None:
+    async with connected(url, key) as wire:
+        await wire.send("HEAD", "/v1/models", body=b"")
+        assert (await wire.head()).startswith("HTTP/1.1 200")
+
+
+async def test_a_head_without_an_end_is_refused(url: str) -> None:
+    async with connected(url) as wire:
+        wire.writer.write(b"POST /v1/chat/completions HTTP/1.1\r\nX-Long: ")
+        with pytest.raises(ConnectionError):
+            for _ in range(200):
+                wire.writer.write(b"a" * 65536)
+                await wire.writer.drain()
+                await asyncio.sleep(0)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(
+    "beginning", [b"", b"POST /v1/chat", b"POST /v1/messages HTTP/1.1\r\nContent-Length: 9\r\n\r\n{"]
+)
+async def test_a_request_that_does_not_come_to_its_end_is_given_up(url: str, beginning: bytes) -> None:
+    async with connected(url) as wire:
+        wire.writer.write(beginning)
+        with contextlib.suppress(ConnectionResetError):
+            assert await wire.rest() == b""
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_connection_between_requests_is_not_given_up(url: str, key: str) -> None:
+    async with connected(url, key) as wire:
+        for _ in range(3):
+            await wire.send()
+            assert b"Hello there" in (await wire.answer())[1]
+            await asyncio.sleep(0.3)
+
+
+MEGABYTES = 200
+
+
+@pytest.fixture
+async def flooded(platform: RunningPlatform, url: str) -> AsyncIterator[tuple[str, list[int], asyncio.Event]]:
+    """A provider that sends 200 MB of events as fast as they are taken: a key for its model, what it has sent, and
+    whether its call was ended."""
+    sent, ended = [0], asyncio.Event()
+    event = {"choices": [{"index": 0, "delta": {"content": "x" * 1000}}]}
+    block = (b"data: " + json.dumps(event).encode() + b"\n\n") * 60
+
+    async def flood(connection: Connection) -> None:
+        await connection.begin_stream()
+        try:
+            while sent[0] < MEGABYTES * 1024**2:
+                await connection.chunk(block)
+                sent[0] += len(block)
+        except ConnectionError:
+            ended.set()
+
+    tenant = await platform.new_tenant()
+    async with upstream(flood) as provider:
+        config = {"base_url": f"{provider.url}/v1", "max_retries": 0, "timeout_ms": 60_000}
+        await platform.add_provider(tenant.id, "sandbox", "openai_compatible", "echo", **config)
+        yield await platform.new_key(tenant.user), sent, ended
+
+
+async def stalled(sent: list[int]) -> int:
+    """What the provider has sent once it sends no more."""
+    before = -1
+    while not sent[0] or sent[0] != before:
+        before = sent[0]
+        await asyncio.sleep(0.2)
+    return before
+
+
+async def test_nothing_is_read_from_the_provider_for_a_client_that_reads_nothing(
+    url: str, flooded: tuple[str, list[int], asyncio.Event]
+) -> None:
+    key, sent, ended = flooded
+    async with connected(url, key) as wire:
+        await wire.send(stream=True)
+        wire.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        # What the system's socket buffers take on both sides, and a little of the gateway's own.
+        assert await stalled(sent) < 20 * 1024**2
+        wire.writer.transport.abort()
+        await asyncio.wait_for(ended.wait(), 1)
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_client_that_reads_nothing_is_given_up(url: str, flooded: tuple[str, list[int], asyncio.Event]) -> None:
+    key, _, ended = flooded
+    async with connected(url, key) as wire:
+        await wire.send(stream=True)
+        wire.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        await asyncio.wait_for(ended.wait(), 5)
+
+
+async def test_a_client_that_leaves_with_pipelined_requests_behind_it_cancels_the_call(
+    url: str, flooded: tuple[str, list[int], asyncio.Event]
+) -> None:
+    key, sent, ended = flooded
+    async with connected(url, key) as wire:
+        await wire.send(stream=True)
+        await wire.send(stream=True)
+        await wire.reader.read(1)
+        wire.writer.transport.abort()
+        await asyncio.wait_for(ended.wait(), 1)
+    assert sent[0] < MEGABYTES * 1024**2

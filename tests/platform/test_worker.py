@@ -1,0 +1,102 @@
+"""A gateway process as it is served: clients that leave at any moment, and SIGTERM in the midst of a stream."""
+
+import asyncio
+import json
+import signal
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.support.server import GatehouseServer
+from tests.support.upstream import Connection, Upstream, upstream
+
+EVENT = b'data: {"choices":[{"index":0,"delta":{"content":"word "}}]}\n\n'
+END = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+
+
+async def drip(connection: Connection) -> None:
+    """A stream of two seconds."""
+    await connection.begin_stream()
+    for _ in range(20):
+        await connection.chunk(EVENT)
+        await asyncio.sleep(0.1)
+    await connection.chunk(END)
+    await connection.end_stream()
+
+
+@pytest.fixture(scope="module")
+async def provider() -> AsyncIterator[Upstream]:
+    async with upstream(drip) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+async def server(provider: Upstream) -> AsyncIterator[GatehouseServer]:
+    running = GatehouseServer()
+    try:
+        await asyncio.to_thread(running.start)
+        await asyncio.to_thread(
+            running.add_provider, "drip", f"{provider.url}/v1", ["m"], max_retries=0, timeout_ms=10_000
+        )
+        yield running
+    finally:
+        await asyncio.to_thread(running.close)
+
+
+def request(server: GatehouseServer, name: str) -> bytes:
+    body = json.dumps({"model": "drip/m", "stream": True, "messages": [{"role": "user", "content": "Hi"}]}).encode()
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.key}\r\n"
+    return f"{head}X-Request-Id: {name}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+def calls(provider: Upstream) -> int:
+    """Of models; the keeper looks after the provider's health, too."""
+    return sum(connection.head.startswith("POST") for connection in provider.requests)
+
+
+async def connect(server: GatehouseServer) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    return await asyncio.open_connection("127.0.0.1", int(server.url.rpartition(":")[2]))
+
+
+async def records(server: GatehouseServer, name: str) -> list[str]:
+    """The statuses of its usage records, once there is one."""
+    for _ in range(100):
+        rows = await asyncio.to_thread(
+            server.sql, "SELECT status, dlp_action FROM usage_records WHERE request_id = %s", [name]
+        )
+        if rows:
+            assert all(row[1] is None for row in rows), "no DLP has looked at it"
+            return [row[0] for row in rows]
+        await asyncio.sleep(0.05)
+    return []
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.001, 0.003, 0.01, 0.3])
+async def test_a_client_that_leaves_at_any_moment_ends_the_call_and_is_recorded_once(
+    server: GatehouseServer, provider: Upstream, delay: float
+) -> None:
+    before, name = calls(provider), f"left-after-{delay}"
+    provider.closed_by_client.clear()
+    _, writer = await connect(server)
+    writer.write(request(server, name))
+    await asyncio.sleep(delay)
+    writer.transport.abort()
+    await asyncio.sleep(0.2)
+    if calls(provider) > before:
+        await asyncio.wait_for(provider.closed_by_client.wait(), 1)
+        assert await records(server, name) == ["cancelled"]
+
+
+async def test_sigterm_lets_a_running_stream_come_to_its_end(server: GatehouseServer) -> None:
+    reader, writer = await connect(server)
+    idle_reader, idle_writer = await connect(server)
+    writer.write(request(server, "drained"))
+    await reader.readuntil(b"word")
+    (worker,) = server.workers
+    worker.send_signal(signal.SIGTERM)
+    assert await asyncio.wait_for(idle_reader.read(), 1) == b"", "who asks nothing is let go at once"
+    text = await asyncio.wait_for(reader.read(), 10)
+    assert text.count(b"word") == 19
+    assert text.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n")
+    assert await records(server, "drained") == ["success"]
+    for end in (writer, idle_writer):
+        end.close()
