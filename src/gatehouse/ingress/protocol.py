@@ -59,20 +59,20 @@ class _Corked:
         self._pieces.append(data)
         self._size += len(data)
         if self._size > self.MOST:
-            self._flush()
+            self.flush()
         elif not self._due:
             self._due = True
             self._loop.call_soon(self._turn_over)
 
     def close(self) -> None:
-        self._flush()
+        self.flush()
         self._transport.close()
 
     def _turn_over(self) -> None:
         self._due = False
-        self._flush()
+        self.flush()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
         if self._pieces:
             gathered = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
             self._pieces, self._size = [], 0
@@ -125,6 +125,13 @@ class WatchfulProtocol(HttpToolsProtocol):
                 self.transport.close()
         elif self._head:
             self._head = 0
+
+    def on_response_complete(self) -> None:
+        # A single request waits for nobody. Where there are more, sending at once costs what the turn would save:
+        # each answer wakes its client while others are still being made.
+        if len(self.tasks) <= 1:
+            self.transport.flush()  # type: ignore[attr-defined]
+        super().on_response_complete()
 
     def pause_writing(self) -> None:
         self._pause = object()

@@ -50,6 +50,9 @@ class JournalWriter:
         self._waiters: list[asyncio.Future[None]] = []
         self._queued = 0
         self._flush_due = False
+        #: whether the last turn of the loop had one record, and when such a one was last written at once
+        self._alone = False
+        self._moment = 0.0
         self._committing: asyncio.Future[tuple[int, OSError | None]] | None = None
         self._failing = False
         self._closed = False
@@ -89,8 +92,14 @@ class JournalWriter:
         self._records.append(record)
         self._waiters.append(waiter)
         if not self._flush_due:
-            self._flush_due = True
-            self._loop.call_soon(self._flush)
+            moment = self._loop.time()
+            if self._alone and moment != self._moment:
+                # With few requests there is no other to go with, and waiting for one costs a turn of the loop.
+                self._moment = moment
+                self._flush()
+            else:
+                self._flush_due = True
+                self._loop.call_soon(self._turn_over)
         return waiter
 
     def full(self) -> bool:
@@ -124,6 +133,10 @@ class JournalWriter:
 
     def _over(self) -> bool:
         return self._base + self._appended > self._limit - self._reserve
+
+    def _turn_over(self) -> None:
+        self._alone = self._thread is None and len(self._records) <= 1
+        self._flush()
 
     def _flush(self) -> None:
         self._flush_due = False
