@@ -9,10 +9,14 @@ from uuid import uuid4
 
 import aiohttp
 import pytest
+from tests.support.engine import completion
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.upstream import Behave, Connection, upstream
 
 from gatehouse.engine.outcome import Outcome, decode
+from gatehouse.engine.routing.circuits import THRESHOLD
+from gatehouse.foundation.deadlines import Deadlines
+from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
 
 MESSAGES = [{"role": "user", "content": "hi"}]
 
@@ -73,6 +77,20 @@ async def endless_event(connection: Connection) -> None:
     await connection.chunk(b"data: ")
     for _ in range(100):
         await connection.chunk(b"x" * 1024 * 1024)
+
+
+async def drips(connection: Connection) -> None:
+    await connection.send(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n")
+    while True:
+        await connection.send(b" ")
+        await asyncio.sleep(0.05)
+
+
+async def only_pings(connection: Connection) -> None:
+    await connection.begin_stream()
+    while True:
+        await connection.chunk(b": ping\n\n")
+        await asyncio.sleep(0.05)
 
 
 @pytest.fixture(scope="module")
@@ -160,6 +178,62 @@ async def test_a_client_that_leaves_cancels_the_providers_call_within_a_second(
         await asyncio.sleep(0.01)
     (outcome,) = outcomes(platform.installed.home, tenant)
     assert outcome.outcome == "cancelled"
+
+
+@pytest.mark.parametrize(("behave", "stream"), [(drips, False), (only_pings, True), (silent, False)])
+async def test_a_provider_that_never_comes_to_the_point_is_left_at_the_deadline(
+    platform: RunningPlatform,
+    tenant: Tenant,
+    url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    behave: Behave,
+    stream: bool,
+) -> None:
+    monkeypatch.setattr(platform.host.engine._attempts, "_deadlines", Deadlines(0.5))
+    async with upstream(behave) as provider:
+        answer, told = await ask(platform, tenant, url, provider.url, stream=stream, timeout_ms=30_000)
+        assert (answer, json.loads(told)["error"]["code"]) == (504, "provider_timeout"), told
+        await asyncio.wait_for(provider.closed_by_client.wait(), 5)
+    (outcome,) = outcomes(platform.installed.home, tenant)
+    assert (outcome.status, outcome.outcome) == (504, "error")
+
+
+async def test_calls_that_find_no_free_connection_are_503_and_open_no_circuit(
+    platform: RunningPlatform, tenant: Tenant, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = asyncio.Event()
+
+    async def slow(connection: Connection) -> None:
+        await held.wait()
+        await connection.answer(completion("Hello"))
+
+    small = AiohttpOutbound(1)
+    monkeypatch.setattr(platform.host.ports, "outbound", small)
+    async with upstream(slow) as provider:
+        await platform.add_provider(
+            tenant.id, "p", "openai_compatible", "m", base_url=f"{provider.url}/v1", max_retries=0, timeout_ms=200
+        )
+        await platform.add_provider(
+            tenant.id, "q", "openai_compatible", "m", base_url=f"{provider.url}/v1", max_retries=0, timeout_ms=30_000
+        )
+        key = await platform.new_key(tenant.user)
+        async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {key}"}) as session:
+
+            async def call(provider_id: str) -> tuple[int, str, str | None]:
+                body = {"model": f"{provider_id}/m", "messages": MESSAGES}
+                async with session.post(f"{url}/v1/chat/completions", json=body) as answer:
+                    return answer.status, await answer.text(), answer.headers.get("retry-after")
+
+            first = asyncio.create_task(call("q"))
+            while not provider.requests:
+                await asyncio.sleep(0.01)
+            for status_, told, retry_after in await asyncio.gather(*[call("p") for _ in range(2 * THRESHOLD)]):
+                assert (status_, json.loads(told)["error"]["code"]) == (503, "gateway_overloaded")
+                assert retry_after == "1"
+            held.set()
+            assert (await first)[0] == 200
+            assert (await call("p"))[0] == 200
+    await small.close()
 
 
 async def ask(

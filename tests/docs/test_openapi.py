@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.foundation.http.openapi30 import downgraded
 from gatehouse.foundation.settings import Settings
 from gatehouse.ingress.gateway import MODEL_CALLS
 from gatehouse.ingress.openapi import SCHEMAS, gateway_paths
@@ -85,3 +86,15 @@ def test_the_examples_are_calls_that_the_gateway_understands(path: str) -> None:
     for example in content["examples"].values():
         call = DIALECTS[MODEL_CALLS[path]].decode(msgspec.json.encode(example["value"]))
         assert call.model == example["value"]["model"]
+
+
+@pytest.mark.parametrize("schema", ["ProviderConfigShown", "Provider", "ModelConfig", "OAuthClient", "ApiKey"])
+def test_what_an_answer_holds_is_told_field_by_field(schema: str) -> None:
+    assert len(DOCUMENT["components"]["schemas"][schema]["properties"]) > 5
+
+
+@pytest.mark.parametrize("name", DOCUMENT["components"]["schemas"])
+def test_a_field_with_a_pattern_has_an_example(name: str) -> None:
+    """Else the page of the documentation makes up nonsense that fits."""
+    for field in downgraded(DOCUMENT)["components"]["schemas"][name].get("properties", {}).values():
+        assert "pattern" not in field or "example" in field

@@ -100,6 +100,17 @@ def test_the_command_line_answers_to_help() -> None:
     assert "serve" in told.stdout
 
 
+def test_help_names_only_deployables_that_can_be_served() -> None:
+    serve = cli.get_command(click.Context(cli), "serve")
+    assert serve is not None
+    (served,) = (parameter.type for parameter in serve.params if parameter.name == "application")
+    assert isinstance(served, click.Choice)
+    for command in (cli, serve):
+        told = command.get_help(click.Context(command)).lower()
+        named = {name for name in ("platform", "portal", "outpost") if name in told}
+        assert named == set(served.choices)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=_named)
 def test_every_make_target_that_is_shown_exists(page: Path) -> None:
     targets = set(re.findall(r"^([a-z]+):", _text("Makefile"), re.MULTILINE))

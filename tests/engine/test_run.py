@@ -12,6 +12,7 @@ from tests.support.engine import HeldEngine, completion, events
 from gatehouse.engine.exchange import Answer
 from gatehouse.engine.ports import Maintenance
 from gatehouse.engine.run import JournalFull
+from gatehouse.foundation.identity import CallerKind
 from gatehouse.foundation.outbound import BrokenOff, ConnectFailed, OutboundTimeout, ReplyTooLarge
 
 CHAT: dict[str, Any] = {"model": "one/m", "messages": [{"role": "user", "content": "Hi"}]}
@@ -53,7 +54,7 @@ async def test_an_answer_comes_with_its_record(held: HeldEngine) -> None:
     assert (outcome.input_tokens, outcome.output_tokens, outcome.cached_tokens) == (10, 5, 0)
     assert outcome.cost_usd == "0.000020"
     assert outcome.requested_model == "one/m"
-    assert outcome.dlp_action is None, "nothing has looked at it"
+    assert outcome.dlp_action == "ALLOW", "it was looked at, and nothing found"
 
 
 async def test_a_stream_is_on_record_before_its_first_byte(held: HeldEngine) -> None:
@@ -99,6 +100,8 @@ async def test_a_client_that_leaves_is_recorded_once(held: HeldEngine, place: st
 
 @pytest.mark.parametrize("blocks_read", [0, 1, 2])
 async def test_a_client_that_leaves_a_stream_is_recorded_with_what_was_used(held: HeldEngine, blocks_read: int) -> None:
+    # With DLP, so short a stream would be held to its end.
+    held.flags = {"dlp_enabled": False}
     held.outbound.script = [(200, events("a", "b", "c", "d"))]
     answer = await held.engine.answer(held.request(STREAM))
     assert answer.stream is not None
@@ -476,3 +479,14 @@ async def test_an_anthropic_client_gets_its_own_form_of_error(held: HeldEngine) 
     told = json.loads(answer.body)
     assert told["type"] == "error"
     assert told["error"]["code"] == "model_not_found"
+
+
+async def test_a_token_without_the_scope_is_counted_and_recorded(held: HeldEngine) -> None:
+    assert held.caller is not None
+    held.caller = msgspec.structs.replace(held.caller, kind=CallerKind.OAUTH_CLIENT, scopes=frozenset({"api:read"}))
+    answers = [await held.engine.answer(held.request(CHAT)) for _ in range(2)]
+    assert [answer.status for answer in answers] == [403, 403]
+    first, second = (int(answer.headers["X-RateLimit-Remaining"]) for answer in answers)
+    assert first - second == 1
+    assert json.loads(answers[0].body)["error"]["code"] == "insufficient_scope"
+    assert [outcome.outcome for outcome in held.outcomes] == ["refused", "refused"]

@@ -8,10 +8,9 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.upstream import Connection, upstream
+from tests.support.wire import BODY, connected
 
 from gatehouse.ingress import protocol
-
-BODY = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "Hello there"}]}
 
 
 @pytest.fixture(scope="module")
@@ -30,44 +29,6 @@ async def url(platform: RunningPlatform) -> AsyncIterator[str]:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "PATIENCE", 0.1)
-
-
-class Wire:
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, key: str) -> None:
-        self.reader = reader
-        self.writer = writer
-        self._key = key
-
-    async def send(
-        self, method: str = "POST", path: str = "/v1/chat/completions", *, more: str = "", version: str = "1.1",
-        stream: bool = False, body: bytes | None = None,
-    ) -> None:  # fmt: skip
-        content = json.dumps({**BODY, "stream": stream}).encode() if body is None else body
-        head = f"{method} {path} HTTP/{version}\r\nHost: x\r\nAuthorization: Bearer {self._key}\r\n{more}"
-        self.writer.write(f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content)
-        await self.writer.drain()
-
-    async def head(self) -> str:
-        return (await asyncio.wait_for(self.reader.readuntil(b"\r\n\r\n"), 5)).decode()
-
-    async def answer(self) -> tuple[str, bytes]:
-        """The head and a body of known length."""
-        head = await self.head()
-        length = int(head.lower().split("content-length: ")[1].split("\r\n")[0])
-        return head, await asyncio.wait_for(self.reader.readexactly(length), 5)
-
-    async def rest(self) -> bytes:
-        """Everything until the server closes."""
-        return await asyncio.wait_for(self.reader.read(), 5)
-
-
-@contextlib.asynccontextmanager
-async def connected(url: str, key: str = "") -> AsyncIterator[Wire]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
-    try:
-        yield Wire(reader, writer, key)
-    finally:
-        writer.close()
 
 
 async def test_an_offer_of_http_2_does_not_cost_the_body(url: str, key: str) -> None:
@@ -154,14 +115,13 @@ async def test_a_head_without_an_end_is_refused(url: str) -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize(
-    "beginning", [b"", b"POST /v1/chat", b"POST /v1/messages HTTP/1.1\r\nContent-Length: 9\r\n\r\n{"]
-)
+@pytest.mark.parametrize("beginning", [b"", b"POST /v1/chat", b"GET /v1/models HTTP/1.1\r\nContent-Length: 9\r\n\r\n{"])
 async def test_a_request_that_does_not_come_to_its_end_is_given_up(url: str, beginning: bytes) -> None:
     async with connected(url) as wire:
         wire.writer.write(beginning)
         with contextlib.suppress(ConnectionResetError):
-            assert await wire.rest() == b""
+            # At most the answer to one who sends a body where none is read.
+            assert (await wire.rest())[:12] in {b"", b"HTTP/1.1 401"}
 
 
 @pytest.mark.usefixtures("impatient")

@@ -1,6 +1,6 @@
 """Every answer has its record, once: over kill -9 of everything, of the keeper alone, and without the database.
 
-`GATEHOUSE_KILL_ROUNDS=20` makes the first test as long as it should be before a release.
+`GATEHOUSE_KILL_ROUNDS=20` and `GATEHOUSE_OUTAGE_SECONDS=30` make it as long as it should be before a release.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from uuid import UUID
 import aiohttp
 import pytest
 from tests.support.load import chat
-from tests.support.server import GatehouseServer
+from tests.support.server import OUTAGE_SECONDS, GatehouseServer
 
 from gatehouse.foundation.journal import JournalReader, Position
 
@@ -171,7 +171,7 @@ async def test_records_of_a_time_without_database_arrive_when_it_is_back(server:
         await asyncio.to_thread(server.stop_database)
         await asyncio.sleep(0.2)
         before, stopped = len(callers.answered), time.monotonic()
-        while time.monotonic() - stopped < 5:
+        while time.monotonic() - stopped < max(OUTAGE_SECONDS, 5):
             await callers.until(len(callers.answered) + 10, patience=5)
         assert len(callers.answered) - before > 100
         await asyncio.to_thread(server.start_database)

@@ -16,3 +16,11 @@ def test_a_trial_key_that_somebody_deleted_does_not_come_back(platform: RunningP
     assert (tmp_path / "trial.key").stat().st_mode & 0o077 == 0
     platform.sql("DELETE FROM api_keys WHERE key_prefix = %s", [made[:8]])
     assert trial_key(url, settings) is None
+
+
+def test_the_sandboxes_models_say_what_they_can(platform: RunningPlatform) -> None:
+    can = dict(
+        platform.sql("SELECT model_id, capabilities FROM model_configs WHERE provider = 'sandbox' ORDER BY model_id")
+    )
+    assert (can["embed"]["embeddings"], can["embed"]["streaming"]) == (True, False)
+    assert (can["echo"]["embeddings"], can["echo"]["streaming"]) == (False, True)

@@ -3,7 +3,9 @@
 import asyncio
 import json
 import signal
+import time
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 from tests.support.server import GatehouseServer
@@ -29,9 +31,9 @@ async def provider() -> AsyncIterator[Upstream]:
         yield running
 
 
-@pytest.fixture(scope="module")
-async def server(provider: Upstream) -> AsyncIterator[GatehouseServer]:
-    running = GatehouseServer()
+@asynccontextmanager
+async def serving(provider: Upstream, **env: str) -> AsyncIterator[GatehouseServer]:
+    running = GatehouseServer(env=env)
     try:
         await asyncio.to_thread(running.start)
         await asyncio.to_thread(
@@ -40,6 +42,12 @@ async def server(provider: Upstream) -> AsyncIterator[GatehouseServer]:
         yield running
     finally:
         await asyncio.to_thread(running.close)
+
+
+@pytest.fixture(scope="module")
+async def server(provider: Upstream) -> AsyncIterator[GatehouseServer]:
+    async with serving(provider) as running:
+        yield running
 
 
 def request(server: GatehouseServer, name: str) -> bytes:
@@ -100,3 +108,27 @@ async def test_sigterm_lets_a_running_stream_come_to_its_end(server: GatehouseSe
     assert await records(server, "drained") == ["success"]
     for end in (writer, idle_writer):
         end.close()
+
+
+async def test_what_is_not_over_after_drain_seconds_is_cut_off_and_recorded(provider: Upstream) -> None:
+    async with serving(provider, DRAIN_SECONDS="1") as server:
+        reader, writer = await connect(server)
+        writer.write(request(server, "cut-off"))
+        await reader.readuntil(b"word")
+        (worker,) = server.workers
+        asked = time.monotonic()
+        worker.send_signal(signal.SIGTERM)
+        text = await asyncio.wait_for(reader.read(), 10)
+        assert 0.9 < time.monotonic() - asked < 1.9
+        assert b"word" in text
+        assert b"[DONE]" not in text
+        assert await records(server, "cut-off") == ["cancelled"]
+        writer.close()
+        # The whole server's end takes it up too.
+        reader, writer = await connect(server)
+        writer.write(request(server, "cut-off-again"))
+        await reader.readuntil(b"word")
+        asked = time.monotonic()
+        assert await asyncio.to_thread(server.stop) == 0
+        assert 0.9 < time.monotonic() - asked < 10
+        writer.close()

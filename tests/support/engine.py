@@ -3,18 +3,19 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
 import msgspec
 from tests.support.clock import HandClock
 
-from gatehouse.engine.exchange import Admitted, Answered, Candidate, Received
+from gatehouse.engine.dlp.tiers import Detectors, DlpOptions, NoDetectors
+from gatehouse.engine.exchange import Admitted, Answered, Asked, Candidate, Received
 from gatehouse.engine.limits import Limits
 from gatehouse.engine.outcome import Entry, Opened, Outcome, decode
 from gatehouse.engine.ports import Maintenance, Ports
 from gatehouse.engine.run import Engine
-from gatehouse.engine.verdict import Hold
+from gatehouse.engine.verdict import Ask
 from gatehouse.foundation.counters import Claim, Taken
 from gatehouse.foundation.counters.memory import MemoryCounters
 from gatehouse.foundation.errors import Refusal, Unauthenticated
@@ -23,6 +24,7 @@ from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.outbound import OutboundReply, OutboundRequest
 from gatehouse.foundation.settings import Settings
 from gatehouse.policy.compile import compile_policy
+from gatehouse.policy.governance import GovernanceRecords
 from gatehouse.policy.records import ModelRecord, ProviderConfig, ProviderRecord, TenantRecords
 from gatehouse.policy.snapshot import Snapshot
 
@@ -46,9 +48,11 @@ class Stop:
 class ScriptedReply:
     """A provider's answer: a status, and a body in pieces; an exception among them breaks it off."""
 
-    def __init__(self, status: int, pieces: list[bytes | Exception], stop: Stop) -> None:
+    def __init__(
+        self, stop: Stop, status: int, pieces: list[bytes | Exception], headers: Mapping[str, str] | None = None
+    ) -> None:
         self.status = status
-        self.headers: Mapping[str, str] = {"content-type": "application/json"}
+        self.headers: Mapping[str, str] = {"content-type": "application/json", **(headers or {})}
         self.closed = False
         self._pieces = pieces
         self._stop = stop
@@ -68,11 +72,15 @@ class ScriptedReply:
         self.closed = True
 
 
+Scripted: TypeAlias = tuple[int, list[bytes | Exception]] | tuple[int, list[bytes | Exception], Mapping[str, str]]
+
+
 class ScriptedOutbound:
-    """Answers each request with the next of the script: a reply, or an exception."""
+    """Answers each request with the next of the script: a reply (its status, pieces, and more headers if need be), or
+    an exception."""
 
     def __init__(self, stop: Stop) -> None:
-        self.script: list[tuple[int, list[bytes | Exception]] | Exception] = []
+        self.script: list[Scripted | Exception] = []
         self.sent: list[OutboundRequest] = []
         self.replies: list[ScriptedReply] = []
         self._stop = stop
@@ -85,7 +93,7 @@ class ScriptedOutbound:
         step = self.script.pop(0)
         if isinstance(step, Exception):
             raise step
-        self.replies.append(ScriptedReply(*step, self._stop))
+        self.replies.append(ScriptedReply(self._stop, *step))
         return self.replies[-1]
 
     async def close(self) -> None: ...
@@ -94,7 +102,7 @@ class ScriptedOutbound:
 class HeldEngine:
     """The whole engine. Everything that a host would supply is an attribute to set."""
 
-    def __init__(self, **settings: str) -> None:
+    def __init__(self, *, dlp: DlpOptions | None = None, detectors: Detectors | None = None, **settings: str) -> None:
         self.stop = Stop()
         self.clock = HandClock()
         self.outbound = ScriptedOutbound(self.stop)
@@ -107,14 +115,20 @@ class HeldEngine:
         )
         self.good = True
         self.journal_full = False
+        #: what a person was asked, and what they say
+        self.asked: list[Ask] = []
+        self.approves = True
         self.providers: list[ProviderRecord] = []
         self.models: list[ModelRecord] = []
         self.allowlist: tuple[str, ...] | None = None
+        self.governance = GovernanceRecords()
+        self.flags: dict[str, bool] = {}
         self._counters = MemoryCounters(self.clock)
+        read = Settings.from_environment(settings)
         self.ports = Ports(
             credentials=self,
             policies=self,
-            limits=Limits(Settings.from_environment(settings)),
+            limits=Limits(read),
             counters=self,
             switches=self,
             spend=self,
@@ -123,6 +137,9 @@ class HeldEngine:
             journal=self,
             outbound=self.outbound,
             clock=self.clock,
+            request_deadline_seconds=read.request_deadline_seconds,
+            detectors=detectors or NoDetectors(),
+            dlp=dlp or DlpOptions(),
         )
         self.engine = Engine(self.ports)
 
@@ -172,7 +189,7 @@ class HeldEngine:
         await self.stop.here("policy")
         records = TenantRecords(
             tenant_id=tenant_id, revision=1, providers=tuple(self.providers), models=tuple(self.models),
-            ip_allowlist=self.allowlist,
+            ip_allowlist=self.allowlist, governance=self.governance, feature_flags=self.flags,
         )  # fmt: skip
         compiled = compile_policy(records)
         assert isinstance(compiled, Snapshot)
@@ -209,8 +226,9 @@ class HeldEngine:
 
     async def settle(self, x: Answered) -> None: ...
 
-    async def decision(self, hold: Hold) -> Refusal | None:
-        return None
+    async def decision(self, x: Asked, ask: Ask) -> bool:
+        self.asked.append(ask)
+        return self.approves
 
     def open(self, tenant_id: TenantId, provider_id: str, sealed: str) -> Mapping[str, str]:
         return {}

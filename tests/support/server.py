@@ -33,6 +33,9 @@ from gatehouse.foundation.tokens import mint_api_key
 from gatehouse.platform.bootstrap import touch
 from gatehouse.platform.change import DEFAULT_TENANT
 
+#: How long the database stays away where a test takes it away under load.
+OUTAGE_SECONDS = float(os.environ.get("GATEHOUSE_OUTAGE_SECONDS", "4"))
+
 #: Limits have tests of their own; elsewhere they would only be in the way.
 UNLIMITED: Mapping[str, str] = {"RATE_LIMIT_REQUESTS_PER_MINUTE": "100000000", "RATE_LIMIT_ADMIN_RPM": "100000000"}
 

@@ -8,7 +8,7 @@ import click
 
 #: command -> (module below `gatehouse.cli`, what it does)
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
-    "serve": ("serve", "Serve the platform, the portal or an outpost."),
+    "serve": ("serve", "Serve the platform."),
     "worker": ("serve", "Run background jobs, on this machine or another."),
     "migrate": ("database", "Bring the database's schema to this version's."),
     "keys": ("keys", "Rotate the keys that sign tokens, and the one that seals secrets."),

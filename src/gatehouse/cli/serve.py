@@ -43,9 +43,11 @@ def keeper(database: str) -> None:
 def worker() -> None:
     """Run background jobs. Any number of these may run, on any machine that reaches the database."""
     from gatehouse.foundation.settings import Settings
+    from gatehouse.platform import installation
     from gatehouse.platform.keeper import run
 
     settings = Settings.from_environment()
     if settings.database_url is None:
         raise CommandError("an embedded installation runs its jobs itself; set DATABASE_URL to run them elsewhere")
+    installation.check_all(installation.connect(settings))
     run("env", journal=False)

@@ -6,17 +6,27 @@ Admitted    + the decoded call, every check passed made by the pipeline
 Answered    + what came of it                      made by `call_provider`
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from decimal import Decimal
+from typing import TypeAlias
 
 import msgspec
 
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.usage import Usage
+from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.foundation.counters import RateState
+from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.identity import Caller
 from gatehouse.policy.records import ModelRecord, ProviderRecord
 from gatehouse.policy.snapshot import Snapshot
+
+#: Reads a request's body to its end. Raises a `Refusal` for one that is too large or too slow, and `ClientLeft`.
+ReadBody: TypeAlias = Callable[[], Awaitable[bytes]]
+
+
+class ClientLeft(Exception):
+    """The client closed the connection before its answer was complete."""
 
 
 class Received(msgspec.Struct, kw_only=True):
@@ -38,6 +48,8 @@ class Identified(msgspec.Struct, kw_only=True):
     received: Received
     caller: Caller
     policy: Snapshot
+    #: what the caller's token has to be for
+    scope: str
     rate: RateState | None = None
 
 
@@ -52,7 +64,7 @@ class Asked(msgspec.Struct, kw_only=True):
     identified: Identified
     call: ModelCall
     #: None: no DLP has looked at it
-    dlp_action: str | None = None
+    inspection: Inspection | None = None
 
 
 class Admitted(msgspec.Struct, kw_only=True):
@@ -63,12 +75,14 @@ class Admitted(msgspec.Struct, kw_only=True):
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One try at one candidate, for the record and for the answer's `attempts`: no secret, no upstream body."""
+    """One try at one candidate, for the record and for the answer's `attempts`: no secret, no upstream body.
+    `retry_after` is in seconds, where the provider asked for a pause."""
 
     provider: str
     model: str
     status: int | None
     reason: str
+    retry_after: float | None = None
 
 
 class Answered(msgspec.Struct, kw_only=True):
@@ -89,6 +103,8 @@ class Answered(msgspec.Struct, kw_only=True):
     time_to_first_token_ms: float | None = None
     provider_latency_ms: float | None = None
     error_code: str | None = None
+    #: whether a person was asked before the call, and the client's stream has begun with that
+    held: bool = False
 
     @property
     def fallbacks(self) -> int:
@@ -106,3 +122,5 @@ class Answer(msgspec.Struct, kw_only=True):
     headers: dict[str, str]
     body: bytes = b""
     stream: AsyncIterator[bytes] | None = None
+    #: what `body` tells, where the answer is an error
+    refusal: Refusal | None = None

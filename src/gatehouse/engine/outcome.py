@@ -12,8 +12,29 @@ import msgspec
 Id = TypeVar("Id", UUID, str)
 
 
-class Opened(msgspec.Struct, Generic[Id], array_like=True, tag="opened", kw_only=True, gc=False, omit_defaults=False):
-    """A stream is about to send its first byte. Without an `Outcome` of the same id later, it was interrupted."""
+class DlpEvent(msgspec.Struct, array_like=True, frozen=True, kw_only=True, gc=False):
+    """What one rule found in one direction, and what was done about it; never the matched text (decisions of the
+    contract: Records). `rule_id` is None for what no rule is about: content that no tier can read, a tier's failure."""
+
+    rule_id: str | None
+    rule_name: str
+    detector_type: str | None
+    entity_type: str
+    #: `input` or `output`
+    direction: str
+    #: `logged`, `redacted`, `pending`, `approved`, `blocked`, `cancelled`
+    status: str
+    #: `allow`, `log_only`, `redact`, `prompt`, `block`
+    action: str
+    severity: str
+    #: `platform` or `organization`
+    source: str
+    score: float | None
+    match_count: int
+
+
+class _Arrived(msgspec.Struct, Generic[Id], array_like=True, kw_only=True, gc=False):
+    """What is known of a request before its answer."""
 
     #: the usage record's id
     id: Id
@@ -31,23 +52,20 @@ class Opened(msgspec.Struct, Generic[Id], array_like=True, tag="opened", kw_only
     model_id: str | None
 
 
-class Outcome(msgspec.Struct, Generic[Id], array_like=True, tag="outcome", kw_only=True, gc=False):
+class Opened(_Arrived[Id], Generic[Id], tag="opened", kw_only=True, gc=False):
+    """A stream is about to send its first byte. Without an `Outcome` of the same id later, it was interrupted."""
+
+    #: of the input
+    dlp_events: tuple[DlpEvent, ...] = ()
+    #: the user's groups
+    group_ids: tuple[Id, ...] = ()
+
+
+class Outcome(_Arrived[Id], Generic[Id], tag="outcome", kw_only=True, gc=False):
     """A request is over. `outcome` is one of `success`, `error`, `refused`, `cancelled`, `interrupted`; `status` the
     HTTP status the client was given; money is a decimal string."""
 
-    id: Id
-    tenant_id: Id
-    timestamp: float
-    request_id: str
-    actor_type: str
-    user_id: Id | None
-    api_key_id: Id | None
-    client_id: Id | None
-    ip: str
     path: str
-    requested_model: str | None
-    provider: str | None
-    model_id: str | None
     outcome: str
     status: int
     error_code: str | None
@@ -65,6 +83,8 @@ class Outcome(msgspec.Struct, Generic[Id], array_like=True, tag="outcome", kw_on
     dlp_action: str | None
     group_id: Id | None = None
     routing_policy_id: str | None = None
+    dlp_events: tuple[DlpEvent, ...] = ()
+    group_ids: tuple[Id, ...] = ()
 
 
 Entry: TypeAlias = Opened[Id] | Outcome[Id]

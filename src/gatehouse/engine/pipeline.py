@@ -1,6 +1,6 @@
 """THE ORDER in which a request is looked at, as values. `engine.run` walks it; nothing else knows it.
 
-maintenance, authenticate, IP allowlist, rate limit, exhausted budgets,
+maintenance, authenticate, IP allowlist, rate limit, scope, exhausted budgets,
 content filters, DLP on input, policy rules,
 for every candidate: model access, kill switch,
 budget reservation, provider call (with retries and fallbacks), DLP on output, settle, record
@@ -19,13 +19,14 @@ from gatehouse.engine.stages import (
     model_access,
     policy_rules,
     rate_limit,
+    scope,
 )
 
 #: before anybody knows who calls: `check(Received)`
 ON_ARRIVAL: Final = (maintenance.check,)
 
 #: once `authenticate.caller` has told: `check(Identified)`
-OF_THE_CALLER: Final = (ip_allowlist.check, rate_limit.check, budget.check)
+OF_THE_CALLER: Final = (ip_allowlist.check, rate_limit.check, scope.check, budget.check)
 
 #: once the body is decoded: `check(Asked)`
 OF_THE_CALL: Final = (content_filters.check, dlp_input.inspect, policy_rules.judge)
@@ -36,7 +37,7 @@ OF_A_CANDIDATE: Final = (model_access.judge, kill_switch.judge)
 #: when it is known where the call goes: `reserve(Admitted)`
 BEFORE_THE_CALL: Final = (budget.reserve,)
 
-#: of a whole answer: `inspect(Admitted, body)`
+#: of a whole answer: `inspect(Asked, body)`; a stream passes `dlp_output.guard`
 OF_THE_ANSWER: Final = (dlp_output.inspect,)
 
 #: when all is over, also for a client that has left: `settle(Answered)`; then `record`

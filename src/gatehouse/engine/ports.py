@@ -5,9 +5,10 @@ from typing import Protocol
 
 import msgspec
 
-from gatehouse.engine.exchange import Admitted, Answered, Candidate, Received
+from gatehouse.engine.dlp.tiers import Detectors, DlpOptions, NoDetectors
+from gatehouse.engine.exchange import Admitted, Answered, Asked, Candidate, Received
 from gatehouse.engine.limits import Limits
-from gatehouse.engine.verdict import Hold
+from gatehouse.engine.verdict import Ask
 from gatehouse.foundation.clock import Clock
 from gatehouse.foundation.counters import Claim, Taken
 from gatehouse.foundation.errors import Refusal
@@ -86,10 +87,11 @@ class Journal(Protocol):
 
 
 class Approvals(Protocol):
-    """Requests held for a person's decision (decisions 4, `human_in_loop`)."""
+    """Requests held for a person's decision (decisions of the contract: DLP, `human_in_loop`)."""
 
-    async def decision(self, hold: Hold) -> Refusal | None:
-        """Waits for it. None: approved."""
+    async def decision(self, x: Asked, ask: Ask) -> bool:
+        """Waits for it, `DLP_PROMPT_TIMEOUT_SECONDS` at most. False: denied, or nobody answered in time. Raises
+        `Unavailable` when nobody can be asked. Cancelled when the client leaves."""
 
 
 class Meter(Protocol):
@@ -117,4 +119,8 @@ class Ports(msgspec.Struct, kw_only=True):
     outbound: Outbound
     clock: Clock
     meter: Meter = msgspec.field(default_factory=NoMeter)
+    detectors: Detectors = msgspec.field(default_factory=NoDetectors)
+    dlp: DlpOptions = DlpOptions()
     max_response_bytes: int = 64 * 1024**2
+    #: for all attempts of a request together, until an answer is there or its stream has begun
+    request_deadline_seconds: float = 600.0

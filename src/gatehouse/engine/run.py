@@ -1,31 +1,47 @@
 """Walks a request through the pipeline, and makes sure that exactly one outcome comes of it.
 
 `Engine.answer` never raises for anything a client, a provider or a revoked right can do: refusals come back as answers
-in the client's dialect. Only cancellation passes through, recorded, because nobody is left to answer.
+in the client's dialect. Only cancellation and `ClientLeft` pass through, recorded, because nobody is left to answer.
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TypeAlias
 
+import msgspec
 import structlog
 
 from gatehouse.engine import pipeline
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.dialect import Dialect
 from gatehouse.engine.conversation.dialects import DIALECTS
-from gatehouse.engine.exchange import Admitted, Answer, Answered, Asked, Candidate, Identified, Received
+from gatehouse.engine.exchange import (
+    Admitted,
+    Answer,
+    Answered,
+    Asked,
+    Candidate,
+    ClientLeft,
+    Identified,
+    ReadBody,
+    Received,
+)
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply
 from gatehouse.engine.routing.attempts import Attempts
 from gatehouse.engine.settling import Settling
-from gatehouse.engine.stages import authenticate, model_access, route
+from gatehouse.engine.stages import authenticate, dlp_output, model_access, route
 from gatehouse.engine.stages.maintenance import InMaintenance
 from gatehouse.engine.stages.record import Recorder
-from gatehouse.engine.streaming import AnswerStream
+from gatehouse.engine.streaming import AnswerStream, HeldStream
 from gatehouse.engine.verdict import Hold, Refuse, Rewrite, Verdict
 from gatehouse.foundation.errors import Internal, Refusal, Unavailable
 from gatehouse.policy.records import ModelRecord
 
 log = structlog.get_logger(__name__)
+
+#: One of `pipeline.OF_THE_CALL`.
+CallCheck: TypeAlias = Callable[[Asked, Ports], Awaitable[Verdict]]
 
 
 class JournalFull(Unavailable):
@@ -41,36 +57,50 @@ class Engine:
         self._attempts = Attempts(ports)
         self._settling = Settling(ports)
 
-    async def answer(self, x: Received) -> Answer:
-        """The answer to a model call: a body, or a stream that must be closed if it is not read to its end."""
+    async def answer(self, x: Received, read: ReadBody | None = None) -> Answer:
+        """The answer to a model call: a body, or a stream that must be closed if it is not read to its end. `read` is
+        asked for the request's body once the caller is known and has room; without it `x.body` is there already."""
         assert x.dialect is not None
         dialect = DIALECTS[x.dialect]
         try:
             identified = await self._identify(x, "chat:write")
         except Refusal as error:
-            # Nobody is known whose record this could be: it is counted, not recorded.
+            # No caller, or none of an organization, whose record this could be: it is counted, not recorded.
             return _refusal(dialect, error, None)
         except Exception:
             log.exception("engine.fault", request_id=x.request_id)
             return _refusal(dialect, Internal(), None)
         answered = Answered(identified=identified)
         recorder = Recorder(self._ports)
+        work = self._answer(dialect, identified, read, answered, recorder)
+        return await self._recorded(work, dialect, answered, recorder)
+
+    async def _recorded(
+        self, work: Awaitable[Answer], dialect: Dialect, answered: Answered, recorder: Recorder
+    ) -> Answer:
+        """What the work gives, or the answer that says why it gives nothing; recorded either way."""
         try:
-            return await self._answer(dialect, identified, answered, recorder)
+            return await work
         except Refusal as error:
             answered.outcome = "error" if error.status >= 500 and answered.attempts else "refused"
             return await self._ended(dialect, error, answered, recorder)
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, ClientLeft):
             answered.outcome, answered.status = "cancelled", 499
             self._settling.leave(answered, recorder)
             raise
         except Exception:
-            log.exception("engine.fault", request_id=x.request_id)
+            log.exception("engine.fault", request_id=answered.identified.received.request_id)
             return await self._ended(dialect, Internal(), answered, recorder)
 
     async def identify(self, x: Received, scope: str) -> Identified:
         """For gateway paths that call no model, such as the list of models. Raises `Refusal`."""
-        return await self._of_the_caller(await self._identify(x, scope))
+        identified = await self._identify(x, scope)
+        try:
+            return await self._of_the_caller(identified)
+        except Refusal as error:
+            if identified.rate is not None:
+                error.headers = {**identified.rate.headers(), **error.headers}
+            raise
 
     async def usable_models(self, x: Identified) -> list[ModelRecord]:
         """The active entries of the catalog that nothing refuses to this caller, kill-switched ones included: those
@@ -86,22 +116,46 @@ class Engine:
         return usable
 
     async def _identify(self, x: Received, scope: str) -> Identified:
+        await self._arrived(x)
+        return await authenticate.caller(x, self._ports, scope)
+
+    async def _arrived(self, x: Received) -> None:
         for check in pipeline.ON_ARRIVAL:
             _obey(await check(x, self._ports))
-        return await authenticate.caller(x, self._ports, scope)
 
     async def _of_the_caller(self, identified: Identified) -> Identified:
         for check in pipeline.OF_THE_CALLER:
             _obey(await check(identified, self._ports))
         return identified
 
-    async def _answer(self, dialect: Dialect, x: Identified, answered: Answered, recorder: Recorder) -> Answer:
+    async def _answer(
+        self, dialect: Dialect, x: Identified, read: ReadBody | None, answered: Answered, recorder: Recorder
+    ) -> Answer:
         await self._of_the_caller(x)
         if self._ports.journal.full():
             raise JournalFull
+        if read is not None:
+            x.received.body = await read()
+            # A body may take its time, and only now has all of the request arrived.
+            await self._arrived(x.received)
         answered.asked = asked = Asked(identified=x, call=dialect.decode(x.received.body, x.received.headers))
-        for check in pipeline.OF_THE_CALL:
-            await self._obey(await check(asked, self._ports), asked)
+        return await self._proceed(dialect, asked, iter(pipeline.OF_THE_CALL), answered, recorder)
+
+    async def _proceed(
+        self, dialect: Dialect, asked: Asked, checks: Iterator[CallCheck], answered: Answered, recorder: Recorder
+    ) -> Answer:
+        """What is left of the checks, and the call."""
+        for check in checks:
+            verdict = await check(asked, self._ports)
+            if isinstance(verdict, Hold) and asked.call.stream and not answered.held:
+                # A stream hears at once that it has to wait; everything else goes on from there.
+                answered.held = True
+                work = self._approved(dialect, verdict, asked, checks, answered, recorder)
+                await recorder.opened(answered)
+                recorded = self._recorded(work, dialect, answered, recorder)
+                held = HeldStream(recorded, dialect, self._settling, answered, recorder)
+                return Answer(status=200, headers=_event_headers(answered), stream=held)
+            await self._obey(verdict, asked)
         admitted = Admitted(asked=asked, chain=await self._chain(asked))
         for reserve in pipeline.BEFORE_THE_CALL:
             _obey(await reserve(admitted, self._ports))
@@ -111,12 +165,25 @@ class Engine:
         try:
             if reply.events is not None:
                 await recorder.opened(answered)
-                stream = AnswerStream(self._settling, dialect, reply, answered, recorder)
+                guard = dlp_output.guard(asked, dialect, self._ports)
+                stream = AnswerStream(self._settling, dialect, reply, answered, recorder, guard, self._ports)
                 return Answer(status=200, headers=_headers(reply, answered), stream=stream)
-            return await self._whole(reply, admitted, answered, recorder)
+            return await self._whole(reply, asked, answered, recorder)
         except BaseException:
             await reply.close()
             raise
+
+    async def _approved(
+        self,
+        dialect: Dialect,
+        hold: Hold,
+        asked: Asked,
+        checks: Iterator[CallCheck],
+        answered: Answered,
+        recorder: Recorder,
+    ) -> Answer:
+        await self._obey(hold, asked)
+        return await self._proceed(dialect, asked, checks, answered, recorder)
 
     async def _chain(self, asked: Asked) -> tuple[Candidate, ...]:
         """The candidates that nothing speaks against, healthy ones first. Raises the first refusal if none is left."""
@@ -146,12 +213,16 @@ class Engine:
                 return verdict
         return None
 
-    async def _whole(self, reply: Reply, admitted: Admitted, answered: Answered, recorder: Recorder) -> Answer:
+    async def _whole(self, reply: Reply, asked: Asked, answered: Answered, recorder: Recorder) -> Answer:
         body = reply.body or b""
-        for inspect in pipeline.OF_THE_ANSWER:
-            _obey(await inspect(admitted, body, self._ports))
-        answered.outcome, answered.status = "success", reply.status
+        # What is held back after all was made, and has to be paid.
         self._settling.price(reply, answered)
+        for inspect in pipeline.OF_THE_ANSWER:
+            verdict = await inspect(asked, body, self._ports)
+            if isinstance(verdict, Rewrite):
+                body = msgspec.json.encode(verdict.body)
+            _obey(verdict)
+        answered.outcome, answered.status = "success", reply.status
         headers = _headers(reply, answered)
         if answered.cost_usd is not None:
             headers["X-Cost-USD"] = f"{answered.cost_usd:f}"
@@ -172,9 +243,8 @@ class Engine:
         if isinstance(verdict, Rewrite):
             asked.call.body = verdict.body
         elif isinstance(verdict, Hold):
-            denied = await self._ports.approvals.decision(verdict)
-            if denied is not None:
-                raise denied
+            if not await dlp_output.approved(asked, verdict, self._ports):
+                raise verdict.denied
         else:
             _obey(verdict)
 
@@ -182,6 +252,14 @@ class Engine:
 def _obey(verdict: Verdict) -> None:
     if isinstance(verdict, Refuse):
         raise verdict.error
+
+
+def _event_headers(answered: Answered) -> dict[str, str]:
+    """Of a stream whose provider is not known yet."""
+    headers = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
+    if answered.identified.rate is not None:
+        headers.update(answered.identified.rate.headers())
+    return headers
 
 
 def _headers(reply: Reply, answered: Answered) -> dict[str, str]:
@@ -194,7 +272,7 @@ def _headers(reply: Reply, answered: Answered) -> dict[str, str]:
         "X-Gateway-Model": chosen.model.model_id,
         "X-Gateway-Fallbacks": str(answered.fallbacks),
         # Where nothing looked, nothing was held back either; the record tells the two apart.
-        "X-DLP-Action": answered.asked.dlp_action or "ALLOW",
+        "X-DLP-Action": answered.asked.inspection.action if answered.asked.inspection else "ALLOW",
     }
     if answered.identified.rate is not None:
         headers.update(answered.identified.rate.headers())
@@ -208,4 +286,4 @@ def _refusal(dialect: Dialect, error: Refusal, answered: Answered | None) -> Ans
     if error.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     body = error.body() if isinstance(error, InMaintenance) else dialect.render_error(error)
-    return Answer(status=error.status, headers={**headers, **error.headers}, body=body)
+    return Answer(status=error.status, headers={**headers, **error.headers}, body=body, refusal=error)

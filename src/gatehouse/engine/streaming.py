@@ -1,20 +1,45 @@
 """A streamed answer on its way to the client."""
 
+import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Coroutine
+from typing import Any, Final
 
 import structlog
 
 from gatehouse.engine.conversation.dialect import Dialect
-from gatehouse.engine.exchange import Answered
+from gatehouse.engine.conversation.view import Unreadable
+from gatehouse.engine.dlp.stream import StreamGuard
+from gatehouse.engine.exchange import Answer, Answered
+from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply
 from gatehouse.engine.providers.failure import ProviderFailed
 from gatehouse.engine.routing.attempts import AllProvidersFailed, ProviderTimeout
 from gatehouse.engine.settling import Settling
+from gatehouse.engine.stages import dlp_output
 from gatehouse.engine.stages.record import Recorder
 from gatehouse.foundation.errors import Internal, Refusal
 
 log = structlog.get_logger(__name__)
+
+#: A comment goes to a client that waits for a person's decision: a line that nothing moves on is closed by proxies.
+KEEP_ALIVE_SECONDS: Final = 5.0
+_KEEP_ALIVE: Final = b": waiting for approval\n\n"
+
+
+class DlpStopped(Exception):
+    """The stream ends here with this refusal."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.text)
+        self.refusal = refusal
+
+
+async def kept_alive(work: asyncio.Future[Any]) -> AsyncGenerator[bytes, None]:
+    """Comments until the work is done, the first at once."""
+    yield _KEEP_ALIVE
+    while not (await asyncio.wait({work}, timeout=KEEP_ALIVE_SECONDS))[0]:
+        yield _KEEP_ALIVE
 
 
 class AnswerStream:
@@ -23,13 +48,23 @@ class AnswerStream:
     """
 
     def __init__(
-        self, settling: Settling, dialect: Dialect, reply: Reply, answered: Answered, recorder: Recorder
+        self,
+        settling: Settling,
+        dialect: Dialect,
+        reply: Reply,
+        answered: Answered,
+        recorder: Recorder,
+        guard: StreamGuard | None,
+        ports: Ports,
     ) -> None:
         self._settling = settling
         self._dialect = dialect
         self._reply = reply
         self._answered = answered
         self._recorder = recorder
+        self._guard = guard
+        self._ports = ports
+        self._left = b""
         self._blocks = self._read()
         answered.outcome, answered.status = "cancelled", 499
 
@@ -46,28 +81,93 @@ class AnswerStream:
     async def _read(self) -> AsyncGenerator[bytes, None]:
         answered, reply = self._answered, self._reply
         assert reply.events is not None
-        started = answered.identified.received.started
-        answered.time_to_first_token_ms = self._settling.since(started)
+        answered.time_to_first_token_ms = self._settling.since(answered.identified.received.started)
         try:
             async for block in reply.events:
+                passed = block if self._guard is None else await self._guard.push(block)
                 if reply.finished:
+                    if self._guard is not None:
+                        passed += await self._guard.finish()
+                        async for early in self._decided(passed):
+                            yield early
+                        passed = self._left
                     # A client that has its whole answer can rely on its record.
-                    answered.outcome, answered.status = "success", 200
-                    answered.provider_latency_ms = self._settling.since(started)
-                    self._settling.price(reply, answered)
-                    await self._settling.finish(answered, self._recorder)
-                yield block
+                    await self._done()
+                elif self._guard is not None and self._guard.waits:
+                    async for early in self._decided(passed):
+                        yield early
+                    passed = self._left
+                if passed:
+                    yield passed
+            if self._guard is not None and not reply.finished:
+                async for early in self._decided(await self._guard.finish()):
+                    yield early
+                if self._left:
+                    yield self._left
             answered.outcome, answered.status = "success", 200
         except ProviderFailed as failed:
+            # What had come before is the client's, as far as it may have it.
+            async for early in self._rest():
+                yield early
             yield self._broken(_told(failed), failed.reason)
+        except Unreadable:
+            async for early in self._rest():
+                yield early
+            yield self._broken(AllProvidersFailed("The provider sent an event that cannot be inspected."), "bad_reply")
+        except DlpStopped as stopped:
+            yield self._broken(stopped.refusal, stopped.refusal.code)
+            answered.outcome = "refused"
         except Refusal as error:
-            # The journal would not take the record: the stream ends without its last event, and says why.
+            # The journal would not take the record, or a tier failed: the stream ends without its last event, and
+            # says why.
             yield self._broken(error, error.code)
         except Exception:
             log.exception("engine.stream_fault", request_id=answered.identified.received.request_id)
             yield self._broken(Internal(), Internal.code)
         finally:
             await self._end()
+
+    async def _rest(self) -> AsyncGenerator[bytes, None]:
+        """What a stream that broke has left behind in the guard."""
+        if self._guard is None or self._guard.waits:
+            return
+        with contextlib.suppress(DlpStopped, Refusal):
+            async for early in self._decided(await self._guard.finish()):
+                yield early
+            if self._left:
+                yield self._left
+
+    async def _done(self) -> None:
+        answered = self._answered
+        answered.outcome, answered.status = "success", 200
+        answered.provider_latency_ms = self._settling.since(answered.identified.received.started)
+        self._settling.price(self._reply, answered)
+        await self._settling.finish(answered, self._recorder)
+
+    async def _decided(self, passed: bytes) -> AsyncGenerator[bytes, None]:
+        """What may go to the client before the guard's questions are answered; what may go after is `_left`. Raises
+        `DlpStopped`."""
+        guard, asked = self._guard, self._answered.asked
+        assert guard is not None
+        assert asked is not None
+        while guard.asks is not None:
+            if passed:
+                yield passed
+            hold = dlp_output.asked_about(asked, guard.asks, self._ports)
+            approval = asyncio.ensure_future(dlp_output.approved(asked, hold, self._ports))
+            try:
+                async for beat in kept_alive(approval):
+                    yield beat
+            finally:
+                approval.cancel()
+            if not approval.result():
+                raise DlpStopped(hold.denied)
+            passed = guard.go_on()
+        if guard.refusal is not None:
+            if passed:
+                yield passed
+            raise DlpStopped(guard.refusal)
+        self._left = passed
 
     def _broken(self, error: Refusal, code: str | None) -> bytes:
         """The event that ends a broken stream: never a silent cut."""
@@ -83,6 +183,58 @@ class AnswerStream:
             answered.provider_latency_ms = self._settling.since(answered.identified.received.started)
         self._settling.price(self._reply, answered)
         self._settling.leave(answered, self._recorder)
+
+
+class HeldStream:
+    """A stream that begins before its call does, because a person is asked first. `work` gives the answer, recorded in
+    any case; left before it began, the request is recorded here."""
+
+    def __init__(
+        self,
+        work: Coroutine[Any, Any, Answer],
+        dialect: Dialect,
+        settling: Settling,
+        answered: Answered,
+        recorder: Recorder,
+    ) -> None:
+        self._work = work
+        self._dialect = dialect
+        self._settling = settling
+        self._answered = answered
+        self._recorder = recorder
+        self._blocks = self._read()
+        answered.outcome, answered.status = "cancelled", 499
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._blocks
+
+    def __anext__(self) -> Awaitable[bytes]:
+        return self._blocks.__anext__()
+
+    async def aclose(self) -> None:
+        await self._blocks.aclose()
+        self._work.close()
+        self._settling.leave(self._answered, self._recorder)
+
+    async def _read(self) -> AsyncGenerator[bytes, None]:
+        answer = asyncio.create_task(self._work)
+        try:
+            async for beat in kept_alive(answer):
+                yield beat
+            told = answer.result()
+        finally:
+            if not answer.done():
+                answer.cancel()
+                with contextlib.suppress(asyncio.CancelledError, Exception):
+                    await answer
+        if told.refusal is not None:
+            yield self._dialect.render_stream_error(told.refusal)
+        elif told.stream is not None:
+            try:
+                async for block in told.stream:
+                    yield block
+            finally:
+                await told.stream.aclose()  # type: ignore[attr-defined]
 
 
 def _told(failed: ProviderFailed) -> Refusal:

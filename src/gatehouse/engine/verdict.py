@@ -1,7 +1,9 @@
 """All that a stage may say about a request. A stage never logs, raises HTTP errors or calls the next stage."""
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
-from uuid import UUID
+
+import msgspec
 
 from gatehouse.foundation.errors import Refusal
 
@@ -21,18 +23,29 @@ class Refuse:
         self.error = error
 
 
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person is asked about, without any of the text. `direction` is `input` or `output`."""
+
+    reason: str
+    rule_id: str | None = None
+    rule_name: str | None = None
+    entity_types: tuple[str, ...] = ()
+    direction: str = "input"
+
+
 class Hold:
-    """The request waits for a person's decision."""
+    """The request waits for a person's decision. Without an approval it ends with `denied`; `settled` is told which."""
 
-    __slots__ = ("approval_id", "timeout_seconds")
+    __slots__ = ("ask", "denied", "settled")
 
-    def __init__(self, approval_id: UUID, timeout_seconds: float) -> None:
-        self.approval_id = approval_id
-        self.timeout_seconds = timeout_seconds
+    def __init__(self, ask: Ask, denied: Refusal, settled: Callable[[bool], None] | None = None) -> None:
+        self.ask = ask
+        self.denied = denied
+        self.settled = settled
 
 
 class Rewrite:
-    """The request goes on with another body, for example redacted."""
+    """The request, or the answer, goes on with another body, for example redacted."""
 
     __slots__ = ("body",)
 

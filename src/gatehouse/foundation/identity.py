@@ -49,6 +49,8 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     role: Role = Role.USER
     operator: bool = False
     scopes: frozenset[str] | None = None
+    #: ids of the groups that the user is a member of
+    groups: tuple[UUID, ...] = ()
     rate_limit_tier: str = "standard"
     #: `oauth:{client_id}` or `user:{uuid}` (reference 1, Rate limiting, 1)
     rate_key: str = ""

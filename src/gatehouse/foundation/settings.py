@@ -52,8 +52,19 @@ class Settings(BaseModel):
     journal_sync: Literal["write", "fsync"] = "write"
     journal_max_bytes: int = Field(4 * 1024**3, ge=1024**2)
     max_request_bytes: int = Field(10 * 1024**2, ge=1024)
+    body_timeout_seconds: float = Field(60, gt=0, description="What a client may take to send a request's body.")
     max_response_bytes: int = Field(64 * 1024**2, ge=1024)
     switch_fail_mode: Literal["open", "closed"] = "open"
+    request_deadline_seconds: float = Field(600, gt=0, description="For all attempts of a request together.")
+    dlp_fail_mode: Literal["open", "closed"] = Field("closed", description="When a tier of DLP gives no answer.")
+    dlp_stream_mode: Literal["window", "hold"] = Field(
+        "window", description="How streams are inspected: as far as a match may reach, or held to their end."
+    )
+    dlp_uninspectable: Literal["pass", "block"] = Field("pass", description="Images, recordings, files in requests.")
+    dlp_block_status: Annotated[Literal[403, 400], BeforeValidator(int)] = Field(
+        403, description="Status of a request that DLP blocks."
+    )
+    dlp_prompt_timeout_seconds: float = Field(120, gt=0, le=3600, description="How long a request waits for a person.")
     provider_max_connections: int = Field(1000, ge=1, description="Connections to providers a worker holds at most.")
 
     egress_allowlist: Words = Field((), description="CIDRs that the address guard lets through.")
@@ -64,6 +75,7 @@ class Settings(BaseModel):
     cors_origins: Words = ()
     tls_cert_path: Path | None = None
     tls_key_path: Path | None = None
+    drain_seconds: int = Field(30, ge=0, le=3600, description="What requests in progress may take after SIGTERM.")
     sandbox_enabled: bool | None = Field(None, description="The built-in sandbox provider; true only when embedded.")
 
     @property

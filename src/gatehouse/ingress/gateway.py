@@ -10,15 +10,16 @@ import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gatehouse.engine.conversation.dialects import DIALECTS
-from gatehouse.engine.exchange import Answer, Received
+from gatehouse.engine.exchange import Answer, ClientLeft, Received
 from gatehouse.engine.run import Engine
+from gatehouse.foundation.deadlines import Deadlines
 from gatehouse.foundation.errors import Internal, Refusal, Unavailable
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.envelopes import rendered
 from gatehouse.ingress import receive as receiving
 from gatehouse.ingress.models import error_form, model_list
 from gatehouse.ingress.protocol import on_client_left
-from gatehouse.ingress.receive import ClientLeft
+from gatehouse.ingress.receive import Body
 
 T = TypeVar("T")
 
@@ -61,12 +62,14 @@ class Gateway:
         *,
         addresses: ClientAddresses,
         max_request_bytes: int,
+        body_timeout_seconds: float,
         observe: Observe = lambda *_: None,
     ) -> None:
         self._engine = engine
         self._behind = behind
         self._addresses = addresses
         self._max_request_bytes = max_request_bytes
+        self._deadlines = Deadlines(body_timeout_seconds)
         self._observe = observe
         #: model calls in progress, for draining
         self.active = 0
@@ -77,12 +80,10 @@ class Gateway:
             if scope["method"] == "POST" and (dialect := MODEL_CALLS.get(path)) is not None:
                 received = receiving.head(scope, self._addresses, dialect)
                 received.path = path
-                self.active += 1
                 status = CLIENT_LEFT
                 try:
                     status = await self._model_call(scope, received, receive, send)
                 finally:
-                    self.active -= 1
                     self._observe("POST", path, status, time.monotonic() - received.started)
                 return
             if scope["method"] in {"GET", "HEAD"} and (path == MODELS or path.startswith(MODELS + "/")):
@@ -92,28 +93,36 @@ class Gateway:
 
     async def _model_call(self, scope: Scope, x: Received, receive: Receive, send: Send) -> int:
         """Answers it. Returns the status that the client was given."""
-        assert x.dialect is not None
+        body = Body(x, receive, self._max_request_bytes, self._deadlines)
         try:
-            x.body = await receiving.body(x, receive, self._max_request_bytes)
+            status = await _while_connected(scope, receive, body, self._answer(x, body, send))
         except ClientLeft:
             return CLIENT_LEFT
-        except Refusal as error:
-            # Nothing was read of the rest: the connection cannot carry another request.
-            headers = {"content-type": "application/json", "connection": "close", **error.headers}
-            answer = Answer(status=error.status, headers=headers, body=DIALECTS[x.dialect].render_error(error))
-            await _write(answer, x, send)
-            return answer.status
-        try:
-            return await _while_connected(scope, receive, self._answer(x, send))
-        except ClientLeft:
-            return CLIENT_LEFT
+        if body.in_the_way:
+            await body.discard()
+            await send({"type": "http.response.body", "body": b""})
+        return status
 
-    async def _answer(self, x: Received, send: Send) -> int:
-        answer = await self._engine.answer(x)
-        await _write(answer, x, send)
+    async def _answer(self, x: Received, body: Body, send: Send) -> int:
+        # Before maintenance is looked at: what is let in is counted.
+        self.active += 1
+        try:
+            answer = await self._engine.answer(x, lambda: self._read(body))
+            await _write(answer, x, send, ended=not body.in_the_way)
+        finally:
+            self.active -= 1
         return answer.status
 
+    async def _read(self, body: Body) -> bytes:
+        """The body. While it is on its way the request is not counted: it can still be refused."""
+        self.active -= 1
+        try:
+            return await body.read()
+        finally:
+            self.active += 1
+
     async def _models(self, x: Received, path: str, send: Send) -> None:
+        identified = None
         try:
             identified = await self._engine.identify(x, "api:read")
             answer = await model_list(self._engine, identified, path.removeprefix(MODELS).removeprefix("/"))
@@ -121,20 +130,25 @@ class Gateway:
             if not isinstance(error, Refusal):
                 log.exception("gateway.fault", request_id=x.request_id)
                 error = Internal()
+            if identified is not None and identified.rate is not None:
+                error.headers = {**identified.rate.headers(), **error.headers}
             told = rendered(error, error_form(x))
             answer = Answer(status=told.status, headers=told.headers, body=told.body)
         await _write(answer, x, send)
         self._observe("GET", MODELS, answer.status, time.monotonic() - x.started)
 
 
-async def _write(answer: Answer, x: Received, send: Send) -> None:
+async def _write(answer: Answer, x: Received, send: Send, *, ended: bool = True) -> None:
+    """With `ended` false the connection is to be closed, and the last message of a whole answer left to the caller."""
     # A catalog may name its models in any script: what a header cannot hold is told by the body's `model`.
     headers = [(name.lower().encode(), value.encode("latin-1", "replace")) for name, value in answer.headers.items()]
     headers.append((b"x-request-id", x.request_id.encode()))
+    if not ended and "Connection" not in answer.headers:
+        headers.append((b"connection", b"close"))
     if answer.stream is None:
         headers.append((b"content-length", b"%d" % len(answer.body)))
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-        await send({"type": "http.response.body", "body": answer.body})
+        await send({"type": "http.response.body", "body": answer.body, "more_body": not ended})
         return
     try:
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
@@ -158,8 +172,9 @@ async def _closed(stream: AsyncIterator[bytes]) -> None:
         await close()
 
 
-async def _while_connected(scope: Scope, receive: Receive, work: Coroutine[Any, Any, T]) -> T:
-    """Does the work unless the client leaves: then it is cancelled at once. Raises `ClientLeft`."""
+async def _while_connected(scope: Scope, receive: Receive, body: Body, work: Coroutine[Any, Any, T]) -> T:
+    """Does the work, which reads the body, unless the client leaves: then it is cancelled at once. Raises
+    `ClientLeft`."""
     task = asyncio.current_task()
     assert task is not None
     left = False
@@ -170,6 +185,7 @@ async def _while_connected(scope: Scope, receive: Receive, work: Coroutine[Any, 
         task.cancel(_LEFT)
 
     async def watch() -> None:
+        await body.whole.wait()
         while (await receive())["type"] != "http.disconnect":
             pass
         leave()

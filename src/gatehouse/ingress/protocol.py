@@ -151,11 +151,12 @@ class WatchfulProtocol(HttpToolsProtocol):
         if self.flow.write_paused:
             return self._pause
         cycle = self._answering
+        # Until it is answered, whoever reads a request's body bounds the wait for it.
+        if cycle is not None and not cycle.response_complete:
+            return None
         # With reading paused, what is missing is not the client's fault.
         if cycle is not None and cycle is self.cycle and cycle.more_body and not self.flow.read_paused:
             return cycle
-        if cycle is not None and not cycle.response_complete:
-            return None
         if self.scope is None:
             return self
         return None if "method" in self.scope else self.scope

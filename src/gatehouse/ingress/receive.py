@@ -1,11 +1,14 @@
-"""A request's head, read once: the few headers that matter, who sent it, and its id."""
+"""A request's head, read once: the few headers that matter, who sent it, and its id. And its body, when asked for."""
 
+import asyncio
+import contextlib
 import time
 from typing import Final
 
 from starlette.types import Receive, Scope
 
-from gatehouse.engine.exchange import Received
+from gatehouse.engine.exchange import ClientLeft, Received
+from gatehouse.foundation.deadlines import Deadlines
 from gatehouse.foundation.errors import BadRequest, PayloadTooLarge
 from gatehouse.foundation.http import request_id
 from gatehouse.foundation.http.addresses import ClientAddresses
@@ -17,6 +20,7 @@ _READ: Final = frozenset(
         b"x-api-key",
         b"x-request-id",
         b"content-length",
+        b"expect",
         b"anthropic-version",
         b"anthropic-beta",
         b"user-agent",
@@ -24,8 +28,10 @@ _READ: Final = frozenset(
 )
 
 
-class ClientLeft(Exception):
-    """The client closed the connection before its answer was complete."""
+#: The server takes as much of an unread body off the wire by itself, and keeps the connection.
+SMALL_BYTES: Final = 64 * 1024
+#: how long an answered client may go on sending what nobody reads
+LINGER_SECONDS: Final = 2.0
 
 
 class BadLength(BadRequest):
@@ -47,24 +53,76 @@ def head(scope: Scope, addresses: ClientAddresses, dialect: str | None = None) -
     )
 
 
-async def body(received: Received, receive: Receive, limit: int) -> bytes:
-    """The whole body. Raises `PayloadTooLarge` as soon as it must be, `ClientLeft`."""
-    announced = received.headers.get("content-length")
-    if announced is not None:
-        if not announced.isdecimal():
-            raise BadLength
-        if int(announced) > limit:
-            raise PayloadTooLarge(f"A request's body may have {limit} bytes at most.")
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
+class BodyTooSlow(BadRequest):
+    status = 408
+    code = "request_timeout"
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"A request's body must be here within {seconds:g} seconds.", headers={"Connection": "close"})
+
+
+class Body:
+    """A request's body on the wire, of which nothing is held before `read`. `limit` is in bytes; all of it has
+    one deadline."""
+
+    def __init__(self, received: Received, receive: Receive, limit: int, deadlines: Deadlines) -> None:
+        self._announced = received.headers.get("content-length")
+        self._withheld = "expect" in received.headers
+        self._receive = receive
+        self._limit = limit
+        self._deadlines = deadlines
+        #: set once nothing of it is left on the wire
+        self.whole = asyncio.Event()
+
+    @property
+    def in_the_way(self) -> bool:
+        """Whether so much of it may be left on the wire that the connection should not carry another request. Nobody
+        knows whether a client that waits for 100 Continue sends its body after another answer."""
+        if self.whole.is_set():
+            return False
+        announced = self._announced
+        return self._withheld or announced is None or not announced.isdecimal() or int(announced) > SMALL_BYTES
+
+    async def read(self) -> bytes:
+        """All of it. Raises `PayloadTooLarge` as soon as it must be, `BodyTooSlow`, `BadLength` and `ClientLeft`."""
+        if self._announced is not None:
+            if not self._announced.isdecimal():
+                raise BadLength
+            if int(self._announced) > self._limit:
+                raise self._too_large()
+        try:
+            with self._deadlines.one():
+                return await self._parts()
+        except TimeoutError:
+            raise BodyTooSlow(self._deadlines.seconds) from None
+
+    async def _parts(self) -> bytes:
+        parts: list[bytes] = []
+        size = 0
+        while not self.whole.is_set():
+            part = await self._part()
+            size += len(part)
+            if size > self._limit:
+                raise self._too_large()
+            parts.append(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    async def _part(self) -> bytes:
+        message = await self._receive()
         if message["type"] == "http.disconnect":
             raise ClientLeft
-        part: bytes = message.get("body", b"")
-        size += len(part)
-        if size > limit:
-            raise PayloadTooLarge(f"A request's body may have {limit} bytes at most.")
-        parts.append(part)
         if not message.get("more_body", False):
-            return parts[0] if len(parts) == 1 else b"".join(parts)
+            self.whole.set()
+        part: bytes = message.get("body", b"")
+        return part
+
+    async def discard(self) -> None:
+        """Takes the rest of it off the wire for a moment and forgets it. A connection that is closed under a client
+        that still sends is reset, and the answer with it."""
+        with contextlib.suppress(ClientLeft, TimeoutError):
+            async with asyncio.timeout(LINGER_SECONDS):
+                while not self.whole.is_set():
+                    await self._part()
+
+    def _too_large(self) -> PayloadTooLarge:
+        return PayloadTooLarge(f"A request's body may have {self._limit} bytes at most.")

@@ -6,18 +6,19 @@ from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gatehouse.engine.exchange import Received
+from gatehouse.engine.exchange import ClientLeft, Received
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages import ip_allowlist, maintenance, rate_limit
 from gatehouse.engine.stages.rate_limit import Toll
 from gatehouse.engine.verdict import Refuse
+from gatehouse.foundation.deadlines import Deadlines
 from gatehouse.foundation.errors import Refusal, Unauthenticated
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.handlers import ErrorResponses
 from gatehouse.foundation.identity import Caller
 from gatehouse.ingress import receive as receiving
 from gatehouse.ingress.gateway import CLIENT_LEFT, Observe
-from gatehouse.ingress.receive import ClientLeft
+from gatehouse.ingress.receive import Body
 from gatehouse.platform.live.credentials import presented
 
 LOGIN: Final = "/api/auth/login"
@@ -42,6 +43,7 @@ class Admission:
         addresses: ClientAddresses,
         responses: ErrorResponses,
         max_request_bytes: int,
+        body_timeout_seconds: float,
         observe: Observe = lambda *_: None,
     ) -> None:
         self._behind = behind
@@ -49,6 +51,7 @@ class Admission:
         self._addresses = addresses
         self._responses = responses
         self._max_request_bytes = max_request_bytes
+        self._deadlines = Deadlines(body_timeout_seconds)
         self._observe = observe
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -115,7 +118,7 @@ class Admission:
         if x.path.removesuffix("/") != LOGIN or x.method != "POST":
             return await rate_limit.take(x, caller, self._ports.limits, self._ports.counters)
         # Whose account is tried stands in the body, which is read here and handed on.
-        body = await receiving.body(x, receive, 64 * 1024)
+        body = await Body(x, receive, 64 * 1024, self._deadlines).read()
         state["body"] = body
         email = rate_limit.email_of(body)
         return await rate_limit.take_login(email, x.client_address, self._ports.limits, self._ports.counters)
@@ -134,7 +137,7 @@ class Admission:
             if x.method in _WITHOUT_A_BODY:
                 return receive
             limit = self._max_request_bytes if "caller" in state else min(self._max_request_bytes, _STRANGERS_BYTES)
-            known = await receiving.body(x, receive, limit)
+            known = await Body(x, receive, limit, self._deadlines).read()
         return _replay(known, receive)
 
 

@@ -12,6 +12,7 @@ from gatehouse.platform.access.sessions.routes import router as sessions
 from gatehouse.platform.access.tenants.routes import router as tenants
 from gatehouse.platform.access.tokens.routes import router as tokens
 from gatehouse.platform.access.users.routes import router as users
+from gatehouse.platform.governance.approvals.routes import router as approvals
 from gatehouse.platform.operations.health.errors import FORM as HEALTH_FORM
 from gatehouse.platform.operations.health.probes import router as probes
 from gatehouse.platform.operations.health.routes import router as health
@@ -46,6 +47,7 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     probes,
     health,
     maintenance,
+    approvals,
     audit,
     dlp_events,
     usage,

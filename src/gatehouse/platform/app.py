@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Final
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
@@ -21,6 +22,13 @@ from gatehouse.platform import openapi
 from gatehouse.platform.admission import Admission
 from gatehouse.platform.api import ERROR_FORMS, FAMILIES
 from gatehouse.platform.host import PlatformHost
+
+#: Headers that a page in a browser may read.
+EXPOSED: Final = (
+    "X-Request-Id", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After", "X-API-Variant",
+    "X-DLP-Action", "X-Gateway-Provider", "X-Gateway-Model", "X-Gateway-Fallbacks", "X-Cost-USD",
+)  # fmt: skip
+
 
 
 def administration(settings: Settings) -> tuple[FastAPI, handlers.ErrorResponses]:
@@ -92,6 +100,7 @@ class Platform:
             addresses=addresses,
             responses=responses,
             max_request_bytes=settings.max_request_bytes,
+            body_timeout_seconds=settings.body_timeout_seconds,
             observe=host.figures.http,
         )
         gateway = Gateway(
@@ -99,6 +108,7 @@ class Platform:
             admission,
             addresses=addresses,
             max_request_bytes=settings.max_request_bytes,
+            body_timeout_seconds=settings.body_timeout_seconds,
             observe=host.figures.http,
         )
         host.node.report = lambda: {"active": gateway.active}
@@ -115,5 +125,10 @@ def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
     if not settings.cors_origins:
         return app
     return CORSMiddleware(
-        app, allow_origins=settings.cors_origins, allow_methods=["*"], allow_headers=["*"], allow_credentials=False
+        app,
+        allow_origins=settings.cors_origins,
+        allow_methods=["*"],
+        allow_headers=["*"],
+        allow_credentials=False,
+        expose_headers=EXPOSED,
     )

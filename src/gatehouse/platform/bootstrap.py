@@ -97,7 +97,7 @@ def _ensure_sandbox(connection: psycopg.Connection[tuple[object, ...]]) -> None:
         return
     for model_id, display_name in SANDBOX_MODELS.items():
         capabilities = {
-            "streaming": True, "function_calling": model_id == "tools", "vision": False,
+            "streaming": model_id != "embed", "function_calling": model_id == "tools", "vision": False,
             "structured_output": False, "embeddings": model_id == "embed", "max_context_window": 128_000,
         }  # fmt: skip
         connection.execute(

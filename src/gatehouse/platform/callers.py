@@ -85,7 +85,7 @@ def _session_user(caller: Annotated[Caller, Depends(_member)]) -> Caller:
 
 
 def _session_step_up(caller: Annotated[Caller, Depends(_session_user)]) -> Caller:
-    return _stepped_up(caller)
+    return stepped_up(caller)
 
 
 def reads(scope: str) -> Callable[..., Caller]:
@@ -111,7 +111,7 @@ def _admin(caller: Annotated[Caller, Depends(_member)]) -> Caller:
 
 def _any_admin(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
     """Admins, and the platform-wide client too, which has no tenant."""
-    return _stepped_up(_is_admin(caller))
+    return stepped_up(_is_admin(caller))
 
 
 def _any_admin_reader(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
@@ -122,7 +122,7 @@ def _any_admin_reader(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
 
 
 def _admin_step_up(caller: Annotated[Caller, Depends(_admin)]) -> Caller:
-    return _stepped_up(caller)
+    return stepped_up(caller)
 
 
 def _operator(caller: Annotated[Caller, Depends(_admin)]) -> Caller:
@@ -132,18 +132,20 @@ def _operator(caller: Annotated[Caller, Depends(_admin)]) -> Caller:
 
 
 def _operator_step_up(caller: Annotated[Caller, Depends(_operator)]) -> Caller:
-    return _stepped_up(caller)
+    return stepped_up(caller)
 
 
 def _platform_client(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
     if caller.kind is CallerKind.OAUTH_CLIENT and caller.tenant_id is None:
         return _with_scope(caller, "admin:write")
     if caller.operator:
-        return _stepped_up(_is_admin(caller))
+        return stepped_up(_is_admin(caller))
     raise OperatorOnly
 
 
-def _stepped_up(caller: Caller) -> Caller:
+def stepped_up(caller: Caller) -> Caller:
+    """Raises `MfaRequired`. For routes that ask for the second factor only if the body gives a right; all others name
+    one of the types below."""
     fresh = caller.mfa_at is not None and time.time() - caller.mfa_at <= caller.mfa_ttl_seconds
     # A machine has no second factor: its credential is all it can show.
     if caller.kind is CallerKind.USER and caller.mfa_required and not fresh:

@@ -96,7 +96,8 @@ class Change:
         self._announcements.append((event_type, payload))
 
     def touch(self, topic: str, key: object, *, urgent: bool = False, tenant_id: TenantId | None = None) -> None:
-        """Tells every worker to load this again. `topic` is one of `platform.live.topics`, `key` the row's id.
+        """Tells every worker to load this again. `topic` is `policy`, or one of
+        `platform.live.queries`; `key` is the row's id, of `policy` the organization's.
 
         `urgent` where a right was taken away: the answer waits until every live worker has confirmed.
         """

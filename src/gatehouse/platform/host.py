@@ -1,7 +1,10 @@
 """One worker's parts, made and started in order, stopped in reverse."""
 
+import asyncio
 import hashlib
+from typing import Final
 
+from gatehouse.engine.dlp.tiers import DlpOptions
 from gatehouse.engine.limits import Limits
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.run import Engine
@@ -20,14 +23,18 @@ from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.access.signing import Signer
 from gatehouse.platform.change import DEFAULT_TENANT
 from gatehouse.platform.later import Later
+from gatehouse.platform.live.approvals import LiveApprovals
 from gatehouse.platform.live.credentials import LiveCredentials
 from gatehouse.platform.live.feed import Feed
 from gatehouse.platform.live.nodes import Node
-from gatehouse.platform.live.ports import LiveSwitches, NoApprovals, NoBudgets, SealedSecrets
+from gatehouse.platform.live.ports import LiveSwitches, NoBudgets, SealedSecrets
 from gatehouse.platform.live.state import Replica
 from gatehouse.platform.metrics import Figures
 from gatehouse.platform.ports import Startup, TokenSigner
 from gatehouse.platform.publish import Publisher
+
+#: Seconds between two purges of expired counts (reference 1, Rate limiting on the platform, 2).
+_PURGE_SECONDS: Final = 60.0
 
 
 class PlatformHost:
@@ -51,6 +58,7 @@ class PlatformHost:
         self.credentials = LiveCredentials(
             self.replica, issuer=self.issuer, enforce_scopes=settings.oauth_scope_enforcement
         )
+        self.approvals = LiveApprovals(database, self.node, self.replica, seconds=settings.dlp_prompt_timeout_seconds)
         self.passwords = Passwords()
         self.signer: TokenSigner = Signer(database, self.sealer, self.replica, self.clock, issuer=self.issuer)
         self.later = Later()
@@ -78,13 +86,21 @@ class PlatformHost:
             counters=self.counters,
             switches=LiveSwitches(self.replica, self.feed),
             spend=NoBudgets(),
-            approvals=NoApprovals(),
+            approvals=self.approvals,
             secrets=SealedSecrets(self.sealer),
             journal=self.journal,
             outbound=self.outbound,
             clock=self.clock,
             meter=self.figures,
+            dlp=DlpOptions(
+                fail_mode=self.settings.dlp_fail_mode,
+                stream_mode=self.settings.dlp_stream_mode,
+                uninspectable=self.settings.dlp_uninspectable,
+                block_status=self.settings.dlp_block_status,
+                prompt_timeout_seconds=self.settings.dlp_prompt_timeout_seconds,
+            ),
             max_response_bytes=self.settings.max_response_bytes,
+            request_deadline_seconds=self.settings.request_deadline_seconds,
         )
         self.engine = Engine(self.ports)
         self._publish_figures()
@@ -102,21 +118,31 @@ class PlatformHost:
 
     async def start(self) -> None:
         self.figures.metrics.start()
+        self._purging = asyncio.create_task(self._purge())
         if isinstance(self.counters, RedisCounters):
             await self.counters.start()
         self.startup.phase = "database"
         await self.feed.start()
+        await self.approvals.start()
         self.startup.phase = "policies"
         await self.policies.preload(DEFAULT_TENANT)
         self.startup.done(self.clock.monotonic())
 
     async def stop(self) -> None:
         await self.later.settle()
+        await self.approvals.stop()
         await self.feed.stop()
         await self.outbound.close()
         await self.journal.close()
         self.passwords.close()
+        self._purging.cancel()
         if isinstance(self.counters, RedisCounters):
             await self.counters.close()
         await self.figures.metrics.stop()
         await self.database.close()
+
+    async def _purge(self) -> None:
+        """Takes drop expired counts too, but only while there are takes: after a flood there may be none."""
+        while True:
+            await asyncio.sleep(_PURGE_SECONDS)
+            self._local.purge()

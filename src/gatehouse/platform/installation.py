@@ -57,6 +57,13 @@ def prepare(installation: Installation) -> FirstAdmin | None:
     return bootstrap.prepare(installation.owner_url, installation.settings, installation.master_keys)
 
 
+def check_all(installation: Installation) -> None:
+    """What every process asks that works on the database for long: schema, roles, pooler. Raises as these do."""
+    check(installation)
+    check_roles(installation)
+    check_pooler(installation)
+
+
 def check(installation: Installation) -> None:
     """Raises `SchemaDrift`."""
     migrate.check(installation.url, SCRIPTS)

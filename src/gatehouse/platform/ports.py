@@ -5,7 +5,7 @@ from typing import Annotated, Any, Protocol
 
 from fastapi import Depends, Request
 
-from gatehouse.engine.ports import Counters
+from gatehouse.engine.ports import Counters, Ports
 from gatehouse.foundation.clock import Clock
 from gatehouse.foundation.http.lists import CursorSigner
 from gatehouse.foundation.journal.writer import JournalWriter
@@ -52,6 +52,8 @@ class Host(Protocol):
     feed: Feed
     node: Node
     counters: Counters
+    #: what the engine reaches: for those who try out what it would do
+    ports: Ports
     journal: JournalWriter
     startup: Startup
     figures: Figures

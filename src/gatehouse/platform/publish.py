@@ -81,6 +81,7 @@ class Publisher:
     async def current(self, tenant_id: TenantId) -> Snapshot:
         snapshot = self._snapshots.get(tenant_id)
         if snapshot is not None:
+            self._snapshots.move_to_end(tenant_id)
             return snapshot
         # Many first requests at once wait for one load.
         task = self._loading.get(tenant_id)
@@ -100,9 +101,7 @@ class Publisher:
                 try:
                     await self._fetch(tenant_id)
                 except PolicyUnavailable:
-                    log.warning("policy.not_activated", tenant_id=text_id, faults=self.status[tenant_id].faults)
-
-    # A load that began before a change may end after the one that the change causes: the newer revision stays.
+                    self._warn(tenant_id)
 
     async def preload(self, first: TenantId, most: int = 200) -> None:
         """Compiles ahead, so that these tenants are served also if the database goes away right after the start.
@@ -112,8 +111,12 @@ class Publisher:
         async with self._database.service() as session:
             tenants = (await session.execute(_ACTIVE, {"first": first, "most": most})).scalars().all()
             self._preloading.update(TenantId(tenant_id) for tenant_id in tenants)
-            for tenant_id in tenants:
-                self._activate(TenantId(tenant_id), await gather(session, TenantId(tenant_id)))
+            for tenant_id in map(TenantId, tenants):
+                try:
+                    await self._activate(tenant_id, await gather(session, tenant_id))
+                except PolicyUnavailable:
+                    # One organization's faults must not keep the worker from serving the others.
+                    self._warn(tenant_id)
             self._preloading.clear()
 
     async def _load(self, tenant_id: TenantId) -> Snapshot:
@@ -131,19 +134,21 @@ class Publisher:
         except (SQLAlchemyError, OSError) as error:
             status.failed, status.faults = time.time(), [f"database: {type(error).__name__}"]
             raise
-        return self._activate(tenant_id, records)
+        return await self._activate(tenant_id, records)
 
-    def _activate(self, tenant_id: TenantId, records: TenantRecords | None) -> Snapshot:
+    async def _activate(self, tenant_id: TenantId, records: TenantRecords | None) -> Snapshot:
         status = self.status.setdefault(tenant_id, PolicyStatus())
         status.fetched = time.time()
         if records is None:
             self._snapshots.pop(tenant_id, None)
             raise PolicyUnavailable
-        compiled = compile_policy(records)
+        # Aside, in a thread: a thousand patterns take their time to compile, and requests go on meanwhile.
+        compiled = await asyncio.to_thread(compile_policy, records, self._snapshots.get(tenant_id))
         if isinstance(compiled, list):
             status.failed, status.faults = time.time(), [str(fault) for fault in compiled]
             raise PolicyUnavailable
         held = self._snapshots.get(tenant_id)
+        # A load that began before a change may end after the one that the change causes: the newer revision stays.
         if held is None or held.revision <= compiled.revision:
             self._snapshots[tenant_id] = compiled
             self._snapshots.move_to_end(tenant_id)
@@ -152,3 +157,6 @@ class Publisher:
             dropped, _ = self._snapshots.popitem(last=False)
             self.status.pop(dropped, None)
         return self._snapshots[tenant_id]
+
+    def _warn(self, tenant_id: TenantId) -> None:
+        log.warning("policy.not_activated", tenant_id=str(tenant_id), faults=self.status[tenant_id].faults)

@@ -21,11 +21,14 @@ from gatehouse.foundation.storage import embedded
 from gatehouse.platform import installation
 from gatehouse.platform.bootstrap import FirstAdmin, trial_key
 from gatehouse.platform.metrics import DIRECTORY
-from gatehouse.platform.worker import DRAIN_SECONDS, tls_context
+from gatehouse.platform.worker import tls_context
 
 #: a process that ends sooner than this after its start has a fault that starting again at once would not mend
 _SETTLED_SECONDS = 10.0
 _START_SECONDS = 60.0
+#: what a gateway needs besides `DRAIN_SECONDS` to end, and what the keeper needs to store what was written last
+_GATEWAY_SECONDS = 5.0
+_KEEPER_SECONDS = 30.0
 
 
 class CannotStart(Exception):
@@ -82,9 +85,7 @@ class Supervisor:
         tls_context(installed.settings.tls_cert_path, installed.settings.tls_key_path)
         embedded_database = installed.settings.embedded
         admin = installation.prepare(installed) if embedded_database else None
-        installation.check(installed)
-        installation.check_roles(installed)
-        installation.check_pooler(installed)
+        installation.check_all(installed)
         listener = self._listen()
         figures = installed.home / DIRECTORY
         metrics.clean(figures)
@@ -111,9 +112,9 @@ class Supervisor:
                 for child in children:
                     child.look()
         finally:
-            _stop(gateways, signal.SIGTERM, DRAIN_SECONDS + 5)
+            _stop(gateways, signal.SIGTERM, installed.settings.drain_seconds + _GATEWAY_SECONDS)
             # After the gateways: it drains what they wrote last.
-            _stop([keeper], signal.SIGTERM, DRAIN_SECONDS)
+            _stop([keeper], signal.SIGTERM, _KEEPER_SECONDS)
             if embedded_database:
                 embedded.stop(installed.home)
         return 0

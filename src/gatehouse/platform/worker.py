@@ -18,8 +18,6 @@ from gatehouse.ingress.protocol import WatchfulProtocol
 from gatehouse.platform.app import Platform
 from gatehouse.platform.host import PlatformHost
 
-#: seconds that requests in progress may take to finish after SIGTERM
-DRAIN_SECONDS = 30
 _PR_SET_PDEATHSIG = 1
 
 
@@ -70,7 +68,7 @@ def serve_gateway(fd: int, ready_fd: int, database: str) -> None:
         # The client's address is worked out from TRUSTED_PROXIES, in one place.
         proxy_headers=False,
         timeout_keep_alive=75,
-        timeout_graceful_shutdown=DRAIN_SECONDS,
+        timeout_graceful_shutdown=settings.drain_seconds,
     )
     context = tls_context(settings.tls_cert_path, settings.tls_key_path)
     if context is not None:

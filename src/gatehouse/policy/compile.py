@@ -6,6 +6,7 @@ All or nothing: the result is a snapshot or the list of every fault found.
 from collections import defaultdict
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
+from gatehouse.policy.compile_dlp import compile_dlp
 from gatehouse.policy.records import ModelRecord, TenantRecords
 from gatehouse.policy.snapshot import Snapshot
 
@@ -16,7 +17,8 @@ class Fault(str):
     __slots__ = ()
 
 
-def compile_policy(records: TenantRecords) -> Snapshot | list[Fault]:
+def compile_policy(records: TenantRecords, before: Snapshot | None = None) -> Snapshot | list[Fault]:
+    """`before` is the tenant's snapshot until now: what has not changed is not compiled again."""
     faults: list[Fault] = []
     models: dict[str, ModelRecord] = {}
     bare: dict[str, list[ModelRecord]] = defaultdict(list)
@@ -25,6 +27,8 @@ def compile_policy(records: TenantRecords) -> Snapshot | list[Fault]:
         if model.is_active:
             bare[model.model_id].append(model)
     networks = _networks(records.ip_allowlist, faults)
+    dlp, wrong = compile_dlp(records.governance, records.feature_flags, before.dlp if before else None)
+    faults += map(Fault, wrong)
     if faults:
         return faults
     return Snapshot(
@@ -34,6 +38,7 @@ def compile_policy(records: TenantRecords) -> Snapshot | list[Fault]:
         models=models,
         bare={name: tuple(entries) for name, entries in bare.items()},
         feature_flags=records.feature_flags,
+        dlp=dlp,
         ip_allowlist=networks,
     )
 

@@ -6,6 +6,7 @@ from uuid import UUID
 import msgspec
 
 from gatehouse.foundation.identity import TenantId
+from gatehouse.policy.governance import GovernanceRecords
 
 
 class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,5 +63,6 @@ class TenantRecords(msgspec.Struct, frozen=True, kw_only=True):
     providers: tuple[ProviderRecord, ...] = ()
     models: tuple[ModelRecord, ...] = ()
     feature_flags: dict[str, bool] = {}
+    governance: GovernanceRecords = GovernanceRecords()
     #: CIDRs; None when the allowlist is not enforced
     ip_allowlist: tuple[str, ...] | None = None

@@ -6,6 +6,7 @@ from ipaddress import IPv4Network, IPv6Network
 import msgspec
 
 from gatehouse.foundation.identity import TenantId
+from gatehouse.policy.dlp import DlpPolicy
 from gatehouse.policy.records import ModelRecord, ProviderRecord
 
 
@@ -18,6 +19,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     #: the same by bare model id, for ids that may stand with several providers
     bare: Mapping[str, tuple[ModelRecord, ...]]
     feature_flags: Mapping[str, bool]
+    dlp: DlpPolicy
     ip_allowlist: tuple[IPv4Network | IPv6Network, ...] | None
 
     def find_model(self, name: str) -> ModelRecord | None:

@@ -1,4 +1,5 @@
 import re
+from typing import Annotated
 
 import httpx2 as httpx
 import pytest
@@ -15,6 +16,8 @@ class Pet(BaseModel):
     age: int = Field(1, gt=0)
     friend: "Pet | None" = None
     kind: str | int | None = None
+    owner: None = None
+    colour: Annotated[str | None, Field(pattern="^[a-z]+$", examples=["black", "white"])] = None
 
 
 def build() -> FastAPI:
@@ -79,7 +82,26 @@ async def test_the_page_gets_a_document_that_its_reader_understands(client):
     assert (pet["age"]["minimum"], pet["age"]["exclusiveMinimum"]) == (0, True)
     assert pet["friend"] == {"allOf": [{"$ref": "#/components/schemas/Pet"}], "nullable": True}
     assert pet["kind"]["nullable"] is True
+    assert pet["owner"] == {"title": "Owner", "enum": [None], "nullable": True}
     assert '"null"' not in (await client.get("/docs/openapi.json")).text
+
+
+async def test_the_page_shows_the_examples_that_fields_have(client):
+    """3.0 knows one a schema. Without it the page makes up nonsense that fits the pattern."""
+    document = (await client.get("/docs/openapi.json")).json()
+    colour = document["components"]["schemas"]["Pet"]["properties"]["colour"]
+    assert colour["example"] == "black"
+    assert "examples" not in colour
+
+
+def test_named_examples_of_a_body_stay_as_they_are():
+    body = {"schema": {"type": "string"}, "examples": {"short": {"value": "a"}}}
+    assert downgraded({"content": {"application/json": body}})["content"] == {"application/json": body}
+
+
+def test_what_the_api_is_stands_where_the_page_reads_it():
+    document = downgraded({"openapi": "3.1.0", "info": {"title": "T", "version": "1", "summary": "What it is."}})
+    assert document["info"] == {"title": "T", "version": "1", "description": "What it is."}
 
 
 def test_translating_leaves_the_document_alone():

@@ -56,6 +56,10 @@ def build(forms: ErrorForms) -> FastAPI:
         async def gone() -> None:
             raise Gone
 
+        @app.patch(f"{prefix}/gone")
+        async def change_gone() -> None:
+            raise Gone
+
         @app.get(f"{prefix}/number")
         async def number(limit: Annotated[int, Query(ge=1, le=5)]) -> None: ...
 
@@ -188,8 +192,8 @@ async def test_refusals_and_unknown_paths_answer_in_form(client, method, path, s
     assert (answer.status_code, answer.json()) == (status, body)
 
 
-async def test_a_405_says_what_is_allowed(client):
-    assert "GET" in (await client.delete("/api/coded/gone")).headers["Allow"]
+async def test_a_405_names_every_method_that_the_path_takes(client):
+    assert (await client.delete("/api/coded/gone")).headers["Allow"] == "GET, PATCH"
 
 
 async def test_scim_errors_have_their_media_type(client):

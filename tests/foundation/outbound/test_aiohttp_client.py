@@ -10,6 +10,7 @@ from gatehouse.foundation.outbound import (
     AddressRefused,
     BrokenOff,
     ConnectFailed,
+    NoConnectionFree,
     OutboundRequest,
     OutboundTimeout,
     ReplyTooLarge,
@@ -227,7 +228,7 @@ async def test_a_cancelled_wait_closes_the_connection(outbound):
         await asyncio.wait_for(server.closed_by_client.wait(), 1)
 
 
-async def test_a_full_pool_refuses_after_the_connect_timeout():
+async def test_a_full_pool_refuses_after_the_connect_timeout_and_does_not_blame_the_far_end():
     async def behave(connection: Connection) -> None:
         await asyncio.sleep(5)
 
@@ -235,9 +236,47 @@ async def test_a_full_pool_refuses_after_the_connect_timeout():
     async with upstream(behave) as server:
         first = asyncio.ensure_future(carrier.send(post(server.url)))
         await asyncio.sleep(0.05)
-        with pytest.raises(ConnectFailed):
+        with pytest.raises(NoConnectionFree):
             await carrier.send(post(server.url, connect_timeout=0.1))
         first.cancel()
+    await carrier.close()
+
+
+@pytest.mark.parametrize("ending", ["closed", "closed twice", "cancelled", "failed", "refused"])
+async def test_a_call_that_is_over_makes_room_for_the_next(ending):
+    waiting = ending == "cancelled"
+
+    async def behave(connection: Connection) -> None:
+        if waiting:
+            await asyncio.sleep(5)
+        await connection.answer(b"{}")
+
+    def refuse() -> None:
+        raise RuntimeError
+
+    carrier = AiohttpOutbound(1)
+    async with upstream(behave) as server:
+        match ending:
+            case "cancelled":
+                call = asyncio.ensure_future(carrier.send(post(server.url)))
+                await asyncio.sleep(0.05)
+                call.cancel()
+                await asyncio.wait([call])
+                waiting = False
+            case "failed":
+                with pytest.raises(ConnectFailed):
+                    await carrier.send(post("http://127.0.0.1:1"))
+            case "refused":
+                with pytest.raises(RuntimeError):
+                    await carrier.send(post(server.url, before_first_byte=refuse))
+            case _:
+                reply = await carrier.send(post(server.url))
+                for _ in range(1 + ending.endswith("twice")):
+                    await reply.close()
+        second = await carrier.send(post(server.url, connect_timeout=0.1))
+        with pytest.raises(NoConnectionFree):
+            await carrier.send(post(server.url, connect_timeout=0.1))
+        await second.close()
     await carrier.close()
 
 

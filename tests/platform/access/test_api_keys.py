@@ -142,3 +142,23 @@ async def test_scopes_need_the_feature_flag_and_then_bind(platform: RunningPlatf
     client = platform.client(await platform.new_key(tenant.user, scopes=["api:read"]))
     assert (await client.get("/v1/models")).status_code == 200
     assert (await client.post("/v1/chat/completions", json=CHAT)).status_code == 403
+
+
+async def test_enabling_a_key_again_asks_for_a_second_factor_and_disabling_it_does_not(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    created = (await tenant.user.client.post(BASE, json={"description": "x"})).json()
+    platform.sql("INSERT INTO system_config (tenant_id, key, value) VALUES (%s, 'mfa_required', 'true')", [tenant.id])
+    platform.touch("tenant", tenant.id)
+    await platform.refresh()
+    for who, base in ((tenant.user, BASE), (tenant.admin, ADMIN)):
+        path = f"{base}/{created['id']}"
+        assert (await who.client.patch(path, json={"is_enabled": False})).status_code == 200
+        refused = await who.client.patch(path, json={"is_enabled": True})
+        assert (refused.status_code, refused.json()["error"]) == (403, "mfa_required")
+        assert platform.sql("SELECT is_enabled FROM api_keys WHERE id = %s", [created["id"]]) == [(False,)]
+    fresh = await platform.new_person(tenant.id, "admin", mfa_at=datetime.now(UTC).timestamp())
+    enabled = await fresh.client.patch(f"{ADMIN}/{created['id']}", json={"is_enabled": True})
+    assert (enabled.status_code, enabled.json()["is_enabled"]) == (200, True)
+    machine = await platform.new_m2m(tenant.id, "admin:write")
+    assert (await machine.patch(f"{ADMIN}/{created['id']}", json={"is_enabled": True})).status_code == 200

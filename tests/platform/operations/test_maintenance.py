@@ -98,6 +98,34 @@ async def test_the_wait_has_an_end(platform: RunningPlatform, operator: Person) 
     assert (answer.status_code, answer.json()["active_requests_drained"]) == (200, 0)
 
 
+async def test_a_worker_that_may_still_let_requests_in_is_waited_for(
+    platform: RunningPlatform, operator: Person
+) -> None:
+    platform.sql("INSERT INTO nodes (id, name, pid, host) VALUES (gen_random_uuid(), 'behind', 1, 'elsewhere')")
+    try:
+        closing = asyncio.create_task(close(operator, 20))
+        # Longer than a change waits for confirmations.
+        await asyncio.sleep(3.5)
+        assert not closing.done()
+        platform.sql("UPDATE nodes SET revision = 1000000000, seen_at = now() WHERE name = 'behind'")
+        answer = await asyncio.wait_for(closing, 3)
+    finally:
+        platform.sql("DELETE FROM nodes WHERE name = 'behind'")
+    assert (answer.status_code, answer.json()["active_requests_drained"]) == (200, 0)
+
+
+async def test_a_worker_that_fell_silent_is_not_waited_for_and_its_calls_do_not_count_as_ended(
+    platform: RunningPlatform, operator: Person
+) -> None:
+    insert = "INSERT INTO nodes (id, name, pid, host, revision, status, seen_at) VALUES (gen_random_uuid(), 'silent', 1"
+    platform.sql(f"{insert}, 'elsewhere', 1000000000, '{{\"active\": 3}}', now() - interval '14 seconds')")
+    try:
+        answer = await asyncio.wait_for(close(operator, 20), 6)
+    finally:
+        platform.sql("DELETE FROM nodes WHERE name = 'silent'")
+    assert (answer.status_code, answer.json()["active_requests_drained"]) == (200, 0)
+
+
 async def test_a_second_call_changes_the_message_and_not_the_beginning(operator: Person) -> None:
     first = (await close(operator)).json()
     body = {"enabled": True, "message": "Back at two.", "drain_timeout_seconds": 0}

@@ -174,3 +174,16 @@ async def test_what_was_seen_of_an_older_configuration_is_not_noted(
     assert await status(tenant) == ("active", "unknown")
     assert await run(platform) == 1
     assert await status(tenant) == ("active", "healthy")
+
+
+@pytest.mark.usefixtures("only")
+async def test_of_two_checks_at_once_one_is_noted(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:
+    await connect(tenant, fake, timeout_ms=600, failure_threshold=2)
+    fake.mode = "hang"
+    running = asyncio.create_task(run(platform))
+    while not fake.requests:
+        await asyncio.sleep(0.01)
+    fake.mode = 500
+    await tenant.admin.client.post("/api/admin/providers/mine/health-check")
+    await running
+    assert await status(tenant) == ("active", "degraded")

@@ -1,5 +1,6 @@
 """`gatehouse doctor` as its user runs it: in a process, over a broken installation."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 from tests.support.platform import RunningPlatform
+from tests.support.pooler import pooler
 
 
 def doctor(home: Path, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -51,7 +53,9 @@ def test_a_redis_that_is_away_is_a_warning(platform: RunningPlatform) -> None:
     assert "warn  redis" in done.stdout
 
 
-@pytest.mark.parametrize("command", [["doctor"], ["migrate"], ["migrate", "--check"], ["serve", "platform"]])
+@pytest.mark.parametrize(
+    "command", [["doctor"], ["migrate"], ["migrate", "--check"], ["serve", "platform"], ["worker"]]
+)
 @pytest.mark.parametrize("fault", ["no rights", "no database", "no URL"])
 def test_a_database_that_cannot_be_used_is_a_line_with_the_mend(
     platform: RunningPlatform, tmp_path: Path, command: list[str], fault: str
@@ -85,10 +89,29 @@ def test_a_login_that_cannot_act_as_the_roles_is_found_before_serving(
         "DATABASE_OWNER_URL": platform.installed.owner_url,
         "GATEHOUSE_MASTER_KEY": "A" * 43 + "=",
     }
-    served = doctor(tmp_path, "serve", "platform", "--port", "0", **environment)
-    assert served.returncode == 2
-    assert "GRANT gatehouse_app" in served.stderr
-    assert "Traceback" not in served.stderr
+    for command in (["serve", "platform", "--port", "0"], ["worker"]):
+        served = doctor(tmp_path, *command, **environment)
+        assert served.returncode == 2
+        assert "GRANT gatehouse_app" in served.stderr
+        assert "Traceback" not in served.stderr
     examined = doctor(tmp_path, **environment)
     assert "FAIL  roles" in examined.stdout
     platform.sql(f"DROP OWNED BY {name}")
+
+
+async def test_a_pooler_that_lends_connections_by_the_transaction_is_found_before_anything_runs_on_it(
+    platform: RunningPlatform, tmp_path: Path
+) -> None:
+    async with pooler(platform.installed.home / "postgres" / ".s.PGSQL.5432") as url:
+        environment = {
+            "DATABASE_URL": url,
+            "DATABASE_OWNER_URL": platform.installed.owner_url,
+            "GATEHOUSE_MASTER_KEY": (platform.installed.home / "master.key").read_text().strip(),
+        }
+        for command in (["serve", "platform", "--port", "0"], ["worker"]):
+            done = await asyncio.to_thread(doctor, tmp_path, *command, **environment)
+            assert (done.returncode, done.stdout) == (2, "")
+            assert "pool_mode = session" in done.stderr
+            assert "Traceback" not in done.stderr
+        examined = await asyncio.to_thread(doctor, tmp_path, **environment)
+        assert "FAIL  pooler" in examined.stdout

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, Protocol
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.form import Completion, Delta, Request
 from gatehouse.engine.conversation.usage import Usage
+from gatehouse.engine.conversation.view import EventView
 from gatehouse.foundation.errors import Refusal
 
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -73,6 +74,10 @@ class Dialect(Protocol):
     def stream_reader(self) -> StreamReader: ...
 
     def stream_writer(self, call: ModelCall) -> StreamWriter: ...
+
+    def view(self, event: bytes) -> EventView | None:
+        """The texts of one of the client's events. None for an event without texts that ends none. Raises
+        `Unreadable`."""
 
     def render_error(self, error: Refusal) -> bytes:
         """The body of an error answer."""

@@ -1,7 +1,7 @@
 """Server-sent events as bytes: cut at event boundaries, whatever the network's pieces are."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 #: An event that is longer than this is no event. A picture in an answer is one event of some megabytes.
 MAX_EVENT_BYTES = 8 * 1024 * 1024
@@ -61,6 +61,17 @@ def events(block: bytes) -> Iterator[bytes]:
         end = _end_of_event(block, start)
         yield block[start:end]
         start = end
+
+
+def up_to_fault(block: bytes, fault_in: Callable[[bytes], str | None]) -> tuple[bytes, str | None]:
+    """The events before the first whose data is a fault, and what `fault_in` says of that; else all, and None."""
+    position = 0
+    for event in events(block):
+        fault = fault_in(data_of(event))
+        if fault is not None:
+            return block[:position], fault
+        position += len(event)
+    return block, None
 
 
 def event_at(block: bytes, position: int) -> tuple[int, int]:

@@ -2,23 +2,39 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 
 import msgspec
 
 from gatehouse.engine.conversation.errors import ContextTooLong, RefusedUpstream, UnknownUpstream
-from gatehouse.foundation.errors import BadRequest, PayloadTooLarge, Refusal, Unprocessable
-from gatehouse.foundation.outbound import OutboundFailed
+from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import BadRequest, PayloadTooLarge, Refusal, Unavailable, Unprocessable
+from gatehouse.foundation.outbound import NoConnectionFree, OutboundFailed
 
 MAX_MESSAGE = 500
+#: A longer `Retry-After` is taken for a mistake, in seconds.
+MAX_RETRY_AFTER = 24 * 3600
+
+
+class Overloaded(Unavailable):
+    """This worker has as many calls to providers in progress as it may. No provider is at fault."""
+
+    code = "gateway_overloaded"
+    message = "The gateway has too many calls to providers in progress. Try again."
+
+    def __init__(self) -> None:
+        super().__init__(headers={"Retry-After": "1"})
 
 
 class ProviderFailed(Exception):
-    """`reason` is a short word for records: `connect_failed`, `timeout`, `connection_closed`, `address_refused`,
-    `reply_too_large`, `bad_reply`, `stream_error`, `unauthorized`, `rate_limited`, `not_configured`, `refused`, or
-    `http_<status>`. `status` is the provider's, None when it gave none.
+    """`reason` is a short word for records: `connect_failed`, `no_connection_free`, `timeout`, `connection_closed`,
+    `address_refused`, `reply_too_large`, `bad_reply`, `stream_error`, `unauthorized`, `rate_limited`, `not_configured`,
+    `refused`, or `http_<status>`. `status` is the provider's, None when it gave none.
 
-    `retryable`: the same candidate may be tried again. `move_on`: the next one at once. `client_error`: the request
-    itself is at fault, and this is the answer. `retry_after` is in seconds, as the provider asked.
+    `retryable`: the same candidate may be tried again. `move_on`: the next one at once. `client_error`: the request is
+    at fault, or this worker, but no provider, and this is the answer. `retry_after` is in seconds, as the provider
+    asked.
     """
 
     def __init__(
@@ -44,6 +60,9 @@ _FINAL = frozenset({"address_refused", "reply_too_large"})
 
 
 def of_transport(error: OutboundFailed, status: int | None = None) -> ProviderFailed:
+    if isinstance(error, NoConnectionFree):
+        # Every candidate would wait for the same pool.
+        return ProviderFailed(error.reason, client_error=Overloaded())
     return ProviderFailed(error.reason, status=status, retryable=error.reason not in _FINAL)
 
 
@@ -52,10 +71,11 @@ def of_status(status: int, headers: Mapping[str, str], body: bytes, secrets: Ite
     if status in {401, 403}:
         # The gateway's own credential is at fault, never the client's: a client that saw 401 would drop its key.
         return ProviderFailed("unauthorized", status=status)
+    retry_after = _seconds(headers.get("retry-after"))
     if status == 429:
-        return ProviderFailed("rate_limited", status=status, retry_after=_seconds(headers.get("retry-after")))
+        return ProviderFailed("rate_limited", status=status, retry_after=retry_after)
     if status >= 500 or status == 408:
-        return ProviderFailed(f"http_{status}", status=status, retryable=True)
+        return ProviderFailed(f"http_{status}", status=status, retryable=True, retry_after=retry_after)
     leaf = _ABOUT_THE_REQUEST.get(status)
     if leaf is None:
         return ProviderFailed(f"http_{status}", status=status)
@@ -111,8 +131,15 @@ def clean(message: str, secrets: Iterable[str]) -> str:
 
 
 def _seconds(value: str | None) -> float | None:
-    try:
-        seconds = float(value) if value is not None else None
-    except ValueError:
+    """A `Retry-After` in seconds or as a date (RFC 9110, 10.2.3); None for one that makes no sense."""
+    if value is None:
         return None
-    return seconds if seconds is not None and 0 <= seconds < float("inf") else None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            date = parsedate_to_datetime(value)
+        except ValueError:
+            return None
+        seconds = (date.replace(tzinfo=date.tzinfo or UTC) - utc_now()).total_seconds()
+    return seconds if 0 <= seconds <= MAX_RETRY_AFTER else None

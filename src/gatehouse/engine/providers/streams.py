@@ -106,12 +106,12 @@ class _Cutting:
 class Passing(_Cutting):
     """Same dialect on both sides: bytes pass untouched, watched by the dialect's tap."""
 
-    __slots__ = ("_checked", "_tap")
+    __slots__ = ("_begun", "_tap")
 
     def __init__(self, tap: Tap) -> None:
         super().__init__()
         self._tap = tap
-        self._checked = False
+        self._begun = False
 
     @property
     def usage(self) -> Usage | None:
@@ -122,22 +122,28 @@ class Passing(_Cutting):
         return self._tap.finished
 
     def _through(self, block: bytes) -> bytes:
-        if not self._checked:
-            self._check(block)
+        if not self._begun:
+            block = self._beginning(block)
+            if not block:
+                return b""
         out = self._tap.take(block)
         if self._tap.fault is not None:
             self._pending = ProviderFailed("stream_error", retryable=True)
         return out
 
-    def _check(self, block: bytes) -> None:
-        """The first data must be JSON: garbage is found while another candidate can still answer."""
+    def _beginning(self, block: bytes) -> bytes:
+        """The block from its first event with data on. Comments before it are dropped: they begin nothing, and until
+        something is sent another candidate can still answer. So the first data must be JSON, too."""
+        position = 0
         for event in events(block):
             data = data_of(event)
             if data:
-                self._checked = True
+                self._begun = True
                 if data != b"[DONE]" and not _is_object(data):
                     raise ProviderFailed("bad_reply")
-                return
+                return block[position:]
+            position += len(event)
+        return b""
 
     def _last(self) -> bytes | None:
         return b"" if self._tap.complete() else None

@@ -1,7 +1,7 @@
 """The two ways in which providers are reached, as bases of the kinds: paths, headers and the list of models."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -16,8 +16,6 @@ OPTIONAL_API_KEY = CredentialField(name="api_key", required=False)
 #: A list of models is small; more is no list of models.
 MAX_LIST_BYTES = 8 * 1024 * 1024
 
-T = TypeVar("T")
-
 
 class _OpenAIModel(msgspec.Struct):
     id: str
@@ -25,9 +23,9 @@ class _OpenAIModel(msgspec.Struct):
     context_length: int | None = None
     max_model_len: int | None = None
 
-
-class _OpenAIModels(msgspec.Struct):
-    data: list[_OpenAIModel]
+    def found(self) -> FoundModel:
+        window = self.context_length or self.max_model_len
+        return FoundModel(model_id=self.id, display_name=self.name, context_window=window)
 
 
 class _AnthropicModel(msgspec.Struct):
@@ -36,19 +34,49 @@ class _AnthropicModel(msgspec.Struct):
     max_input_tokens: int | None = None
     max_tokens: int | None = None
 
+    def found(self) -> FoundModel:
+        return FoundModel(
+            model_id=self.id,
+            display_name=self.display_name,
+            context_window=self.max_input_tokens,
+            max_output_tokens=self.max_tokens,
+        )
 
-class _AnthropicModels(msgspec.Struct):
-    data: list[_AnthropicModel]
+
+Listed = TypeVar("Listed", _OpenAIModel, _AnthropicModel)
 
 
-class OpenAIWire:
-    """`/chat/completions`, `/embeddings` and `/models` under a base URL; a bearer key."""
+class Models(msgspec.Struct, Generic[Listed]):
+    """A list of models as a provider tells it."""
 
-    dialects: Mapping[str, str] = {"chat": "openai_chat", "embeddings": "openai_embeddings"}
-    paths: Mapping[str, str] = {"chat": "/chat/completions", "embeddings": "/embeddings"}
+    data: list[Listed]
+
+
+class Wire:
+    """What both have in common. `paths` are those of what it can do, `models` that of the list."""
+
+    #: the base URL where none is configured
+    home: str | None = None
+    dialects: Mapping[str, str]
+    paths: Mapping[str, str]
+    models: str
+    shape: type[Models[_OpenAIModel] | Models[_AnthropicModel]]
+    fixed_headers: Mapping[str, str] = {"Content-Type": "application/json"}
+    key_header: str
+    key_prefix = ""
 
     def base_url(self, config: ProviderConfig) -> str:
-        return _configured(config.base_url)
+        base = config.base_url or self.home
+        if not base:
+            raise NotConfigured("base_url")
+        return base.rstrip("/")
+
+    def headers(self, secret: Mapping[str, str]) -> dict[str, str]:
+        headers = dict(self.fixed_headers)
+        key = secret.get("api_key")
+        if key:
+            headers[self.key_header] = self.key_prefix + key
+        return headers
 
     def dialect(self, operation: str, config: ProviderConfig) -> str | None:
         return self.dialects.get(operation)
@@ -56,13 +84,6 @@ class OpenAIWire:
     def endpoint(self, operation: str, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
         return Endpoint(self.base_url(config) + self.paths[operation], self.headers(secret))
 
-    def headers(self, secret: Mapping[str, str]) -> dict[str, str]:
-        headers = {"Content-Type": "application/json"}
-        key = secret.get("api_key")
-        if key:
-            headers["Authorization"] = f"Bearer {key}"
-        return headers
-
     def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
         return body
 
@@ -72,57 +93,37 @@ class OpenAIWire:
     async def list_models(
         self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]
     ) -> Sequence[FoundModel]:
-        url = self.base_url(record.config) + "/models"
-        found = await fetch(self.carrier(outbound), url, self.headers(secret), record, _OpenAIModels)
-        return [
-            FoundModel(
-                model_id=model.id, display_name=model.name, context_window=model.context_length or model.max_model_len
-            )
-            for model in found.data
-        ]
+        url = self.base_url(record.config) + self.models
+        listed = await fetch(self.carrier(outbound), url, self.headers(secret), record, self.shape)
+        return [model.found() for model in listed.data]
 
 
-class AnthropicWire:
-    """`/v1/messages` and `/v1/models` under a base URL; a key in `x-api-key`."""
+class OpenAIWire(Wire):
+    """`/chat/completions`, `/embeddings` and `/models` under a base URL; a bearer key."""
 
-    version = "2023-06-01"
+    dialects: Mapping[str, str] = {"chat": "openai_chat", "embeddings": "openai_embeddings"}
+    paths: Mapping[str, str] = {"chat": "/chat/completions", "embeddings": "/embeddings"}
+    models = "/models"
+    shape = Models[_OpenAIModel]
+    key_header = "Authorization"
+    key_prefix = "Bearer "
+
+
+class AnthropicWire(Wire):
+    """`/v1/messages` and `/v1/models` under a base URL, whether that ends in `/v1` or not; a key in `x-api-key`."""
+
+    dialects: Mapping[str, str] = {"chat": "anthropic_messages"}
+    paths: Mapping[str, str] = {"chat": "/v1/messages"}
+    models = "/v1/models?limit=1000"
+    shape = Models[_AnthropicModel]
+    fixed_headers: Mapping[str, str] = {**Wire.fixed_headers, "anthropic-version": "2023-06-01"}
+    key_header = "x-api-key"
 
     def base_url(self, config: ProviderConfig) -> str:
-        return _configured(config.base_url).removesuffix("/v1")
+        return super().base_url(config).removesuffix("/v1")
 
-    def dialect(self, operation: str, config: ProviderConfig) -> str | None:
-        return "anthropic_messages" if operation == "chat" else None
 
-    def endpoint(self, operation: str, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
-        return Endpoint(self.base_url(config) + "/v1/messages", self.headers(secret))
-
-    def headers(self, secret: Mapping[str, str]) -> dict[str, str]:
-        headers = {"Content-Type": "application/json", "anthropic-version": self.version}
-        key = secret.get("api_key")
-        if key:
-            headers["x-api-key"] = key
-        return headers
-
-    def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
-        return body
-
-    def carrier(self, outbound: Outbound) -> Outbound:
-        return outbound
-
-    async def list_models(
-        self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]
-    ) -> Sequence[FoundModel]:
-        url = self.base_url(record.config) + "/v1/models?limit=1000"
-        found = await fetch(self.carrier(outbound), url, self.headers(secret), record, _AnthropicModels)
-        return [
-            FoundModel(
-                model_id=model.id,
-                display_name=model.display_name,
-                context_window=model.max_input_tokens,
-                max_output_tokens=model.max_tokens,
-            )
-            for model in found.data
-        ]
+T = TypeVar("T")
 
 
 async def fetch(outbound: Outbound, url: str, headers: Mapping[str, str], record: ProviderRecord, shape: type[T]) -> T:
@@ -146,9 +147,3 @@ async def fetch(outbound: Outbound, url: str, headers: Mapping[str, str], record
         return msgspec.json.decode(body, type=shape)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise ProviderFailed("bad_reply", status=reply.status) from None
-
-
-def _configured(base_url: str | None) -> str:
-    if not base_url:
-        raise NotConfigured("base_url")
-    return base_url.rstrip("/")

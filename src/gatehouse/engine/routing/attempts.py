@@ -1,6 +1,7 @@
 """Gets an answer from a chain of candidates: retries, fallbacks, circuits (decisions 7, Fallback chains)."""
 
 import asyncio
+import math
 import random
 from collections.abc import Callable
 from typing import Final
@@ -11,6 +12,7 @@ from gatehouse.engine.providers import Reply, call_provider
 from gatehouse.engine.providers.failure import ProviderFailed
 from gatehouse.engine.routing.circuits import Circuits
 from gatehouse.engine.stages.kill_switch import ProviderUnavailable
+from gatehouse.foundation.deadlines import Deadlines
 from gatehouse.foundation.errors import BadGateway, GatewayTimeout, Refusal, Unauthenticated, Unavailable
 
 #: seconds before the first retry; doubled for each further one, and half of it left to chance
@@ -46,15 +48,26 @@ class Attempts:
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
         self._circuits = Circuits(ports.clock)
+        self._deadlines = Deadlines(ports.request_deadline_seconds)
 
     async def answer(self, x: Admitted, answered: Answered) -> Reply:
         """A good reply, of which nothing has been sent to the client yet. Notes in `answered` every failed attempt
-        and who was chosen. Raises the client's own error, `ProviderUnavailable`, or that the whole chain failed."""
-        for candidate in x.chain:
-            reply = await self._from(candidate, x, answered)
-            if reply is not None:
-                answered.chosen = candidate
-                return reply
+        and who was chosen. Raises the client's own error, `ProviderUnavailable`, or that the whole chain failed.
+
+        The deadline is one for all of it: retries, pauses, waits for a connection, whole bodies, a stream's first
+        event. A stream that has begun is not bounded by it."""
+        candidate = x.chain[0]
+        try:
+            with self._deadlines.one() as deadline:
+                for candidate in x.chain:
+                    reply = await self._from(candidate, x, answered)
+                    if reply is not None:
+                        answered.chosen = candidate
+                        return reply
+        except TimeoutError:
+            if not deadline.expired:
+                raise
+            answered.attempts.append(_attempt(candidate, None, "deadline"))
         raise _chain_failed(answered.attempts)
 
     async def _from(self, candidate: Candidate, x: Admitted, answered: Answered) -> Reply | None:
@@ -74,7 +87,7 @@ class Attempts:
                         self._circuits.succeeded(tenant_id, provider.id)
                     answered.chosen = candidate
                     raise failed.client_error from None
-                answered.attempts.append(_attempt(candidate, failed.status, failed.reason))
+                answered.attempts.append(_attempt(candidate, failed.status, failed.reason, failed.retry_after))
                 if failed.retryable:
                     self._circuits.failed(tenant_id, provider.id)
                     continue
@@ -121,8 +134,14 @@ class Attempts:
         )
 
 
-def _attempt(candidate: Candidate, status: int | None, reason: str) -> Attempt:
-    return Attempt(provider=candidate.provider.id, model=candidate.model.model_id, status=status, reason=reason)
+def _attempt(candidate: Candidate, status: int | None, reason: str, retry_after: float | None = None) -> Attempt:
+    return Attempt(
+        provider=candidate.provider.id,
+        model=candidate.model.model_id,
+        status=status,
+        reason=reason,
+        retry_after=retry_after,
+    )
 
 
 def _chain_failed(attempts: list[Attempt]) -> Refusal:
@@ -133,5 +152,9 @@ def _chain_failed(attempts: list[Attempt]) -> Refusal:
         {"provider": attempt.provider, "model": attempt.model, "status": attempt.status, "reason": attempt.reason}
         for attempt in attempts
     ]
-    leaf = ProviderTimeout if reasons == {"timeout"} else AllProvidersFailed
-    return leaf(attempts=told)
+    out_of_time = "deadline" in reasons or reasons == {"timeout"}
+    leaf = ProviderTimeout if out_of_time else AllProvidersFailed
+    # Whoever of them is back first can answer.
+    waits = [attempt.retry_after for attempt in attempts if attempt.retry_after is not None]
+    headers = {"Retry-After": str(max(math.ceil(min(waits)), 1))} if waits else None
+    return leaf(headers=headers, attempts=told)

@@ -1,9 +1,44 @@
-"""Data-loss prevention on what goes out (reference 3, DLP rule). No rule is in a policy yet, so every call passes."""
+"""Data-loss prevention on what goes out: every text of the call, in every dialect (reference 3, DLP rule)."""
 
+from time import perf_counter
+
+from gatehouse.engine.dlp.body import inspect_request
+from gatehouse.engine.dlp.decide import Hit
+from gatehouse.engine.dlp.errors import violation
+from gatehouse.engine.dlp.examine import Examiner
+from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.exchange import Asked
 from gatehouse.engine.ports import Ports
-from gatehouse.engine.verdict import ALLOW, Verdict
+from gatehouse.engine.verdict import ALLOW, Ask, Hold, Verdict
 
 
 async def inspect(x: Asked, ports: Ports) -> Verdict:
-    return ALLOW
+    """Redacts the call's body in place."""
+    policy = x.identified.policy.dlp
+    if not policy.enabled:
+        return ALLOW
+    inspection = x.inspection = Inspection(policy, x.identified.caller.groups)
+    started = perf_counter()
+    try:
+        asks = await inspect_request(x.call.body, Examiner(inspection, ports.detectors, ports.dlp, "input"))
+    finally:
+        inspection.seconds += perf_counter() - started
+    return ALLOW if asks is None else held(asks, inspection, ports, "input")
+
+
+def held(hit: Hit, inspection: Inspection, ports: Ports, direction: str) -> Hold:
+    """The question that a hit asks."""
+
+    def settled(approved: bool) -> None:
+        inspection.did("PROMPT" if approved else "CANCEL")
+        inspection.settle_prompts("approved" if approved else "cancelled")
+
+    ask = Ask(
+        reason=f"{hit.rule.name} found {hit.rule.entity_type}",
+        rule_id=hit.rule.id,
+        rule_name=hit.rule.name,
+        entity_types=(hit.rule.entity_type,),
+        direction=direction,
+    )
+    message = f"The content waits for approval ({hit.rule.name}), which was denied or not given in time."
+    return Hold(ask, violation(hit, "CANCEL", ports.dlp.block_status, message), settled)

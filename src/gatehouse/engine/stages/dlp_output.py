@@ -1,9 +1,57 @@
-"""Data-loss prevention on what comes back, streams too. No rule is in a policy yet, so every answer passes."""
+"""Data-loss prevention on what comes back, whole or streamed (reference 3, DLP rule)."""
 
-from gatehouse.engine.exchange import Admitted
+from time import perf_counter
+from typing import Any
+
+import msgspec
+
+from gatehouse.engine.conversation.dialect import Dialect
+from gatehouse.engine.dlp.body import inspect_answer, write
+from gatehouse.engine.dlp.decide import Hit
+from gatehouse.engine.dlp.examine import Examiner
+from gatehouse.engine.dlp.stream import StreamGuard
+from gatehouse.engine.exchange import Asked
 from gatehouse.engine.ports import Ports
-from gatehouse.engine.verdict import ALLOW, Verdict
+from gatehouse.engine.stages.dlp_input import held
+from gatehouse.engine.verdict import ALLOW, Hold, Refuse, Rewrite, Verdict
+
+_decoder: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
 
 
-async def inspect(x: Admitted, body: bytes, ports: Ports) -> Verdict:
-    return ALLOW
+async def inspect(x: Asked, body: bytes, ports: Ports) -> Verdict:
+    """Of a whole answer. Waits for a person where a rule asks for one."""
+    inspection = x.inspection
+    if inspection is None:
+        return ALLOW
+    started = perf_counter()
+    try:
+        answer = _decoder.decode(body)
+        examiner = Examiner(inspection, ports.detectors, ports.dlp, "output")
+        channels, asks = await inspect_answer(answer, examiner)
+    finally:
+        inspection.seconds += perf_counter() - started
+    if asks is not None:
+        hold = held(asks, inspection, ports, "output")
+        if not await approved(x, hold, ports):
+            return Refuse(hold.denied)
+    return Rewrite(answer) if write(channels) else ALLOW
+
+
+def guard(x: Asked, dialect: Dialect, ports: Ports) -> StreamGuard | None:
+    """What a stream has to pass. None: its bytes go on untouched."""
+    if x.inspection is None:
+        return None
+    return StreamGuard(dialect.view, Examiner(x.inspection, ports.detectors, ports.dlp, "output"))
+
+
+def asked_about(x: Asked, hit: Hit, ports: Ports) -> Hold:
+    assert x.inspection is not None
+    return held(hit, x.inspection, ports, "output")
+
+
+async def approved(x: Asked, hold: Hold, ports: Ports) -> bool:
+    """Waits for the decision, and notes it."""
+    decision = await ports.approvals.decision(x, hold.ask)
+    if hold.settled is not None:
+        hold.settled(decision)
+    return decision

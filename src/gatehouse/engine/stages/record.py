@@ -1,6 +1,7 @@
 """Writes down what came of a request. The only writer: one outcome a request, whatever happened to it."""
 
 from collections.abc import Awaitable
+from typing import Any
 
 from gatehouse.engine.exchange import Answered
 from gatehouse.engine.outcome import Opened, Outcome, encode
@@ -11,31 +12,22 @@ from gatehouse.foundation.ids import new_id
 class Recorder:
     """One request's. `id` is the usage record's, the same in the entry that opens a stream and the one that ends it."""
 
-    __slots__ = ("_claimed", "_ports", "id")
+    __slots__ = ("_claimed", "_opened", "_ports", "id")
 
     def __init__(self, ports: Ports) -> None:
         self.id = new_id()
         self._ports = ports
         self._claimed = False
+        self._opened = False
 
-    def opened(self, x: Answered) -> Awaitable[None]:
+    async def opened(self, x: Answered) -> None:
         """A stream is about to begin: from here on it cannot be lost, only interrupted."""
-        received, caller = x.identified.received, x.identified.caller
-        entry = Opened(
-            id=self.id,
-            tenant_id=x.identified.policy.tenant_id,
-            timestamp=received.received_at,
-            request_id=received.request_id,
-            actor_type=caller.kind.value,
-            user_id=caller.user_id,
-            api_key_id=caller.api_key_id,
-            client_id=caller.client_id,
-            ip=received.client_address,
-            requested_model=x.asked.call.model if x.asked else None,
-            provider=x.chosen.provider.id if x.chosen else None,
-            model_id=x.chosen.model.model_id if x.chosen else None,
-        )
-        return self._ports.journal.append(encode(entry))
+        if self._opened:
+            return
+        self._opened = True
+        inspection = x.asked.inspection if x.asked else None
+        events = inspection.events() if inspection else ()
+        await self._ports.journal.append(encode(Opened(**self._arrived(x), dlp_events=events)))
 
     def claim(self) -> bool:
         """Whether the caller is the first who ends this request, and so the one to settle and record it."""
@@ -48,22 +40,11 @@ class Recorder:
         """The request is over; whoever has the claim says so. The entry is queued at once, also for a caller who will
         not wait. Raises `Unavailable`, now or when awaited, if the journal does not take it."""
         self._ports.meter.finished(x)
-        received, caller = x.identified.received, x.identified.caller
-        usage = x.usage
+        received, usage = x.identified.received, x.usage
+        inspection = x.asked.inspection if x.asked else None
         entry = Outcome(
-            id=self.id,
-            tenant_id=x.identified.policy.tenant_id,
-            timestamp=received.received_at,
-            request_id=received.request_id,
-            actor_type=caller.kind.value,
-            user_id=caller.user_id,
-            api_key_id=caller.api_key_id,
-            client_id=caller.client_id,
-            ip=received.client_address,
+            **self._arrived(x),
             path=received.path,
-            requested_model=x.asked.call.model[:500] if x.asked else None,
-            provider=x.chosen.provider.id if x.chosen else None,
-            model_id=x.chosen.model.model_id if x.chosen else None,
             outcome=x.outcome,
             status=x.status,
             error_code=x.error_code,
@@ -76,6 +57,26 @@ class Recorder:
             time_to_first_token_ms=x.time_to_first_token_ms,
             provider_latency_ms=x.provider_latency_ms,
             fallbacks=x.fallbacks,
-            dlp_action=x.asked.dlp_action if x.asked else None,
+            dlp_action=inspection.action if inspection else None,
+            dlp_events=inspection.events() if inspection else (),
         )
         return self._ports.journal.append(encode(entry))
+
+    def _arrived(self, x: Answered) -> dict[str, Any]:
+        """What both entries tell."""
+        received, caller, chosen = x.identified.received, x.identified.caller, x.chosen
+        return {
+            "id": self.id,
+            "tenant_id": x.identified.policy.tenant_id,
+            "timestamp": received.received_at,
+            "request_id": received.request_id,
+            "actor_type": caller.kind.value,
+            "user_id": caller.user_id,
+            "api_key_id": caller.api_key_id,
+            "client_id": caller.client_id,
+            "ip": received.client_address,
+            "requested_model": x.asked.call.model if x.asked else None,
+            "provider": chosen.provider.id if chosen else None,
+            "model_id": chosen.model.model_id if chosen else None,
+            "group_ids": caller.groups,
+        }

@@ -97,7 +97,7 @@ class MemoryCounters:
         return self._told(tightest, claims[tightest][1], window, window.ends[0], now, allowed=True)
 
     def purge(self) -> None:
-        """Drops every expired key, for a host to call each 60 seconds: takes do it only while there are takes."""
+        """Drops every expired key, for a host to call each 60 seconds."""
         self._drop_expired(int(self._clock.monotonic() * _SECOND), len(self._windows))
 
     def _drop_expired(self, now: int, at_most: int) -> None:

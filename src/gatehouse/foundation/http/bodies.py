@@ -1,7 +1,6 @@
 """What every body of the administration API has in common."""
 
 from datetime import datetime
-from decimal import Decimal
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -48,4 +47,3 @@ def _has_nul(value: object) -> bool:
 # JSON has no type of its own for these, so a strict body still reads them from a string or a number.
 Id = Annotated[UUID, Field(strict=False)]
 Moment = Annotated[datetime, Field(strict=False)]
-Money = Annotated[Decimal, Field(strict=False, ge=0, max_digits=30)]

@@ -8,9 +8,11 @@ import psycopg
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import iter_route_contexts
 from sqlalchemy import exc as sql
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import compile_path
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gatehouse.foundation import errors
@@ -86,7 +88,8 @@ class ErrorResponses:
         leaf = _leaf(error.status_code)
         # The framework's own words ("Not Found") say less than ours, except where it explains a bad request.
         text = str(error.detail) if error.status_code == 400 else None
-        return self.to(request.scope, leaf(text, headers=error.headers))
+        headers = {"Allow": _allowed(request)} if error.status_code == 405 else error.headers
+        return self.to(request.scope, leaf(text, headers=headers))
 
     async def database_away(self, request: Request, error: Exception) -> Response:
         # PostgreSQL's first line has no values; what follows it may.
@@ -97,6 +100,15 @@ class ErrorResponses:
     async def fault(self, request: Request, error: Exception) -> Response:
         _log.error("unhandled", path=request.scope["path"], method=request.scope["method"], exc_info=error)
         return self.to(request.scope, errors.Internal())
+
+
+def _allowed(request: Request) -> str:
+    """Every method that the path takes: the framework names those of the first route that fits it."""
+    methods: set[str] = set()
+    for route in iter_route_contexts(request.app.router.routes):
+        if compile_path(route.path or "")[0].match(request.scope["path"]):
+            methods |= route.methods or set()
+    return ", ".join(sorted(methods))
 
 
 def failed_validation(faults: Sequence[Any]) -> Refusal:

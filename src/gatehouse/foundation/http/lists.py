@@ -45,6 +45,12 @@ class CursorFiltersChanged(BadRequest):
 class Window(Protocol):
     """What lists of page and offset style have in common."""
 
+    @property
+    def limit(self) -> int: ...
+
+    @property
+    def offset(self) -> int: ...
+
     def apply(self, statement: Statement) -> Statement: ...
 
     def envelope(self, name: str, items: Sequence[Any], total: int) -> dict[str, Any]: ...
@@ -59,8 +65,16 @@ class PageWindow:
     #: what the caller calls the size: `page_size`, or `per_page`
     size_name: str = "page_size"
 
+    @property
+    def limit(self) -> int:
+        return self.size
+
+    @property
+    def offset(self) -> int:
+        return (self.page - 1) * self.size
+
     def apply(self, statement: Statement) -> Statement:
-        return statement.limit(self.size).offset((self.page - 1) * self.size)
+        return statement.limit(self.limit).offset(self.offset)
 
     def envelope(self, name: str, items: Sequence[Any], total: int) -> dict[str, Any]:
         return {name: items, "total": total, "page": self.page, self.size_name: self.size}

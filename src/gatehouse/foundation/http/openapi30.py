@@ -12,6 +12,9 @@ def downgraded(document: dict[str, Any]) -> dict[str, Any]:
     copy["openapi"] = "3.0.3"
     copy.pop("webhooks", None)
     copy.pop("jsonSchemaDialect", None)
+    summary = copy.get("info", {}).pop("summary", None)
+    if summary is not None:
+        copy["info"].setdefault("description", summary)
     return copy
 
 
@@ -20,8 +23,19 @@ def _translated(node: Any) -> Any:
         return [_translated(part) for part in node]
     if not isinstance(node, dict):
         return node
-    copy = {key: _translated(value) for key, value in node.items()}
+    copy = dict(node)
     _null_as_nullable(copy)
+    copy = {key: _translated(value) for key, value in copy.items()}
+    if copy.get("type") == "null":
+        # Always null, as a field of one case of a union is.
+        del copy["type"]
+        copy.update(enum=[None], nullable=True)
+    examples = copy.get("examples")
+    if isinstance(examples, list):
+        # A schema's; those of a media type are an object, in both versions.
+        del copy["examples"]
+        if examples:
+            copy["example"] = examples[0]
     if "const" in copy and "properties" not in copy:
         copy["enum"] = [copy.pop("const")]
     for exclusive, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):

@@ -2,9 +2,6 @@
 
 import random
 import re
-from typing import Final
-
-HEADER: Final = "X-Request-Id"
 
 _well_formed = re.compile(r"[A-Za-z0-9._-]{1,128}").fullmatch
 

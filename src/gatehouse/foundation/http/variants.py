@@ -15,7 +15,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gatehouse.foundation.errors import BadRequest
 
-HEADER: Final = "X-API-Variant"
 _HEADER_BYTES: Final = b"x-api-variant"
 #: A longer query selects nothing: parsing it would cost more than any list's parameters are worth.
 _MAX_QUERY_BYTES: Final = 16 * 1024

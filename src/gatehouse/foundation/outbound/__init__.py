@@ -62,6 +62,12 @@ class ConnectFailed(OutboundFailed):
     reason = "connect_failed"
 
 
+class NoConnectionFree(OutboundFailed):
+    """As many calls are in progress as may be, and none ended in time. The far end was not asked."""
+
+    reason = "no_connection_free"
+
+
 class OutboundTimeout(OutboundFailed):
     reason = "timeout"
 

@@ -16,6 +16,7 @@ from gatehouse.foundation.outbound import (
     AddressRefused,
     BrokenOff,
     ConnectFailed,
+    NoConnectionFree,
     OutboundFailed,
     OutboundReply,
     OutboundRequest,
@@ -25,7 +26,8 @@ from gatehouse.foundation.outbound import (
 
 
 class AiohttpOutbound:
-    """`max_connections` bounds open connections in all; a call that finds none free waits `connect_timeout`.
+    """`max_connections` bounds the calls in progress, each with a connection of its own; one more waits for
+    `connect_timeout` at most. A call is in progress until its reply is closed.
 
     `guard` judges every URL and every address that a name resolves to, at the moment of connecting; private ones
     pass, because local runtimes have them. `tls` replaces the system's trust. HTTP_PROXY, HTTPS_PROXY and NO_PROXY
@@ -44,13 +46,38 @@ class AiohttpOutbound:
         self._route = lru_cache(maxsize=1024)(self._find_route)
         self._guard = guard or EgressGuard()
         self._max_connections = max_connections
+        # Ahead of aiohttp's own pool, whose waits cannot be told from a far end that does not accept.
+        self._free = asyncio.Semaphore(max_connections)
         self._keepalive = keepalive_seconds
         self._tls = tls
         self._session: aiohttp.ClientSession | None = None
 
     async def send(self, request: OutboundRequest) -> OutboundReply:
-        """Raises `ConnectFailed`, `OutboundTimeout`, `BrokenOff` or `AddressRefused`, and whatever
+        """Raises `NoConnectionFree`, `ConnectFailed`, `OutboundTimeout`, `BrokenOff` or `AddressRefused`, and whatever
         `before_first_byte` raises."""
+        await self._slot(request.connect_timeout)
+        try:
+            response = await self._request(request)
+        except BaseException:
+            self._free.release()
+            raise
+        if request.idle_timeout != request.first_byte_timeout and response.connection is not None:
+            protocol = response.connection.protocol
+            if protocol is not None:
+                protocol.read_timeout = request.idle_timeout
+        return AiohttpReply(response, self._free.release)
+
+    async def _slot(self, seconds: float) -> None:
+        if not self._free.locked():
+            await self._free.acquire()
+            return
+        try:
+            async with asyncio.timeout(seconds):
+                await self._free.acquire()
+        except TimeoutError:
+            raise NoConnectionFree from None
+
+    async def _request(self, request: OutboundRequest) -> aiohttp.ClientResponse:
         body = _Body(request.body, request.before_first_byte) if request.body else None
         if body is None and request.before_first_byte is not None:
             request.before_first_byte()
@@ -59,7 +86,7 @@ class AiohttpOutbound:
             url, proxy, proxy_headers = self._route(request.url)
             # A plain request goes to the proxy itself; only a tunnel has headers of its own.
             to_proxy = proxy_headers is not None and url.scheme == "http"
-            response = await session.request(
+            return await session.request(
                 request.method,
                 url,
                 data=body,
@@ -73,11 +100,6 @@ class AiohttpOutbound:
             if body is not None and body.refusal is not None:
                 raise body.refusal from None
             raise _translated(error) from None
-        if request.idle_timeout != request.first_byte_timeout and response.connection is not None:
-            protocol = response.connection.protocol
-            if protocol is not None:
-                protocol.read_timeout = request.idle_timeout
-        return AiohttpReply(response)
 
     async def close(self) -> None:
         session, self._session = self._session, None
@@ -104,12 +126,13 @@ class AiohttpOutbound:
 
 
 class AiohttpReply:
-    """One answer. See `OutboundReply`."""
+    """One answer. See `OutboundReply`. `release` gives back what the call has taken; it is called once."""
 
-    __slots__ = ("_response", "headers", "status")
+    __slots__ = ("_release", "_response", "headers", "status")
 
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, release: Callable[[], None]) -> None:
         self._response = response
+        self._release: Callable[[], None] | None = release
         self.status: int = response.status
         self.headers: Mapping[str, str] = response.headers
 
@@ -120,7 +143,8 @@ class AiohttpReply:
             raise ReplyTooLarge
         parts: list[bytes] = []
         size = 0
-        async for chunk in self.chunks():
+        # Not over `chunks`: a generator costs more than all that it does here.
+        while chunk := await self._next():
             size += len(chunk)
             if size > limit:
                 self._response.close()
@@ -129,10 +153,13 @@ class AiohttpReply:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        readany = self._response.content.readany
+        while chunk := await self._next():
+            yield chunk
+
+    async def _next(self) -> bytes:
+        """What has arrived; nothing at the end."""
         try:
-            while chunk := await readany():
-                yield chunk
+            return await self._response.content.readany()
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             self._response.close()
             raise _translated(error) from None
@@ -140,6 +167,9 @@ class AiohttpReply:
     async def close(self) -> None:
         # Once the body was read to its end the connection is back in the pool and this does nothing.
         self._response.close()
+        release, self._release = self._release, None
+        if release is not None:
+            release()
 
 
 class _Body(aiohttp.BytesPayload):
@@ -163,7 +193,7 @@ class _Body(aiohttp.BytesPayload):
 
 @lru_cache(maxsize=256)
 def _timeout(connect: float, first_byte: float) -> aiohttp.ClientTimeout:
-    # `connect` counts from the wait for a free connection, so a full pool cannot hold a request for longer.
+    # `connect` counts from the lookup of the name on.
     return aiohttp.ClientTimeout(total=None, connect=connect, sock_connect=connect, sock_read=first_byte)
 
 

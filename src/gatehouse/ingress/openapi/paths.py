@@ -77,11 +77,13 @@ _REFUSALS: Final = {
     "401": "The credential is missing, wrong, expired or revoked.",
     "403": "The credential lacks the scope, or the client's address is not on the organization's list.",
     "404": "The model does not exist, or the caller may not use it.",
+    "408": "The body took longer than `BODY_TIMEOUT_SECONDS`.",
     "413": "The body is larger than `MAX_REQUEST_BYTES`.",
     "429": "The rate limit is reached. `Retry-After` says when to come again.",
     "500": "A fault of the gateway.",
-    "502": "No provider could answer; `attempts` says what was tried.",
-    "503": "The model or its provider is switched off, the platform is in maintenance, or records cannot be written.",
+    "502": "No provider could answer; `attempts` says what was tried, `Retry-After` when to come again.",
+    "503": "The model or its provider is switched off, the platform is in maintenance, too many calls are in progress,"
+    " or records cannot be written.",
     "504": "The provider did not answer in time.",
 }
 

@@ -51,4 +51,6 @@ ACTIONS: Final[dict[str, str]] = {
     "model_config.deleted": "An entry of the catalog was removed.",
     "model_config.synced": "Discovered models were added to the catalog.",
     "model_config.bulk_updated": "Entries of the catalog were activated or deactivated together.",
+    "approval.approved": "A person let a held request go on.",
+    "approval.denied": "A person refused a held request.",
 }

@@ -1,15 +1,18 @@
 """Jobs that keep the tables small, and bring back jobs whose worker was killed."""
 
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import text
 
 from gatehouse.platform.jobs import Tools, app, scheduled
 
-#: What each statement deletes is of no use to anyone any more. Bounded: the rest goes the next time.
+_MOST: Final = 10_000
+#: Times that a statement is repeated at most; the rest goes the next time.
+_ROUNDS: Final = 200
+#: What each statement deletes is of no use to anyone any more. Bounded, so that nobody waits long for its locks.
 _PRUNE: Final = tuple(
-    text(f"DELETE FROM {table} WHERE ctid = ANY(ARRAY(SELECT ctid FROM {table} WHERE {what} LIMIT 10000))")  # noqa: S608
+    text(f"DELETE FROM {table} WHERE ctid = ANY(ARRAY(SELECT ctid FROM {table} WHERE {what} LIMIT {_MOST}))")  # noqa: S608
     for table, what in (
         # A worker that was away for longer loads everything anew.
         ("changes", "at < now() - interval '1 day'"),
@@ -17,6 +20,8 @@ _PRUNE: Final = tuple(
         ("revocations", "expires_at < now()"),
         ("one_time_tokens", "expires_at < now() - interval '1 day'"),
         ("refresh_tokens", "expires_at < now() - interval '1 day'"),
+        # Whoever was told now would not know what to do with it.
+        ("outbox", "dispatched_at IS NULL AND created_at < now() - interval '7 days'"),
         ("procrastinate_jobs", "status IN ('failed', 'cancelled', 'aborted') AND scheduled_at IS NULL"
          " AND NOT EXISTS (SELECT FROM procrastinate_events e WHERE e.job_id = procrastinate_jobs.id"
          " AND e.at > now() - interval '7 days')"),
@@ -29,9 +34,12 @@ _ENSURE: Final = text("SELECT gatehouse_ensure_partitions(:first, 3)")
 @scheduled("keeper.prune", "*/10 * * * *")
 async def prune(tools: Tools) -> None:
     for statement in _PRUNE:
-        async with tools.database.service() as session:
-            await session.execute(statement)
-            await session.commit()
+        for _ in range(_ROUNDS):
+            async with tools.database.service() as session:
+                pruned: Any = await session.execute(statement)
+                await session.commit()
+            if pruned.rowcount < _MOST:
+                break
 
 
 @scheduled("keeper.partitions", "17 * * * *")

@@ -14,6 +14,7 @@ import structlog
 from gatehouse.engine.outcome import Entry, Opened, Outcome, decode_with_text_ids
 from gatehouse.foundation.journal import Batch
 from gatehouse.platform.chain.links import AuditEvent, personal_digest
+from gatehouse.platform.keeper.dlp import DlpRows
 from gatehouse.platform.records import copying
 from gatehouse.platform.records.usage import lines as usage
 
@@ -48,6 +49,7 @@ class Prepared(msgspec.Struct):
     #: events with their personal digests, by tenant
     events: dict[str, list[tuple[AuditEvent, bytes]]] = {}
     counts: Counter[tuple[str, Kind]] = msgspec.field(default_factory=Counter)
+    dlp: DlpRows = msgspec.field(default_factory=DlpRows)
     #: streams that began and have not ended: (writer, entry) by id
     opened: dict[str, tuple[UUID, bytes]] = {}
     #: streams that ended and began in an earlier batch
@@ -115,8 +117,14 @@ def prepare(entries: Iterable[Decoded], finished: Iterable[UUID], left_open: Map
 
 def _interrupted(payload: bytes) -> Outcome[str]:
     opened = _clean(decode_with_text_ids(payload))
+    known = {name: getattr(opened, name) for name in Opened.__struct_fields__}
+    # Nobody decides about a request any more whose worker is dead.
+    known["dlp_events"] = tuple(
+        msgspec.structs.replace(event, status="cancelled") if event.status == "pending" else event
+        for event in opened.dlp_events
+    )
     return Outcome(
-        **{name: getattr(opened, name) for name in Opened.__struct_fields__},
+        **known,
         path="",
         outcome="interrupted",
         # What the client was given: its headers had gone out.
@@ -143,6 +151,7 @@ def _add(prepared: Prepared, outcome: Outcome[str], *, latency: float | None) ->
     prepared.events.setdefault(tenant_id, []).append((event, personal_digest(event)))
     kind = Kind(moment.date(), outcome.user_id, outcome.group_id, outcome.provider, outcome.model_id)
     prepared.counts[tenant_id, kind] += 1
+    prepared.dlp.add(outcome, moment)
     prepared.rows += 1
     prepared.first_ended = min(prepared.first_ended, outcome.timestamp + outcome.latency_ms / 1000)
     if outcome.api_key_id is not None:

@@ -1,6 +1,6 @@
 """The one transaction that stores a batch: rows, chains, counts and positions together, as the service role."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any, Final
 from uuid import UUID
@@ -11,9 +11,11 @@ from psycopg import sql
 from gatehouse.foundation.journal import Batch, Position
 from gatehouse.foundation.storage import roles
 from gatehouse.foundation.storage.roles import SERVICE_ROLE
+from gatehouse.platform.keeper.dlp import DlpRows
 from gatehouse.platform.keeper.prepare import Prepared
 from gatehouse.platform.records import copying
 from gatehouse.platform.records.audit import lines as audit
+from gatehouse.platform.records.dlp_events import lines as dlp_events
 from gatehouse.platform.records.usage import lines as usage
 
 _POSITIONS: Final = "SELECT writer_id, segment, position FROM journal_positions"
@@ -40,6 +42,27 @@ _COUNT: Final = (
     " ORDER BY tenant_id, day, user_id, group_id, provider, model_id"
     " ON CONFLICT (tenant_id, day, user_id, group_id, provider, model_id)"
     " DO UPDATE SET records = held.records + excluded.records"
+)
+# In order, here and below: two keepers that count the same must not wait for each other.
+_COUNT_HITS: Final = (
+    "INSERT INTO dlp_counts AS held (tenant_id, day, entity_type, rule_name, action, severity, events)"
+    " SELECT * FROM unnest(%s::uuid[], %s::date[], %s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[])"
+    " AS more (tenant_id, day, entity_type, rule_name, action, severity, events)"
+    " ORDER BY tenant_id, day, entity_type, rule_name, action, severity"
+    " ON CONFLICT (tenant_id, day, entity_type, rule_name, action, severity)"
+    " DO UPDATE SET events = held.events + excluded.events"
+)
+_COUNT_REQUESTS: Final = (
+    "INSERT INTO dlp_request_counts AS held (tenant_id, day, entity_types, requests)"
+    " SELECT tenant_id, day, entity_types::text[], requests"
+    " FROM unnest(%s::uuid[], %s::date[], %s::text[], %s::bigint[])"
+    " AS more (tenant_id, day, entity_types, requests) ORDER BY tenant_id, day, entity_types"
+    " ON CONFLICT (tenant_id, day, entity_types) DO UPDATE SET requests = held.requests + excluded.requests"
+)
+_TRIGGER: Final = (
+    "INSERT INTO outbox (id, tenant_id, event_type, payload)"
+    " SELECT id, tenant_id, 'dlp_trigger', payload FROM unnest(%s::uuid[], %s::uuid[], %s::jsonb[])"
+    " AS told (id, tenant_id, payload)"
 )
 _HEADS: Final = (
     "SELECT tenant_id::text, sequence, hash FROM audit_heads WHERE tenant_id = ANY(%s::uuid[])"
@@ -126,6 +149,7 @@ class Store:
                 for month, lines in prepared.usage.items():
                     self._copy(f"usage_records_{month}", usage.COLUMNS, lines)
                 self._count(prepared)
+                self._dlp(prepared.dlp)
                 # Last: administration waits for these locks.
                 self._chain(prepared)
                 at_last()
@@ -171,6 +195,18 @@ class Store:
             rows = [(tenant, *kind, records) for (tenant, kind), records in prepared.counts.items()]
             self._connection.execute(_COUNT, _columns(rows))
 
+    def _dlp(self, rows: DlpRows) -> None:
+        # The database counts events by day while they are copied: months in order, as above.
+        for month, lines in sorted(rows.events.items()):
+            self._copy(f"dlp_events_{month}", dlp_events.COLUMNS, lines)
+        if rows.triggers:
+            self._connection.execute(_TRIGGER, _columns(rows.triggers))
+        if rows.hits:
+            self._connection.execute(_COUNT_HITS, _columns([(*hits, events) for hits, events in rows.hits.items()]))
+        if rows.requests:
+            counted = [(*requests, records) for requests, records in rows.requests.items()]
+            self._connection.execute(_COUNT_REQUESTS, _columns(counted))
+
     def _chain(self, prepared: Prepared) -> None:
         if not prepared.events:
             return
@@ -189,5 +225,5 @@ class Store:
             copy.write("\n".join(lines) + "\n")
 
 
-def _columns(rows: list[tuple[Any, ...]]) -> list[list[Any]]:
+def _columns(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
     return [list(column) for column in zip(*rows, strict=True)]

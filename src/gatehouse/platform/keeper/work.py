@@ -13,6 +13,7 @@ from gatehouse.foundation.storage import roles
 from gatehouse.foundation.storage.roles import SERVICE_ROLE
 from gatehouse.platform import jobs
 from gatehouse.platform.jobs import Tools
+from gatehouse.platform.live import approvals
 from gatehouse.platform.routing.providers import schedule as provider_health
 
 log = structlog.get_logger(__name__)
@@ -34,7 +35,16 @@ async def _check_providers(tools: Tools) -> None:
         pass
 
 
-DUTIES: Final = (Duty("provider health checks", 2.0, _check_providers),)
+async def _end_approvals(tools: Tools) -> None:
+    async with tools.database.service() as session:
+        await approvals.end_abandoned(session)
+        await session.commit()
+
+
+DUTIES: Final = (
+    Duty("provider health checks", 2.0, _check_providers),
+    Duty("approvals of dead workers", 5.0, _end_approvals),
+)
 
 _CONCURRENCY: Final = 8
 _RETRY_SECONDS: Final = 2.0

@@ -86,7 +86,7 @@ class LiveCredentials:
             return False
         if caller.api_key_id is not None:
             digest = replica.key_digests.get(caller.api_key_id)
-            return digest is not None and replica.keys[digest].enabled
+            return digest is not None and replica.keys[digest].usable(time.time())
         return caller.session_id not in replica.revoked
 
     def _by_key(self, key: str) -> Caller:
@@ -95,7 +95,7 @@ class LiveCredentials:
         live = replica.keys.get(digest)
         if live is None or not live.enabled:
             raise InvalidApiKey
-        if live.expires_at is not None and live.expires_at <= time.time():
+        if not live.usable(time.time()):
             raise ExpiredApiKey
         user = replica.users.get(live.user_id)
         tenant = replica.tenants.get(user.tenant_id) if user is not None else None

@@ -8,7 +8,6 @@ import msgspec
 
 from gatehouse.engine.exchange import Admitted, Answered, Candidate
 from gatehouse.engine.ports import Maintenance
-from gatehouse.engine.verdict import Hold
 from gatehouse.foundation.errors import Refusal, Unavailable
 from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.foundation.sealing import CannotOpen, Sealer
@@ -83,10 +82,3 @@ class NoBudgets:
 
     async def settle(self, x: Answered) -> None:
         return None
-
-
-class NoApprovals:
-    """`Approvals` while nothing can ask for one: a request that is held is refused, never let through."""
-
-    async def decision(self, hold: Hold) -> Refusal | None:
-        return Unavailable("Approvals are not available.")

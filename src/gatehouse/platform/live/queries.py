@@ -130,8 +130,15 @@ async def signing_keys(session: AsyncSession, replica: Replica, keys: Keys) -> N
     replica.signing_keys = {row.kid: SigningKey(row.kid, RSAKey.import_key(row.public_jwk)) for row in rows}
 
 
+async def approvals(session: AsyncSession, replica: Replica, keys: Keys) -> None:
+    """Nothing to keep: who holds requests looks at them."""
+    del session, keys
+    replica.decisions.set()
+
+
 #: Every topic that `Change.touch` may name, but `policy`, which the snapshots follow. Keys are rows' ids; for
-#: `oauth_client` the public client id, for `provider_health` the tenant's id, for the last two anything.
+#: `oauth_client` the public client id, for `provider_health` the tenant's id, for `maintenance` and `signing_keys`
+#: anything.
 LOADERS: Final[dict[str, Loader]] = {
     "tenant": tenants,
     "user": users,
@@ -142,4 +149,5 @@ LOADERS: Final[dict[str, Loader]] = {
     "provider_health": provider_health,
     "maintenance": maintenance,
     "signing_keys": signing_keys,
+    "approval": approvals,
 }

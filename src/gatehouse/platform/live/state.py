@@ -1,5 +1,6 @@
 """The replica: a worker's copy of who may call and what is switched off. Reads are dictionary look-ups."""
 
+import asyncio
 from uuid import UUID
 
 import msgspec
@@ -26,6 +27,9 @@ class LiveKey(msgspec.Struct, frozen=True, gc=False):
     enabled: bool
     expires_at: float | None
     scopes: frozenset[str] | None
+
+    def usable(self, now: float) -> bool:
+        return self.enabled and (self.expires_at is None or self.expires_at > now)
 
 
 class LiveClient(msgspec.Struct, frozen=True, gc=False):
@@ -67,10 +71,14 @@ class Replica:
         self.signing_keys_until: dict[str, float] = {}
         #: the revision that all of the above reflects
         self.revision = 0
+        #: set when a person has decided about requests that some worker holds
+        self.decisions = asyncio.Event()
 
     def become(self, other: "Replica") -> None:
-        """Takes over everything that the other holds, but for its revision."""
-        self.__dict__.update({name: value for name, value in vars(other).items() if name != "revision"})
+        """Takes over everything that the other holds, but for its revision, and for the news that this one's
+        followers wait for."""
+        kept = {"revision", "decisions"}
+        self.__dict__.update({name: value for name, value in vars(other).items() if name not in kept})
 
     def put_key(self, digest: bytes, key: LiveKey) -> None:
         self.keys[digest] = key

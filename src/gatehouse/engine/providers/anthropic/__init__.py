@@ -1,7 +1,6 @@
 """Anthropic itself. It has no embeddings."""
 
 from gatehouse.engine.providers.wires import API_KEY, AnthropicWire
-from gatehouse.policy.records import ProviderConfig
 
 
 class Anthropic(AnthropicWire):
@@ -9,6 +8,4 @@ class Anthropic(AnthropicWire):
     title = "Anthropic"
     type = "native"
     credential_fields = (API_KEY,)
-
-    def base_url(self, config: ProviderConfig) -> str:
-        return (config.base_url or "https://api.anthropic.com").rstrip("/").removesuffix("/v1")
+    home = "https://api.anthropic.com"

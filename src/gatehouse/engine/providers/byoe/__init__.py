@@ -1,17 +1,17 @@
 """Bring your own endpoint: a customer's server in either request format (reference 3, byoe)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from gatehouse.engine.providers.kind import Endpoint, FoundModel, NotConfigured
-from gatehouse.engine.providers.wires import OPTIONAL_API_KEY, AnthropicWire, OpenAIWire
+from gatehouse.engine.providers.wires import OPTIONAL_API_KEY, AnthropicWire, OpenAIWire, Wire
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.policy.records import ProviderConfig, ProviderRecord
 
-FORMATS: Final[Mapping[str, OpenAIWire | AnthropicWire]] = {"openai": OpenAIWire(), "anthropic": AnthropicWire()}
+FORMATS: Final[Mapping[str, Wire]] = {"openai": OpenAIWire(), "anthropic": AnthropicWire()}
 
 
-class Byoe:
+class Byoe(Wire):
     name = "byoe"
     title = "Own endpoint"
     type = "byoe"
@@ -23,19 +23,13 @@ class Byoe:
     def endpoint(self, operation: str, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
         return _wire(config).endpoint(operation, config, secret)
 
-    def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
-        return body
-
-    def carrier(self, outbound: Outbound) -> Outbound:
-        return outbound
-
     async def list_models(
         self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]
     ) -> Sequence[FoundModel]:
         return await _wire(record.config).list_models(outbound, record, secret)
 
 
-def _wire(config: ProviderConfig) -> OpenAIWire | AnthropicWire:
+def _wire(config: ProviderConfig) -> Wire:
     try:
         return FORMATS[config.format or "openai"]
     except KeyError:

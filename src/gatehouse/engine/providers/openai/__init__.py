@@ -3,7 +3,6 @@
 from typing import Any
 
 from gatehouse.engine.providers.wires import API_KEY, OpenAIWire
-from gatehouse.policy.records import ProviderConfig
 
 
 class OpenAI(OpenAIWire):
@@ -11,9 +10,7 @@ class OpenAI(OpenAIWire):
     title = "OpenAI"
     type = "native"
     credential_fields = (API_KEY,)
-
-    def base_url(self, config: ProviderConfig) -> str:
-        return (config.base_url or "https://api.openai.com/v1").rstrip("/")
+    home = "https://api.openai.com/v1"
 
     def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
         # Reasoning models refuse the older name of the limit; every current model takes this one.

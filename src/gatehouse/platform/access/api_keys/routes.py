@@ -4,11 +4,21 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
+from gatehouse.foundation.identity import Caller
 from gatehouse.platform.access.api_keys import service
 from gatehouse.platform.access.api_keys.errors import ApiKeyNotFound
 from gatehouse.platform.access.api_keys.schemas import ApiKey, ApiKeyCreated, ApiKeyUpdate, NewApiKey, OwnedApiKey
 from gatehouse.platform.access.api_keys.table import ApiKeyRow, all_keys
-from gatehouse.platform.callers import RESPONSES, Admin, AdminReader, AdminStepUp, SessionUser, SessionUserStepUp
+from gatehouse.platform.callers import (
+    RESPONSES,
+    Admin,
+    AdminReader,
+    AdminStepUp,
+    SessionUser,
+    SessionUserStepUp,
+    stepped_up,
+)
+from gatehouse.platform.change import Change
 from gatehouse.platform.requests import Changing, Session, loaded
 
 router = APIRouter(tags=["API keys"], responses=RESPONSES)
@@ -22,6 +32,13 @@ def _own_key(caller: SessionUser, key: Annotated[ApiKeyRow, Depends(_any_key)]) 
 
 LoadedKey = Annotated[ApiKeyRow, Depends(_any_key)]
 OwnKey = Annotated[ApiKeyRow, Depends(_own_key)]
+
+
+def _set_enabled(caller: Caller, key: ApiKeyRow, body: ApiKeyUpdate, change: Change) -> ApiKeyRow:
+    # A key that can be used again is as good as a new one (decisions 3); taking one away is never delayed.
+    if body.is_enabled:
+        stepped_up(caller)
+    return service.set_enabled(change, key, body.is_enabled)
 
 
 @router.post("/api/auth/api-keys", status_code=201, response_model=ApiKeyCreated)
@@ -38,8 +55,9 @@ async def list_own_api_keys(caller: SessionUser, session: Session) -> object:
 
 @router.patch("/api/auth/api-keys/{key_id}", response_model=ApiKey)
 async def update_api_key(caller: SessionUser, key: OwnKey, body: ApiKeyUpdate, change: Changing) -> object:
-    """Disables a key, or enables it again. Disabled, it is refused from the moment of the answer on."""
-    return service.set_enabled(change, key, body.is_enabled)
+    """Disables a key, or enables it again, which asks for a second factor as its creation does. Disabled, it is
+    refused from the moment of the answer on."""
+    return _set_enabled(caller, key, body, change)
 
 
 @router.delete("/api/auth/api-keys/{key_id}", status_code=204)
@@ -57,7 +75,7 @@ async def list_api_keys(caller: AdminReader, session: Session) -> object:
 @router.patch("/api/admin/api-keys/{key_id}", response_model=OwnedApiKey)
 async def update_any_api_key(caller: Admin, key: LoadedKey, body: ApiKeyUpdate, change: Changing) -> object:
     """Disables or enables any user's key (reference 2, States: owner or admin)."""
-    return service.set_enabled(change, key, body.is_enabled)
+    return _set_enabled(caller, key, body, change)
 
 
 @router.delete("/api/admin/api-keys/{key_id}", status_code=204)

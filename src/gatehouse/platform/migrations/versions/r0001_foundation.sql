@@ -307,6 +307,32 @@ CREATE TABLE dlp_events (
 ) PARTITION BY RANGE (timestamp);
 CREATE INDEX dlp_events_user ON dlp_events (tenant_id, user_id, timestamp DESC);
 
+-- How many DLP events a day (UTC) has of each kind, as usage_counts; kept by triggers on the events and on each month of
+-- theirs. Whoever deletes or changes events takes them off here.
+CREATE TABLE dlp_event_counts (
+    tenant_id uuid NOT NULL,
+    day date NOT NULL,
+    user_id uuid,
+    entity_type text,
+    direction text NOT NULL,
+    status text NOT NULL,
+    records bigint NOT NULL,
+    UNIQUE NULLS NOT DISTINCT (tenant_id, day, user_id, entity_type, direction, status)
+);
+CREATE FUNCTION gatehouse_count_dlp_events() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+BEGIN
+    -- In order: two statements that count the same kinds must not wait for each other.
+    INSERT INTO dlp_event_counts AS held (tenant_id, day, user_id, entity_type, direction, status, records)
+    SELECT tenant_id, (timestamp AT TIME ZONE 'UTC')::date, user_id, entity_type, direction, status, count(*)
+    FROM added GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1, 2, 3, 4, 5, 6
+    ON CONFLICT (tenant_id, day, user_id, entity_type, direction, status)
+    DO UPDATE SET records = held.records + excluded.records;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER counted AFTER INSERT ON dlp_events REFERENCING NEW TABLE AS added
+    FOR EACH STATEMENT EXECUTE FUNCTION gatehouse_count_dlp_events();
+
 -- Makes the partitions of the given months, past ones too (an outpost may come back after weeks). Run ahead of time:
 -- what went to the default partition meanwhile is moved to its month.
 CREATE FUNCTION gatehouse_ensure_partitions(first date, months integer) RETURNS void
@@ -331,6 +357,11 @@ BEGIN
                 EXECUTE format('LOCK TABLE %I IN ACCESS EXCLUSIVE MODE', other);
                 EXECUTE format('WITH moved AS (DELETE FROM %I WHERE timestamp >= %L AND timestamp < %L RETURNING *)'
                                ' INSERT INTO %I SELECT * FROM moved', other, bounds[1], bounds[2], month);
+            END IF;
+            -- What goes into the month itself does not pass its parent's trigger. Made now: what was moved is counted.
+            IF parent = 'dlp_events' THEN
+                EXECUTE format('CREATE TRIGGER counted AFTER INSERT ON %I REFERENCING NEW TABLE AS added'
+                               ' FOR EACH STATEMENT EXECUTE FUNCTION gatehouse_count_dlp_events()', month);
             END IF;
             -- Attached, not created as a partition: that would keep everyone from the whole table meanwhile.
             EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)',

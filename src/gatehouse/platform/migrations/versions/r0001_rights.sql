@@ -10,7 +10,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON
 GRANT SELECT (subject, expires_at), INSERT, UPDATE (expires_at) ON revocations TO gatehouse_app;
 -- Records are never changed by administration.
 GRANT SELECT, INSERT ON audit_events, outbox, changes TO gatehouse_app;
-GRANT SELECT ON usage_records, usage_counts, dlp_events, nodes, revision_head TO gatehouse_app;
+GRANT SELECT ON usage_records, usage_counts, dlp_events, dlp_event_counts, nodes, revision_head TO gatehouse_app;
 GRANT SELECT, INSERT, UPDATE ON audit_heads TO gatehouse_app;
 GRANT UPDATE ON revision_head TO gatehouse_app;
 GRANT SELECT ON schema_compatibility, alembic_version TO gatehouse_app, gatehouse_service;
@@ -52,7 +52,7 @@ BEGIN
     FOREACH name IN ARRAY ARRAY[
         'tenants', 'allowed_domains', 'system_config', 'users', 'one_time_tokens', 'sessions', 'refresh_tokens',
         'api_keys', 'oauth_clients', 'providers', 'model_configs', 'audit_heads', 'audit_events', 'usage_records',
-        'usage_counts', 'dlp_events', 'outbox'] LOOP
+        'usage_counts', 'dlp_events', 'dlp_event_counts', 'outbox'] LOOP
         condition := CASE name
             WHEN 'tenants' THEN format('id = %s OR %s', mine, operator)
             WHEN 'oauth_clients' THEN format('tenant_id = %s OR %s', mine, operator)

@@ -27,10 +27,10 @@ async def switch(change: Change, host: Host, wanted: MaintenanceSwitch) -> Maint
     elif was.get("enabled"):
         change.record("maintenance.disabled", "platform", "maintenance")
     change.touch("maintenance", "-", urgent=True)
+    # Now, so that the wait that follows holds no connection.
     await commit(change, host)
-    # Done: what follows changes nothing, and must hold no connection while it waits.
-    change.urgent = False
-    drained = await _drain(host, wanted.drain_timeout_seconds) if wanted.enabled else 0
+    assert change.revision is not None
+    drained = await _drain(host, change.revision, wanted.drain_timeout_seconds) if wanted.enabled else 0
     return MaintenanceState(
         maintenance_enabled=wanted.enabled,
         enabled_at=value.get("enabled_at"),
@@ -50,17 +50,19 @@ def _on(was: dict[str, Any], wanted: MaintenanceSwitch) -> dict[str, Any]:
     }
 
 
-async def _drain(host: Host, patience: float) -> int:
-    """Waits until no model call is in progress on any worker. How many ended meanwhile."""
+async def _drain(host: Host, revision: int, patience: float) -> int:
+    """Waits until every worker refuses new requests and has no model call in progress. How many ended meanwhile; those
+    of a worker that fell silent are not among them, those of one that died are."""
     deadline = time.monotonic() + patience
-    before = left = await _active(host)
-    while left and time.monotonic() < deadline:
+    now = await _busy(host, revision)
+    most = now.calls
+    while now.workers and time.monotonic() < deadline:
         await asyncio.sleep(min(_LOOK, max(0.0, deadline - time.monotonic())))
-        left = await _active(host)
-        before = max(before, left)
-    return before - left
+        now = await _busy(host, revision)
+        most = max(most, now.calls)
+    return most - now.calls
 
 
-async def _active(host: Host) -> int:
+async def _busy(host: Host, revision: int) -> table.Busy:
     async with host.database.service() as session:
-        return await table.active_calls(session)
+        return await table.busy(session, revision)

@@ -1,7 +1,7 @@
 """Maintenance's state: one entry of the platform's live state, which every worker reads."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import func, select, text
 from sqlalchemy.dialects.postgresql import insert
@@ -11,11 +11,21 @@ from sqlalchemy.orm import Mapped, mapped_column
 from gatehouse.foundation.storage.rows import Row
 
 _KEY = "maintenance"
-# Those that are not heard of for a while are gone: a killed worker's calls have ended with it.
-_ACTIVE = text(
-    "SELECT COALESCE(sum((status ->> 'active')::int), 0) FROM nodes WHERE kind = 'gateway'"
-    " AND seen_at > now() - interval '15 seconds'"
+# Who is not heard of for a while is not waited for: it is dead, or nobody can tell what it does.
+_BUSY = text(
+    "SELECT COALESCE(sum(active), 0) AS calls,"
+    " count(*) FILTER (WHERE heard AND (active > 0 OR revision < :revision)) AS workers"
+    " FROM (SELECT revision, COALESCE((status ->> 'active')::int, 0) AS active,"
+    " seen_at > now() - interval '15 seconds' AS heard FROM nodes WHERE kind = 'gateway') AS worker"
 )
+
+
+class Busy(NamedTuple):
+    """`calls` are the model calls in progress on all workers, as each last said; `workers` are those to wait for:
+    they have some, or have not confirmed the revision and may still let some in."""
+
+    calls: int
+    workers: int
 
 
 class PlatformState(Row):
@@ -44,6 +54,5 @@ async def store(session: AsyncSession, value: dict[str, Any]) -> None:
     )
 
 
-async def active_calls(session: AsyncSession) -> int:
-    """Model calls in progress on all workers, as each said with its last beat."""
-    return int((await session.execute(_ACTIVE)).scalar_one())
+async def busy(session: AsyncSession, revision: int) -> Busy:
+    return Busy(*(await session.execute(_BUSY, {"revision": revision})).one())

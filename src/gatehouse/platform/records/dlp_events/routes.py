@@ -7,8 +7,9 @@ from fastapi import APIRouter, Depends, Query
 
 from gatehouse.foundation.http.lists import PageWindow, page_window
 from gatehouse.platform.callers import RESPONSES, DlpReader
+from gatehouse.platform.records.by_day import Filters
 from gatehouse.platform.records.dlp_events.schemas import Direction, DlpEventsPage, Status
-from gatehouse.platform.records.dlp_events.table import Filters, page
+from gatehouse.platform.records.dlp_events.table import EVENTS
 from gatehouse.platform.records.filters import From, To
 from gatehouse.platform.requests import Session
 
@@ -26,7 +27,8 @@ def _filters(
     since: From = None,
     until: To = None,
 ) -> Filters:
-    return Filters(status, entity, direction, user_id, since, until)
+    kind = {"status": status, "entity_type": entity, "direction": direction, "user_id": user_id}
+    return Filters({name: value for name, value in kind.items() if value is not None}, since, until)
 
 
 @router.get("/api/v1/dlp/events", response_model=DlpEventsPage)
@@ -34,5 +36,5 @@ async def list_dlp_events(
     caller: DlpReader, session: Session, window: Window, filters: Annotated[Filters, Depends(_filters)]
 ) -> dict[str, Any]:
     """What detection found in the organization's requests, newest first."""
-    rows, total = await page(session, window, filters)
+    rows, total = await EVENTS.page(session, window, filters)
     return window.envelope("items", rows, total)

@@ -10,6 +10,9 @@ from gatehouse.foundation.http.bodies import Shown
 
 Status = Literal["logged", "redacted", "pending", "approved", "blocked", "cancelled"]
 Direction = Literal["input", "output"]
+Action = Literal["allow", "log_only", "redact", "prompt", "block"]
+Severity = Literal["low", "medium", "high", "critical"]
+Source = Literal["platform", "organization"]
 
 
 class DlpEvent(Shown):
@@ -20,13 +23,16 @@ class DlpEvent(Shown):
     group_ids: list[str]
     rule_id: str | None
     rule_name: str | None
-    detector_type: Annotated[str | None, Field(examples=["pattern"])]
-    entity_type: Annotated[str | None, Field(examples=["CREDIT_CARD"])]
+    detector_type: Annotated[str | None, Field(examples=["regex"])]
+    entity_type: Annotated[str | None, Field(examples=["credit_card"])]
     direction: Direction
     status: Status
     score: float | None
     match_count: int | None
     model: str | None
+    action: Annotated[Action | None, Field(description="What the rule comes to for this caller.")]
+    severity: Severity | None
+    source: Annotated[Source | None, Field(description="Whose rule it is: the platform's or the organization's own.")]
 
 
 class DlpEventsPage(Shown):

@@ -1,17 +1,14 @@
-"""The rows, and the query of the list."""
+"""DLP events, and the count of them by day."""
 
-from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Float, select
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy import BigInteger, Column, Date, Float, Table, Text, UniqueConstraint, Uuid
 from sqlalchemy.orm import Mapped, mapped_column
 
-from gatehouse.foundation.http.lists import PageWindow, counted
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.rows import Row
+from gatehouse.platform.records.by_day import ByDay
 
 
 class DlpEventRow(Row):
@@ -32,27 +29,25 @@ class DlpEventRow(Row):
     score: Mapped[float | None] = mapped_column(Float(53))
     match_count: Mapped[int | None]
     model: Mapped[str | None]
+    action: Mapped[str | None]
+    severity: Mapped[str | None]
+    source: Mapped[str | None]
 
 
-class Filters(NamedTuple):
-    status: str | None
-    entity_type: str | None
-    direction: str | None
-    user_id: UUID | None
-    since: datetime | None
-    until: datetime | None
+#: How many events of one kind a day (UTC) has. No primary key: the kind may be null in some parts.
+dlp_event_counts = Table(
+    "dlp_event_counts",
+    Row.metadata,
+    Column("tenant_id", Uuid(), nullable=False),
+    Column("day", Date(), nullable=False),
+    Column("user_id", Uuid()),
+    Column("entity_type", Text()),
+    Column("direction", Text(), nullable=False),
+    Column("status", Text(), nullable=False),
+    Column("records", BigInteger(), nullable=False),
+    UniqueConstraint(
+        "tenant_id", "day", "user_id", "entity_type", "direction", "status", postgresql_nulls_not_distinct=True
+    ),
+)
 
-
-async def page(session: AsyncSession, window: PageWindow, filters: Filters) -> tuple[Sequence[DlpEventRow], int]:
-    """The page's events, newest first, and how many there are on all pages."""
-    query = select(DlpEventRow).where(DlpEventRow.tenant_id == session.info["tenant_id"])
-    for name in ("status", "entity_type", "direction", "user_id"):
-        if (value := getattr(filters, name)) is not None:
-            query = query.where(getattr(DlpEventRow, name) == value)
-    if filters.since is not None:
-        query = query.where(DlpEventRow.timestamp >= filters.since)
-    if filters.until is not None:
-        query = query.where(DlpEventRow.timestamp < filters.until)
-    total = (await session.execute(counted(query))).scalar_one()
-    ordered = query.order_by(DlpEventRow.timestamp.desc(), DlpEventRow.id.desc())
-    return (await session.scalars(window.apply(ordered))).all(), total
+EVENTS = ByDay(DlpEventRow, dlp_event_counts)

@@ -9,9 +9,9 @@ from fastapi import APIRouter, Depends, Response
 from gatehouse.foundation.http.lists import OffsetWindow, offset_window
 from gatehouse.foundation.identity import Caller, CallerKind, Role
 from gatehouse.platform.callers import RESPONSES, ApiReader
+from gatehouse.platform.records.by_day import Filters
 from gatehouse.platform.records.filters import Exactly, From, To
 from gatehouse.platform.records.usage import listing
-from gatehouse.platform.records.usage.listing import Filters
 from gatehouse.platform.records.usage.schemas import UsageRecord, UsageRecordsPage
 from gatehouse.platform.requests import Session
 

@@ -17,7 +17,7 @@ class ByoeModel(Body):
     """Costs are USD per 1,000 tokens; the catalog shows them per token."""
 
     model_id: ModelId
-    display_name: Line
+    display_name: Annotated[Line, Field(examples=["Our 8B model"])]
     context_window: Tokens
     input_cost_per_1k: PricePerThousand
     output_cost_per_1k: PricePerThousand
@@ -34,7 +34,7 @@ Models = Annotated[list[ByoeModel], Field(min_length=1, max_length=500)]
 
 class NewByoe(Body):
     id: Slug
-    name: Line
+    name: Annotated[Line, Field(examples=["Our own models"])]
     base_url: BaseUrl
     format: Annotated[Format, Field(description="Which requests the endpoint understands.")]
     models: Models
@@ -50,7 +50,7 @@ class NewByoe(Body):
 class ByoeUpdate(Body):
     """Partial: what is left out stays. `api_key` null removes the key."""
 
-    name: Line | None = None
+    name: Annotated[Line | None, Field(examples=["Our own models"])] = None
     base_url: BaseUrl | None = None
     format: Format | None = None
     models: Annotated[Models | None, Field(description="The new list, whole.")] = None

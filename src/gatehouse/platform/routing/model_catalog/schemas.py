@@ -28,7 +28,7 @@ class NewCapabilities(Body):
 class _Fields(Body):
     """What both making and changing an entry take. `supports_vision` is the same as `capabilities.vision`."""
 
-    display_name: Line | None = None
+    display_name: Annotated[Line | None, Field(examples=["GPT-4o mini"])] = None
     context_window: Tokens | None = None
     max_output_tokens: Tokens | None = None
     supports_vision: bool | None = None

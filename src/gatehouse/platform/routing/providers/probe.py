@@ -29,6 +29,7 @@ _NO_LIST: Final = frozenset({404, 405, 501})
 
 _SENTENCES: Final[Mapping[str, str]] = {
     "connect_failed": "No connection could be made.",
+    "no_connection_free": "This process has as many calls to providers in progress as it may. Try again.",
     "timeout": "No complete answer came in time.",
     "connection_closed": "The connection broke off before the answer was complete.",
     "address_refused": "The address is out of bounds: it leads to a cloud's metadata service or the like.",

@@ -132,7 +132,7 @@ async def read_providers_health(caller: ApiReader, session: Session) -> Provider
 @router.post(
     "/api/admin/system/check-provider/{provider_id}",
     response_model=ProviderReachable | ProviderUnreachable,
-    tags=["Health and system"],
+    tags=["System"],
 )
 async def check_provider(
     caller: Admin, provider_id: ProviderId, parts: InParts, host: TheHost

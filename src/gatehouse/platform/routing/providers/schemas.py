@@ -1,9 +1,9 @@
 """Bodies of the provider endpoints (reference 3, Provider; Endpoints, Providers)."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field
 
 from gatehouse.foundation.http.bodies import Body, Shown
 from gatehouse.platform.routing.fields import Line
@@ -41,7 +41,7 @@ class ConfigUpdate(Body):
 
 class StatusUpdate(Body):
     enabled: Annotated[bool, Field(examples=[False])]
-    reason: Annotated[Line | None, Field(description="A note for the audit log.")] = None
+    reason: Annotated[Line | None, Field(description="A note for the audit log.", examples=["key leaked"])] = None
 
 
 class HealthCheckConfig(Body):
@@ -54,22 +54,22 @@ class HealthCheckConfig(Body):
     recovery_threshold: Annotated[int, Field(ge=1, le=100)] = 2
 
 
+def _absent(value: object) -> bool:
+    return value is None
+
+
 class ProviderConfigShown(Shown):
     """What the provider's kind has no use for is left out."""
 
-    timeout_ms: int
-    max_retries: int
-    base_url: str | None = None
-    format: str | None = None
-    local_runtime_base_url: str | None = None
-    hosted_endpoint: str | None = None
-    hosted_api_version: str | None = None
-    cloud_region: str | None = None
-    cloud_access_key_id: Annotated[str | None, Field(description="Masked.")] = None
-
-    @model_serializer(mode="wrap")
-    def _without_absent(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {name: value for name, value in serialize(self).items() if value is not None}
+    timeout_ms: Annotated[int, Field(examples=[30_000])]
+    max_retries: Annotated[int, Field(examples=[2])]
+    base_url: str | None = Field(None, exclude_if=_absent)
+    format: str | None = Field(None, exclude_if=_absent)
+    local_runtime_base_url: str | None = Field(None, exclude_if=_absent)
+    hosted_endpoint: str | None = Field(None, exclude_if=_absent)
+    hosted_api_version: str | None = Field(None, exclude_if=_absent)
+    cloud_region: str | None = Field(None, exclude_if=_absent)
+    cloud_access_key_id: str | None = Field(None, exclude_if=_absent, description="Masked.")
 
 
 class Provider(Shown):

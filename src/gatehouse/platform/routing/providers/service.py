@@ -17,7 +17,7 @@ from gatehouse.platform.change import Change
 from gatehouse.platform.live.ports import sealing_context
 from gatehouse.platform.routing.fields import SLUG
 from gatehouse.platform.routing.providers.errors import ProviderNotFound, bad_field
-from gatehouse.platform.routing.providers.health import HealthStatus, Outcome, next_health
+from gatehouse.platform.routing.providers.health import Health, HealthStatus, Outcome, next_health
 from gatehouse.platform.routing.providers.schemas import (
     ConfigUpdate,
     ConfigUpdated,
@@ -160,20 +160,32 @@ def set_checks(change: Change, row: ProviderRow, config: HealthCheckConfig) -> H
 
 
 def note_outcome(change: Change, row: ProviderRow, outcome: Outcome) -> None:
-    """What a check makes of a provider's health. Only when routing must know of it do the workers hear of it."""
+    """What a check makes of a provider's health."""
     health = next_health(row.health, outcome, row.checks)
-    was_unhealthy = row.unhealthy
-    row.health_check_status = health.status
-    row.last_health_check = outcome.checked_at
-    row.health_error = outcome.detail
-    row.health_latency_ms = outcome.latency_ms
-    row.unhealthy = health.unhealthy
-    row.consecutive_failures = health.failures
-    row.consecutive_successes = health.successes
-    if health.unhealthy != was_unhealthy:
-        action = "provider.became_unhealthy" if health.unhealthy else "provider.recovered"
-        change.record(action, "provider", row.id, reason=outcome.error)
-        change.touch("provider_health", row.tenant_id, tenant_id=row.tenant_id)
+    if health.unhealthy != row.unhealthy:
+        note_turn(change, row, outcome, unhealthy=health.unhealthy)
+    for name, value in health_values(health, outcome).items():
+        setattr(row, name, value)
+
+
+def health_values(health: Health, outcome: Outcome) -> dict[str, Any]:
+    """By column."""
+    return {
+        "health_check_status": health.status,
+        "last_health_check": outcome.checked_at,
+        "health_error": outcome.detail,
+        "health_latency_ms": outcome.latency_ms,
+        "unhealthy": health.unhealthy,
+        "consecutive_failures": health.failures,
+        "consecutive_successes": health.successes,
+    }
+
+
+def note_turn(change: Change, row: ProviderRow, outcome: Outcome, *, unhealthy: bool) -> None:
+    """Routing goes by it: only then do the workers hear of a check."""
+    action = "provider.became_unhealthy" if unhealthy else "provider.recovered"
+    change.record(action, "provider", row.id, reason=outcome.error)
+    change.touch("provider_health", row.tenant_id, tenant_id=row.tenant_id)
 
 
 def forget_health(change: Change, row: ProviderRow) -> None:

@@ -12,9 +12,12 @@ from gatehouse.engine.conversation.dialects.anthropic_messages import reply, req
 from gatehouse.engine.conversation.dialects.anthropic_messages.shape import MessagesShape
 from gatehouse.engine.conversation.dialects.anthropic_messages.stream import Reader, Writer
 from gatehouse.engine.conversation.dialects.anthropic_messages.tap import MessagesTap
+from gatehouse.engine.conversation.dialects.anthropic_messages.usage import merged
+from gatehouse.engine.conversation.dialects.anthropic_messages.view import view
 from gatehouse.engine.conversation.dialects.envelope import anthropic_body, anthropic_event
 from gatehouse.engine.conversation.form import Completion, Request
 from gatehouse.engine.conversation.usage import Usage
+from gatehouse.engine.conversation.view import EventView
 from gatehouse.foundation.errors import Refusal
 
 #: Clients switch the provider's new features on by this.
@@ -36,7 +39,7 @@ class AnthropicMessages:
         return msgspec.json.encode({**call.body, "model": model}), MessagesTap()
 
     def check_reply(self, body: bytes) -> Usage | None:
-        return reply.usage_in(body)
+        return merged(None, reply.usage_in(body))
 
     def to_internal(self, call: ModelCall) -> Request:
         return request.read(call.body, call.model, call.stream)
@@ -55,6 +58,9 @@ class AnthropicMessages:
 
     def stream_writer(self, call: ModelCall) -> Writer:
         return Writer()
+
+    def view(self, event: bytes) -> EventView | None:
+        return view(event)
 
     def render_error(self, error: Refusal) -> bytes:
         return anthropic_body(error)

@@ -4,10 +4,9 @@ from typing import Any
 
 import msgspec
 
+from gatehouse.engine.conversation.answers import UsageIn, decoded
 from gatehouse.engine.conversation.dialects.anthropic_messages.usage import UsageShape, merged, told_by
-from gatehouse.engine.conversation.errors import NotConvertible
 from gatehouse.engine.conversation.form import Completion, Finish, Text, ToolCall
-from gatehouse.engine.conversation.usage import Usage
 
 FINISH: dict[str | None, Finish] = {
     "end_turn": "stop",
@@ -24,13 +23,6 @@ _STOP_REASON: dict[Finish, str] = {
     "tool_calls": "tool_use",
     "content_filter": "refusal",
 }
-
-
-class _Outline(msgspec.Struct, gc=False):
-    """As much as a passing answer is looked at."""
-
-    content: msgspec.Raw
-    usage: UsageShape | None = None
 
 
 class _Block(msgspec.Struct):
@@ -50,23 +42,12 @@ class _Reply(msgspec.Struct):
     usage: UsageShape | None = None
 
 
-_outline = msgspec.json.Decoder(_Outline)
+usage_in = UsageIn("content", UsageShape)
 _reply = msgspec.json.Decoder(_Reply)
 
 
-def usage_in(body: bytes) -> Usage | None:
-    """Raises `NotConvertible` when the body is no message."""
-    try:
-        return merged(None, _outline.decode(body).usage)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise NotConvertible(str(error)) from None
-
-
 def read(body: bytes) -> Completion:
-    try:
-        reply = _reply.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise NotConvertible(str(error)) from None
+    reply = decoded(_reply, body)
     parts: list[Text | ToolCall] = []
     for block in reply.content:
         # Other blocks, such as thinking, have no place in other dialects.

@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
+from gatehouse.engine.conversation.answers import decoded
 from gatehouse.engine.conversation.dialects.anthropic_messages.reply import FINISH, stop_reason
 from gatehouse.engine.conversation.dialects.anthropic_messages.tap import fault_in
 from gatehouse.engine.conversation.dialects.anthropic_messages.usage import UsageShape, merged, told_by
-from gatehouse.engine.conversation.errors import NotConvertible
 from gatehouse.engine.conversation.form import (
     Delta,
     Ended,
@@ -72,10 +72,7 @@ class Reader:
         data = data_of(event)
         if not data:
             return ()
-        try:
-            told = _event.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise NotConvertible(str(error)) from None
+        told = decoded(_event, data)
         match told.type:
             case "message_start":
                 return self._started(told.message or _Message())

@@ -3,7 +3,7 @@
 import msgspec
 
 from gatehouse.engine.conversation.dialects.anthropic_messages.usage import UsageShape, merged
-from gatehouse.engine.conversation.sse import data_of, event_at, events
+from gatehouse.engine.conversation.sse import data_of, event_at, up_to_fault
 from gatehouse.engine.conversation.usage import Usage
 
 
@@ -48,7 +48,7 @@ class MessagesTap:
         if b'"message_stop"' in block:
             self.finished = True
         if b'"error"' in block:
-            return self._stop_at_fault(block)
+            block, self.fault = up_to_fault(block, fault_in)
         return block
 
     def complete(self) -> bool:
@@ -61,16 +61,6 @@ class MessagesTap:
             return
         self.usage = merged(self.usage, told.message.usage if told.message is not None else None)
         self.usage = merged(self.usage, told.usage)
-
-    def _stop_at_fault(self, block: bytes) -> bytes:
-        kept = []
-        for event in events(block):
-            message = fault_in(data_of(event))
-            if message is not None:
-                self.fault = message
-                break
-            kept.append(event)
-        return b"".join(kept)
 
 
 def fault_in(data: bytes) -> str | None:

@@ -14,8 +14,10 @@ from gatehouse.engine.conversation.dialects.openai_chat.shape import ChatShape
 from gatehouse.engine.conversation.dialects.openai_chat.stream import Reader, Writer
 from gatehouse.engine.conversation.dialects.openai_chat.tap import ChatTap
 from gatehouse.engine.conversation.dialects.openai_chat.usage import usage_of
+from gatehouse.engine.conversation.dialects.openai_chat.view import view
 from gatehouse.engine.conversation.form import Completion, Request
 from gatehouse.engine.conversation.usage import Usage
+from gatehouse.engine.conversation.view import EventView
 from gatehouse.foundation.errors import Refusal
 
 
@@ -34,7 +36,7 @@ class OpenAIChat:
         return msgspec.json.encode(body), ChatTap(withhold_usage=not asked)
 
     def check_reply(self, body: bytes) -> Usage | None:
-        return usage_of(reply.outline(body).usage)
+        return usage_of(reply.usage_in(body))
 
     def to_internal(self, call: ModelCall) -> Request:
         return request.read(call.body, call.model, call.stream)
@@ -53,6 +55,9 @@ class OpenAIChat:
 
     def stream_writer(self, call: ModelCall) -> Writer:
         return Writer(tell_usage=request.wants_usage(call.body))
+
+    def view(self, event: bytes) -> EventView | None:
+        return view(event)
 
     def render_error(self, error: Refusal) -> bytes:
         return openai_body(error)

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from gatehouse.engine.conversation.answers import UsageIn, decoded
 from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape, told_by, usage_of
 from gatehouse.engine.conversation.errors import NotConvertible
 from gatehouse.engine.conversation.form import Completion, Finish, Text, ToolCall
@@ -16,13 +17,6 @@ FINISH: dict[str | None, Finish] = {
     "function_call": "tool_calls",
     "content_filter": "content_filter",
 }
-
-
-class Outline(msgspec.Struct, gc=False):
-    """As much as a passing answer is looked at."""
-
-    choices: msgspec.Raw
-    usage: UsageShape | None = None
 
 
 class _Function(msgspec.Struct):
@@ -54,35 +48,12 @@ class _Reply(msgspec.Struct):
     usage: UsageShape | None = None
 
 
-class _Bare(msgspec.Struct, gc=False):
-    choices: msgspec.Raw
-
-
-_outline = msgspec.json.Decoder(Outline)
-_bare = msgspec.json.Decoder(_Bare)
+usage_in = UsageIn("choices", UsageShape)
 _reply = msgspec.json.Decoder(_Reply)
 
 
-def outline(body: bytes) -> Outline:
-    """Raises `NotConvertible` when the body is no chat completion. Usage that makes no sense is none told: the answer
-    is good without it."""
-    try:
-        return _outline.decode(body)
-    except msgspec.ValidationError:
-        pass
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise NotConvertible(str(error)) from None
-    try:
-        return Outline(choices=_bare.decode(body).choices)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise NotConvertible(str(error)) from None
-
-
 def read(body: bytes) -> Completion:
-    try:
-        reply = _reply.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise NotConvertible(str(error)) from None
+    reply = decoded(_reply, body)
     if not reply.choices:
         raise NotConvertible("no choices")
     choice = reply.choices[0]

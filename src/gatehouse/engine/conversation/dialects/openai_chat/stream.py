@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
+from gatehouse.engine.conversation.answers import decoded
 from gatehouse.engine.conversation.dialects.openai_chat.reply import FINISH
 from gatehouse.engine.conversation.dialects.openai_chat.tap import fault_in
 from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape, told_by, usage_of
-from gatehouse.engine.conversation.errors import NotConvertible
 from gatehouse.engine.conversation.form import (
     Delta,
     Ended,
@@ -73,10 +73,7 @@ class Reader:
             return ()
         if data == b"[DONE]":
             return (Ended(),)
-        try:
-            chunk = _chunk.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise NotConvertible(str(error)) from None
+        chunk = decoded(_chunk, data)
         if chunk.choices is None and chunk.usage is None and (fault := fault_in(data)) is not None:
             return (Faulted(fault),)
         deltas: list[Delta] = []

@@ -5,7 +5,7 @@ import re
 import msgspec
 
 from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape, usage_of
-from gatehouse.engine.conversation.sse import data_of, event_at, events
+from gatehouse.engine.conversation.sse import data_of, event_at, up_to_fault
 from gatehouse.engine.conversation.usage import Usage
 
 #: A line break is escaped inside JSON, so this cannot stand in a text.
@@ -50,7 +50,7 @@ class ChatTap:
     def take(self, block: bytes) -> bytes:
         tail = block if len(block) <= _TAIL_BYTES else block[-_TAIL_BYTES:]
         if b"error" in tail and (b'{"error"' in tail or b"event: error" in tail):
-            block = self._stop_at_fault(block)
+            block, self.fault = up_to_fault(block, fault_in)
         if b'"usage":' in tail and (_USAGE[0] in tail or _USAGE[1] in tail):
             block = self._read_usage(block)
         if b"[DONE]" in tail[-_DONE_BYTES:] and _DONE.search(block, len(block) - _DONE_BYTES) is not None:
@@ -79,16 +79,6 @@ class ChatTap:
             return False
         self.usage = usage_of(chunk.usage)
         return self._withhold and chunk.choices == []
-
-    def _stop_at_fault(self, block: bytes) -> bytes:
-        kept = []
-        for event in events(block):
-            message = fault_in(data_of(event))
-            if message is not None:
-                self.fault = message
-                break
-            kept.append(event)
-        return b"".join(kept)
 
 
 def fault_in(data: bytes) -> str | None:

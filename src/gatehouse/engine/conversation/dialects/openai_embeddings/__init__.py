@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, NoReturn
 
 import msgspec
 
+from gatehouse.engine.conversation.answers import UsageIn
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.decoding import CallShape, decode_call
 from gatehouse.engine.conversation.dialect import NO_HEADERS
@@ -23,12 +24,7 @@ class EmbeddingsShape(CallShape, gc=False, kw_only=True):
     dimensions: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
 
-class _Outline(msgspec.Struct, gc=False):
-    data: msgspec.Raw
-    usage: UsageShape | None = None
-
-
-_outline = msgspec.json.Decoder(_Outline)
+_usage_in = UsageIn("data", UsageShape)
 
 
 class OpenAIEmbeddings:
@@ -45,10 +41,7 @@ class OpenAIEmbeddings:
         return msgspec.json.encode({**call.body, "model": model}), ChatTap(withhold_usage=False)
 
     def check_reply(self, body: bytes) -> Usage | None:
-        try:
-            return usage_of(_outline.decode(body).usage)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise NotConvertible(str(error)) from None
+        return usage_of(_usage_in(body))
 
     def to_internal(self, call: ModelCall) -> Request:
         _only_embeddings()
@@ -66,6 +59,9 @@ class OpenAIEmbeddings:
         _only_embeddings()
 
     def stream_writer(self, call: ModelCall) -> NoReturn:
+        _only_embeddings()
+
+    def view(self, event: bytes) -> NoReturn:
         _only_embeddings()
 
     def render_error(self, error: Refusal) -> bytes:

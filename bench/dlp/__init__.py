@@ -1,0 +1,1 @@
+"""How well the pattern tier finds what it should, over labelled texts."""

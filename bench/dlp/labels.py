@@ -1,0 +1,41 @@
+"""Entity types of the catalogue beside the labels of the texts."""
+
+from typing import Final
+
+#: our entity type -> the texts' label, where the names differ
+LABELS: Final[dict[str, str]] = {
+    "bank_account": "us_bank_account",
+    "postal_code": "zip_code",
+    "street_address": "address",
+    "date_of_birth": "date",
+    "swift_bic": "swift",
+    "internal_host": "url",
+}
+
+#: the texts' labels that one of our entity types covers together -> that type
+MERGES: Final[dict[str, str]] = {
+    **dict.fromkeys(
+        (
+            "es_nie", "es_nif", "fi_personal_identity_code", "se_personnummer", "pl_pesel", "it_fiscal_code",
+            "it_identity_card", "de_id_card", "de_social_security", "kr_rrn", "kr_frn", "th_tnin", "tr_national_id",
+            "sg_nric_fin", "za_id_number", "ng_nin",
+        ),
+        "national_id",
+    ),
+    **dict.fromkeys(("de_tax_id", "de_tax_number", "in_pan", "au_tfn", "ph_tin"), "tax_id"),
+    **dict.fromkeys(("de_vat_id", "it_vat_code", "in_gstin"), "vat_id"),
+    **dict.fromkeys(
+        ("au_abn", "au_acn", "kr_brn", "se_organisationsnummer", "de_handelsregister", "sg_uen"), "company_number"
+    ),
+    **dict.fromkeys(("de_health_insurance", "au_medicare"), "health_insurance_id"),
+    **dict.fromkeys(("de_lanr", "de_bsnr"), "practitioner_id"),
+    **dict.fromkeys(("uk_postcode", "de_plz"), "zip_code"),
+}  # fmt: skip
+
+#: labels of a_presidio that are not judged, each with the reason
+NOT_JUDGED: Final[dict[str, str]] = {}
+
+#: the structured types of b_presidio_research
+STRUCTURED: Final = (
+    "credit_card", "date", "driver_license", "email", "iban", "ip_address", "phone", "ssn", "url",
+)  # fmt: skip

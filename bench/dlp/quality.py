@@ -1,0 +1,173 @@
+"""The pattern tier over labelled texts: precision, recall, F1 a set and a label, and what was missed as what.
+
+.venv/bin/python bench/dlp/quality.py --truth FOLDER
+.venv/bin/python bench/dlp/quality.py --truth FOLDER --sets a_gitleaks --misses
+"""
+
+import argparse
+import dataclasses
+import json
+import sys
+from pathlib import Path
+from typing import Final, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from bench.dlp.labels import LABELS, MERGES, NOT_JUDGED, STRUCTURED
+from bench.dlp.rows import Text, load
+from bench.dlp.scoring import Count, Found, Level, Score, score
+
+from gatehouse.detection.catalog import BUILT_IN
+from gatehouse.detection.matcher import Matcher
+from gatehouse.detection.matching import compile_pattern, spans
+
+
+class Goal(NamedTuple):
+    level: Level
+    #: the least F1, or the most texts with a false finding
+    f1: float | None = None
+    alarms: int | None = None
+    only: tuple[str, ...] = ()
+
+
+GOALS: Final[dict[str, Goal]] = {
+    "a_detect_secrets": Goal("category", f1=0.93),
+    "a_gitleaks": Goal("category", f1=0.95),
+    "a_leaky_repo": Goal("category", f1=0.80),
+    "a_presidio": Goal("label", f1=0.95),
+    "b_presidio_research": Goal("label", f1=0.95, only=STRUCTURED),
+    "b_presidio_research_large": Goal("label", only=STRUCTURED),
+    "a_clean_text": Goal("category", alarms=0),
+    "a_clean_code": Goal("category", alarms=1),
+}
+
+
+class Definition:
+    """Every pattern on its own, by the definition in `gatehouse.detection.matching`."""
+
+    def __init__(self) -> None:
+        self._compiled = [(pattern, compile_pattern(pattern)) for pattern in BUILT_IN]
+
+    def find(self, text: str) -> list[Found]:
+        return sorted(
+            {
+                Found(span.start, span.end, LABELS.get(pattern.entity_type, pattern.entity_type), pattern.category)
+                for pattern, shapes in self._compiled
+                for shape in shapes
+                for span in spans(shape, text)
+                if span.score >= pattern.threshold
+            }
+        )
+
+
+class Product:
+    """What a request is looked through with: normalised and decoded views, all patterns at once."""
+
+    def __init__(self) -> None:
+        self._matcher = Matcher(BUILT_IN)
+        self._patterns = {pattern.id: pattern for pattern in BUILT_IN}
+
+    def find(self, text: str) -> list[Found]:
+        return [
+            Found(
+                finding.start,
+                finding.end,
+                LABELS.get(finding.entity_type, finding.entity_type),
+                self._patterns[finding.source].category,
+            )
+            for finding in self._matcher.scan(text)
+            if finding.score >= self._patterns[finding.source].threshold
+        ]
+
+
+def judged(text: Text, only: tuple[str, ...]) -> Text:
+    """The text with the rows and labels that the set is judged by."""
+    wanted = set(only) if only else None
+    rows = [
+        row
+        for row in text.rows
+        if row.label is None or (row.label not in NOT_JUDGED and (wanted is None or row.label in wanted))
+    ]
+    labels = {label for label in text.labels if label not in NOT_JUDGED and (wanted is None or label in wanted)}
+    return dataclasses.replace(text, rows=rows, labels=labels)
+
+
+def measure(tier: Definition | Product, folder: Path, name: str, predictions: Path | None) -> Score:
+    goal = GOALS[name]
+    texts = load(folder, name, MERGES)
+    findings = {identity: tier.find(text.text) for identity, text in texts.items()}
+    if predictions:
+        write_predictions(predictions / f"{name}.jsonl", findings)
+    kept = {identity: judged(text, goal.only) for identity, text in texts.items()}
+    return score({identity: text for identity, text in kept.items() if text.rows}, findings, goal.level)
+
+
+def write_predictions(path: Path, findings: dict[str, list[Found]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8") as file:
+        for identity, found in findings.items():
+            listed = [{"start": one.start, "end": one.end, "label": one.label} for one in found]
+            file.write(json.dumps({"doc_id": identity, "spans": listed}) + "\n")
+
+
+def figure(value: float | None) -> str:
+    return "    -" if value is None else f"{value:5.3f}"
+
+
+def line(name: str, count: Count) -> str:
+    return (
+        f"{name:28s} {count.asked:6d} {count.found:6d} {count.right:6d} {count.wrong:6d}   "
+        f"{figure(count.precision)} {figure(count.recall)} {figure(count.f1)}"
+    )
+
+
+def verdict(goal: Goal, result: Score) -> str:
+    if goal.alarms is not None:
+        return f"alarms {result.alarms} of {result.texts}, goal {goal.alarms}: {mark(result.alarms <= goal.alarms)}"
+    if goal.f1 is None:
+        return ""
+    return f"goal {goal.f1:.2f}: {mark((result.total.f1 or 0) >= goal.f1)}"
+
+
+def mark(reached: bool) -> str:
+    return "reached" if reached else "MISSED"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--truth", type=Path, required=True, help="folder of the sets, *.jsonl or *.jsonl.gz")
+    parser.add_argument("--sets", nargs="+", choices=GOALS, default=list(GOALS))
+    parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--misses", action="store_true", help="print what was missed and what was false")
+    parser.add_argument("--definition", action="store_true", help="each pattern on its own, without views of the text")
+    parser.add_argument("--predictions", type=Path, help="write the findings here, a file a set")
+    chosen = parser.parse_args()
+    tier = Definition() if chosen.definition else Product()
+    figures = {}
+    print(f"{'':28s} {'asked':>6s} {'found':>6s} {'right':>6s} {'wrong':>6s}   {'P':>5s} {'R':>5s} {'F1':>5s}")
+    for name in chosen.sets:
+        result = measure(tier, chosen.truth, name, chosen.predictions)
+        print(line(name, result.total) + "   " + verdict(GOALS[name], result))
+        for key, count in sorted(result.per.items(), key=lambda item: -item[1].asked) if len(result.per) > 1 else ():
+            instead = ", ".join(f"{what} {times}" for what, times in result.confusion.get(key, {}).items())
+            print(
+                "  " + line(key, count)[:26] + line(key, count)[28:] + (f"   missed as: {instead}" if instead else "")
+            )
+        if chosen.misses:
+            for miss in result.misses:
+                before, here = miss.text[max(0, miss.start - 50) : miss.start], miss.text[miss.start : miss.end][:90]
+                print(f"    {miss.kind} {miss.key} | {before!r} >>{here!r}<<")
+        figures[name] = {
+            "total": dataclasses.asdict(result.total) | {"f1": result.total.f1},
+            "per": {key: dataclasses.asdict(count) | {"f1": count.f1} for key, count in result.per.items()},
+            "confusion": {key: dict(counter) for key, counter in result.confusion.items()},
+            "texts": result.texts,
+            "alarms": result.alarms,
+        }
+    if chosen.json:
+        chosen.json.write_text(json.dumps(figures, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

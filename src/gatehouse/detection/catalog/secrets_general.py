@@ -1,0 +1,264 @@
+"""Secrets of no vendor: keys, headers, connection strings, passwords and files that hold them."""
+
+from typing import Final
+
+from gatehouse.detection.catalog.assignment import GIVEN
+from gatehouse.detection.catalog.samples import BASE62, HEX, body
+from gatehouse.detection.catalog.shapes import secret, shape
+from gatehouse.detection.validators.secrets import (
+    assigned_key,
+    bare_password,
+    both,
+    configured,
+    jwt,
+    password,
+    private_key_body,
+    token,
+    user_and_password,
+)
+
+_PEM: Final = r"[A-Za-z0-9+/=\s:,.\\()]{0,900}"
+_NAMES: Final = r"(?:passw(?:or)?d|secret|pwd|[_\-]pass|api[_\-]?key|private[_\-]?key|auth[_\-]?token)"
+#: names that look like a secret's and say something about it
+_ABOUT: Final = (
+    r"(?:id|ids|name|names|url|uri|path|file|files|dir|type|types|size|length|len|count|version|vault|pair|event|word|"
+    r"board|code|field|label|hint|policy|regex|pattern|min|max|ttl|expiry|expires|expiration|_at|store|chars?|"
+    r"hash|selector|frame|stone|usage|limit|page|mesh|meshing|down|pressed|index|manager|provider|reset)"
+)
+_PUBLIC: Final = (
+    r"(?:public|primary|foreign|partition|sort|cache|csrf|xsrf|bucket|object|row|schema|map|page|continuation|issuer|"
+    r"sequence|lookup|index|idx|column|group|sort|routing|hot|valid|locale|translation)"
+)
+_KEY: Final = (
+    r"(?:token|secret|credentials?|creds|api[_\- .]?key|(?:access|auth|private|account|encryption|signing|license|"
+    r"master|app|service|client|session|shared|consumer|admin|user|deploy|storage|webhook)[_\-. ]?key|auth|[a-z0-9][_\-]key|"
+    r"key_base|_salt)"
+)
+_VALUE: Final = r"[\w=.~+/|@%\-]{12,60}"
+
+PATTERNS = (
+    secret(
+        "private_key",
+        "Private key",
+        shape(
+            r"-----BEGIN[ A-Z0-9_\-]{0,30}PRIVATE KEY[ A-Z]{0,8}-----"
+            + (_PEM + "-?") * 7
+            + r"(?:-----END[ A-Z0-9_\-]{0,30}PRIVATE KEY[ A-Z]{0,8}-----)?",
+            0.95,
+            private_key_body,
+            opening="-----BEGIN",
+        ),
+        shape(
+            r"PuTTY-User-Key-File-\d: [\w\-]{3,30}" + r"[\w\s:+/=@.\-]{100,900}" * 3,
+            0.95,
+            opening="PuTTY-User-Key-File-",
+        ),
+        examples=(
+            "-----BEGIN RSA "
+            + "PRIVATE KEY-----\n"
+            + body(64)
+            + "\n"
+            + body(30)
+            + "\n-----END RSA "
+            + "PRIVATE KEY-----",
+            "-----BEGIN " + "PRIVATE KEY-----\n" + body(64),
+        ),
+        counterexamples=("-----BEGIN PUBLIC KEY-----\n" + body(64), "-----BEGIN " + "PRIVATE KEY-----\nanything"),
+    ),
+    secret(
+        "jwt",
+        "JSON Web Token",
+        shape(
+            r"\beyJ[A-Za-z0-9_\-]{8,900}\.(?:eyJ|ZXlK)[A-Za-z0-9_\-]{4,900}[A-Za-z0-9_\-]{0,900}"
+            r"(?:\.[A-Za-z0-9_\-]{0,900}){0,1}",
+            0.95,
+            jwt,
+            opening="eyJ",
+        ),
+        examples=("eyJhbGciOiJIUzI1NiJ9" + ".eyJzdWIiOiJnYXRlaG91c2UifQ." + body(43),),
+        counterexamples=("eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9", "eyJAAAA.eyJBBB", "eyJBB.eyJCC.eyJDDDD"),
+    ),
+    secret(
+        "credential_in_url",
+        "Password in a URL or connection string",
+        shape(
+            r"\b[a-zA-Z][a-zA-Z0-9+.\-]{1,15}://[^\s:/@\"'<>]{0,40}:(?P<value>[^\s@/\"'<>]{3,65})@[\w\[]",
+            0.9,
+            configured,
+        ),
+        shape(r"[;?&](?:password|pwd|sslpassword)=(?P<value>[^;&\s\"'<>]{3,64})", 0.9, configured, ignore_case=True),
+        shape(r"\b[a-zA-Z][a-zA-Z0-9+.\-]{1,15}://(?P<value>[^\s:/@\"'<>]{1,40}:password)@\w", 0.9),
+        examples=(
+            "postgres://app:" + "hunter2!x" + "@db.internal/app",
+            "Server=db;User Id=sa;Password=" + "hunter2!x" + ";",
+        ),
+        counterexamples=(
+            "http://localhost:5000/@user",
+            "postgres://app:${PASSWORD}@db/app",
+            "https://example.com:8080/a@b",
+        ),
+    ),
+    secret(
+        "authorization_header",
+        "Credentials in a header or command",
+        shape(
+            r"(?:csrf|xsrf)-token[\"']?\s{0,2}[:=]\s{0,2}[\w=+/\-]{0,70}|(?:authorization|x-api-key|api-token|api-key|apikey|x-auth-token|private-token|x-[a-z]{2,12}-token|\btoken)"
+            r"[\"']?\s{0,2}[:=]\s{0,2}[\"']?(?:[a-z][a-z\-]{2,12}\s{1,3})?(?P<value>[\w=~@.+/\-]{8,70})",
+            0.8,
+            assigned_key(2.7),
+            ignore_case=True,
+        ),
+        shape(r"\b[Bb]asic\s(?P<value>[A-Za-z0-9+/]{8,100}={0,2})", 0.9, user_and_password),
+        shape(r"\bBearer\s(?P<value>[\w=~.+/\-]{20,110})", 0.8, assigned_key(3.3)),
+        shape(
+            r"\bcurl(?:\s[^\n]{0,36})?\s(?:-u|--user)[ =]?[\"']?(?P<value>[^\s\"':]{1,30}:[^\s\"']{3,36})",
+            0.8,
+            token(2.0),
+        ),
+        examples=('curl -H "Authorization: Bearer ' + body(32) + '"', "curl -u admin:" + "hunter2!x" + " https://host"),
+        counterexamples=(
+            "Authorization: Bearer <token>",
+            "Authorization: Bearer $API_KEY",
+            "Authorization: Bearer ...",
+        ),
+    ),
+    secret(
+        "api_key",
+        "Key or token given to a name",
+        shape(
+            rf"(?:{_PUBLIC}[_\-]?(?:key|token)[\w.\-]{{0,16}}|{_KEY}[\w.\-]{{0,12}}?{_ABOUT}){GIVEN}[^\s\"']{{0,40}}"
+            rf"|{_KEY}[\w.\-]{{0,16}}{GIVEN}(?P<value>{_VALUE})",
+            0.7,
+            assigned_key(3.0),
+            ignore_case=True,
+        ),
+        examples=('api_key = "' + body(32) + '"', '"accessToken": "' + body(40) + '"', "client_secret: " + body(32)),
+        counterexamples=(
+            'public_key = "' + body(32) + '"',
+            'token_url: "https://host/oauth/token/v2"',
+            'api_key = "your_api_key_here"',
+            "max_tokens: 4096",
+            "token = get_token(user)",
+        ),
+    ),
+    secret(
+        "password",
+        "Password given to a name",
+        shape(
+            rf"{_NAMES}(?:[\w\-]{{0,12}}?{_ABOUT}{GIVEN}[^\s\"']{{0,40}}"
+            rf"|[\w\-]{{0,20}}(?:\[\d{{0,3}}\])?[\"'`]?\)?\s{{0,3}}(?:[:!=?.]{{0,2}}=>?|:|,|>|\(|\.assign\(|)\s{{0,3}}[@(]?"
+            rf"(?:\"(?P<value>[^\"\r\n]{{4,60}})\"|'[^'\r\n]{{0,60}}'))",
+            0.8,
+            password,
+            ignore_case=True,
+        ),
+        shape(
+            rf"{_NAMES}(?:[\w\-]{{0,12}}?{_ABOUT}{GIVEN}[^\s\"']{{0,40}}"
+            rf"|[\w\-]{{0,20}}(?:\[\d{{0,3}}\])?[\"'`]?\)?\s{{0,3}}(?:[:!=?.]{{0,2}}=>?|:|,|>|\()\s{{0,3}}[@(]?"
+            rf"['`](?P<value>[^'`\r\n]{{4,60}})['`])",
+            0.8,
+            password,
+            ignore_case=True,
+        ),
+        shape(
+            rf"{_NAMES}(?:[\w\-]{{0,12}}?{_ABOUT}\s{{0,3}}[:=][^\n]{{0,40}}"
+            rf"|[\w\-]{{0,16}}[\"']?[ \t]{{0,3}}(?::=|:|=)[ \t]{{0,3}}(?P<value>[^\s\"'`,;<>][^\s]{{3,63}}))",
+            0.7,
+            bare_password,
+            ignore_case=True,
+        ),
+        shape(
+            rf"[\"'](?P<value>[^\"'\r\n]{{4,60}})[\"']\s{{0,2}}[!=]={{1,2}}\s{{0,2}}[\w.]{{0,20}}{_NAMES}",
+            0.7,
+            password,
+            ignore_case=True,
+        ),
+        shape(
+            r"\b(?:password|passphrase|passcode|passwort|kennwort|pwd)\s{1,3}(?:is|was|lautet|ist|=|:)\s{1,3}[\"'`]?"
+            r"(?P<value>[^\s\"'`]{4,64})",
+            0.7,
+            bare_password,
+            ignore_case=True,
+        ),
+        shape(
+            r"\bpass[\"']?\s{0,2}[:=]\s{0,2}[\"']?(?P<value>[^\s\"'`,;<>]{4,64})", 0.6, bare_password, ignore_case=True
+        ),
+        shape(
+            r"\b(?:password|passcode|passwd|pwd|pin)[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?P<value>\d{4,20})\b",
+            0.6,
+            ignore_case=True,
+        ),
+        examples=('password = "' + "hunter2!x" + '"', "my password is " + "Tr0ub4dor", "db_pass: " + "s3cr3t!pass"),
+        counterexamples=(
+            'password = "your_password_here"',
+            "password = get_password()",
+            'label = "Password:"',
+            "password: ${DB_PASSWORD}",
+            "password = xxxxxxxx",
+        ),
+    ),
+    secret(
+        "stored_credential",
+        "Credential in a file of settings",
+        shape(r"\bmachine\s[\w.\-]{1,36}\s{1,2}login\s\S{1,30}\s{1,2}password\s(?P<value>\S{3,30})", 0.95, configured),
+        shape(
+            r"(?m)^[\w.*\-]{1,36}:(?:5432:[\w*\-]{1,20}|\*:\*):[\w*\-]{1,20}:(?P<value>[^\s:]{3,40})$", 0.8, configured
+        ),
+        shape(r"\b_(?:auth|password)\s?=\s?(?P<value>[A-Za-z0-9+/]{8,88}={0,2})", 0.9, token(2.5)),
+        shape(r"\"auth\"\s{0,3}:\s{0,3}\"(?P<value>[A-Za-z0-9+/]{8,100}={0,2})\"", 0.9, user_and_password),
+        shape(r"<Pass(?:word)?(?:\s[^>]{0,30})?>(?P<value>[^<\s]{3,80})</Pass", 0.9, configured, ignore_case=True),
+        shape(
+            r"<add key=\"(?:ClearText)?Password\" value=\"(?P<value>[^\"]{4,64})\"", 0.9, configured, ignore_case=True
+        ),
+        shape(
+            r"define\(\s{0,2}['\"][A-Z_]{0,20}(?:PASSWORD|_KEY|_SALT)['\"]\s{0,2},\s{0,6}['\"](?P<value>[^'\"]{3,70})['\"]",
+            0.95,
+            configured,
+        ),
+        shape(
+            r"(?m)^(?:export\s)?[A-Z][A-Z0-9_]{0,30}(?:PASSWORD|PASSWD|PASS|PWD|SECRET|TOKEN|_KEY)=[\"']?(?P<value>[^\s\"'#$]{4,60})",
+            0.7,
+            configured,
+        ),
+        shape(
+            r"\"(?:[\w]{0,20})(?:password|passphrase|passwd)\"\s{0,2}:\s{0,2}\"(?P<value>[^\"\r\n]{3,60})\"",
+            0.7,
+            both(configured, password),
+            ignore_case=True,
+        ),
+        *(
+            shape(rf"\${kind}\$[\w./=,$+\-]{{20,110}}", 0.9, token(3.0))
+            for kind in ("1", "2[abxy]", "5", "6", "7", "y", "gy", "apr1", "argon2[id]{1,2}")
+        ),
+        shape(
+            r"kind:\s{0,4}[\"']?[Ss]ecret[\"']?\s[\s\S]{0,400}?\n[ \t]{0,4}data:\s{0,4}\n[ \t]{0,8}[\w.\-]{1,40}:"
+            r"\s{0,3}[|>]?\s{0,8}[\"']?(?P<value>[A-Za-z0-9+/]{10,900}={0,2})",
+            0.9,
+            token(2.5),
+            opening="kind:",
+        ),
+        shape(
+            r"data:\s{0,4}\n[ \t]{0,8}[\w.\-]{1,40}:\s{0,3}[|>]?\s{0,8}[\"']?(?P<value>[A-Za-z0-9+/]{10,900}={0,2})"
+            r"[\"']?\s{1,4}kind:\s{0,4}[\"']?[Ss]ecret[\"']?\s",
+            0.9,
+            token(2.5),
+            opening="data:",
+        ),
+        examples=(
+            "machine host login me password " + "pass123",
+            "db.internal:5432:app:app:" + "hunter2",
+            "_auth = " + body(20, BASE62) + "==",
+            "define('DB_PASSWORD', '" + "hunter2" + "');",
+            "export RDS_PASSWORD=" + "hunter2!x",
+            "root:$6$" + body(16) + "$" + body(86) + ":17431:0",
+        ),
+        counterexamples=('<add key="ClearTextPassword" value="%TestSourcePassword%" />', "DB_PASSWORD=${DB_PASSWORD}"),
+    ),
+    secret(
+        "high_entropy_string",
+        "Quoted string of high entropy",
+        shape(r"[\"'](?P<value>[A-Za-z0-9+/_\-]{40,100}={0,2})[\"']", 0.6, assigned_key(4.4)),
+        examples=('x = "' + body(60) + '"',),
+        counterexamples=('x = "' + body(64, HEX) + '"', '"' + "abcdefghijklmnopqrstuvwxyzabcdefghijklmnop" + '"'),
+    ),
+)

@@ -1,0 +1,31 @@
+"""The entities tier: people, organizations, places, addresses, dates of birth (reference 3, DLP rule of type `ner`).
+
+The embedded model is in the package and needs nothing else. `NER_MODEL_PATH` names another one: a folder with a GLiNER
+or a spaCy model. Whatever recognises, texts are read in units (`units.py`), so that a stream gives what the whole text
+gives.
+"""
+
+from pathlib import Path
+
+from gatehouse.detection.entities.errors import UnknownModel
+from gatehouse.detection.models import Recognizer
+
+
+def open_recognizer(path: Path | None = None) -> Recognizer:
+    """The embedded recognizer, or the one of `path`. Loads the model: call it in the process that runs it.
+
+    Raises a `ModelUnusable` with a sentence for the operator.
+    """
+    if path is None:
+        from gatehouse.detection.entities.embedded import EmbeddedRecognizer  # noqa: PLC0415
+
+        return EmbeddedRecognizer()
+    if (path / "gliner_config.json").is_file():
+        from gatehouse.detection.entities.gliner import open_gliner  # noqa: PLC0415
+
+        return open_gliner(path)
+    if (path / "meta.json").is_file() and (path / "config.cfg").is_file():
+        from gatehouse.detection.entities.spacy_model import SpacyRecognizer  # noqa: PLC0415
+
+        return SpacyRecognizer(path)
+    raise UnknownModel(path)

@@ -1,0 +1,46 @@
+"""The recognizer that ships in the package: a small network for names, rules for addresses and dates of birth."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from gatehouse.detection.entities import addresses, births
+from gatehouse.detection.entities.decoding import KINDS
+from gatehouse.detection.entities.tagger import Tagger
+from gatehouse.detection.entities.units import units
+from gatehouse.detection.findings import Finding
+
+DATA: Final = Path(__file__).with_name("data")
+
+
+class EmbeddedRecognizer:
+    """Blocking, one thread."""
+
+    entities: tuple[str, ...] = (*KINDS, addresses.ENTITY, births.ENTITY)
+
+    def __init__(self, data: Path = DATA) -> None:
+        self._tagger = Tagger(data)
+
+    def recognize(self, texts: Sequence[str]) -> list[list[Finding]]:
+        return [self._read(text) for text in texts]
+
+    def _read(self, text: str) -> list[Finding]:
+        found: list[Finding] = []
+        for start, end in units(text):
+            found.extend(moved(finding, start) for finding in self._read_unit(text[start:end]))
+        return found
+
+    def _read_unit(self, unit: str) -> list[Finding]:
+        """Where a rule and the network overlap the rule is right: it asks for more than a name has."""
+        certain = addresses.find(unit)
+        certain += [birth for birth in births.find(unit) if not overlaps(birth, certain)]
+        names = [name for name in self._tagger.find(unit) if not overlaps(name, certain)]
+        return sorted([*certain, *names], key=lambda finding: finding.start)
+
+
+def overlaps(finding: Finding, others: list[Finding]) -> bool:
+    return any(finding.start < other.end and other.start < finding.end for other in others)
+
+
+def moved(finding: Finding, by: int) -> Finding:
+    return Finding(finding.start + by, finding.end + by, finding.entity_type, finding.score, finding.source)

@@ -1,0 +1,25 @@
+"""Why a model cannot be used; said to the operator at start, with the way out."""
+
+from pathlib import Path
+
+
+class ModelUnusable(Exception):
+    """The root: `NER_MODEL_PATH` does not name a model that can run here."""
+
+
+class UnknownModel(ModelUnusable):
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"{path} is no model of named entities: a GLiNER folder has gliner_config.json, a spaCy folder has "
+            "config.cfg and meta.json"
+        )
+
+
+class LibraryMissing(ModelUnusable):
+    def __init__(self, path: Path, library: str, way_out: str) -> None:
+        super().__init__(f"{path} needs the library {library}, which is not installed: {way_out}")
+
+
+class BadModel(ModelUnusable):
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path} cannot be loaded: {reason}")

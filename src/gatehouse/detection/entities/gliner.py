@@ -1,0 +1,145 @@
+"""A GLiNER model's folder as the recognizer: its ONNX export where there is one, else by the library `gliner`.
+
+GLiNER reads the names of what it shall find together with the text: `<<ENT>> person <<ENT>> location <<SEP>> Ada ...`,
+and scores each run of words, up to `max_width` long, for each name.
+"""
+
+import importlib
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import onnxruntime
+from tokenizers import Tokenizer
+
+from gatehouse.detection.entities.choosing import own_name, without_overlaps
+from gatehouse.detection.entities.errors import BadModel, LibraryMissing
+from gatehouse.detection.entities.units import units
+from gatehouse.detection.findings import Finding
+from gatehouse.detection.models import Recognizer
+
+#: What is asked for, in the words that these models know best.
+LABELS: Final = ("person", "organization", "location", "address", "date of birth")
+THRESHOLD: Final = 0.5
+#: Words read at a time; longer units are read in parts.
+WINDOW: Final = 200
+
+_WORD: Final = re.compile(r"\w+(?:[-_]\w+)*|\S")
+_EXPORTS: Final = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/model_quantized.onnx")
+_INPUTS: Final = frozenset(("input_ids", "attention_mask", "words_mask", "text_lengths", "span_idx", "span_mask"))
+
+
+def open_gliner(path: Path) -> Recognizer:
+    export = next((path / name for name in _EXPORTS if (path / name).is_file()), None)
+    if export is not None and (path / "tokenizer.json").is_file():
+        return GlinerExport(path, export)
+    return GlinerLibrary(path)
+
+
+class _Gliner:
+    """What both have in common. Blocking."""
+
+    entities: tuple[str, ...] = tuple(own_name(label) for label in LABELS)
+
+    def recognize(self, texts: Sequence[str]) -> list[list[Finding]]:
+        return [self._read(text) for text in texts]
+
+    def _read(self, text: str) -> list[Finding]:
+        found: list[Finding] = []
+        for start, end in units(text):
+            for finding in self._read_unit(text[start:end]):
+                name = own_name(finding.entity_type)
+                found.append(Finding(start + finding.start, start + finding.end, name, finding.score, name))
+        return without_overlaps(found)
+
+    def _read_unit(self, unit: str) -> list[Finding]:
+        raise NotImplementedError
+
+
+class GlinerLibrary(_Gliner):
+    def __init__(self, path: Path) -> None:
+        try:
+            gliner = importlib.import_module("gliner")
+        except ImportError:
+            way_out = "pip install gliner, or export the model to ONNX and put model.onnx and tokenizer.json beside it"
+            raise LibraryMissing(path, "gliner", way_out) from None
+        try:
+            self._model: Any = gliner.GLiNER.from_pretrained(str(path), local_files_only=True)
+        except Exception as fault:  # the library raises whatever its parts do
+            raise BadModel(path, str(fault)) from fault
+
+    def _read_unit(self, unit: str) -> list[Finding]:
+        found = self._model.predict_entities(unit, list(LABELS), threshold=THRESHOLD)
+        return [Finding(f["start"], f["end"], f["label"], float(f["score"]), f["label"]) for f in found]
+
+
+class GlinerExport(_Gliner):
+    """A span model's export, by onnxruntime on one thread."""
+
+    def __init__(self, path: Path, export: Path) -> None:
+        try:
+            config = json.loads((path / "gliner_config.json").read_text(encoding="utf-8"))
+            options = onnxruntime.SessionOptions()
+            options.intra_op_num_threads = 1
+            self._session = onnxruntime.InferenceSession(str(export), options, providers=["CPUExecutionProvider"])
+            self._tokenizer: Tokenizer = Tokenizer.from_file(str(path / "tokenizer.json"))
+        except Exception as fault:  # onnxruntime and tokenizers raise Exception itself
+            raise BadModel(path, str(fault)) from fault
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        taken = {given.name for given in self._session.get_inputs()}
+        if taken != _INPUTS:
+            raise BadModel(path, f"only span models can run from ONNX, and this one takes {', '.join(sorted(taken))}")
+        self._width = int(config.get("max_width", 12))
+        self._prompt = self._prompt_of(path, config)
+
+    def _prompt_of(self, path: Path, config: dict[str, Any]) -> list[str]:
+        mark, end = config.get("ent_token", "<<ENT>>"), config.get("sep_token", "<<SEP>>")
+        for token in (mark, end):
+            if self._tokenizer.token_to_id(token) is None:
+                raise BadModel(path, f"tokenizer.json does not know {token}")
+        return [*(word for label in LABELS for word in (mark, label)), end]
+
+    def _read_unit(self, unit: str) -> list[Finding]:
+        words = list(_WORD.finditer(unit))
+        found: list[Finding] = []
+        for at in range(0, len(words), WINDOW):
+            found.extend(self._read_words(words[at : at + WINDOW]))
+        return found
+
+    def _read_words(self, words: list[re.Match[str]]) -> list[Finding]:
+        encoding = self._tokenizer.encode([*self._prompt, *(word.group() for word in words)], is_pretokenized=True)
+        size = len(words)
+        firsts = np.arange(size)[:, None].repeat(self._width, axis=1)
+        lasts = firsts + np.arange(self._width)
+        (logits,) = self._session.run(
+            ["logits"],
+            {
+                "input_ids": np.asarray([encoding.ids], np.int64),
+                "attention_mask": np.asarray([encoding.attention_mask], np.int64),
+                "words_mask": self._words_mask(encoding.word_ids),
+                "text_lengths": np.asarray([[size]], np.int64),
+                "span_idx": np.stack((firsts, lasts), axis=-1).reshape(1, -1, 2),
+                "span_mask": (lasts < size).reshape(1, -1),
+            },
+        )
+        scores = 1.0 / (1.0 + np.exp(-logits[0].astype(np.float64)))
+        found: list[Finding] = []
+        for first, length, label in zip(*(scores > THRESHOLD).nonzero(), strict=True):
+            if first + length < size:
+                name, sure = LABELS[label], float(scores[first, length, label])
+                found.append(Finding(words[first].start(), words[first + length].end(), name, sure, name))
+        return found
+
+    def _words_mask(self, word_ids: list[int | None]) -> np.ndarray:
+        """Over tokens: the number of the text's word that a token opens, from 1; 0 for all else."""
+        mask = np.zeros((1, len(word_ids)), np.int64)
+        previous: int | None = None
+        for place, word in enumerate(word_ids):
+            if word is not None and word != previous and word >= len(self._prompt):
+                mask[0, place] = word - len(self._prompt) + 1
+            previous = word
+        return mask

@@ -1,0 +1,49 @@
+"""A spaCy model's folder as the recognizer."""
+
+import importlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from gatehouse.detection.entities.choosing import own_name, without_overlaps
+from gatehouse.detection.entities.errors import BadModel, LibraryMissing
+from gatehouse.detection.entities.units import units
+from gatehouse.detection.findings import Finding
+
+#: spaCy's statistical recognizers give no score.
+SCORE: Final = 0.85
+
+
+class SpacyRecognizer:
+    """Blocking, one thread. Entities are those that the model's `meta.json` lists for its `ner` and `entity_ruler`."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            spacy = importlib.import_module("spacy")
+        except ImportError:
+            raise LibraryMissing(path, "spacy", "pip install spacy, in the release that the model names") from None
+        try:
+            self._model: Any = spacy.load(path)
+            labels = json.loads((path / "meta.json").read_text(encoding="utf-8")).get("labels", {})
+        except (OSError, ValueError, ImportError) as fault:
+            raise BadModel(path, str(fault)) from fault
+        native = [label for part in ("ner", "entity_ruler", "span_ruler") for label in labels.get(part, ())]
+        if not native:
+            raise BadModel(path, "it recognises no entities: meta.json names no labels of ner or entity_ruler")
+        self._entities = tuple(dict.fromkeys(own_name(label) for label in native))
+
+    @property
+    def entities(self) -> tuple[str, ...]:
+        return self._entities
+
+    def recognize(self, texts: Sequence[str]) -> list[list[Finding]]:
+        return [self._read(text) for text in texts]
+
+    def _read(self, text: str) -> list[Finding]:
+        found: list[Finding] = []
+        for start, end in units(text):
+            for entity in self._model(text[start:end]).ents:
+                name = own_name(entity.label_)
+                found.append(Finding(start + entity.start_char, start + entity.end_char, name, SCORE, name))
+        return without_overlaps(found)

@@ -1,0 +1,118 @@
+"""What it means that one pattern is found in a text. The definition, kept small: the fast matcher finds the same.
+
+For each match of a shape, in order and without overlaps of the shape with itself:
+
+1. The finding is the group `value` where the regex has one, else the whole match. An empty one is none.
+2. The validator sees it. False: none. True: the score is `VALID_SCORE`. None: it is the shape's.
+3. A context word of the pattern within `CONTEXT_BEFORE` code points before or `CONTEXT_AFTER` behind the finding adds
+   `CONTEXT_BONUS`, up to 1.0. A shape that needs context and has none is not found.
+
+A context word stands by itself: no ASCII letter touches it, but for a plural `s`; so `ssn` counts in `user_ssn:` and
+`SSNs`, and not in `lessn`. Thresholds are the rule's business, not decided here but by `find`.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import re2
+
+from gatehouse.detection.pattern import (
+    CONTEXT_AFTER,
+    CONTEXT_BEFORE,
+    CONTEXT_BONUS,
+    VALID_SCORE,
+    Pattern,
+    Shape,
+    Validator,
+)
+
+#: A compiled `re2` object: the package has no types.
+Regex: TypeAlias = Any
+
+#: RE2 asks for memory for its automaton up to this many bytes; beyond it compiling fails.
+MAX_MEMORY: Final = 8 << 20
+
+
+class Span(NamedTuple):
+    """Code points of the text that was searched."""
+
+    start: int
+    end: int
+    score: float
+
+
+class CompiledShape(NamedTuple):
+    regex: Regex
+    #: number of the group that is the finding, 0 for the whole match
+    group: int
+    score: float
+    validator: Validator | None
+    needs_context: bool
+    #: matches where a context word stands; None where the pattern has no context words
+    context: Regex | None
+
+
+def options(*, ignore_case: bool = False) -> Any:
+    """RE2's options for every pattern: `^` and `$` only with `(?m)`, errors come back and are not logged."""
+    chosen = re2.Options()
+    chosen.case_sensitive = not ignore_case
+    chosen.log_errors = False
+    chosen.max_mem = MAX_MEMORY
+    return chosen
+
+
+def compile_context(words: tuple[str, ...]) -> Regex | None:
+    if not words:
+        return None
+    return re2.compile(
+        "(?:^|[^a-z])(?:" + "|".join(map(re2.escape, words)) + ")s?(?:[^a-z]|$)", options(ignore_case=True)
+    )
+
+
+def compile_shape(shape: Shape, context: Regex | None = None) -> CompiledShape:
+    """Raises `re2.error` with RE2's own reason for a regex that is none."""
+    regex = re2.compile(shape.regex, options(ignore_case=shape.ignore_case))
+    return CompiledShape(
+        regex, regex.groupindex.get("value", 0), shape.score, shape.validator, shape.needs_context, context
+    )
+
+
+def compile_pattern(pattern: Pattern) -> tuple[CompiledShape, ...]:
+    context = compile_context(pattern.context)
+    return tuple(compile_shape(shape, context) for shape in pattern.shapes)
+
+
+def score(compiled: CompiledShape, text: str, start: int, end: int) -> float | None:
+    """The score of the finding `text[start:end]`, or None: it is none."""
+    verdict = None if compiled.validator is None else compiled.validator(text[start:end])
+    if verdict is False:
+        return None
+    if verdict and not compiled.needs_context:
+        return VALID_SCORE
+    in_context = compiled.context is not None and bool(
+        compiled.context.search(text[max(0, start - CONTEXT_BEFORE) : start])
+        or compiled.context.search(text[end : end + CONTEXT_AFTER])
+    )
+    if compiled.needs_context and not in_context:
+        return None
+    if verdict:
+        return VALID_SCORE
+    return min(1.0, compiled.score + CONTEXT_BONUS) if in_context else compiled.score
+
+
+def spans(compiled: CompiledShape, text: str) -> Iterator[Span]:
+    for match in compiled.regex.finditer(text):
+        start, end = match.span(compiled.group)
+        if start < end and (found := score(compiled, text, start, end)) is not None:
+            yield Span(start, end, found)
+
+
+def find(pattern: Pattern, text: str) -> list[Span]:
+    """Where `pattern` is found at its own threshold, in order; of equal spans of several shapes the best one."""
+    best: dict[tuple[int, int], Span] = {}
+    for compiled in compile_pattern(pattern):
+        for span in spans(compiled, text):
+            known = best.get(span[:2])
+            if span.score >= pattern.threshold and (known is None or known.score < span.score):
+                best[span[:2]] = span
+    return sorted(best.values())

@@ -1,0 +1,34 @@
+"""What the two model tiers can do. The embedded defaults are in `entities/` and `semantic/`; both are plain blocking
+code of one thread, run in a process of their own, never on an event loop."""
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from gatehouse.detection.findings import Finding
+
+#: What the entities tier recognises, whichever model is behind it.
+ENTITIES: Final = ("person", "organization", "location", "address", "date_of_birth")
+
+
+class Recognizer(Protocol):
+    """The entities tier."""
+
+    @property
+    def entities(self) -> tuple[str, ...]:
+        """Names of what it recognises: `person`, `organization`, `location`, ..."""
+
+    def recognize(self, texts: Sequence[str]) -> list[list[Finding]]:
+        """For each text its findings, without overlaps, in order. `source` and `entity_type` are the entity's name.
+        Long texts are cut at sentences; a text gives the same findings alone and in a batch."""
+
+
+class Classifier(Protocol):
+    """The semantic tier."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Labels it has a trained head for: `prompt_injection`, `jailbreak`, and the topics."""
+
+    def classify(self, texts: Sequence[str], labels: Sequence[str]) -> list[dict[str, float]]:
+        """For each text the score of every label asked for, 0.0 to 1.0: by a trained head where there is one, else
+        zero-shot by similarity to the label's own words. Scores of labels do not depend on each other."""

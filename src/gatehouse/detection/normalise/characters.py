@@ -1,0 +1,68 @@
+"""The character view: each code point is read as one character or not at all, by itself and its near neighbours."""
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from gatehouse.detection.normalise.table import DELETED, LOOKALIKE, TABLE, CodePoints
+from gatehouse.detection.normalise.view import View
+
+#: How far to either side, in characters of the view, a word is looked at to decide about a look-alike in it.
+REACH: Final = 32
+
+_OTHER, _LATIN, _NATIVE = 0, 1, 2
+
+
+def _kinds() -> npt.NDArray[np.uint8]:
+    kinds = np.zeros(0x590, dtype=np.uint8)
+    for point in range(0x590):
+        if chr(point).isalnum():
+            kinds[point] = _LATIN if point < 0x80 else _NATIVE if point >= 0x370 else _OTHER
+    return kinds
+
+
+#: What a code point is for the words that look-alikes stand in: Greek, Cyrillic and Armenian letters are native.
+_KINDS: Final = _kinds()
+
+
+def character_view(text: str) -> View:
+    if text.isascii():
+        return View(text)
+    source = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    read = TABLE[source]
+    kept = read != DELETED
+    starts = None
+    if not kept.all():
+        starts = np.flatnonzero(kept)
+        source, read = source[starts], read[starts]
+    lookalikes = read >= LOOKALIKE
+    if lookalikes.any():
+        read = np.where(lookalikes, np.where(_meant_as_latin(source, lookalikes), read & ~LOOKALIKE, source), read)
+    return View(read.tobytes().decode("utf-32-le", "surrogatepass"), starts)
+
+
+def unsettled(view: View) -> int:
+    """From which character on the view could change if the text went on."""
+    edge = max(0, len(view.text) - REACH)
+    tail = view.text[edge:]
+    return len(view.text) if tail.isascii() else edge
+
+
+def _meant_as_latin(source: CodePoints, lookalikes: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """A look-alike is read as Latin in a word that has Latin letters or digits, and no letter that is only native.
+
+    So an honest Russian or Greek word is left alone, also beside a number."""
+    kinds = _KINDS[np.minimum(source, len(_KINDS) - 1)]
+    kinds[lookalikes] = _OTHER
+    word = (kinds != _OTHER) | lookalikes
+    places = np.arange(len(source))
+    # The word around each place: behind the last break before it, up to the next one.
+    first = np.maximum.accumulate(np.where(word, -1, places)) + 1
+    behind = np.minimum.accumulate(np.where(word, len(source), places)[::-1])[::-1]
+    first = np.maximum(first, places - REACH)
+    behind = np.minimum(behind, places + REACH)
+    latin = np.concatenate(([0], np.cumsum(kinds == _LATIN)))
+    native = np.concatenate(([0], np.cumsum(kinds == _NATIVE)))
+    behind = np.maximum(behind, first)
+    return (latin[behind] > latin[first]) & (native[behind] == native[first])

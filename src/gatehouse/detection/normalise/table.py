@@ -1,0 +1,89 @@
+# ruff: noqa: RUF001 - this page is about letters that look alike
+"""What each code point is read as: one table over all of Unicode, looked up by numpy.
+
+A value is a code point; `DELETED`: the code point is not seen at all; with `LOOKALIKE` set, the rest of the value is
+the ASCII letter that it looks like, and `characters` decides by its neighbours whether it is one.
+"""
+
+import unicodedata
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+CodePoints = npt.NDArray[np.uint32]
+
+DELETED: Final = np.uint32(0xFFFFFFFF)
+LOOKALIKE: Final = np.uint32(0x80000000)
+
+_CYRILLIC: Final = dict(zip("АВЕЅІЈКМНОРСТУХаеѕіјорсухһԁԛԝҮүѵӏӀ", "ABESIJKMHOPCTYXaesijopcyxhdqwYyvlI", strict=True))
+_GREEK: Final = dict(zip("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧϹαονιρυϲκγ", "ABEZHIKMNOPTYXCaovipucky", strict=True))
+_ARMENIAN: Final = dict(zip("ՍԼՕօսոհցԁ", "ULOouhhgd", strict=False))
+#: Letters of other scripts and the ASCII letters they are taken for.
+LOOKALIKES: Final[dict[str, str]] = _ARMENIAN | _GREEK | _CYRILLIC
+
+_PUNCTUATION: Final[dict[str, str]] = {
+    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2043\u2212\u02d7\ufe58\u2e3a\u2e3b\u30fc", "-"),
+    **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bc\u02b9", "'"),
+    **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb", '"'),
+    **dict.fromkeys("\u2044\u2215\u29f8", "/"),
+    **dict.fromkeys("\u2236\ua789\u02d0", ":"),
+    **dict.fromkeys("\u00b7\u2022\u2027\u22c5\u3002\uff61", "."),
+    "\u0085": "\n",
+    "\u2028": "\n",
+    "\u2029": "\n",
+    "\u2800": " ",
+}
+#: Marks that are drawn over any letter or digit, whatever its script.
+_COMBINING: Final = (
+    (0x300, 0x370),
+    (0x483, 0x48A),
+    (0x1AB0, 0x1B00),
+    (0x1DC0, 0x1E00),
+    (0x20D0, 0x2100),
+    (0xFE20, 0xFE30),
+)
+#: Not drawn, and not of category Cf: fillers, variation selectors, reserved.
+_INVISIBLE: Final = (
+    (0x115F, 0x1161), (0x17B4, 0x17B6), (0x180B, 0x1810), (0x2065, 0x2066), (0x3164, 0x3165), (0xFE00, 0xFE10),
+    (0xFFA0, 0xFFA1), (0xFFF0, 0xFFF9), (0xE0000, 0xE1000),
+)  # fmt: skip
+#: Beyond it only the tags (in `_INVISIBLE`) and ideographs, which stay as they are.
+_LAST: Final = 0x20000
+
+
+def _read_as(point: int) -> int | None:
+    character = chr(point)
+    if character in _PUNCTUATION:
+        return ord(_PUNCTUATION[character])
+    category = unicodedata.category(character)
+    if category == "Cf":
+        return int(DELETED)
+    if category == "Zs":
+        return 0x20
+    digit = unicodedata.decimal(character, None)
+    if digit is not None:
+        return 0x30 + digit
+    # Accents that are part of a letter stay: customers' own patterns are written with them.
+    if unicodedata.decomposition(character).startswith("<"):
+        plain = unicodedata.normalize("NFKC", character)
+        if len(plain) == 1 and plain.isascii():
+            return ord(plain)
+        if len(plain) == 1 and plain in _PUNCTUATION:
+            return ord(_PUNCTUATION[plain])
+    return None
+
+
+def _table() -> CodePoints:
+    table = np.arange(0x110000, dtype=np.uint32)
+    for point in range(0x80, _LAST):
+        if (value := _read_as(point)) is not None:
+            table[point] = value
+    for start, end in (*_COMBINING, *_INVISIBLE):
+        table[start:end] = DELETED
+    for letter, latin in LOOKALIKES.items():
+        table[ord(letter)] = LOOKALIKE | np.uint32(ord(latin))
+    return table
+
+
+TABLE: Final = _table()

@@ -1,0 +1,67 @@
+"""What a stream's end may still become part of."""
+
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+import re2
+
+from gatehouse.detection import matching
+from gatehouse.detection.normalise import View, joined
+from gatehouse.detection.pattern import CONTEXT_AFTER
+
+#: What decides about a match behind its end, in characters: `\b`, context words, whether a line break is one to join.
+AHEAD: Final = max(CONTEXT_AFTER, joined.REACH) + 2
+
+_ANYWHERE: Final = re2._re2.RE2.Anchor.UNANCHORED
+
+
+class Reach(NamedTuple):
+    """Of one shape: how long a match is at most, the literal that each one begins with, and whether in a word."""
+
+    max_length: int
+    opening: str | None
+    in_word: bool
+
+
+class Openings:
+    """`window` characters behind the end are not settled: the longest match of the shapes without an opening. Longer
+    shapes begin with an opening, and nothing behind one is settled until its shape has all that it could match."""
+
+    def __init__(self, reaches: Iterable[Reach]) -> None:
+        reaches = list(reaches)
+        self.window = max((each.max_length for each in reaches if each.opening is None), default=0) + AHEAD
+        #: characters by opening, of the openings as they are written at the beginning of a word or anywhere
+        self._lengths: dict[str, int] = {}
+        written: dict[str, bool] = {}
+        for max_length, opening, in_word in reaches:
+            if opening is not None and max_length + AHEAD > self.window:
+                known = opening.lower()
+                self._lengths[known] = max(self._lengths.get(known, 0), max_length + AHEAD)
+                written[known] = written.get(known, False) or in_word
+        self._longest = max(self._lengths.values(), default=0)
+        self._search: Any = None
+        if written:
+            anyone = "|".join(("" if inside else r"\b") + re2.escape(opening) for opening, inside in written.items())
+            self._search = re2.compile(anyone.encode(), matching.options(ignore_case=True))._regexp.Match
+
+    def settled(self, view: View, first: int, end: int) -> int:
+        """Up to which character `view` is settled, if it is to `first` and its characters are known up to `end`."""
+        settled = end - self.window
+        if self._search is None or settled <= first:
+            return settled
+        place, last = view.byte(max(first, end - self._longest)), view.byte(settled)
+        while place < last:
+            start, stop = self._search(_ANYWHERE, view.data, place, len(view.data))[0]
+            if not 0 <= start < last:
+                break
+            begin = view.character(start)
+            if begin + self._needed(view.data[start:stop].decode().lower()) > end:
+                return begin
+            place = start + 1
+        return settled
+
+    def _needed(self, opening: str) -> int:
+        """By the longest of those that may begin with the same letters."""
+        return max(
+            length for other, length in self._lengths.items() if other.startswith(opening) or opening.startswith(other)
+        )

@@ -1,0 +1,77 @@
+"""One pattern of the pattern tier, as data: the 76 built-in ones, an organization's rules and its custom patterns."""
+
+from collections.abc import Callable
+from typing import Final, Literal, TypeAlias, get_args
+
+import msgspec
+
+Category: TypeAlias = Literal["secret", "pii", "financial", "medical", "infrastructure"]
+CATEGORIES: Final[tuple[Category, ...]] = get_args(Category)
+
+ActionTier: TypeAlias = Literal["log_only", "redact", "prompt", "block"]
+
+#: The matched text, as normalised. False: it is none, whatever it looks like. True: its check digit or structure is
+#: right, which raises the score to `VALID_SCORE`. None: cannot tell.
+Validator: TypeAlias = Callable[[str], bool | None]
+
+VALID_SCORE: Final = 1.0
+#: Code points that an organization's own pattern may match at most.
+MAX_CUSTOM_LENGTH: Final = 1024
+#: What a context word near a match adds, up to 1.0.
+CONTEXT_BONUS: Final = 0.4
+#: How far before and behind a match, in code points of the view, a context word counts.
+CONTEXT_BEFORE: Final = 64
+CONTEXT_AFTER: Final = 24
+
+
+class Shape(msgspec.Struct, frozen=True, kw_only=True):
+    """One way in which the data of a pattern is written.
+
+    `regex` is RE2 syntax. With a group named `value` only that part is the finding. `max_length` is the longest match
+    in code points: a stream holds back as much, so it is a promise that the regex keeps (no unbounded repetition).
+    `opening` is the literal with which each match begins, where there is one: a stream then holds back only from
+    there on, and patterns longer than 128 code points must have one. `needs_context`: found only beside one of the
+    pattern's context words.
+    """
+
+    regex: str
+    score: float
+    max_length: int
+    opening: str | None = None
+    validator: Validator | None = None
+    needs_context: bool = False
+    ignore_case: bool = False
+
+
+class Pattern(msgspec.Struct, frozen=True, kw_only=True):
+    """`id` is a slug, unique and never changed: events and suppressions name it. `context` are lower-case words."""
+
+    id: str
+    name: str
+    entity_type: str
+    category: Category
+    action: ActionTier
+    threshold: float
+    shapes: tuple[Shape, ...]
+    context: tuple[str, ...] = ()
+    #: texts in which it must be found, and texts in which it must not; the tests run them
+    examples: tuple[str, ...] = ()
+    counterexamples: tuple[str, ...] = ()
+
+
+def custom_pattern(
+    id: str, name: str, entity_type: str, regex: str, context: tuple[str, ...], action: ActionTier, threshold: float
+) -> Pattern:
+    """An organization's own: what matches counts in full, or with context words only beside one of them."""
+    score = 1.0 - CONTEXT_BONUS if context else 1.0
+    shape = Shape(regex=regex, score=score, max_length=MAX_CUSTOM_LENGTH)
+    return Pattern(
+        id=id,
+        name=name,
+        entity_type=entity_type,
+        category="secret",
+        action=action,
+        threshold=threshold,
+        shapes=(shape,),
+        context=context,
+    )

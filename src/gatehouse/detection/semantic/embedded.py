@@ -1,0 +1,100 @@
+"""The classifier in the package: MiniLM's embeddings, trained heads, and zero-shot labels beside them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from gatehouse.detection.semantic import ngrams, windows
+from gatehouse.detection.semantic.backbone import Backbone, Ids, Vector
+from gatehouse.detection.semantic.heads import Head, sigmoid, softmax
+from gatehouse.detection.semantic.zero_shot import Curve, ZeroShot, known_labels
+
+DATA: Final = Path(__file__).parent / "data"
+#: A class of the topics' head that is no label: none of them.
+OUT_OF_SCOPE: Final = "out_of_scope"
+
+
+class Read:
+    """A text's windows: where they are in its tokens, and their embeddings."""
+
+    def __init__(self, ids: Ids, spans: list[tuple[int, int]], vectors: list[Vector]) -> None:
+        self.ids = ids
+        self.spans = spans
+        self.vectors = np.stack(vectors)
+
+
+class EmbeddedClassifier:
+    """Scores of a text are those of its best window. A text gives the same scores alone and beside others."""
+
+    def __init__(self, folder: Path = DATA, heads: Path | None = None) -> None:
+        """`heads`: others than the folder's, of the same backbone."""
+        self._backbone = Backbone(folder)
+        # No pickled objects: a data file that could run code has no place in a guard.
+        with np.load(heads or folder / "heads.npz", allow_pickle=False) as arrays:
+            self._attacks = Head(arrays, "attacks")
+            self._topics = Head(arrays, "topics")
+            self._domains = tuple(map(str, arrays["topics.domains"]))
+            self._domain_of = arrays["topics.domain_of"]
+            self.curves = (
+                Curve(*map(float, arrays["zero_shot.by_examples"])),
+                Curve(*map(float, arrays["zero_shot.by_words"])),
+            )
+            background = arrays["zero_shot.background"].astype(np.float32)
+            examples = {
+                label: arrays[f"zero_shot.examples.{label}"].astype(np.float32) for label in known_labels(folder)
+            }
+        self._zero_shot = ZeroShot(self.embed, examples, background, *self.curves)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return (*self._attacks.classes, *(domain for domain in self._domains if domain != OUT_OF_SCOPE))
+
+    def classify(self, texts: Sequence[str], labels: Sequence[str]) -> list[dict[str, float]]:
+        return [self._scores(self.read(text), labels) if text.strip() else dict.fromkeys(labels, 0.0) for text in texts]
+
+    def embed(self, text: str) -> Vector:
+        """A short text as one vector; of a longer one its first window."""
+        return self._backbone.embed(self._backbone.tokens(text)[: windows.WINDOW])
+
+    def read(self, text: str) -> Read:
+        ids = self._backbone.tokens(text)
+        spans = windows.spans(len(ids))
+        if len(spans) > windows.MOST:
+            found = ngrams.buckets(ids, self._attacks.buckets)
+            spans = windows.chosen(spans, self._attacks.suspicion(found, spans))
+        return Read(ids, spans, [self._backbone.embed(ids[start:end]) for start, end in spans])
+
+    def _scores(self, read: Read, labels: Sequence[str]) -> dict[str, float]:
+        trained: dict[str, float] = {}
+        if not set(labels).isdisjoint(self._attacks.classes):
+            trained |= self._attack_scores(read)
+        if not set(labels).isdisjoint(self._domains):
+            trained |= self._topic_scores(read)
+        return {
+            label: trained[label] if label in trained else self._zero_shot.score(read.vectors, label)
+            for label in labels
+        }
+
+    def _attack_scores(self, read: Read) -> dict[str, float]:
+        scores = sigmoid(self._logits(self._attacks, read)).max(axis=0)
+        return dict(zip(self._attacks.classes, map(float, scores), strict=True))
+
+    def _topic_scores(self, read: Read) -> dict[str, float]:
+        """Intents of one domain share a score: `banking` is the sum of balances, transfers and so on."""
+        shares = np.stack([softmax(logits) for logits in self._logits(self._topics, read)])
+        scores = np.zeros((len(shares), len(self._domains)), dtype=np.float32)
+        np.add.at(scores.T, self._domain_of, shares.T)
+        found = dict(zip(self._domains, map(float, np.minimum(scores.max(axis=0), 1)), strict=True))
+        found.pop(OUT_OF_SCOPE)
+        return found
+
+    @staticmethod
+    def _logits(head: Head, read: Read) -> Vector:
+        return np.stack(
+            [
+                head.logits(vector, ngrams.buckets(read.ids[start:end], head.buckets))
+                for (start, end), vector in zip(read.spans, read.vectors, strict=True)
+            ]
+        )

@@ -1,0 +1,204 @@
+"""A model of the operator's own (`SEMANTIC_MODEL_PATH`): an ONNX export with config.json and tokenizer.json.
+
+sequence classification    its classes are labels; texts are read in at most six windows
+sentence embeddings        serves every label without a trained head; heads are of the embedded model's space and stay
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from gatehouse.detection.models import Classifier
+from gatehouse.detection.semantic.backbone import Vector, abridged, session
+from gatehouse.detection.semantic.embedded import DATA, EmbeddedClassifier
+from gatehouse.detection.semantic.errors import BadModel, FileMissing
+from gatehouse.detection.semantic.heads import sigmoid, softmax
+from gatehouse.detection.semantic.zero_shot import ZeroShot, known_labels
+
+_LONGEST: Final = 512
+_MOST: Final = 6
+#: Classes of public guard models; those that say "harmless" are no labels.
+_NAMES: Final = {"injection": "prompt_injection", "jailbreak": "jailbreak"}
+_HARMLESS: Final = frozenset({"safe", "benign", "legit", "negative", "none", "neutral", "other", "not_injection"})
+_GIVEN: Final = ("input_ids", "attention_mask", "token_type_ids")
+
+
+class _Config(msgspec.Struct):
+    """What matters of a model's config.json."""
+
+    architectures: list[str] = []
+    id2label: dict[str, str] = {}
+    problem_type: str | None = None
+    max_position_embeddings: int = _LONGEST
+
+
+class _Model:
+    """Tokenizer and session, and what the model's inputs are called."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.config = _config(folder)
+        self._tokenizer = _tokenizer(folder)
+        self._session = _session(folder)
+        unknown = [given.name for given in self._session.get_inputs() if given.name not in _GIVEN]
+        if unknown:
+            raise BadModel(folder, f"it asks for the input {unknown[0]}, known are {', '.join(_GIVEN)}")
+        self._inputs = [given.name for given in self._session.get_inputs()]
+        self.outputs = {output.name: len(output.shape) for output in self._session.get_outputs()}
+        # Two positions are RoBERTa's own.
+        self._window = min(_LONGEST, self.config.max_position_embeddings - 2)
+
+    def windows(self, text: str) -> list[NDArray[np.int64]]:
+        """Token ids with the special tokens. Of more than six windows the first, the last and four evenly between."""
+        special = self._tokenizer.num_special_tokens_to_add(is_pair=False)
+        self._tokenizer.enable_truncation(self._window, stride=(self._window - special) // 5)
+        whole = self._tokenizer.encode(abridged(text))
+        parts = [whole, *whole.overflowing]
+        if len(parts) > _MOST:
+            parts = [parts[number] for number in np.linspace(0, len(parts) - 1, _MOST).round().astype(int)]
+        return [np.array([part.ids], dtype=np.int64) for part in parts]
+
+    def run(self, ids: NDArray[np.int64], output: str) -> NDArray[Any]:
+        given = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        found: NDArray[Any] = self._session.run([output], {name: given[name] for name in self._inputs})[0]
+        return found
+
+
+class ForeignClassifier:
+    """A sequence-classification model for its labels, another classifier for the rest."""
+
+    def __init__(self, model: _Model, rest: Classifier) -> None:
+        self._model = model
+        self._rest = rest
+        self._columns = _columns(model)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return (*self._columns, *(label for label in self._rest.labels if label not in self._columns))
+
+    def classify(self, texts: Sequence[str], labels: Sequence[str]) -> list[dict[str, float]]:
+        others = [label for label in labels if label not in self._columns]
+        rest: list[dict[str, float]] = self._rest.classify(texts, others) if others else [{} for _ in texts]
+        own = len(others) < len(labels)
+        return [
+            {label: score for label, score in scores.items() if label in labels}
+            for scores in (found | (self._scores(text) if own else {}) for text, found in zip(texts, rest, strict=True))
+        ]
+
+    def _scores(self, text: str) -> dict[str, float]:
+        logits = np.stack([self._model.run(ids, "logits")[0] for ids in self._model.windows(text)])
+        if self._model.config.problem_type == "multi_label_classification":
+            scores = sigmoid(logits)
+        else:
+            scores = np.stack([softmax(row) for row in logits])
+        return {label: float(scores[:, column].max()) for label, column in self._columns.items()}
+
+
+class ForeignEmbeddings:
+    """A sentence-embedding model for zero-shot labels, the embedded classifier for those with a head."""
+
+    def __init__(self, model: _Model, embedded: EmbeddedClassifier) -> None:
+        self._model = model
+        self._embedded = embedded
+        self._pooled = next((name for name, rank in model.outputs.items() if rank == 2), None)
+        self._tokens = next((name for name, rank in model.outputs.items() if rank == 3), "")
+        self._first_token = _pools_first_token(model.folder)
+        examples = {label: self._stack(known.examples) for label, known in known_labels(DATA).items()}
+        background = self._stack(msgspec.json.decode((DATA / "background.json").read_bytes(), type=list[str]))
+        self._zero_shot = ZeroShot(self._embed, examples, background, *embedded.curves)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self._embedded.labels
+
+    def classify(self, texts: Sequence[str], labels: Sequence[str]) -> list[dict[str, float]]:
+        trained = [label for label in labels if label in self.labels]
+        others = [label for label in labels if label not in self.labels]
+        found: list[dict[str, float]] = self._embedded.classify(texts, trained) if trained else [{} for _ in texts]
+        if others:
+            for text, scores in zip(texts, found, strict=True):
+                windows = np.stack([self._vector(ids) for ids in self._model.windows(text)])
+                scores |= {label: self._zero_shot.score(windows, label) for label in others}
+        return found
+
+    def _embed(self, text: str) -> Vector:
+        return self._vector(self._model.windows(text)[0])
+
+    def _stack(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return np.stack([self._embed(text) for text in texts])
+
+    def _vector(self, ids: NDArray[np.int64]) -> Vector:
+        if self._pooled:
+            vector = self._model.run(ids, self._pooled)[0]
+        else:
+            tokens = self._model.run(ids, self._tokens)[0]
+            vector = tokens[0] if self._first_token else tokens.mean(axis=0)
+        unit: Vector = (vector / max(float(np.linalg.norm(vector)), 1e-9)).astype(np.float32)
+        return unit
+
+
+def open_foreign(folder: Path, embedded: EmbeddedClassifier) -> Classifier:
+    """Raises a `ModelUnusable`."""
+    model = _Model(folder)
+    if "logits" in model.outputs:
+        return ForeignClassifier(model, embedded)
+    if 2 in model.outputs.values() or 3 in model.outputs.values():
+        return ForeignEmbeddings(model, embedded)
+    raise BadModel(
+        folder, f"of its outputs ({', '.join(model.outputs)}) none is logits, tokens' or a sentence's vectors"
+    )
+
+
+def _config(folder: Path) -> _Config:
+    path = folder / "config.json"
+    if not path.is_file():
+        raise FileMissing(folder, path.name)
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_Config)
+    except msgspec.DecodeError as fault:
+        raise BadModel(folder, f"config.json: {fault}") from fault
+
+
+def _tokenizer(folder: Path) -> Tokenizer:
+    path = folder / "tokenizer.json"
+    if not path.is_file():
+        raise FileMissing(folder, path.name)
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as fault:  # the library raises nothing narrower
+        raise BadModel(folder, f"tokenizer.json: {fault}") from fault
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def _session(folder: Path) -> onnxruntime.InferenceSession:
+    path = next((path for path in (folder / "model.onnx", folder / "onnx" / "model.onnx") if path.is_file()), None)
+    if path is None:
+        raise FileMissing(folder, "model.onnx")
+    try:
+        return session(path)
+    except Exception as fault:  # a dozen unrelated classes of onnxruntime
+        raise BadModel(folder, f"{path.name}: {fault}") from fault
+
+
+def _columns(model: _Model) -> dict[str, int]:
+    """Labels and their classes. ModelUnusable: config.json names none that says anything."""
+    found = {}
+    for number, name in model.config.id2label.items():
+        label = "_".join(name.lower().replace("-", " ").replace("_", " ").split())
+        if label not in _HARMLESS and not label.startswith("label_"):
+            found[_NAMES.get(label, label)] = int(number)
+    if not found:
+        raise BadModel(model.folder, "id2label of config.json must name its classes, such as INJECTION or JAILBREAK")
+    return found
+
+
+def _pools_first_token(folder: Path) -> bool:
+    path = folder / "1_Pooling" / "config.json"
+    return path.is_file() and b'"pooling_mode_cls_token": true' in path.read_bytes()

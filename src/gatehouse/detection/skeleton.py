@@ -1,0 +1,133 @@
+"""Regexes over skeletons: a text in which each digit is `0`, each capital `A` and each small letter `a`.
+
+What a regex matches in a text, its skeleton matches in the text's skeleton, at the same place. There are few skeletons
+of numbers, and they come again and again.
+"""
+
+from collections.abc import Iterable
+from re import _constants as op  # type: ignore[attr-defined]
+from re import _parser  # type: ignore[attr-defined]
+from typing import Any, Final
+
+import re2
+
+_DIGITS: Final = frozenset(range(0x30, 0x3A))
+_CAPITALS: Final = frozenset(range(0x41, 0x5B))
+_SMALL: Final = frozenset(range(0x61, 0x7B))
+_ASCII: Final = frozenset(range(0x80))
+#: Stands for everything that is not ASCII.
+_BEYOND: Final = 0x80
+_WORD: Final = _DIGITS | _CAPITALS | _SMALL | {0x5F}
+_SPACE: Final = frozenset(map(ord, " \t\n\r\f\v"))
+_ALL: Final = _ASCII | {_BEYOND}
+_CATEGORIES: Final = {
+    op.CATEGORY_DIGIT: _DIGITS,
+    op.CATEGORY_NOT_DIGIT: _ALL - _DIGITS,
+    op.CATEGORY_WORD: _WORD,
+    op.CATEGORY_NOT_WORD: _ALL - _WORD,
+    op.CATEGORY_SPACE: _SPACE,
+    op.CATEGORY_NOT_SPACE: _ALL - _SPACE,
+}
+_ANCHORS: Final = {op.AT_BOUNDARY: r"\b", op.AT_NON_BOUNDARY: r"\B"}
+_LINES: Final = {op.AT_BEGINNING: "(?m:^)", op.AT_END: "(?m:$)"}
+_TEXT: Final = {op.AT_BEGINNING: r"\A", op.AT_END: r"\z", op.AT_BEGINNING_STRING: r"\A"}
+_IGNORE_CASE: Final = _parser.SRE_FLAG_IGNORECASE
+_MULTILINE: Final = _parser.SRE_FLAG_MULTILINE
+_DOTALL: Final = _parser.SRE_FLAG_DOTALL
+
+_REST: Final = r"\x80-\x{10ffff}"
+_NOTHING: Final = r"[^\x00-\x{10ffff}]"
+
+#: For `bytes.translate`.
+SKELETON: Final = bytes(
+    0x30 if byte in _DIGITS else 0x41 if byte in _CAPITALS else 0x61 if byte in _SMALL else byte for byte in range(256)
+)
+
+
+#: Prose without digits and words in capitals.
+_WORDS: Final = "\n".join(
+    written.format("a" * length, "A" + "a" * length)
+    for length in range(1, 17)
+    for written in (
+        "{1} {0} {0}, {0}; {0}-{0} {1} {1}.",
+        "\"{0}\" ('{1}') {0}: {0}",
+        "{0}_{0}/{0} = {0}.{0}({0})",
+        "- {0}",
+    )
+)
+
+
+class Unsupported(ValueError):
+    """Not all that RE2 takes is read here."""
+
+
+def skeleton(regex: str, *, ignore_case: bool = False) -> str | None:
+    """The regex's skeleton, or None: it is not read here, or matches words, so that it says nothing."""
+    if "[[:" in regex:
+        return None
+    try:
+        tree = _parser.parse(regex, _IGNORE_CASE if ignore_case else 0)
+        written = _sequence(tree, tree.state.flags)
+    except (_parser.error, Unsupported):
+        return None
+    return None if re2.search(written, _WORDS) else written
+
+
+def _sequence(nodes: Iterable[Any], flags: int) -> str:
+    return "".join(_node(code, argument, flags) for code, argument in nodes)
+
+
+def _node(code: Any, argument: Any, flags: int) -> str:
+    points = _points(code, argument, flags)
+    if points is not None:
+        return _class(points)
+    if code is op.BRANCH:
+        return "(?:" + "|".join(_sequence(branch, flags) for branch in argument[1]) + ")"
+    if code is op.SUBPATTERN:
+        _, added, removed, inner = argument
+        return "(?:" + _sequence(inner, (flags | added) & ~removed) + ")"
+    if code in {op.MAX_REPEAT, op.MIN_REPEAT}:
+        least, most, inner = argument
+        bounds = f"{least}," if most is op.MAXREPEAT else f"{least},{most}"
+        return f"(?:{_sequence(inner, flags)}){{{bounds}}}"
+    if code is op.AT:
+        if argument in _ANCHORS:
+            return _ANCHORS[argument]
+        if argument in (ends := _LINES if flags & _MULTILINE else _TEXT):
+            return ends[argument]
+    raise Unsupported(str(code))
+
+
+def _points(code: Any, argument: Any, flags: int) -> frozenset[int] | None:
+    """What a node that takes one character takes, or None: it is another kind of node."""
+    if code is op.LITERAL:
+        points = {argument if argument < 0x80 else _BEYOND}
+    elif code is op.NOT_LITERAL:
+        points = set(_ALL - {argument})
+    elif code is op.ANY:
+        points = set(_ALL if flags & _DOTALL else _ALL - {0x0A})
+    elif code is op.IN:
+        points = set()
+        for kind, value in argument:
+            if kind is op.LITERAL:
+                points.add(min(value, _BEYOND))
+            elif kind is op.RANGE:
+                points.update(range(value[0], min(value[1], _BEYOND) + 1))
+            elif kind is op.CATEGORY:
+                points |= _CATEGORIES[value]
+        if argument[0][0] is op.NEGATE:
+            # What is not ASCII may be taken, whatever else is not.
+            points = set(_ASCII - points) | {_BEYOND}
+    else:
+        return None
+    if flags & _IGNORE_CASE:
+        points |= {point ^ 0x20 for point in points if point in _CAPITALS or point in _SMALL}
+    return frozenset(points)
+
+
+def _class(points: frozenset[int]) -> str:
+    mapped = {SKELETON[point] if point < 0x80 else point for point in points}
+    if not mapped:
+        return _NOTHING
+    inner = "".join(f"\\x{point:02x}" for point in sorted(mapped - {_BEYOND}))
+    return f"[{inner}{_REST if _BEYOND in mapped else ''}]"

@@ -1,0 +1,94 @@
+"""The check-digit schemes that many numbers share. All take strings of ASCII digits (and letters where said)."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+DIGITS: Final = "0123456789"
+LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def compact(text: str) -> str:
+    """Letters and digits alone, in upper case: separators go."""
+    return "".join(character for character in text if character.isalnum()).upper()
+
+
+def digits(text: str) -> str:
+    return "".join(character for character in text if character in DIGITS)
+
+
+def weighted(text: str, weights: Iterable[int]) -> int:
+    return sum(int(character) * weight for character, weight in zip(text, weights, strict=True))
+
+
+def all_same(text: str) -> bool:
+    return len(set(text)) <= 1
+
+
+def luhn(text: str) -> bool:
+    total = 0
+    for place, character in enumerate(reversed(text)):
+        digit = int(character)
+        if place % 2:
+            digit = digit * 2 - 9 if digit > 4 else digit * 2
+        total += digit
+    return total % 10 == 0
+
+
+def letters_as_numbers(text: str) -> str:
+    """A is 10, Z is 35 (ISO 13616, ISO 17442, ISO 6166)."""
+    return "".join(str(int(character, 36)) for character in text)
+
+
+def mod_97(text: str) -> bool:
+    """ISO 7064 MOD 97-10 over letters and digits, the check digits last."""
+    return int(letters_as_numbers(text)) % 97 == 1
+
+
+def mod_11_10(text: str) -> bool:
+    """ISO 7064 MOD 11,10: the German tax id, the Croatian OIB."""
+    product = 10
+    for character in text[:-1]:
+        product = (product + int(character)) % 10 or 10
+        product = product * 2 % 11
+    return (11 - product) % 10 == int(text[-1])
+
+
+_VERHOEFF_PRODUCT: Final = (
+    "0123456789",
+    "1234067895",
+    "2340178956",
+    "3401289567",
+    "4012395678",
+    "5987604321",
+    "6598710432",
+    "7659821043",
+    "8765932104",
+    "9876543210",
+)
+_VERHOEFF_PERMUTATION: Final = (
+    "0123456789",
+    "1576283094",
+    "5803796142",
+    "8916043527",
+    "9453126870",
+    "4286573901",
+    "2793806415",
+    "7046913258",
+)
+
+
+def verhoeff(text: str) -> bool:
+    check = 0
+    for place, character in enumerate(reversed(text)):
+        check = int(_VERHOEFF_PRODUCT[check][int(_VERHOEFF_PERMUTATION[place % 8][int(character)])])
+    return check == 0
+
+
+def repeated_731(text: str) -> int:
+    """Sum with the weights 7, 3, 1 (ICAO 9303: letters are 10 to 35)."""
+    return sum(int(character, 36) * (7, 3, 1)[place % 3] for place, character in enumerate(text))
+
+
+def mod_11_check(text: str, weights: Sequence[int]) -> int:
+    """11 less the weighted sum modulo 11: 1 to 11. What 10 and 11 stand for differs."""
+    return 11 - weighted(text, weights) % 11

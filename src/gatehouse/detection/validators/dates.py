@@ -1,0 +1,21 @@
+"""Dates inside numbers."""
+
+import calendar
+
+
+def is_date(year: int, month: int, day: int) -> bool:
+    return 1 <= month <= 12 and 1 <= day <= calendar.monthrange(year, month)[1]
+
+
+def yymmdd(text: str) -> bool:
+    """Six digits; the century is not known, so 29 February counts where either century has it."""
+    year, month, day = int(text[:2]), int(text[2:4]), int(text[4:6])
+    return any(is_date(century + year, month, day) for century in (1900, 2000))
+
+
+def ddmmyy(text: str) -> bool:
+    return yymmdd(text[4:6] + text[2:4] + text[:2])
+
+
+def yyyymmdd(text: str) -> bool:
+    return 1800 <= int(text[:4]) <= 2100 and is_date(int(text[:4]), int(text[4:6]), int(text[6:8]))

@@ -1,0 +1,52 @@
+"""Numbers of patients, practitioners and insurers."""
+
+from typing import Final
+
+from gatehouse.detection.validators.checksums import LETTERS, all_same, compact, digits, luhn, weighted
+
+
+def nhs(text: str) -> bool:
+    """UK: eleven less the weighted sum modulo 11; 10 is never issued."""
+    number = digits(text)
+    check = (11 - weighted(number[:9], range(10, 1, -1)) % 11) % 11
+    return not all_same(number) and check == int(number[9])
+
+
+def npi(text: str) -> bool:
+    """US: Luhn with the issuer's prefix 80840."""
+    number = digits(text)
+    return number[0] in "12" and luhn("80840" + number)
+
+
+def dea(text: str) -> bool:
+    """US: the sum of the odd places and twice that of the even ones ends in the last digit."""
+    places = [int(digit) for digit in text[2:]]
+    return (sum(places[0:6:2]) + 2 * sum(places[1:6:2])) % 10 == places[6]
+
+
+def kvnr(text: str) -> bool:
+    """Germany: the letter as two digits, weights 1 and 2 by turns, digit sums."""
+    number = compact(text)
+    source = f"{LETTERS.index(number[0]) + 1:02d}{number[1:9]}"
+    products = (int(digit) * (1, 2)[place % 2] for place, digit in enumerate(source))
+    return sum(product // 10 + product % 10 for product in products) % 10 == int(number[9])
+
+
+def lanr(text: str) -> bool:
+    """Germany's physicians: weights 4 and 9 by turns over six digits, the check digit seventh."""
+    return (10 - weighted(text[:6], (4, 9, 4, 9, 4, 9)) % 10) % 10 == int(text[6])
+
+
+def au_medicare(text: str) -> bool:
+    number = digits(text)
+    return number[0] in "23456" and weighted(number[:8], (1, 3, 7, 9, 1, 3, 7, 9)) % 10 == int(number[8])
+
+
+#: 38 and 51 are Berlin's and others' former areas; the rest are the Associations' codes.
+BSNR_AREAS: Final = frozenset(
+    {*range(1, 4), 17, 20, 21, 31, 35, 38, 39, 40, 46, 47, 51, 52, 71, 72, 73, 74, 78, 79, 83, 88, 93, 98, 99}
+)
+
+
+def bsnr(text: str) -> bool:
+    return int(text[:2]) in BSNR_AREAS

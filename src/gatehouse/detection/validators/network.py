@@ -1,0 +1,29 @@
+"""Addresses of machines."""
+
+import ipaddress
+
+
+def ipv4(text: str) -> bool:
+    """Four decimal numbers up to 255 without leading zeros, with a prefix length or not."""
+    address, _, prefix = text.partition("/")
+    try:
+        parsed = ipaddress.IPv4Address(address)
+    except ValueError:
+        return False
+    return not prefix or (prefix.isdigit() and int(prefix) <= 32 and str(parsed) == address)
+
+
+def ipv6(text: str) -> bool:
+    address, _, prefix = text.partition("/")
+    try:
+        ipaddress.IPv6Address(address.partition("%")[0])
+    except ValueError:
+        return False
+    return (not prefix or (prefix.isdigit() and int(prefix) <= 128)) and len(address) > 2
+
+
+def mac(text: str) -> bool:
+    """Neither nobody's nor everybody's address; one kind of separator."""
+    digits = {character for character in text.lower() if character.isalnum()}
+    separators = {character for character in text if not character.isalnum()}
+    return len(separators) <= 1 and not digits <= {"0"} and not digits <= {"f"}

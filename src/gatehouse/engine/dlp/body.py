@@ -1,0 +1,174 @@
+"""Inspecting a whole body: a request's on its way in, an answer's on its way out."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any, Final
+
+from gatehouse.detection.findings import Finding
+from gatehouse.engine.conversation.slots import Slot, Unseen, slots
+from gatehouse.engine.dlp.channel import Channel
+from gatehouse.engine.dlp.decide import Decision, Edit, Found, Hit
+from gatehouse.engine.dlp.errors import violation
+from gatehouse.engine.dlp.examine import Examiner, shifted
+from gatehouse.engine.dlp.inspection import Replacement
+from gatehouse.engine.dlp.json_text import JsonCursor, fitted, scalar_start
+from gatehouse.foundation.errors import Refusal
+
+#: Between two texts of a body: nothing that a built-in pattern matches goes across it.
+SEPARATOR: Final = "\n\x1e\n"
+
+
+async def inspect_request(body: dict[str, Any], examiner: Examiner) -> Hit | None:
+    """Redacts in place. The hit that a person has to decide about, if so. Raises a `Refusal` that blocks.
+
+    All texts are decided about together: what a later message holds counts for an earlier one's prompt.
+    """
+    texts = _texts(body, examiner)
+    if not texts:
+        return None
+    # One scan for all: a body of many small texts would pay for the start of a scan each time.
+    bases = [0, *accumulate(len(slot.text) + len(SEPARATOR) for slot in texts)]
+    decision = examiner.inspection.decide(await _found(texts, bases, examiner), examiner.direction)
+    if decision.effect == "block":
+        raise _blocked(decision.decisive, examiner)
+    if decision.effect == "prompt":
+        return decision.decisive
+    if decision.edits:
+        _redact(texts, bases, decision, examiner)
+    return None
+
+
+async def inspect_answer(body: dict[str, Any], examiner: Examiner) -> tuple[list[tuple[Slot, Channel]], Hit | None]:
+    """The texts that are to be replaced once nothing speaks against it (`write`), and the hit that a person has to
+    decide about. Each text is decided about by itself, as it is in a stream. Raises a `Refusal` that blocks."""
+    texts = _texts(body, examiner)
+    # The texts of tools' arguments are JSON, and read as such.
+    plain = [slot for slot in texts if not slot.json_text]
+    as_json = [slot for slot in texts if slot.json_text]
+    found: dict[int, Found] = {}
+    for group, json_text in ((plain, False), (as_json, True)):
+        if group:
+            told = await examiner.whole([slot.text for slot in group], json_text=json_text)
+            found |= {id(slot): each for slot, each in zip(group, told, strict=True)}
+    channels: list[tuple[Slot, Channel]] = []
+    asks: Hit | None = None
+    if not any(map(any, found.values())) and not examiner.inspection.labels.values:
+        return channels, asks
+    for slot in texts:
+        channel = Channel(examiner, json_text=slot.json_text)
+        channel.whole(slot.text, found[id(slot)])
+        if channel.stopped is not None:
+            raise _blocked(channel.stopped, examiner)
+        asks = asks or channel.asks
+        channels.append((slot, channel))
+    return channels, asks
+
+
+def write(channels: Sequence[tuple[Slot, Channel]]) -> bool:
+    """Puts what may go on into the body. Whether anything changed."""
+    changed = False
+    for slot, channel in channels:
+        if channel.asks is not None:
+            channel.go_on()
+        if channel.changed(0, channel.end):
+            slot.replace(channel.take(0, channel.end))
+            changed = True
+    return changed
+
+
+def _texts(body: dict[str, Any], examiner: Examiner) -> list[Slot]:
+    texts: list[Slot] = []
+    for slot in slots(body):
+        if isinstance(slot, Slot):
+            texts.append(slot)
+        else:
+            _cannot_see(slot, examiner)
+    return texts
+
+
+def _cannot_see(unseen: Unseen, examiner: Examiner) -> None:
+    blocked = examiner.options.uninspectable == "block"
+    examiner.inspection.note_unseen(unseen.kind, blocked=blocked, direction=examiner.direction)
+    if blocked:
+        examiner.inspection.did("BLOCK")
+        message = f"The content holds something that cannot be inspected ({unseen.kind}), and is blocked therefore."
+        raise violation(None, "BLOCK", examiner.options.block_status, message)
+
+
+def _blocked(hit: Hit | None, examiner: Examiner) -> Refusal:
+    examiner.inspection.did("BLOCK")
+    return violation(hit, "BLOCK", examiner.options.block_status)
+
+
+async def _found(texts: Sequence[Slot], bases: Sequence[int], examiner: Examiner) -> Found:
+    """Everything found, placed in the joined text."""
+    policy = examiner.inspection.policy
+    # In the joined text, texts that are JSON are read as such, apart from the others.
+    joined = SEPARATOR.join(" " * len(slot.text) if slot.json_text else slot.text for slot in texts)
+    patterns = _within(await examiner.patterns(joined), texts, bases)
+    for base, slot in zip(bases, texts, strict=False):
+        if slot.json_text:
+            patterns += shifted(await examiner.patterns(slot.text, json_text=True), base)
+    if not policy.entities and not policy.labels:
+        return Found(patterns)
+    whole = [slot.text for slot in texts]
+    entities = [await examiner.entities_of(whole), await examiner.labels_of(whole)]
+    placed = (
+        [finding for base, each in zip(bases, tier, strict=False) for finding in shifted(each, base)]
+        for tier in entities
+    )
+    return Found(patterns, *placed)
+
+
+def _within(findings: list[Finding], texts: Sequence[Slot], bases: Sequence[int]) -> list[Finding]:
+    """A customer's pattern may match across a separator: such a finding is cut at it."""
+    cut: list[Finding] = []
+    for f in findings:
+        first, last = bisect_right(bases, f.start) - 1, bisect_right(bases, f.end - 1) - 1
+        if first == last and f.end <= bases[first] + len(texts[first].text):
+            cut.append(f)
+            continue
+        for n in range(first, last + 1):
+            start, end = max(f.start, bases[n]), min(f.end, bases[n] + len(texts[n].text))
+            if start < end:
+                cut.append(Finding(start, end, f.entity_type, f.score, f.source))
+    return cut
+
+
+def _redact(texts: Sequence[Slot], bases: Sequence[int], decision: Decision, examiner: Examiner) -> None:
+    """Edits of different texts never overlap, so each lies in one."""
+    of_text: dict[int, list[Edit]] = {}
+    for edit in decision.edits:
+        of_text.setdefault(bisect_right(bases, edit.start) - 1, []).append(edit)
+    for n, edits in of_text.items():
+        slot = texts[n]
+        slot.replace(replaced(slot, examiner.inspection.replacements(edits, slot.text, bases[n]), bases[n]))
+
+
+def replaced(slot: Slot, replacements: Sequence[Replacement], offset: int = 0) -> str:
+    """The slot's text with what replaces parts of it, whose places count from `offset`."""
+    text = slot.text
+    changes = [Replacement(change.start - offset, change.end - offset, change.text) for change in replacements]
+    if slot.json_text:
+        changes = _as_json(text, changes)
+    place = 0
+    pieces: list[str] = []
+    for change in changes:
+        pieces += (text[place : change.start], change.text)
+        place = change.end
+    return "".join([*pieces, text[place:]])
+
+
+def _as_json(text: str, changes: Sequence[Replacement]) -> list[Replacement]:
+    cursor = JsonCursor()
+    fit: list[Replacement] = []
+    for change in changes:
+        if change.end <= cursor.position:
+            continue
+        start = max(change.start, cursor.position)
+        cursor.move(text[cursor.position : start])
+        if not cursor.in_string:
+            start = cursor.position = max(scalar_start(text, start), fit[-1].end if fit else 0)
+        fit += fitted(Replacement(start, change.end, change.text), text[start:], cursor)
+    return fit

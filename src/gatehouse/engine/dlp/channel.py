@@ -1,0 +1,211 @@
+"""One text of an answer: held back as far as a finding may still reach, changed where it must be.
+
+A whole text goes through the same steps as one that comes in pieces, so that what a caller reads is the same streamed
+and not. Only views that need the whole text (base64 and the like) and the semantic tier are left out of a stream that
+is not held.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+
+from gatehouse.detection.findings import Finding
+from gatehouse.detection.windows import Scanner
+from gatehouse.engine.dlp.decide import Found, Hit
+from gatehouse.engine.dlp.examine import Examiner, shifted
+from gatehouse.engine.dlp.inspection import Replacement
+from gatehouse.engine.dlp.json_text import JsonCursor, fitted, inside_string, scalar_start
+from gatehouse.engine.dlp.sentences import complete_sentences
+
+
+class Channel:
+    """Positions are code points of the text from its start. `released`: what is before it may go on, as `take` gives
+    it. `stopped`: the hit that forbids everything from `released` on. `asks`: a hit that wants a person's word before
+    anything from `released` on may go; `go_on` says that it was given."""
+
+    def __init__(self, examiner: Examiner, *, json_text: bool = False, scans: bool = True) -> None:
+        """`scans` is False for a text that will be looked at as a whole."""
+        self.json_text = json_text
+        self._examiner = examiner
+        self._inspection = examiner.inspection
+        policy = examiner.inspection.policy
+        self._scanner = Scanner(policy.matchers, json_escapes=json_text) if scans else None
+        self._sentences = bool(policy.entities)
+        self._json = JsonCursor() if json_text else None
+        #: text from `_base` on that was not taken
+        self._text = ""
+        self._base = 0
+        self._read = 0
+        self._patterns: list[Finding] = []
+        self._entities: list[Finding] = []
+        self._labels: list[Finding] = []
+        self._edits: list[Replacement] = []
+        self.released = 0
+        self.stopped: Hit | None = None
+        self.asks: Hit | None = None
+        self._asked_to = 0
+
+    @property
+    def end(self) -> int:
+        return self._base + len(self._text)
+
+    def push(self, text: str) -> int:
+        """The next piece; where it ends."""
+        self._text += text
+        if self._scanner is not None:
+            self._scanner.push(text)
+        return self.end
+
+    @property
+    def text(self) -> str:
+        """What came and was not taken."""
+        return self._text
+
+    async def advance(self, *, final: bool) -> None:
+        """Looks at what came, and releases what can be."""
+        assert self._scanner is not None
+        if self.stopped is not None or self.asks is not None:
+            return
+        findings, cut = self._scanner.advance(final=final)
+        self._patterns += findings
+        if self._sentences:
+            cut = min(cut, await self._recognize(final=final))
+        self._release(cut, final=final)
+
+    def whole(self, text: str, found: Found) -> None:
+        """All of the text at once, and everything that was found in it."""
+        self._text = text
+        self._patterns, self._entities, self._labels = map(list, found)
+        self._release(self.end, final=True)
+
+    def go_on(self) -> None:
+        """A person approved what the channel asked about."""
+        self.asks = None
+        self.released = self._asked_to
+        if self._json is not None and self._json.position < self.released:
+            self._json.move(self._text[self._json.position - self._base : self.released - self._base])
+
+    def take(self, start: int, end: int) -> str:
+        """The released text between two positions as it may go on. Goes forward only: what is before `end` is
+        forgotten. What stands for a value that lies over several stretches is in the first of them."""
+        pieces: list[str] = []
+        place = start
+        for edit in self._edits:
+            if edit.start >= end:
+                break
+            if edit.end <= start:
+                continue
+            if edit.start >= start:
+                pieces.append(self._text[place - self._base : edit.start - self._base])
+                pieces.append(edit.text)
+            place = min(edit.end, end)
+        pieces.append(self._text[place - self._base : end - self._base])
+        self.drop(end)
+        return "".join(pieces)
+
+    def drop(self, end: int) -> None:
+        """What is before it goes on as it is, or has been taken."""
+        self._edits = [edit for edit in self._edits if edit.end > end]
+        self._text = self._text[end - self._base :]
+        self._base = end
+
+    def changed(self, start: int, end: int) -> bool:
+        """Whether the released text between two positions differs from what came."""
+        return any(edit.start < end and edit.end > start for edit in self._edits)
+
+    async def _recognize(self, *, final: bool) -> int:
+        rest = self._text[self._read - self._base :]
+        places = complete_sentences(rest, final=final)
+        if places:
+            told = await self._examiner.entities([rest[start:end] for start, end in places])
+            for (start, _), findings in zip(places, told, strict=True):
+                self._entities += shifted(findings, self._read + start)
+            self._read += places[-1][1]
+        return self._read
+
+    def _release(self, cut: int, *, final: bool) -> None:
+        cut = cut if final else self._before_open(cut)
+        if cut <= self.released and not final:
+            return
+        decision = self._inspection.decide(self._ready(cut), self._examiner.direction)
+        if decision.effect == "prompt":
+            # Shown as it is once a person has said so.
+            self.asks, self._asked_to = decision.decisive, cut
+            return
+        if decision.effect == "block":
+            self.stopped = decision.decisive
+            cut = min(edit.start for edit in decision.edits if edit.hit.effect == "block")
+        edits = [edit for edit in decision.edits if edit.end <= cut]
+        changes = self._inspection.replacements(edits, self._text, self._base)
+        if self._inspection.labels.values:
+            changes = self._restored(changes, cut)
+        if self._json is not None:
+            changes = list(self._fitted(self._json, changes, cut))
+        self._edits += changes
+        self.released = max(cut, self.released)
+
+    def _ready(self, cut: int) -> Found:
+        """Everything found before the cut; it is taken from what waits."""
+        ready = Found(*([f for f in waiting if f.end <= cut] for waiting in self._waiting()))
+        self._patterns, self._entities, self._labels = (
+            [f for f in waiting if f.end > cut] for waiting in self._waiting()
+        )
+        return ready
+
+    def _waiting(self) -> tuple[list[Finding], list[Finding], list[Finding]]:
+        return self._patterns, self._entities, self._labels
+
+    def _before_open(self, cut: int) -> int:
+        """The cut, before whatever it would cut through: findings, a label that may still be completed."""
+        longest = self._inspection.labels.longest
+        if longest:
+            bracket = self._text.rfind("[", max(0, cut - longest - self._base), max(0, cut - self._base))
+            if bracket >= 0 and "]" not in self._text[bracket : cut - self._base]:
+                cut = self._base + bracket
+        if self._json is not None:
+            cut = max(self._base + scalar_start(self._text, cut - self._base), self.released)
+        findings = sorted((f for waiting in self._waiting() for f in waiting), key=lambda f: f.start, reverse=True)
+        moved = True
+        while moved:
+            moved = False
+            for finding in findings:
+                if finding.start < cut < finding.end:
+                    cut, moved = finding.start, True
+        return cut
+
+    def _restored(self, replacements: Sequence[Replacement], cut: int) -> list[Replacement]:
+        """With labels of the request turned back into the values that they stand for."""
+        values, base = self._inspection.labels.values, self._base
+        restored = []
+        place = self._text.find("[", max(0, self.released - base), cut - base)
+        while place >= 0:
+            close = self._text.find("]", place, min(place + self._inspection.labels.longest, cut - base))
+            value = values.get(self._text[place : close + 1]) if close >= 0 else None
+            if value is not None:
+                text = inside_string(value) if self._json is not None else value
+                restored.append(Replacement(base + place, base + close + 1, text))
+            place = self._text.find("[", place + 1, cut - base)
+        merged = list(replacements)
+        starts = [edit.start for edit in replacements]
+        for edit in restored:
+            after = bisect_left(starts, edit.end)
+            # What a rule redacts in the answer stays redacted.
+            if all(other.end <= edit.start for other in replacements[:after]):
+                merged.append(edit)
+        return sorted(merged, key=lambda edit: edit.start)
+
+    def _fitted(self, cursor: JsonCursor, changes: Sequence[Replacement], cut: int) -> Iterator[Replacement]:
+        """The changes, so that JSON stays JSON. The cursor goes on to the cut."""
+        base = self._base
+        for change in changes:
+            if change.end <= cursor.position:
+                # Gone with the number or word that the change before has replaced.
+                continue
+            start = max(change.start, cursor.position)
+            cursor.move(self._text[cursor.position - base : start - base])
+            if not cursor.in_string:
+                before = base + scalar_start(self._text, start - base)
+                # Back to where the number or word began: nothing but its own letters lies between.
+                start = cursor.position = max(before, self.released)
+            yield from fitted(Replacement(start, change.end, change.text), self._text[start - base :], cursor)
+        if cursor.position < cut:
+            cursor.move(self._text[cursor.position - base : cut - base])

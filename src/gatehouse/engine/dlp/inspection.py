@@ -1,0 +1,145 @@
+"""What one request was found to hold: decided piece by piece, noted for its record, never with the matched text."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from gatehouse.engine.dlp.decide import Decision, Edit, Found, Hit, decide
+from gatehouse.engine.dlp.labels import Labels
+from gatehouse.engine.outcome import DlpEvent
+from gatehouse.policy.dlp import DlpPolicy
+
+#: Severity by what was done (decisions of the contract: compliance).
+SEVERITY: Final = {"block": "critical", "prompt": "high", "redact": "medium", "log_only": "low", "allow": "low"}
+_STATUS: Final = {
+    "block": "blocked",
+    "prompt": "pending",
+    "redact": "redacted",
+    "log_only": "logged",
+    "allow": "logged",
+}
+#: What a caller is told was done (header `X-DLP-Action`), weakest first.
+_ACTIONS: Final = ("ALLOW", "PROMPT", "REDACT", "CANCEL", "BLOCK")
+
+
+class Replacement(msgspec.Struct, frozen=True, gc=False):
+    start: int
+    end: int
+    text: str
+
+
+class Inspection:
+    """One request's, for its input and its output. `seconds` is the time that inspecting took."""
+
+    __slots__ = ("_groups", "_notes", "action", "labels", "policy", "seconds")
+
+    def __init__(self, policy: DlpPolicy, groups: Iterable[UUID] = ()) -> None:
+        self.policy = policy
+        self.labels = Labels()
+        self.action = "ALLOW"
+        self.seconds = 0.0
+        self._groups = tuple(groups)
+        self._notes: dict[tuple[str, str, str, str], DlpEvent] = {}
+
+    def decide(self, found: Found, direction: str) -> Decision:
+        """Decides and notes. `direction` is `input` or `output`."""
+        decision = decide(self.policy, found, self._groups)
+        for hit in decision.hits:
+            effect = hit.effect
+            if effect == "prompt" and decision.effect in {"redact", "block"}:
+                effect = decision.effect
+            self._note(hit, _STATUS[effect], effect, direction)
+        return decision
+
+    def replacements(self, edits: Sequence[Edit], text: str, offset: int = 0) -> list[Replacement]:
+        """Labels for the edits. `text` begins at `offset` of the text that the edits count in."""
+        if edits:
+            self.did("REDACT")
+        return [Replacement(edit.start, edit.end, self._label(edit, text, offset)) for edit in edits]
+
+    def _label(self, edit: Edit, text: str, offset: int) -> str:
+        rule = edit.hit.rule
+        value = text[edit.start - offset : edit.end - offset]
+        return self.labels.of(rule.entity_type, value, reversible=rule.reversible)
+
+    def did(self, action: str) -> None:
+        """Remembers the strongest of what was done."""
+        if _ACTIONS.index(action) > _ACTIONS.index(self.action):
+            self.action = action
+
+    def settle_prompts(self, status: str) -> None:
+        """What became of what was pending: `approved` or `cancelled`."""
+        for key, note in list(self._notes.items()):
+            if note.status == "pending":
+                del self._notes[key]
+                self._notes[(*key[:2], status, *key[3:])] = msgspec.structs.replace(note, status=status)
+
+    def note_unseen(self, kind: str, *, blocked: bool, direction: str) -> None:
+        """Something that no tier can read."""
+        self._add(
+            DlpEvent(
+                rule_id=None,
+                rule_name="uninspectable content",
+                detector_type=None,
+                entity_type=kind,
+                direction=direction,
+                status="blocked" if blocked else "logged",
+                action="block" if blocked else "log_only",
+                severity=SEVERITY["block" if blocked else "log_only"],
+                source="platform",
+                score=None,
+                match_count=1,
+            )
+        )
+
+    def note_failure(self, tier: str, reason: str, *, blocked: bool, direction: str) -> None:
+        """A tier that gave no answer."""
+        self._add(
+            DlpEvent(
+                rule_id=None,
+                rule_name=f"{tier}: {reason}",
+                detector_type=tier,
+                entity_type="tier_failure",
+                direction=direction,
+                status="blocked" if blocked else "logged",
+                action="block" if blocked else "log_only",
+                severity=SEVERITY["block" if blocked else "log_only"],
+                source="platform",
+                score=None,
+                match_count=1,
+            )
+        )
+
+    def events(self) -> tuple[DlpEvent, ...]:
+        return tuple(self._notes.values())
+
+    def _note(self, hit: Hit, status: str, effect: str, direction: str) -> None:
+        rule = hit.rule
+        self._add(
+            DlpEvent(
+                rule_id=rule.id,
+                rule_name=rule.name,
+                detector_type=rule.detector_type,
+                entity_type=rule.entity_type,
+                direction=direction,
+                status=status,
+                action=effect,
+                severity=SEVERITY[effect],
+                source=rule.source,
+                score=round(hit.finding.score, 4),
+                match_count=1,
+            )
+        )
+
+    def _add(self, event: DlpEvent) -> None:
+        """One event a rule and direction, with how often and the highest score."""
+        key = (event.rule_id or event.rule_name, event.direction, event.status, event.entity_type)
+        noted = self._notes.get(key)
+        if noted is not None:
+            scores = [score for score in (noted.score, event.score) if score is not None]
+            event = msgspec.structs.replace(
+                event, match_count=noted.match_count + 1, score=max(scores) if scores else None
+            )
+        self._notes[key] = event

@@ -1,0 +1,16 @@
+"""Whether the caller's token is for this (reference 1, Authentication, 3). After the rate limit: a refusal counts too."""
+
+from gatehouse.engine.exchange import Identified
+from gatehouse.engine.ports import Ports
+from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
+from gatehouse.foundation.errors import Forbidden
+
+
+class ScopeMissing(Forbidden):
+    code = "insufficient_scope"
+
+
+async def check(x: Identified, ports: Ports) -> Verdict:
+    if x.caller.has_scope(x.scope):
+        return ALLOW
+    return Refuse(ScopeMissing(f"The credential lacks the scope {x.scope}."))

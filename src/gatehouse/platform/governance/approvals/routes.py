@@ -1,0 +1,51 @@
+"""The approvals' endpoints (decisions of the contract: DLP, `human_in_loop`)."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends
+
+from gatehouse.foundation.http.lists import PageWindow, page_window
+from gatehouse.platform.callers import RESPONSES, Admin, AdminReader
+from gatehouse.platform.governance.approvals import service
+from gatehouse.platform.governance.approvals.errors import ApprovalNotFound
+from gatehouse.platform.governance.approvals.schemas import Approval, ApprovalsPage, Decision, Status
+from gatehouse.platform.governance.approvals.table import ApprovalRow, page_of_approvals
+from gatehouse.platform.requests import Changing, Session, loaded
+
+router = APIRouter(tags=["Approvals"], responses=RESPONSES)
+
+_BASE = "/api/admin/approvals"
+
+LoadedApproval = Annotated[ApprovalRow, Depends(loaded(ApprovalRow, "approval_id", ApprovalNotFound))]
+Window = Annotated[PageWindow, Depends(page_window(default=50, maximum=200))]
+
+
+@router.get(_BASE, response_model=ApprovalsPage)
+async def list_approvals(
+    caller: AdminReader, session: Session, window: Window, status: Status | None = None
+) -> dict[str, Any]:
+    """Requests that wait for a person, or waited, newest first."""
+    rows, total = await page_of_approvals(session, window, status)
+    return window.envelope("items", rows, total)
+
+
+@router.get(_BASE + "/{approval_id}", response_model=Approval)
+async def read_approval(caller: AdminReader, approval: LoadedApproval) -> object:
+    """One of them: what it is about and what became of it, never what was written."""
+    return approval
+
+
+@router.post(_BASE + "/{approval_id}/approve", response_model=Approval)
+async def approve_request(
+    caller: Admin, approval: LoadedApproval, change: Changing, decision: Decision | None = None
+) -> object:
+    """Lets the request go on. 409 when it does not wait any more."""
+    return service.approve(change, caller, approval, decision)
+
+
+@router.post(_BASE + "/{approval_id}/deny", response_model=Approval)
+async def deny_request(
+    caller: Admin, approval: LoadedApproval, change: Changing, decision: Decision | None = None
+) -> object:
+    """Refuses the request: its caller gets 403 with `X-DLP-Action: CANCEL`. 409 when it does not wait any more."""
+    return service.deny(change, caller, approval, decision)

@@ -1,0 +1,44 @@
+"""Bodies of the approvals' endpoints (decisions of the contract: DLP, `human_in_loop`)."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from gatehouse.foundation.http.bodies import Body, Shown
+
+Status = Literal["pending", "approved", "denied", "expired", "cancelled"]
+
+
+class Decision(Body):
+    reason: Annotated[
+        str | None,
+        Field(max_length=1000, description="Kept with the decision.", examples=["Test data, checked with finance."]),
+    ] = None
+
+
+class Approval(Shown):
+    id: UUID
+    request_id: str
+    user_id: UUID | None
+    client_id: UUID | None
+    reason: Annotated[str, Field(description="What is asked about, without the text.")]
+    rule_id: str | None
+    rule_name: str | None
+    entity_types: list[str]
+    direction: Literal["input", "output"]
+    model: Annotated[str | None, Field(description="As the caller named it.")]
+    status: Status
+    created_at: datetime
+    expires_at: datetime
+    decided_at: datetime | None
+    decided_by: Annotated[str | None, Field(description="The user or client who decided; null where nobody did.")]
+    decision_reason: str | None
+
+
+class ApprovalsPage(Shown):
+    items: list[Approval]
+    total: int
+    page: int
+    page_size: int

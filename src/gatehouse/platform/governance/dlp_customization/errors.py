@@ -1,0 +1,32 @@
+"""What can go wrong with suppressions and custom patterns. A malformed body is 400, as all below `dlp-rules`."""
+
+from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
+
+
+class SuppressionNotFound(NotFound):
+    message = "Suppression not found"
+
+
+class CustomPatternNotFound(NotFound):
+    message = "Custom pattern not found"
+
+
+class UnknownPattern(Unprocessable):
+    def __init__(self, pattern_id: str) -> None:
+        told = f"{pattern_id!r} is no built-in pattern. GET /api/admin/dlp-rules/available-patterns lists their ids."
+        super().__init__(faults=[FieldFault("pattern_id", told)])
+
+
+class SuppressedAlready(Conflict):
+    code = "already_suppressed"
+    message = "The pattern is suppressed already."
+
+
+class PatternNameTaken(Conflict):
+    code = "pattern_name_taken"
+    message = "The organization has a custom pattern of that name."
+
+
+class TooManyPatterns(Conflict):
+    code = "too_many_patterns"
+    message = "The organization has as many custom patterns as it may have. Remove some first."

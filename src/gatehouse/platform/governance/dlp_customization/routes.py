@@ -1,0 +1,76 @@
+"""The endpoints of suppressions and custom patterns (decisions of the contract: DLP)."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+
+from gatehouse.platform.callers import RESPONSES, Admin, AdminReader
+from gatehouse.platform.governance.dlp_customization import service
+from gatehouse.platform.governance.dlp_customization.errors import CustomPatternNotFound, SuppressionNotFound
+from gatehouse.platform.governance.dlp_customization.schemas import (
+    CustomPattern,
+    CustomPatternUpdate,
+    NewCustomPattern,
+    NewSuppression,
+    Suppression,
+)
+from gatehouse.platform.governance.dlp_customization.table import (
+    CustomPatternRow,
+    SuppressionRow,
+    all_patterns,
+    all_suppressions,
+)
+from gatehouse.platform.requests import Changing, Session, loaded
+
+router = APIRouter(prefix="/api/admin/dlp-rules", tags=["DLP"], responses=RESPONSES)
+
+LoadedSuppression = Annotated[
+    SuppressionRow, Depends(loaded(SuppressionRow, "suppression_id", SuppressionNotFound))
+]
+LoadedPattern = Annotated[CustomPatternRow, Depends(loaded(CustomPatternRow, "pattern_id", CustomPatternNotFound))]
+
+_TAKEN: dict[int | str, dict[str, str]] = {409: {"description": "There is one already."}}
+
+
+@router.get("/suppressions", response_model=list[Suppression])
+async def list_suppressions(caller: AdminReader, session: Session) -> object:
+    """The built-in patterns that the organization does not want."""
+    return await all_suppressions(session)
+
+
+@router.post("/suppressions", status_code=201, response_model=Suppression, responses=_TAKEN)
+async def suppress_pattern(caller: Admin, body: NewSuppression, change: Changing) -> object:
+    """Takes a built-in pattern out of force for the organization, unless a compliance bundle demands it."""
+    return await service.suppress(change, body)
+
+
+@router.delete("/suppressions/{suppression_id}", status_code=204)
+async def delete_suppression(caller: Admin, suppression: LoadedSuppression, change: Changing) -> None:
+    """Puts the pattern in force again."""
+    await service.unsuppress(change, suppression)
+
+
+@router.get("/custom-patterns", response_model=list[CustomPattern])
+async def list_custom_patterns(caller: AdminReader, session: Session) -> object:
+    """The organization's own patterns, oldest first."""
+    return await all_patterns(session)
+
+
+@router.post("/custom-patterns", status_code=201, response_model=CustomPattern, responses=_TAKEN)
+async def create_custom_pattern(caller: Admin, body: NewCustomPattern, change: Changing) -> object:
+    """Adds a pattern. It is compiled first: a bad one is 400 with the reason and its place, and changes nothing."""
+    return await service.create(change, body)
+
+
+@router.put("/custom-patterns/{pattern_id}", response_model=CustomPattern, responses=_TAKEN)
+async def update_custom_pattern(
+    caller: Admin, pattern: LoadedPattern, body: CustomPatternUpdate, change: Changing
+) -> object:
+    """Changes what the body names. It is in force when the answer is there."""
+    return await service.update(change, pattern, body)
+
+
+@router.delete("/custom-patterns/{pattern_id}", status_code=204)
+async def delete_custom_pattern(caller: Admin, pattern: LoadedPattern, change: Changing) -> None:
+    """Removes a pattern for good."""
+    await service.delete(change, pattern)

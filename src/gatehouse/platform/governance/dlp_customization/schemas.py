@@ -1,0 +1,64 @@
+"""Bodies of the endpoints of suppressions and custom patterns."""
+
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import Field
+
+from gatehouse.detection.pattern import ActionTier, Category
+from gatehouse.foundation.http.bodies import Body, Shown, unsent
+from gatehouse.platform.governance.dlp_fields import ContextWords, EntityType, Name, Regex, Threshold
+
+
+class NewSuppression(Body):
+    pattern_id: Annotated[
+        str, Field(min_length=1, max_length=100, description="Of a built-in pattern.", examples=["email"])
+    ]
+    reason: Annotated[str | None, Field(max_length=1_000, examples=["Support answers customers by name."])] = None
+
+
+class Suppression(Shown):
+    id: UUID
+    pattern_id: str
+    reason: str | None
+    created_by: str | None
+    created_at: datetime
+
+
+class NewCustomPattern(Body):
+    name: Annotated[Name, Field(examples=["Employee numbers"])]
+    entity_type: EntityType
+    pattern: Regex
+    action_tier: Annotated[ActionTier, Field(examples=["redact"])]
+    category: Category = "pii"
+    confidence_threshold: Threshold = 0.5
+    context_words: ContextWords = []
+    enabled: bool = True
+
+
+class CustomPatternUpdate(Body):
+    """Partial: what is left out stays."""
+
+    name: Annotated[Name, Field(default_factory=unsent)]
+    entity_type: Annotated[EntityType, Field(default_factory=unsent)]
+    pattern: Annotated[Regex, Field(default_factory=unsent)]
+    action_tier: Annotated[ActionTier, Field(default_factory=unsent, examples=["block"])]
+    category: Annotated[Category, Field(default_factory=unsent)]
+    confidence_threshold: Annotated[Threshold, Field(default_factory=unsent)]
+    context_words: Annotated[ContextWords, Field(default_factory=unsent)]
+    enabled: Annotated[bool, Field(default_factory=unsent)]
+
+
+class CustomPattern(Shown):
+    id: UUID
+    name: str
+    entity_type: str
+    pattern: str
+    action_tier: ActionTier
+    category: Category
+    confidence_threshold: float
+    context_words: list[str]
+    enabled: bool
+    created_at: datetime
+    updated_at: datetime

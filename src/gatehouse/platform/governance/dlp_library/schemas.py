@@ -1,0 +1,34 @@
+"""Bodies of the library's endpoints."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gatehouse.detection.pattern import ActionTier, Category
+from gatehouse.foundation.http.bodies import Shown
+
+
+class LibraryPattern(Shown):
+    id: Annotated[str, Field(description="What a suppression names.")]
+    name: str
+    entity_type: str
+    confidence_threshold: float
+    action_tier: ActionTier
+    category: Category
+
+
+class AvailablePatterns(Shown):
+    total_patterns: int
+    categories: dict[str, list[LibraryPattern]]
+
+
+class EntityTypeShown(Shown):
+    entity_type: Annotated[str, Field(examples=["credit_card"])]
+    category: Category | None
+    detectors: Annotated[list[Literal["regex", "ner"]], Field(description="What finds it.")]
+    patterns: Annotated[list[str], Field(description="Ids of the built-in patterns that do.")]
+
+
+class EntityTypes(Shown):
+    total: int
+    entity_types: list[EntityTypeShown]

@@ -1,0 +1,115 @@
+"""Taking over rules from another organization's export (reference 3, Endpoints, DLP rules: import)."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from gatehouse.foundation.errors import FieldFault, Unprocessable
+from gatehouse.platform.change import Change
+from gatehouse.platform.governance import checked_patterns
+from gatehouse.platform.governance.dlp_fields import MOST
+from gatehouse.platform.governance.dlp_rules import service
+from gatehouse.platform.governance.dlp_rules.errors import NameTwice, TooManyRules
+from gatehouse.platform.governance.dlp_rules.schemas import (
+    DlpRule,
+    DlpRulesImport,
+    DlpRulesImported,
+    ImportFault,
+    NewDlpRule,
+)
+from gatehouse.platform.governance.dlp_rules.table import DlpRuleRow, all_rules
+
+SUFFIX = "_imported"
+
+
+class _Read(NamedTuple):
+    index: int
+    rule: NewDlpRule
+
+
+async def take_over(change: Change, body: DlpRulesImport) -> DlpRulesImported:
+    """Rules that are good are imported, the others told about. `skip` leaves out names that there are, `overwrite`
+    changes the oldest rule of the name, `rename` adds a suffix until the name is free.
+
+    Raises `NameTwice` in `skip` mode, and `TooManyRules`; then nothing is imported.
+    """
+    read, faults = await _read(body.rules)
+    if body.conflict_mode == "skip":
+        _refuse_twice(read)
+    known: dict[str, DlpRuleRow] = {}
+    rows = await all_rules(change.session, lock=True)
+    for row in rows:
+        known.setdefault(row.detector_name, row)
+    skipped = 0
+    imported: list[DlpRuleRow] = []
+    for index, rule in read:
+        there = known.get(rule.detector_name)
+        if there is not None and body.conflict_mode == "skip":
+            skipped += 1
+        elif there is not None and body.conflict_mode == "overwrite":
+            service.changed(change, there, rule.model_dump())
+            imported.append(there)
+        else:
+            name = rule.detector_name
+            while name in known:
+                name += SUFFIX
+            if len(name) > 255:
+                faults.append(ImportFault(index=index, detector_name=rule.detector_name, error="the name is too long"))
+                continue
+            row = service.added(change, rule.model_copy(update={"detector_name": name}))
+            known[name] = row
+            imported.append(row)
+    # A name that stands twice is changed twice in `overwrite` mode, and is one rule.
+    rules = list({row.id: row for row in imported}.values())
+    if len({row.id for row in [*rows, *rules]}) > MOST:
+        raise TooManyRules
+    if rules:
+        names = [row.detector_name for row in rules]
+        change.record("dlp_rule.imported", "dlp_rule", imported=len(rules), skipped=skipped, names=names)
+        service.touch(change)
+    faults.sort(key=lambda fault: fault.index)
+    shown = [DlpRule.model_validate(row) for row in rules]
+    return DlpRulesImported(imported=len(rules), skipped=skipped, errors=faults, rules=shown)
+
+
+async def _read(rules: Sequence[dict[str, Any]]) -> tuple[list[_Read], list[ImportFault]]:
+    read: dict[int, NewDlpRule] = {}
+    faults: dict[int, str] = {}
+    patterns: list[tuple[str, str]] = []
+    for index, raw in enumerate(rules):
+        try:
+            rule = NewDlpRule.model_validate(raw)
+            if (pattern := service.pattern_of(rule)) is not None:
+                patterns.append((str(index), pattern))
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            place = ".".join(map(str, first["loc"]))
+            faults[index] = f"{place}: {first['msg'].removeprefix('Value error, ')}"
+        except Unprocessable as error:
+            faults[index] = _sentence(error.faults[0])
+        else:
+            read[index] = rule
+    for fault in await checked_patterns.faults_of(patterns):
+        faults[int(fault.field)] = f"config_json.pattern: {fault.message}"
+    good = [_Read(index, rule) for index, rule in read.items() if index not in faults]
+    return good, [
+        ImportFault(index=index, detector_name=_name(rules[index]), error=told) for index, told in faults.items()
+    ]
+
+
+def _refuse_twice(read: Sequence[_Read]) -> None:
+    names = Counter(rule.detector_name for _, rule in read)
+    twice = next((name for name, times in names.items() if times > 1), None)
+    if twice is not None:
+        raise NameTwice(twice)
+
+
+def _sentence(fault: FieldFault) -> str:
+    return f"{fault.field}: {fault.message}"
+
+
+def _name(raw: dict[str, Any]) -> str | None:
+    name = raw.get("detector_name")
+    return name[:255] if isinstance(name, str) else None

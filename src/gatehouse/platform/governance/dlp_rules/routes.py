@@ -1,0 +1,84 @@
+"""The DLP rules' endpoints (reference 3, Endpoints, DLP rules).
+
+Those with a name of their own (`test`, `suppressions` and the like) are families beside this one, and registered before
+it: `{rule_id}` would take their names for an id.
+"""
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Depends
+
+from gatehouse.platform.callers import RESPONSES, Admin, AdminReader
+from gatehouse.platform.governance.dlp_rules import importing, service
+from gatehouse.platform.governance.dlp_rules.errors import DlpRuleNotFound
+from gatehouse.platform.governance.dlp_rules.schemas import (
+    DlpRule,
+    DlpRulesExport,
+    DlpRulesImport,
+    DlpRulesImported,
+    DlpRuleUpdate,
+    DlpRuleVersion,
+    NewDlpRule,
+)
+from gatehouse.platform.governance.dlp_rules.table import DlpRuleRow, all_rules
+from gatehouse.platform.requests import Changing, Session, loaded
+from gatehouse.policy.governance import DetectorType
+
+router = APIRouter(prefix="/api/admin/dlp-rules", tags=["DLP"], responses=RESPONSES)
+
+LoadedRule = Annotated[DlpRuleRow, Depends(loaded(DlpRuleRow, "rule_id", DlpRuleNotFound))]
+
+
+@router.post("/", status_code=201, response_model=DlpRule)
+async def create_dlp_rule(caller: Admin, body: NewDlpRule, change: Changing) -> object:
+    """Adds a rule. It is compiled first: a bad pattern is 400 with the reason and its place, and changes nothing."""
+    return await service.create(change, body)
+
+
+@router.get("/", response_model=list[DlpRule])
+async def list_dlp_rules(
+    caller: AdminReader, session: Session, enabled: bool | None = None, detector_type: DetectorType | None = None
+) -> object:
+    """The organization's own rules, oldest first. The built-in patterns are in `available-patterns`."""
+    return await all_rules(session, enabled=enabled, detector_type=detector_type)
+
+
+@router.get("/export", response_model=DlpRulesExport)
+async def export_dlp_rules(caller: AdminReader, session: Session) -> DlpRulesExport:
+    """All rules as a file that another organization can import."""
+    return await service.export(session)
+
+
+@router.post(
+    "/import",
+    response_model=DlpRulesImported,
+    responses={409: {"description": "A name stands twice (`skip`), or there would be too many rules."}},
+)
+async def import_dlp_rules(caller: Admin, body: DlpRulesImport, change: Changing) -> DlpRulesImported:
+    """Takes over rules. Those that are not good are named in `errors` and left out."""
+    return await importing.take_over(change, body)
+
+
+@router.get("/{rule_id}", response_model=DlpRule)
+async def read_dlp_rule(caller: AdminReader, rule: LoadedRule) -> object:
+    """One rule."""
+    return rule
+
+
+@router.put("/{rule_id}", response_model=DlpRule)
+async def update_dlp_rule(caller: Admin, rule: LoadedRule, body: DlpRuleUpdate, change: Changing) -> object:
+    """Changes what the body names. It is in force when the answer is there."""
+    return await service.update(change, rule, body)
+
+
+@router.delete("/{rule_id}", status_code=204)
+async def delete_dlp_rule(caller: Admin, rule: LoadedRule, change: Changing) -> None:
+    """Removes a rule. Its versions stay."""
+    await service.delete(change, rule)
+
+
+@router.get("/{rule_id}/versions", response_model=list[DlpRuleVersion])
+async def list_dlp_rule_versions(caller: AdminReader, rule_id: UUID, session: Session) -> object:
+    """What became of a rule, newest first; of a removed one too."""
+    return await service.versions(session, rule_id)

@@ -1,0 +1,107 @@
+"""Bodies of the DLP rules' endpoints (reference 3, DLP rule)."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from gatehouse.detection.pattern import ActionTier
+from gatehouse.foundation.http.bodies import Body, Shown, unsent
+from gatehouse.platform.governance.dlp_fields import MOST, EntityType, Name, Threshold
+from gatehouse.policy.governance import DetectorType
+
+#: What it may hold depends on the detector: see `config`.
+Config = Annotated[
+    dict[str, Any],
+    Field(
+        description="`regex`: `pattern`, `context`, `reversible`; `ner`: `entities`, `reversible`; `llm`: `labels`,"
+        " `threshold`.",
+        examples=[{"pattern": "EMP-[0-9]{6}", "context": ["employee"]}],
+    ),
+]
+
+
+class NewDlpRule(Body):
+    detector_name: Annotated[Name, Field(examples=["Employee numbers"])]
+    detector_type: Annotated[DetectorType, Field(examples=["regex"])]
+    entity_type: EntityType
+    action_tier: Annotated[ActionTier, Field(examples=["redact"])]
+    enabled: bool = True
+    confidence_threshold: Threshold = 0.5
+    config_json: Config = {}
+
+
+class DlpRuleUpdate(Body):
+    """Partial: what is left out stays. `config_json` is replaced whole."""
+
+    detector_name: Annotated[Name, Field(default_factory=unsent)]
+    detector_type: Annotated[DetectorType, Field(default_factory=unsent)]
+    entity_type: Annotated[EntityType, Field(default_factory=unsent)]
+    action_tier: Annotated[ActionTier, Field(default_factory=unsent, examples=["block"])]
+    enabled: Annotated[bool, Field(default_factory=unsent)]
+    confidence_threshold: Annotated[Threshold, Field(default_factory=unsent)]
+    config_json: Annotated[Config, Field(default_factory=unsent)]
+
+
+class ExportedRule(Shown):
+    detector_name: str
+    detector_type: DetectorType
+    entity_type: str
+    action_tier: ActionTier
+    enabled: bool
+    confidence_threshold: float
+    config_json: dict[str, Any]
+
+
+class DlpRule(ExportedRule):
+    id: UUID
+
+
+class DlpRuleVersion(Shown):
+    id: UUID
+    rule_id: UUID
+    changed_by: str | None
+    change_type: Literal["create", "update", "delete"]
+    old_values: Annotated[dict[str, Any] | None, Field(description="Null on create.")]
+    new_values: Annotated[dict[str, Any] | None, Field(description="Null on delete.")]
+    changed_at: datetime
+
+
+class DlpRulesExport(Shown):
+    version: Annotated[str, Field(examples=["1.0"])]
+    exported_at: datetime
+    tenant_id: UUID
+    rules: list[ExportedRule]
+
+
+class DlpRulesImport(Body):
+    """An export can be sent back as it is: what it holds beside `rules` is looked over."""
+
+    rules: Annotated[
+        list[dict[str, Any]],
+        Field(
+            max_length=MOST,
+            examples=[[{
+                "detector_name": "Employee numbers", "detector_type": "regex", "entity_type": "employee_id",
+                "action_tier": "redact", "config_json": {"pattern": "EMP-[0-9]{6}"},
+            }]],
+        ),
+    ]  # fmt: skip
+    conflict_mode: Literal["skip", "overwrite", "rename"] = "skip"
+    version: Literal["1.0"] = "1.0"
+    exported_at: str | None = None
+    tenant_id: str | None = None
+
+
+class ImportFault(Shown):
+    index: Annotated[int, Field(description="Place in `rules`, from 0.")]
+    detector_name: str | None
+    error: str
+
+
+class DlpRulesImported(Shown):
+    imported: int
+    skipped: int
+    errors: list[ImportFault]
+    rules: list[DlpRule]

@@ -1,0 +1,66 @@
+"""DLP rules' rows, their versions, and named queries."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import func, select
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Mapped, mapped_column
+
+from gatehouse.foundation.storage.rows import TenantRow
+
+
+class DlpRuleRow(TenantRow):
+    __tablename__ = "dlp_rules"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    detector_name: Mapped[str]
+    detector_type: Mapped[str]
+    entity_type: Mapped[str]
+    action_tier: Mapped[str]
+    enabled: Mapped[bool]
+    confidence_threshold: Mapped[float]
+    config_json: Mapped[dict[str, Any]]
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+
+
+class DlpRuleVersionRow(TenantRow):
+    """`old_values` is SQL's null on create, `new_values` on delete."""
+
+    __tablename__ = "dlp_rule_versions"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    rule_id: Mapped[UUID]
+    changed_by: Mapped[str | None]
+    change_type: Mapped[str]
+    old_values: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    new_values: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    changed_at: Mapped[datetime]
+
+
+async def all_rules(
+    session: AsyncSession, *, enabled: bool | None = None, detector_type: str | None = None, lock: bool = False
+) -> Sequence[DlpRuleRow]:
+    """The tenant's, oldest first."""
+    query = select(DlpRuleRow).order_by(DlpRuleRow.created_at, DlpRuleRow.id)
+    if enabled is not None:
+        query = query.where(DlpRuleRow.enabled == enabled)
+    if detector_type is not None:
+        query = query.where(DlpRuleRow.detector_type == detector_type)
+    return (await session.scalars(query.with_for_update() if lock else query)).all()
+
+
+async def count_rules(session: AsyncSession) -> int:
+    return (await session.execute(select(func.count()).select_from(DlpRuleRow))).scalar_one()
+
+
+async def versions_of(session: AsyncSession, rule_id: UUID) -> Sequence[DlpRuleVersionRow]:
+    """A rule's, removed or not, newest first."""
+    query = select(DlpRuleVersionRow).where(DlpRuleVersionRow.rule_id == rule_id)
+    return (
+        await session.scalars(query.order_by(DlpRuleVersionRow.changed_at.desc(), DlpRuleVersionRow.id.desc()))
+    ).all()

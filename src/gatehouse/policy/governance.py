@@ -1,0 +1,100 @@
+"""Records of what is inspected and what is done about it: DLP, content filters, policy rules, bundles, the registry.
+
+Tolerant when read, the same bytes on the platform and by wire, compiled by `compile.py` and `compile_dlp.py`.
+"""
+
+from typing import Literal, TypeAlias
+from uuid import UUID
+
+import msgspec
+
+from gatehouse.detection.pattern import ActionTier
+
+DetectorType: TypeAlias = Literal["regex", "ner", "llm"]
+OverrideAction: TypeAlias = Literal["ALLOW", "BLOCK", "REDACT"]
+FilterType: TypeAlias = Literal["keyword_block", "topic_block", "custom_instruction"]
+PolicyAction: TypeAlias = Literal["ALLOW", "BLOCK", "REQUIRE_APPROVAL", "ROUTE", "LOG"]
+
+
+class DlpRuleRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """An organization's enabled rule, or one of its custom patterns (`custom`), which is a `regex` rule too.
+
+    `regex` with a `pattern` finds what the pattern matches; without one it takes the place of the platform's rules for
+    the built-in patterns of its entity type. `ner` finds `entities` (empty: all), `llm` the `labels` that score at
+    least `label_threshold`.
+    """
+
+    id: str
+    name: str
+    detector_type: DetectorType
+    entity_type: str
+    action: ActionTier
+    threshold: float = 0.5
+    pattern: str | None = None
+    context: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    label_threshold: float = 0.5
+    #: labels in the model's answer are turned back for the caller
+    reversible: bool = False
+    custom: bool = False
+
+
+class BundleRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """An enabled, active compliance bundle: what it names is redacted at least."""
+
+    id: UUID
+    name: str
+    entity_types: tuple[str, ...]
+
+
+class FilterRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """An enabled content filter. `group_id` is None for the whole organization. Records come in priority order."""
+
+    id: UUID
+    name: str
+    filter_type: FilterType
+    priority: int
+    group_id: UUID | None = None
+    keywords: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    instruction: str | None = None
+
+
+class PolicyRuleRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """An enabled rule of the policy engine; `condition` is CEL. Records come in priority order."""
+
+    id: UUID
+    name: str
+    priority: int
+    condition: str
+    action: PolicyAction
+    #: for ROUTE: `provider/model-id`
+    route_to: str | None = None
+    terminal: bool = True
+    message: str | None = None
+
+
+class RegistryRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What the model registry says about a model (reference 3, Model registry entry)."""
+
+    provider: str
+    model_id: str
+    risk_tier: str
+    validation_status: str
+
+
+class GovernanceRecords(msgspec.Struct, frozen=True, kw_only=True):
+    dlp_rules: tuple[DlpRuleRecord, ...] = ()
+    #: ids of built-in patterns that the organization does not want
+    suppressions: frozenset[str] = frozenset()
+    #: by group, by entity type
+    overrides: dict[UUID, dict[str, OverrideAction]] = {}
+    bundles: tuple[BundleRecord, ...] = ()
+    filters: tuple[FilterRecord, ...] = ()
+    policy_rules: tuple[PolicyRuleRecord, ...] = ()
+    registry: tuple[RegistryRecord, ...] = ()
+    #: risk tier of a model that is not in the registry
+    unregistered_model_tier: str = "tier_4"
+    #: whether policy rules are in force
+    governance_enabled: bool = True

@@ -1,0 +1,177 @@
+"""The built-in patterns are what they promise."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from gatehouse.detection import matching
+from gatehouse.detection.catalog import BUILT_IN
+from gatehouse.detection.catalog.shapes import LONGEST_WITHOUT_OPENING, width
+from gatehouse.detection.matching import find
+from gatehouse.detection.pattern import CATEGORIES, Pattern, Shape
+
+LOG_ONLY = {
+    "email",
+    "phone",
+    "date",
+    "postal_code",
+    "ip_address",
+    "mac_address",
+    "url",
+    "internal_host",
+    "cloud_resource",
+}
+
+
+def examples(kind: str) -> Iterator[object]:
+    for pattern in BUILT_IN:
+        for place, text in enumerate(getattr(pattern, kind)):
+            yield pytest.param(pattern, text, id=f"{pattern.id}-{place}")
+
+
+def shapes() -> Iterator[object]:
+    for pattern in BUILT_IN:
+        for place, shape in enumerate(pattern.shapes):
+            yield pytest.param(shape, id=f"{pattern.id}-{place}")
+
+
+@pytest.mark.parametrize(("pattern", "text"), examples("examples"))
+def test_an_example_is_found(pattern: Pattern, text: str) -> None:
+    assert find(pattern, text)
+
+
+@pytest.mark.parametrize(("pattern", "text"), examples("counterexamples"))
+def test_a_counterexample_is_not(pattern: Pattern, text: str) -> None:
+    assert find(pattern, text) == []
+
+
+def test_there_are_76_over_the_categories() -> None:
+    counts = Counter(pattern.category for pattern in BUILT_IN)
+    assert counts == {"secret": 30, "pii": 20, "financial": 12, "medical": 8, "infrastructure": 6}
+    assert set(counts) == set(CATEGORIES)
+
+
+@pytest.mark.parametrize("pattern", BUILT_IN, ids=lambda pattern: pattern.id)
+def test_an_entry_is_complete(pattern: Pattern) -> None:
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", pattern.id)
+    assert re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)*", pattern.entity_type)
+    assert pattern.name
+    assert pattern.examples
+    assert pattern.counterexamples
+    assert pattern.shapes
+    assert all(word == word.lower() == word.strip() != "" for word in pattern.context)
+    assert len(set(pattern.context)) == len(pattern.context)
+
+
+def test_ids_and_names_are_unique() -> None:
+    assert len({pattern.id for pattern in BUILT_IN}) == len({pattern.name for pattern in BUILT_IN}) == len(BUILT_IN)
+
+
+@pytest.mark.parametrize("pattern", BUILT_IN, ids=lambda pattern: pattern.id)
+def test_only_what_is_no_secret_of_anybody_is_merely_logged(pattern: Pattern) -> None:
+    assert pattern.action == ("log_only" if pattern.entity_type in LOG_ONLY else "redact")
+
+
+def test_patterns_of_one_entity_type_agree_on_category_action_and_threshold() -> None:
+    kinds = {(pattern.entity_type, pattern.category, pattern.action, pattern.threshold) for pattern in BUILT_IN}
+    assert len(kinds) == len({pattern.entity_type for pattern in BUILT_IN})
+
+
+@pytest.mark.parametrize("shape", shapes())
+def test_a_match_is_as_long_as_its_shape_says(shape: Shape) -> None:
+    assert shape.max_length == width(shape.regex)
+    assert shape.max_length <= LONGEST_WITHOUT_OPENING or shape.opening
+
+
+@pytest.mark.parametrize("shape", [each for pattern in BUILT_IN for each in pattern.shapes if each.opening])
+def test_a_match_begins_with_the_opening(shape: Shape) -> None:
+    written = re.sub(r"^(\\b|\(\?:)*", "", shape.regex).replace("\\", "")
+    assert written.startswith(str(shape.opening))
+
+
+@pytest.mark.parametrize("pattern", BUILT_IN, ids=lambda pattern: pattern.id)
+def test_a_shape_that_needs_context_has_context_words(pattern: Pattern) -> None:
+    assert pattern.context or not any(shape.needs_context for shape in pattern.shapes)
+
+
+@pytest.mark.parametrize("pattern", BUILT_IN, ids=lambda pattern: pattern.id)
+def test_without_a_word_of_context_a_shape_that_needs_it_finds_nothing(pattern: Pattern) -> None:
+    for shape in pattern.shapes:
+        if shape.needs_context:
+            compiled = matching.compile_shape(shape, matching.compile_context(("no such word",)))
+            assert [span for text in pattern.examples for span in matching.spans(compiled, text)] == []
+
+
+ORDINARY = (
+    "my password is too weak",
+    "The secret is patience.",
+    "password: must be at least 8 characters",
+    "const token = await getToken(user.id);",
+    "secret = os.environ['SECRET_KEY']",
+    "password = request.form['password']",
+    "self.password = password",
+    "commit 9fceb02d0ae598e95dc970b74767f19372d61af8",
+    "uuid 550e8400-e29b-41d4-a716-446655440000",
+    "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+    "timestamp=1700000000000",
+    "Order #1700000000 shipped 1700000001",
+    "ISBN 978-3-16-148410-0",
+    '{"max_tokens": 4096, "temperature": 0.7}',
+    '<input type="password" name="password" id="pw1">',
+    "password_hash = bcrypt.hashpw(pw, salt)",
+    "secretary: John Smith2",
+    "export PATH=$PATH:/usr/local/bin",
+    "ratio 12/3456/7890",
+    "100 000 000 people",
+    "chapter 12 34 56",
+    "model gpt-4o, 128000 tokens",
+    "from 10:20:30 to 11:00:00",
+    "Licence: MIT",
+)
+
+
+@pytest.mark.parametrize("text", ORDINARY)
+def test_ordinary_text_is_left_alone(text: str) -> None:
+    found = {pattern.entity_type for pattern in BUILT_IN if find(pattern, text)}
+    assert found == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("the wifi password: Tr0ub4dor&3", "Tr0ub4dor&3"),
+        ("login admin / pass: S3cret!9", "S3cret!9"),
+        ("mongodb+srv://app:pa55w0rd!@cluster0.example.net/db", "pa55w0rd!"),
+        ("jdbc:mysql://h/db?user=root&password=r00tpw", "r00tpw"),
+        ("my passport no. is 533380006", "533380006"),
+        ("my card is 5555-5555-5555-4444", "5555-5555-5555-4444"),
+        ("this is an iban VG96 VPVG 0000 0123 4567 8901 in a sentence", "VG96 VPVG 0000 0123 4567 8901"),
+        ("NHS number 943 476 5919.", "943 476 5919"),
+    ],
+)
+def test_the_value_is_found_and_not_what_stands_around_it(text: str, value: str) -> None:
+    found = {text[span.start : span.end] for pattern in BUILT_IN for span in find(pattern, text)}
+    assert value in found
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("9434765919", True),
+        ("id\n9434765919\nid", True),
+        ("9434765919 ms", False),
+        ("row 9434765919", False),
+        ('  "9434765919",', True),
+    ],
+)
+def test_a_number_with_a_weak_check_digit_is_found_alone_in_its_line(text: str, expected: bool) -> None:
+    (nhs,) = (pattern for pattern in BUILT_IN if pattern.id == "uk-nhs")
+    assert bool(find(nhs, text)) is expected
+
+
+@pytest.mark.parametrize("regex", ["a*", "a+b", "(?:ab){2,}"])
+def test_a_shape_without_bound_is_refused(regex: str) -> None:
+    with pytest.raises(ValueError, match="not bounded"):
+        width(regex)

@@ -1,0 +1,33 @@
+import pytest
+
+from gatehouse.detection.entities.choosing import own_name, without_overlaps
+from gatehouse.detection.findings import Finding
+
+
+@pytest.mark.parametrize(
+    ("label", "name"),
+    [
+        ("PERSON", "person"),
+        ("ORG", "organization"),
+        ("GPE", "location"),
+        ("Date of Birth", "date_of_birth"),
+        ("e-mail", "e_mail"),
+    ],
+)
+def test_a_label_has_one_name_here(label: str, name: str) -> None:
+    assert own_name(label) == name
+
+
+def finding(start: int, end: int, score: float) -> Finding:
+    return Finding(start, end, "person", score, "person")
+
+
+def test_of_overlapping_findings_the_surest_stays() -> None:
+    assert without_overlaps([finding(0, 9, 0.6), finding(5, 12, 0.9), finding(12, 14, 0.5)]) == [
+        finding(5, 12, 0.9),
+        finding(12, 14, 0.5),
+    ]
+
+
+def test_of_equally_sure_ones_the_longest_stays() -> None:
+    assert without_overlaps([finding(0, 3, 0.6), finding(0, 9, 0.6)]) == [finding(0, 9, 0.6)]

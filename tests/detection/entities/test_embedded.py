@@ -1,0 +1,120 @@
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from gatehouse.detection.entities import open_recognizer
+from gatehouse.detection.entities.embedded import DATA
+from gatehouse.detection.entities.units import settled, units
+from gatehouse.detection.models import Recognizer
+
+LETTER = (
+    "Yesterday Maria Keller of the Harbour Insurance Group wrote to our office in Rotterdam about a claim. "
+    "She lives at 221b Baker Street and was born on May 5, 1971, as far as we can tell from her passport. "
+    "Please call Johannes Okafor at Microsoft in Seattle, and tell him what you have found out about it."
+)
+
+
+@pytest.fixture(scope="module")
+def recognizer() -> Recognizer:
+    return open_recognizer()
+
+
+def found(recognizer: Recognizer, text: str) -> list[tuple[str, str]]:
+    (findings,) = recognizer.recognize([text])
+    return [(text[finding.start : finding.end], finding.entity_type) for finding in findings]
+
+
+def test_it_names_its_recognisers(recognizer: Recognizer) -> None:
+    assert recognizer.entities == ("person", "organization", "location", "address", "date_of_birth")
+
+
+def test_a_letter_gives_its_names(recognizer: Recognizer) -> None:
+    assert found(recognizer, LETTER) == [
+        ("Maria Keller", "person"),
+        ("Harbour Insurance Group", "organization"),
+        ("Rotterdam", "location"),
+        ("221b Baker Street", "address"),
+        ("May 5, 1971", "date_of_birth"),
+        ("Johannes Okafor", "person"),
+        ("Microsoft", "organization"),
+        ("Seattle", "location"),
+    ]
+
+
+def test_source_and_type_are_the_recognisers_name(recognizer: Recognizer) -> None:
+    (findings,) = recognizer.recognize([LETTER])
+    assert [finding.source for finding in findings] == [finding.entity_type for finding in findings]
+    assert all(0.5 <= finding.score <= 1.0 for finding in findings)
+
+
+def test_findings_are_in_order_and_do_not_overlap(recognizer: Recognizer) -> None:
+    (findings,) = recognizer.recognize([LETTER * 3])
+    assert all(a.end <= b.start for a, b in pairwise(findings))
+
+
+def test_a_text_gives_the_same_alone_and_in_company(recognizer: Recognizer) -> None:
+    texts = [LETTER, "Ada", "", "ANNA MEETS PETER IN PARIS", "x" * 5000, LETTER[50:]]
+    assert recognizer.recognize(texts) == [recognizer.recognize([text])[0] for text in texts]
+
+
+def test_names_in_small_letters_are_found(recognizer: Recognizer) -> None:
+    assert ("barack obama", "person") in found(recognizer, "i saw barack obama in london")
+    assert ("london", "location") in found(recognizer, "i saw barack obama in london")
+
+
+def test_offsets_count_code_points(recognizer: Recognizer) -> None:
+    assert ("Maria Keller", "person") in found(recognizer, "😀😀 é Maria Keller wrote to us")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "   \n\t ",
+        "12345 67.8 %% --- ///",
+        "https://www.example.com/Maria-Keller/Paris",
+        "Maria.Keller@example.com",
+        "RT @MariaKeller",
+        "the quick brown fox jumps over the lazy dog",
+        "for i in range(10): print(i)",
+        "\u0000\ufffd\ud7ff",
+    ],
+)
+def test_what_has_no_name_gives_none(recognizer: Recognizer, text: str) -> None:
+    assert found(recognizer, text) == []
+
+
+@pytest.mark.parametrize("text", ["ا" * 3000, "京" * 2000, "a" * 20_000, "Ａ" * 1000, "- " * 5000])  # noqa: RUF001
+def test_any_script_and_length_is_read(recognizer: Recognizer, text: str) -> None:
+    (findings,) = recognizer.recognize([text])
+    assert all(0 <= finding.start < finding.end <= len(text) for finding in findings)
+
+
+@pytest.mark.parametrize("at", range(0, len(LETTER) + 1, 15))
+def test_what_a_stream_has_settled_gives_what_the_whole_gives(recognizer: Recognizer, at: int) -> None:
+    done = settled(LETTER[:at])
+    (whole,) = recognizer.recognize([LETTER])
+    (begun,) = recognizer.recognize([LETTER[:done]])
+    assert begun == [finding for finding in whole if finding.end <= done]
+
+
+def test_units_are_read_one_by_one(recognizer: Recognizer) -> None:
+    (whole,) = recognizer.recognize([LETTER])
+    for start, end in units(LETTER):
+        (part,) = recognizer.recognize([LETTER[start:end]])
+        assert [(f.start + start, f.end + start) for f in part] == [
+            (f.start, f.end) for f in whole if start <= f.start < end
+        ]
+
+
+def test_the_package_carries_the_model_its_card_and_its_licences() -> None:
+    assert {path.name for path in DATA.iterdir()} == {"model.onnx", "tokenizer.json", "MODEL_CARD.md", "ATTRIBUTION.md"}
+    assert sum(path.stat().st_size for path in DATA.iterdir()) < 26_000_000
+
+
+def test_the_model_needs_no_network_and_no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+    assert found(open_recognizer(), "Maria Keller") == [("Maria Keller", "person")]
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,59 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatehouse.detection.entities.units import LONGEST, SHORTEST, settled, units
+
+FIRST = "Maria Keller of the Harbour Insurance Group wrote to our office in Rotterdam about a claim."
+SECOND = " She asks whether the payment of last month has arrived, since the bank has no record of it."
+
+
+def parts(text: str) -> list[str]:
+    return [text[start:end] for start, end in units(text)]
+
+
+def test_sentences_of_some_length_are_units() -> None:
+    assert parts(FIRST + SECOND) == [FIRST, SECOND]
+
+
+def test_short_sentences_stay_together() -> None:
+    text = "Ada called. She is in Oslo. Call back."
+    assert parts(text) == [text]
+
+
+def test_an_abbreviation_ends_no_sentence() -> None:
+    text = "The letter that arrived on Friday was signed by the two auditors and, as we know, by Mr. Okafor himself."
+    assert parts(text) == [text]
+
+
+def test_a_line_ends_a_unit() -> None:
+    assert parts("x" * SHORTEST + "\nnext") == ["x" * SHORTEST + "\n", "next"]
+
+
+def test_a_text_without_sentences_is_cut_at_a_space() -> None:
+    cut = parts("word " * 300)
+    assert max(map(len, cut)) <= LONGEST
+    assert all(part.endswith(" ") for part in cut)
+
+
+def test_a_text_without_spaces_is_cut_all_the_same() -> None:
+    assert [len(part) for part in parts("x" * (2 * LONGEST + 1))] == [LONGEST, LONGEST, 1]
+
+
+TEXTS = st.lists(st.sampled_from(["Ada ", "met. ", "Mr. ", "Bo", "?", "\n", " ", "。", "x" * 50, '."'])).map("".join)
+
+
+@given(TEXTS)
+def test_units_are_the_whole_text(text: str) -> None:
+    assert "".join(parts(text)) == text
+
+
+@given(TEXTS, st.integers(min_value=0, max_value=2000))
+def test_what_is_settled_does_not_change_with_what_follows(text: str, at: int) -> None:
+    begun = text[:at]
+    done = settled(begun)
+    assert parts(begun[:done]) == [part for part, end in zip(parts(text), ends(text), strict=True) if end <= done]
+    assert done in [0, *ends(text)]
+
+
+def ends(text: str) -> list[int]:
+    return [end for _, end in units(text)]

@@ -1,0 +1,167 @@
+"""What a chain of candidates costs in time at most, and what a client is told when it failed."""
+
+import asyncio
+import json
+from datetime import timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+from tests.support.engine import HeldEngine, completion, events
+
+from gatehouse.engine.exchange import Answer
+from gatehouse.engine.routing.circuits import THRESHOLD
+from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.outbound import NoConnectionFree
+
+CHAT: dict[str, Any] = {
+    "model": "one/m", "fallbacks": ["two/n"], "messages": [{"role": "user", "content": "Hi"}],
+}  # fmt: skip
+STREAM = {**CHAT, "stream": True}
+
+
+def engine(**settings: str) -> HeldEngine:
+    held = HeldEngine(RATE_LIMIT_REQUESTS_PER_MINUTE="1000", **settings)
+    held.serve("one", "m")
+    held.serve("two", "n")
+    return held
+
+
+@pytest.fixture
+def held() -> HeldEngine:
+    return engine()
+
+
+def error(answer: Answer) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(answer.body)["error"]
+    return found
+
+
+async def text(answer: Answer) -> str:
+    assert answer.stream is not None
+    return b"".join([block async for block in answer.stream]).decode()
+
+
+@pytest.mark.parametrize(
+    ("place", "body"), [("connecting", CHAT), ("in touch", CHAT), ("reading", CHAT), ("chunk 0", STREAM)]
+)
+async def test_a_request_ends_at_its_deadline_wherever_it_waits(place: str, body: dict[str, Any]) -> None:
+    held = engine(REQUEST_DEADLINE_SECONDS="0.05")
+    held.stop.at = place
+    held.outbound.script = [(200, [completion()]), (200, [completion()])]
+    answer = await asyncio.wait_for(held.engine.answer(held.request(body)), 5)
+    assert (answer.status, error(answer)["code"]) == (504, "provider_timeout")
+    assert error(answer)["attempts"] == [{"provider": "one", "model": "m", "status": None, "reason": "deadline"}]
+    (outcome,) = held.outcomes
+    assert (outcome.outcome, outcome.status, outcome.error_code) == ("error", 504, "provider_timeout")
+    assert all(reply.closed for reply in held.outbound.replies)
+
+
+async def test_retries_and_fallbacks_share_one_deadline() -> None:
+    """A hundred retries with pauses that double would take years."""
+    held = engine(REQUEST_DEADLINE_SECONDS="0.2")
+    held.providers.clear()
+    held.serve("one", max_retries=100)
+    held.serve("two", max_retries=100)
+    held.outbound.script = [(500, [b"{}"])] * 100
+    answer = await asyncio.wait_for(held.engine.answer(held.request(CHAT)), 5)
+    assert answer.status == 504
+    reasons = [attempt["reason"] for attempt in error(answer)["attempts"]]
+    assert reasons[0] == "http_500"
+    assert reasons[-1] == "deadline"
+    assert len(held.outcomes) == 1
+
+
+async def test_a_stream_that_has_begun_outlives_the_deadline() -> None:
+    held = engine(REQUEST_DEADLINE_SECONDS="0.05")
+    held.outbound.script = [(200, events("Hel", "lo"))]
+    answer = await held.engine.answer(held.request(STREAM))
+    await asyncio.sleep(0.1)
+    assert (await text(answer)).endswith("data: [DONE]\n\n")
+    assert held.outcomes[0].outcome == "success"
+
+
+IN_AN_HOUR = format_datetime(utc_now() + timedelta(hours=1), usegmt=True)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (("7", "3"), ("3",)),
+        (("7", None), ("7",)),
+        ((None, "7"), ("7",)),
+        (("0.2", "9"), ("1",)),
+        (("0", None), ("1",)),
+        ((IN_AN_HOUR, "36000"), tuple(map(str, range(3000, 3601)))),
+        (("-1", "soon"), (None,)),
+        (("nan", "inf"), (None,)),
+        (("1000000", None), (None,)),
+        (("Thu, 01 Jan 1970 00:00:00 GMT", "99 Nov"), (None,)),
+        ((None, None), (None,)),
+    ],
+)
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_failed_chain_hands_on_the_shortest_pause_that_was_asked_for(
+    held: HeldEngine, status: int, asked: tuple[str | None, str | None], told: tuple[str | None, ...]
+) -> None:
+    held.outbound.script = [(status, [b"{}"], {"retry-after": pause} if pause else {}) for pause in asked]
+    answer = await held.engine.answer(held.request(CHAT))
+    assert (answer.status, error(answer)["code"]) == (502, "all_providers_failed")
+    assert answer.headers.get("Retry-After") in told
+
+
+async def test_a_pause_that_a_provider_asked_for_is_nothing_to_one_who_was_answered(held: HeldEngine) -> None:
+    held.outbound.script = [(429, [b"{}"], {"retry-after": "7"}), (200, [completion()])]
+    answer = await held.engine.answer(held.request(CHAT))
+    assert answer.status == 200
+    assert "Retry-After" not in answer.headers
+
+
+async def test_a_full_pool_is_503_with_a_time_to_come_back_and_no_fallback(held: HeldEngine) -> None:
+    held.outbound.script = [NoConnectionFree(), (200, [completion()])]
+    answer = await held.engine.answer(held.request(CHAT))
+    assert (answer.status, error(answer)["code"]) == (503, "gateway_overloaded")
+    assert int(answer.headers["Retry-After"]) >= 1
+    (outcome,) = held.outcomes
+    assert (outcome.outcome, outcome.status, outcome.error_code) == ("refused", 503, "gateway_overloaded")
+    assert len(held.outbound.sent) == 1
+
+
+async def test_a_full_pool_opens_no_circuit(held: HeldEngine) -> None:
+    held.outbound.script = [*[NoConnectionFree() for _ in range(2 * THRESHOLD)], (200, [completion()])]
+    for _ in range(2 * THRESHOLD):
+        assert (await held.engine.answer(held.request(CHAT))).status == 503
+    answer = await held.engine.answer(held.request(CHAT))
+    assert (answer.status, answer.headers["X-Gateway-Provider"]) == (200, "one")
+
+
+PING = b": ping\n\n"
+FAULT = b'data: {"error": {"message": "overloaded"}}\n\n'
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        [PING, PING, FAULT],
+        [PING + FAULT],
+        [PING[:4], PING[4:] + FAULT],
+        [b"retry: 10\n\n", FAULT],
+        [b": \r\n\r\n", b"<html>\n\n"],
+        [PING],
+    ],
+)
+async def test_a_comment_ahead_of_the_first_event_leaves_the_fallback_possible(
+    held: HeldEngine, first: list[bytes | Exception]
+) -> None:
+    held.outbound.script = [(200, first), (200, [PING, *events("Hello")])]
+    answer = await held.engine.answer(held.request(STREAM))
+    assert answer.headers["X-Gateway-Provider"] == "two"
+    got = await text(answer)
+    assert "Hello" in got
+    assert got.endswith("data: [DONE]\n\n")
+
+
+async def test_a_comment_within_a_stream_passes(held: HeldEngine) -> None:
+    pieces = events("Hel", "lo")
+    held.outbound.script = [(200, [pieces[0], PING, *pieces[1:]])]
+    assert PING.decode() in await text(await held.engine.answer(held.request(STREAM)))

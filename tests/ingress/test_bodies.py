@@ -1,0 +1,190 @@
+"""Bodies on the wire: who may send one, how large, and how long it may take."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.support.platform import RunningPlatform, Tenant
+from tests.support.wire import BODY, connected
+
+from gatehouse.foundation.deadlines import Deadlines
+from gatehouse.ingress import receive
+
+LARGE = 20 * 1024 * 1024
+PATHS = ["/v1/chat/completions", "/api/chat/completions", "/v1/messages", "/v1/embeddings"]
+
+
+@pytest.fixture(scope="module")
+async def caller(platform: RunningPlatform) -> Tenant:
+    tenant = await platform.new_tenant()
+    await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo", max_retries=0)
+    return tenant
+
+
+@pytest.fixture(scope="module")
+async def key(platform: RunningPlatform, caller: Tenant) -> str:
+    return await platform.new_key(caller.user)
+
+
+@pytest.fixture
+async def url(platform: RunningPlatform) -> AsyncIterator[str]:
+    async with platform.listening() as url:
+        yield url
+
+
+@pytest.fixture
+def hasty(platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`BODY_TIMEOUT_SECONDS` is a fifth of one."""
+    gateway = platform.app._app
+    for part in (gateway, gateway._behind):  # type: ignore[union-attr]
+        monkeypatch.setattr(part, "_deadlines", Deadlines(0.2))
+
+
+def head(path: str, *lines: str, key: str = "gk_nobodys") -> bytes:
+    return "\r\n".join((f"POST {path} HTTP/1.1", "Host: x", f"Authorization: Bearer {key}", *lines, "", "")).encode()
+
+
+def error(body: bytes) -> dict[str, str]:
+    found: dict[str, str] = json.loads(body)["error"]
+    return found
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("length", [f"Content-Length: {LARGE}", "Transfer-Encoding: chunked"])
+async def test_a_stranger_is_told_so_before_the_body_and_the_connection_ends(url: str, path: str, length: str) -> None:
+    async with connected(url) as wire:
+        wire.writer.write(head(path, length))
+        told, body = await wire.answer()
+        assert told.startswith("HTTP/1.1 401"), told
+        assert "connection: close" in told.lower()
+        assert "www-authenticate: bearer" in told.lower()
+        assert error(body)["code"] == "invalid_api_key"
+        assert await wire.rest() == b""
+
+
+async def test_a_stranger_who_has_sent_all_of_a_large_body_still_reads_the_answer(url: str) -> None:
+    async with connected(url) as wire:
+        wire.writer.write(head(PATHS[0], f"Content-Length: {LARGE}"))
+        wire.writer.write(b"x" * LARGE)
+        await wire.writer.drain()
+        told, _ = await wire.answer()
+        assert told.startswith("HTTP/1.1 401")
+        assert await wire.rest() == b""
+
+
+async def test_a_stranger_who_goes_on_sending_is_cut_off(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(receive, "LINGER_SECONDS", 0.1)
+    async with connected(url) as wire:
+        wire.writer.write(head(PATHS[0], "Transfer-Encoding: chunked"))
+        with pytest.raises(ConnectionError):
+            while True:
+                wire.writer.write(b"1\r\nx\r\n")
+                await wire.writer.drain()
+                await asyncio.sleep(0.01)
+
+
+async def test_nothing_of_a_strangers_body_is_held(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def read(body: receive.Body) -> bytes:
+        raise AssertionError(body)
+
+    monkeypatch.setattr(receive.Body, "read", read)
+    async with connected(url) as wire:
+        wire.writer.write(head(PATHS[0], "Content-Length: 2") + b"{}")
+        assert (await wire.answer())[0].startswith("HTTP/1.1 401")
+
+
+async def test_a_connection_outlives_a_refusal_ahead_of_a_small_body(url: str, key: str) -> None:
+    async with connected(url, key) as wire:
+        wire.writer.write(head(PATHS[0], "Content-Length: 1000"))
+        told, _ = await wire.answer()
+        assert told.startswith("HTTP/1.1 401")
+        assert "connection: close" not in told.lower()
+        wire.writer.write(b"x" * 1000)
+        await wire.send()
+        told, body = await wire.answer()
+        assert told.startswith("HTTP/1.1 200"), told
+        assert b"Hello there" in body
+
+
+async def test_a_stranger_who_waits_for_100_continue_is_not_asked_for_the_body(url: str) -> None:
+    async with connected(url) as wire:
+        wire.writer.write(head(PATHS[0], "Content-Length: 1000", "Expect: 100-continue"))
+        told, _ = await wire.answer()
+        assert told.startswith("HTTP/1.1 401")
+        assert "connection: close" in told.lower()
+
+
+async def test_a_body_that_is_too_large_is_413_to_who_sends_it_all(url: str, key: str) -> None:
+    async with connected(url, key) as wire:
+        await wire.send(body=b"x" * LARGE)
+        told, body = await wire.answer()
+        assert told.startswith("HTTP/1.1 413")
+        assert error(body)["code"] == "request_too_large"
+        assert await wire.rest() == b""
+
+
+DRIPPING: list[bytes] = [
+    head("/v1/chat/completions", "Content-Length: 100000", key="KEY"),
+    head("/v1/messages", "Content-Length: 100", key="KEY"),
+    head("/v1/chat/completions", "Transfer-Encoding: chunked", key="KEY"),
+    head("/api/auth/api-keys", "Content-Length: 100", "Content-Type: application/json", key="KEY"),
+    head("/api/auth/login", "Content-Length: 100", "Content-Type: application/json"),
+]
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize("beginning", DRIPPING)
+@pytest.mark.parametrize("silent", [True, False])
+async def test_a_body_that_takes_too_long_is_408_and_the_connection_ends(
+    url: str, key: str, beginning: bytes, silent: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(receive, "LINGER_SECONDS", 0.05)
+    chunked = b"chunked" in beginning
+    async with connected(url) as wire:
+        wire.writer.write(beginning.replace(b"KEY", key.encode()))
+
+        async def drip() -> None:
+            while not silent:
+                wire.writer.write(b"1\r\n \r\n" if chunked else b" ")
+                await asyncio.sleep(0.02)
+
+        dripping = asyncio.create_task(drip())
+        told, body = await wire.answer()
+        dripping.cancel()
+        assert told.startswith("HTTP/1.1 408"), told
+        assert "connection: close" in told.lower()
+        assert b"0.2 seconds" in body
+
+
+async def test_a_body_in_pieces_is_read_to_its_end(url: str, key: str) -> None:
+    body = json.dumps(BODY).encode()
+    async with connected(url) as wire:
+        wire.writer.write(head(PATHS[0], f"Content-Length: {len(body)}", key=key))
+        for piece in (body[:1], body[1:20], body[20:]):
+            wire.writer.write(piece)
+            await asyncio.sleep(0.05)
+        assert b"Hello there" in (await wire.answer())[1]
+
+
+async def test_a_request_whose_body_is_on_its_way_is_not_waited_for(
+    platform: RunningPlatform, url: str, key: str
+) -> None:
+    gateway = platform.app._app
+    async with connected(url) as wire:
+        wire.writer.write(head(PATHS[0], "Content-Length: 1000", key=key) + b"{")
+        await asyncio.sleep(0.1)
+        assert gateway.active == 0  # type: ignore[union-attr]
+        wire.writer.write(b" " * 999)
+        assert (await wire.answer())[0].startswith("HTTP/1.1 400")
+    assert gateway.active == 0  # type: ignore[union-attr]
+
+
+async def test_wrong_credentials_ahead_of_a_body_are_counted(platform: RunningPlatform, url: str) -> None:
+    async with connected(url) as wire:
+        left = []
+        for _ in range(2):
+            wire.writer.write(head(PATHS[0], "Content-Length: 2") + b"{}")
+            told = (await wire.answer())[0].lower()
+            left.append(int(told.split("x-ratelimit-remaining: ")[1].split("\r\n")[0]))
+    assert left[1] == left[0] - 1

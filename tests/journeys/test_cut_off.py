@@ -1,0 +1,123 @@
+"""Workers that lose PostgreSQL while others keep it (decisions 7, Kill switch; `SWITCH_FAIL_MODE`).
+
+Three servers over one database: one beside it, and two that reach it by a way which the test cuts.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import NamedTuple
+from uuid import UUID
+
+import httpx2
+import pytest
+from tests.support.load import chat, load
+from tests.support.relay import Relay, relay
+from tests.support.server import GatehouseServer
+
+from gatehouse.platform.live.feed import LOST
+
+SWITCH = "/api/v1/admin/kill-switch"
+UNKNOWN = {
+    "error": {
+        "message": "This worker lost touch with the database and was told not to go on without it.",
+        "type": "service_unavailable",
+        "code": "switch_state_unknown",
+    }
+}
+
+
+class Site(NamedTuple):
+    """`near` is beside the database; `open` and `closed` are called as their `SWITCH_FAIL_MODE` is."""
+
+    near: GatehouseServer
+    open: GatehouseServer
+    closed: GatehouseServer
+    way: Relay
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    with ExitStack() as stack:
+        near = stack.enter_context(GatehouseServer())
+        way = stack.enter_context(relay(near.home / "postgres" / ".s.PGSQL.5432"))
+        env = {"DATABASE_URL": way.url, "GATEHOUSE_MASTER_KEY": (near.home / "master.key").read_text().strip()}
+        env["SANDBOX_ENABLED"] = "true"
+        far = [
+            stack.enter_context(GatehouseServer(env={**env, "SWITCH_FAIL_MODE": mode})) for mode in ("open", "closed")
+        ]
+        yield Site(near, *far, way)
+
+
+def model(site: Site, name: str) -> UUID:
+    found = site.near.sql("SELECT id FROM model_configs WHERE provider = 'sandbox' AND model_id = %s", [name])
+    return UUID(str(found[0][0]))
+
+
+async def ask(client: httpx2.AsyncClient, server: GatehouseServer, name: str = "echo") -> httpx2.Response:
+    return await client.post(f"{server.url}/v1/chat/completions", json=chat(f"sandbox/{name}"))
+
+
+async def within(seconds: float, done: Callable[[httpx2.Response], bool], client: httpx2.AsyncClient, url: str) -> None:
+    """Returns when the answer is as it should be."""
+    async with asyncio.timeout(seconds):
+        while not done(await client.get(url)):
+            await asyncio.sleep(0.1)
+
+
+@pytest.mark.parametrize("how", ["refuse", "swallow"])
+async def test_a_worker_that_is_cut_off_is_pending_and_its_fail_mode_decides_until_it_is_back(
+    site: Site, how: str
+) -> None:
+    headers = {"Authorization": f"Bearer {site.near.key}"}
+    async with httpx2.AsyncClient(headers=headers, timeout=30) as client:
+        for server in (site.near, site.open, site.closed):
+            assert (await ask(client, server)).status_code == 200
+        async with load(site.open.url, (2, site.near.key, chat("sandbox/echo"))) as callers:
+            getattr(site.way, how)()
+            cut = time.monotonic()
+            # Nobody waits longer than it takes to try.
+            while time.monotonic() - cut < LOST - 2:
+                for server in (site.open, site.closed):
+                    began = time.monotonic()
+                    assert (await ask(client, server)).status_code == 200
+                    assert time.monotonic() - began < 3
+                await asyncio.sleep(0.2)
+
+            # What is switched off now cannot reach them, and the answer names them.
+            path = f"{site.near.url}{SWITCH}/models/{model(site, 'echo')}"
+            told = (await client.post(f"{path}/disable", json={"reason": "other"})).json()["propagation"]
+            cut_off = {str(server.workers[0].pid) for server in (site.open, site.closed)}
+            assert (told["confirmed"], told["total"]) == (1, 3)
+            assert {name.rpartition("-")[2] for name in told["pending"]} == cut_off
+            assert 2000 <= told["elapsed_ms"] < 4000
+
+            await asyncio.sleep(max(0.0, cut + LOST + 1 - time.monotonic()))
+            assert (await ask(client, site.near)).status_code == 503
+            assert (await ask(client, site.open)).status_code == 200
+            refused = await ask(client, site.closed)
+            assert (refused.status_code, refused.json()) == (503, UNKNOWN)
+            assert (await client.get(f"{site.near.url}/api/health/ready")).status_code == 200
+            for server in (site.open, site.closed):
+                ready = await client.get(f"{server.url}/api/health/ready")
+                assert (ready.status_code, ready.json()["failing_checks"]) == (503, ["database"])
+                assert (await client.get(f"{server.url}/api/health/live")).status_code == 200
+                figures = (await client.get(f"{server.url}/metrics")).text
+                (lag,) = (line for line in figures.splitlines() if line.startswith("service_change_feed_lag_seconds "))
+                assert float(lag.split()[1]) >= LOST
+            assert set(callers.statuses) == {200}
+
+            site.way.mend()
+            for server in (site.open, site.closed):
+                await within(15, lambda answer: answer.status_code == 200, client, f"{server.url}/api/health/ready")
+        # They have heard of it by themselves, and serve what is not switched off.
+        report = (await client.get(f"{site.near.url}{SWITCH}/propagation")).json()
+        assert (report["changes"][0]["confirmed"], report["changes"][0]["pending"]) == (3, [])
+        for server in (site.open, site.closed):
+            assert (await ask(client, server)).json()["error"]["code"] == "provider_unavailable"
+            assert (await ask(client, server, "slow-200ms")).status_code == 200
+        told = (await client.post(f"{path}/enable")).json()["propagation"]
+        assert (told["confirmed"], told["pending"]) == (3, [])
+        for server in (site.near, site.open, site.closed):
+            assert (await ask(client, server)).status_code == 200

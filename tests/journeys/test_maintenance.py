@@ -1,0 +1,276 @@
+"""Closing for maintenance with several workers (reference 3, Maintenance mode): what is under way on any of them is
+waited for, nothing new comes in, and a worker that dies meanwhile keeps nobody waiting."""
+
+import asyncio
+import http.client
+import json
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import httpx2
+import psutil
+import pytest
+from tests.support.load import chat, load
+from tests.support.server import GatehouseServer
+from tests.support.upstream import Connection, upstream
+
+PATH = "/api/admin/system/maintenance"
+MESSAGE = "Back at noon."
+REFUSED = {"error": "maintenance_mode", "message": MESSAGE}
+WORKERS = 3
+#: connections that a check opens: with so many of them every worker is asked
+ASKED = 40
+
+FIRST = b'data: {"choices":[{"index":0,"delta":{"content":"first "}}]}\n\n'
+LAST = b'data: {"choices":[{"index":0,"delta":{"content":"last"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+PLAIN = b'{"choices":[{"index":0,"message":{"role":"assistant","content":"ok"},"finish_reason":"stop"}]}'
+
+
+class Held:
+    """A provider that answers when it is told to, and calls that wait for it."""
+
+    def __init__(self) -> None:
+        self.plain, self.streams = asyncio.Event(), asyncio.Event()
+        self.calls: dict[bool, list[asyncio.Task[tuple[int, bytes]]]] = {False: [], True: []}
+
+    async def behave(self, connection: Connection) -> None:
+        if connection.head.startswith("GET"):
+            await connection.answer(b'{"data": []}')
+        elif json.loads(connection.body).get("stream"):
+            await connection.begin_stream()
+            await connection.chunk(FIRST)
+            await self.streams.wait()
+            await connection.chunk(LAST)
+            await connection.end_stream()
+        else:
+            await self.plain.wait()
+            await connection.answer(PLAIN)
+
+    @property
+    def count(self) -> int:
+        return sum(not call.done() for calls in self.calls.values() for call in calls)
+
+    async def on_every_worker(self, server: GatehouseServer) -> None:
+        """Returns when each worker has calls of either sort in progress, and says so."""
+        for _ in range(20):
+            for stream in (False, True):
+                self.calls[stream] += [asyncio.create_task(_call(server, stream)) for _ in range(9)]
+            # As each says with its next beat.
+            await asyncio.sleep(1.2)
+            active = in_progress(server)
+            assert sum(active.values()) == self.count
+            if len(active) == WORKERS and min(active.values()) >= 3:
+                return
+        raise AssertionError(f"a worker gets no calls: {active}")
+
+    async def results(self) -> Counter[tuple[int, bool]]:
+        """How many calls ended with which status, and whether all of the answer came."""
+        found: Counter[tuple[int, bool]] = Counter()
+        for stream, end in ((False, b"}"), (True, b"data: [DONE]\n\n")):
+            for status, body in await asyncio.wait_for(asyncio.gather(*self.calls[stream]), 20):
+                found[status, body.endswith(end)] += 1
+        return found
+
+
+async def _call(server: GatehouseServer, stream: bool) -> tuple[int, bytes]:
+    """The status, or 0 for a connection that broke, and what came of the body."""
+    body, status, read = {**chat("held/m"), "stream": stream}, 0, b""
+    connector = aiohttp.TCPConnector(force_close=True)
+    headers = {"Authorization": f"Bearer {server.key}"}
+    try:
+        async with (
+            aiohttp.ClientSession(server.url, connector=connector, headers=headers) as session,
+            session.post("/v1/chat/completions", json=body) as answer,
+        ):
+            async for piece in answer.content.iter_any():
+                read += piece
+            status = answer.status
+    except aiohttp.ClientError:
+        return 0, read
+    return status, read
+
+
+def in_progress(server: GatehouseServer) -> dict[int, int]:
+    """Model calls by worker, as system health tells operators."""
+    rows = server.sql("SELECT pid, (status ->> 'active')::int FROM nodes WHERE kind = 'gateway'")
+    return dict(rows)
+
+
+@pytest.fixture(scope="module")
+async def server() -> AsyncIterator[GatehouseServer]:
+    running = GatehouseServer(workers=WORKERS)
+    try:
+        await asyncio.to_thread(running.start)
+        yield running
+    finally:
+        await asyncio.to_thread(running.close)
+
+
+@pytest.fixture
+async def admin(server: GatehouseServer) -> AsyncIterator[httpx2.AsyncClient]:
+    headers = {"Authorization": f"Bearer {server.key}"}
+    limits = httpx2.Limits(max_keepalive_connections=0)
+    async with httpx2.AsyncClient(base_url=server.url, headers=headers, limits=limits, timeout=90) as client:
+        yield client
+        await client.post(PATH, json={"enabled": False})
+
+
+@asynccontextmanager
+async def holding(server: GatehouseServer) -> AsyncIterator[Held]:
+    """Calls in progress on every worker."""
+    held = Held()
+    async with upstream(held.behave) as provider:
+        server.sql("DELETE FROM model_configs WHERE provider = 'held'")
+        server.sql("DELETE FROM providers WHERE id = 'held'")
+        await asyncio.to_thread(server.add_provider, "held", provider.url, ["m"], max_retries=0, timeout_ms=100_000)
+        await held.on_every_worker(server)
+        yield held
+        held.plain.set()
+        held.streams.set()
+        await held.results()
+
+
+async def asked(admin: httpx2.AsyncClient, method: str, path: str, body: Any = None) -> Counter[tuple[int, str]]:
+    """What so many requests at once are answered, over connections of their own."""
+    answers = await asyncio.gather(*(admin.request(method, path, json=body) for _ in range(ASKED)))
+    return Counter((answer.status_code, answer.text if answer.status_code != 200 else "") for answer in answers)
+
+
+async def closed_everywhere(admin: httpx2.AsyncClient) -> None:
+    """Returns when nobody lets a call in any more."""
+    async with asyncio.timeout(5):
+        while {status for status, _ in await asked(admin, "POST", "/v1/messages", chat("sandbox/echo"))} != {503}:
+            await asyncio.sleep(0.05)
+
+
+async def test_calls_on_every_worker_are_waited_for_and_nothing_new_comes_in(
+    server: GatehouseServer, admin: httpx2.AsyncClient
+) -> None:
+    async with holding(server) as held:
+        count = held.count
+        body = {"enabled": True, "message": MESSAGE, "drain_timeout_seconds": 60}
+        closing = asyncio.create_task(admin.post(PATH, json=body))
+        await closed_everywhere(admin)
+        for method, path, sent in [
+            ("POST", "/v1/chat/completions", chat("sandbox/echo")),
+            ("POST", "/v1/chat/completions", {**chat("held/m"), "stream": True}),
+            ("GET", "/v1/models", None),
+            ("GET", "/api/admin/api-keys", None),
+        ]:
+            ((status, text),) = await asked(admin, method, path, sent)
+            assert (status, json.loads(text)) == (503, REFUSED)
+        ((status, text),) = await asked(admin, "GET", "/api/health/ready")
+        assert (status, json.loads(text)["failing_checks"]) == (503, ["maintenance"])
+        assert await asked(admin, "GET", "/api/health/live") == {(200, ""): ASKED}
+        # Everything that was let in goes on, and the platform says so.
+        await asyncio.sleep(1.2)
+        health = (await admin.get("/api/admin/system/health")).json()
+        nodes = [node for node in health["components"]["nodes"]["nodes"] if node["kind"] == "gateway"]
+        assert {node["name"].rpartition("-")[2]: node["active"] for node in nodes} == {
+            str(pid): active for pid, active in in_progress(server).items()
+        }
+        assert sum(node["active"] for node in nodes) == count == held.count
+        # Clients that are refused and come again at once do not prolong it.
+        async with load(server.url, (20, server.key, chat("sandbox/echo"))) as callers:
+            held.plain.set()
+            await asyncio.sleep(1.5)
+            assert held.count == len(held.calls[True])
+            assert not closing.done(), "streams are under way"
+            held.streams.set()
+            released = time.monotonic()
+            told = (await closing).json()
+            assert time.monotonic() - released < 3
+            assert held.count == 0
+            await callers.until(20)
+        assert set(callers.statuses) == {503}
+        assert (told["maintenance_enabled"], told["message"]) == (True, MESSAGE)
+        assert told["active_requests_drained"] == count
+        assert await held.results() == {(200, True): count}
+        over = (await admin.post(PATH, json={"enabled": False})).json()
+        assert (over["maintenance_enabled"], over["active_requests_drained"]) == (False, 0)
+    # The answer is out when every worker serves again.
+    for method, path, sent in [
+        ("POST", "/v1/chat/completions", chat("sandbox/echo")),
+        ("GET", "/api/health/ready", None),
+        ("GET", "/api/admin/api-keys", None),
+    ]:
+        assert await asked(admin, method, path, sent) == {(200, ""): ASKED}
+
+
+async def test_the_answer_comes_when_the_time_is_up_and_what_goes_on_is_not_cut(
+    server: GatehouseServer, admin: httpx2.AsyncClient
+) -> None:
+    async with holding(server) as held:
+        count, began = held.count, time.monotonic()
+        told = (await admin.post(PATH, json={"enabled": True, "drain_timeout_seconds": 2})).json()
+        assert 2 <= time.monotonic() - began < 5
+        assert (told["active_requests_drained"], held.count) == (0, count)
+        held.plain.set()
+        held.streams.set()
+        assert await held.results() == {(200, True): count}
+
+
+async def test_a_worker_that_dies_is_not_waited_for_and_the_one_in_its_place_lets_nothing_in(
+    server: GatehouseServer, admin: httpx2.AsyncClient
+) -> None:
+    async with holding(server) as held:
+        count = held.count
+        connection = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=90)
+        answering = await _answering(server, connection)
+        dying = next(worker for worker in server.workers if worker.pid != answering)
+        lost = in_progress(server)[dying.pid]
+        before = {worker.pid for worker in server.workers}
+        closing = asyncio.create_task(asyncio.to_thread(_close, server, connection))
+        await closed_everywhere(admin)
+        dying.kill()
+        # The others' calls are still waited for.
+        await asyncio.sleep(3)
+        assert not closing.done()
+        held.plain.set()
+        held.streams.set()
+        released = time.monotonic()
+        told = await closing
+        assert time.monotonic() - released < 10
+        assert told["active_requests_drained"] == count
+        results = await held.results()
+        assert results.pop((200, True)) == count - lost
+        # Streams that broke had begun with a 200.
+        assert sum(results.values()) == lost
+        assert not any(complete for _, complete in results)
+        async with asyncio.timeout(20):
+            while len({worker.pid for worker in server.workers} - before) < 1 or len(in_progress(server)) < WORKERS:
+                await asyncio.sleep(0.1)
+        ((status, _),) = await asked(admin, "POST", "/v1/chat/completions", chat("sandbox/echo"))
+        assert status == 503
+    await admin.post(PATH, json={"enabled": False})
+    assert await asked(admin, "POST", "/v1/chat/completions", chat("sandbox/echo")) == {(200, ""): ASKED}
+
+
+async def _answering(server: GatehouseServer, connection: http.client.HTTPConnection) -> int:
+    """Opens the connection; the answer is the worker that has its other end."""
+
+    def ask() -> int:
+        connection.request("GET", "/health")
+        connection.getresponse().read()
+        mine = connection.sock.getsockname()
+        (found,) = (
+            worker.pid
+            for worker in server.workers
+            for end in psutil.Process(worker.pid).net_connections("tcp")
+            if end.raddr and tuple(end.raddr) == mine
+        )
+        return int(found)
+
+    return await asyncio.to_thread(ask)
+
+
+def _close(server: GatehouseServer, connection: http.client.HTTPConnection) -> dict[str, Any]:
+    headers = {"Authorization": f"Bearer {server.key}", "Content-Type": "application/json"}
+    body = {"enabled": True, "message": MESSAGE, "drain_timeout_seconds": 60}
+    connection.request("POST", PATH, json.dumps(body), headers)
+    told: dict[str, Any] = json.loads(connection.getresponse().read())
+    return told

@@ -1,0 +1,368 @@
+"""Approvals: who decides, and the port behind which a held request waits (decisions, DLP, `human_in_loop`)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from psycopg.types.json import Jsonb
+from tests.support.platform import RunningPlatform, Tenant
+from tests.support.relay import relay
+
+from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.engine.exchange import Asked, Identified, Received
+from gatehouse.engine.verdict import Ask
+from gatehouse.foundation.identity import Caller, CallerKind, TenantId
+from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.storage.database import Database
+from gatehouse.platform.live import approvals as live
+from gatehouse.platform.live.approvals import ApprovalUnavailable, LiveApprovals, TooManyHeld
+from gatehouse.platform.live.nodes import Node
+
+BASE = "/api/admin/approvals"
+ASK = Ask(reason="Cards found credit_card", rule_id="r-1", rule_name="Cards", entity_types=("credit_card",))
+
+
+def add(platform: RunningPlatform, tenant: Tenant, **fields: Any) -> str:
+    values = {
+        "id": new_id(), "tenant_id": tenant.id, "request_id": "r", "user_id": tenant.user.id, "reason": "Cards found",
+        "rule_id": "r-1", "rule_name": "Cards", "entity_types": Jsonb(["credit_card"]), "node": platform.host.node.id,
+        "model": "sandbox/echo", **fields,
+    }  # fmt: skip
+    columns = f"{', '.join(values)}, expires_at"
+    marks = ", ".join(["%s"] * len(values))
+    platform.sql(
+        f"INSERT INTO approvals ({columns}) VALUES ({marks}, now() + interval '1 minute')", list(values.values())
+    )
+    return str(values["id"])
+
+
+async def asked(platform: RunningPlatform, tenant: Tenant) -> Asked:
+    received = Received(
+        request_id=f"held-{uuid4().hex}", method="POST", path="/v1/chat/completions", headers={},
+        client_address="203.0.113.7", received_at=0.0, started=0.0,
+    )  # fmt: skip
+    caller = Caller(kind=CallerKind.USER, tenant_id=TenantId(tenant.id), user_id=tenant.user.id)
+    policy = await platform.host.policies.current(TenantId(tenant.id))
+    call = DIALECTS["openai_chat"].decode(
+        b'{"model": "sandbox/echo", "messages": [{"role": "user", "content": "4111 1111 1111 1111"}]}', {}
+    )
+    return Asked(identified=Identified(received=received, caller=caller, policy=policy, scope="chat:write"), call=call)
+
+
+@asynccontextmanager
+async def port(platform: RunningPlatform, *, seconds: float = 20, url: str | None = None) -> AsyncIterator[Any]:
+    """A worker's, whose node is in the list; what it makes is this platform's to decide."""
+    database = Database(url or platform.installed.url, pool_size=1)
+    made = LiveApprovals(database, platform.host.node, platform.host.replica, seconds=seconds)
+    try:
+        yield made
+    finally:
+        if url is None:
+            await made.stop()
+        await database.close()
+
+
+def held_by(platform: RunningPlatform, x: Asked) -> tuple[Any, ...] | None:
+    rows = platform.sql(
+        "SELECT id, status, decided_at FROM approvals WHERE request_id = %s", [x.identified.received.request_id]
+    )
+    found: tuple[Any, ...] | None = rows[0] if rows else None
+    return found
+
+
+async def until_held(platform: RunningPlatform, x: Asked) -> UUID:
+    async with asyncio.timeout(10):
+        while (row := held_by(platform, x)) is None:
+            await asyncio.sleep(0.01)
+    held: UUID = row[0]
+    return held
+
+
+async def until_ended(platform: RunningPlatform, x: Asked) -> str:
+    async with asyncio.timeout(10):
+        while (row := held_by(platform, x)) is None or row[1] == "pending":
+            await asyncio.sleep(0.01)
+    return str(row[1])
+
+
+# the endpoints -------------------------------------------------------------------------------------------------------
+
+
+async def test_a_list_in_pages_newest_first_by_status(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
+) -> None:
+    first, second = add(platform, tenant), add(platform, tenant, status="denied")
+    third = add(platform, tenant, direction="output")
+    add(platform, other_tenant)
+
+    async def listed(**query: Any) -> tuple[list[str], int]:
+        page = (await tenant.auditor.client.get(BASE, params=query)).json()
+        return [item["id"] for item in page["items"]], page["total"]
+
+    assert await listed() == ([third, second, first], 3)
+    assert await listed(status="pending") == ([third, first], 2)
+    assert await listed(page=2, page_size=2) == ([first], 3)
+    page = (await tenant.auditor.client.get(BASE, params={"page_size": 1})).json()
+    assert (page["page"], page["page_size"]) == (1, 1)
+
+
+async def test_an_approval_says_what_it_is_about(platform: RunningPlatform, tenant: Tenant) -> None:
+    held = add(platform, tenant)
+    told = (await tenant.auditor.client.get(f"{BASE}/{held}")).json()
+    assert told.pop("created_at") < told.pop("expires_at")
+    assert told == {
+        "id": held, "request_id": "r", "user_id": str(tenant.user.id), "client_id": None, "reason": "Cards found",
+        "rule_id": "r-1", "rule_name": "Cards", "entity_types": ["credit_card"], "direction": "input",
+        "model": "sandbox/echo", "status": "pending", "decided_at": None, "decided_by": None, "decision_reason": None,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("verb", "status"), [("approve", "approved"), ("deny", "denied")])
+@pytest.mark.parametrize("body", [{"json": {"reason": "seen"}}, {}])
+async def test_a_decision_says_who_and_why(
+    platform: RunningPlatform, tenant: Tenant, verb: str, status: str, body: dict[str, Any]
+) -> None:
+    held = add(platform, tenant)
+    answer = await tenant.admin.client.post(f"{BASE}/{held}/{verb}", **body)
+    told = answer.json()
+    assert (answer.status_code, told["status"], told["decided_by"]) == (200, status, str(tenant.admin.id))
+    assert told["decision_reason"] == ("seen" if body else None)
+    assert told == (await tenant.auditor.client.get(f"{BASE}/{held}")).json()
+    (event,) = await platform.audit(tenant, f"approval.{status}")
+    assert (event["actor_id"], event["resource_id"]) == (str(tenant.admin.id), held)
+    assert event["reason"] == told["decision_reason"]
+    assert event["details"] == {"held_request_id": "r", "rule_id": "r-1", "rule_name": "Cards", "direction": "input"}
+
+
+@pytest.mark.parametrize("verb", ["approve", "deny"])
+@pytest.mark.parametrize("status", ["approved", "denied", "expired", "cancelled"])
+async def test_what_is_decided_stays(platform: RunningPlatform, tenant: Tenant, verb: str, status: str) -> None:
+    held = add(platform, tenant, status=status)
+    answer = await tenant.admin.client.post(f"{BASE}/{held}/{verb}", json={})
+    assert (answer.status_code, answer.json()["status"]) == (409, status)
+    assert (await tenant.admin.client.get(f"{BASE}/{held}")).json()["status"] == status
+
+
+async def test_two_who_decide_at_once_are_one_decision(platform: RunningPlatform, tenant: Tenant) -> None:
+    held = add(platform, tenant)
+    answers = await asyncio.gather(
+        *(tenant.admin.client.post(f"{BASE}/{held}/{verb}", json={}) for verb in ("approve", "deny") * 4)
+    )
+    assert sorted(answer.status_code for answer in answers) == [200] + [409] * 7
+
+
+async def test_what_is_overdue_is_expired_before_anybody_says_so(platform: RunningPlatform, tenant: Tenant) -> None:
+    held = add(platform, tenant)
+    platform.sql("UPDATE approvals SET expires_at = now() WHERE id = %s", [held])
+    answer = await tenant.admin.client.post(f"{BASE}/{held}/approve", json={})
+    assert (answer.status_code, answer.json()["status"]) == (409, "expired")
+
+
+async def test_another_tenants_approval_is_not_there(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
+) -> None:
+    held = add(platform, tenant)
+    for path in (held, str(uuid4())):
+        for method, suffix in (("GET", ""), ("POST", "/approve"), ("POST", "/deny")):
+            answer = await other_tenant.admin.client.request(method, f"{BASE}/{path}{suffix}")
+            assert (answer.status_code, answer.json()) == (404, {"detail": "Approval not found"})
+
+
+async def test_administrators_decide_and_auditors_look(platform: RunningPlatform, tenant: Tenant) -> None:
+    held = add(platform, tenant)
+    reader = await platform.new_m2m(tenant.id, "admin:read")
+    writer = await platform.new_m2m(tenant.id, "admin:write")
+    for client, reading, deciding in [
+        (platform.anonymous, 401, 401), (tenant.user.client, 403, 403), (tenant.auditor.client, 200, 403),
+        (reader, 200, 403), (writer, 403, 200),
+    ]:  # fmt: skip
+        assert (await client.get(BASE)).status_code == reading
+        assert (await client.get(f"{BASE}/{held}")).status_code == reading
+        assert (await client.post(f"{BASE}/{held}/approve", json={})).status_code == deciding
+
+
+@pytest.mark.parametrize(
+    ("params", "body", "loc"),
+    [
+        ({"status": "odd"}, None, ["query", "status"]),
+        ({"page_size": 201}, None, ["query", "page_size"]),
+        ({}, {"reason": "x" * 1001}, ["body", "reason"]),
+        ({}, {"reasons": "x"}, ["body", "reasons"]),
+    ],
+)
+async def test_bad_input_is_named(
+    platform: RunningPlatform, tenant: Tenant, params: dict[str, Any], body: dict[str, str] | None, loc: list[str]
+) -> None:
+    if body is None:
+        answer = await tenant.admin.client.get(BASE, params=params)
+    else:
+        answer = await tenant.admin.client.post(f"{BASE}/{add(platform, tenant)}/deny", json=body)
+    assert answer.status_code == 422
+    assert [fault["loc"] for fault in answer.json()["detail"]] == [loc]
+
+
+# the port ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("verb", "goes_on"), [("approve", True), ("deny", False)])
+async def test_a_held_request_hears_the_decision_at_once(
+    platform: RunningPlatform, tenant: Tenant, verb: str, goes_on: bool
+) -> None:
+    async with port(platform) as approvals:
+        x = await asked(platform, tenant)
+        waiting = asyncio.create_task(approvals.decision(x, ASK))
+        held = await until_held(platform, x)
+        told = (await tenant.admin.client.get(f"{BASE}/{held}")).json()
+        assert (told["user_id"], told["model"]) == (str(tenant.user.id), "sandbox/echo")
+        assert (told["rule_name"], told["entity_types"]) == ("Cards", ["credit_card"])
+        assert "4111" not in str(told)
+        # Let the first look pass, so that only news can be this fast.
+        await asyncio.sleep(0.1)
+        assert (await tenant.admin.client.post(f"{BASE}/{held}/{verb}", json={})).status_code == 200
+        async with asyncio.timeout(live.LOOK_EVERY * 0.7):
+            assert await waiting is goes_on
+
+
+async def test_a_decision_is_found_without_news(platform: RunningPlatform, tenant: Tenant) -> None:
+    async with port(platform) as approvals:
+        x = await asked(platform, tenant)
+        waiting = asyncio.create_task(approvals.decision(x, ASK))
+        held = await until_held(platform, x)
+        platform.sql("UPDATE approvals SET status = 'approved' WHERE id = %s", [held])
+        async with asyncio.timeout(5):
+            assert await waiting
+
+
+async def test_many_held_requests_hear_each_their_own(platform: RunningPlatform, tenant: Tenant) -> None:
+    async with port(platform) as approvals:
+        requests = [await asked(platform, tenant) for _ in range(20)]
+        waiting = [asyncio.create_task(approvals.decision(x, ASK)) for x in requests]
+        for number, x in enumerate(requests):
+            held = await until_held(platform, x)
+            await tenant.admin.client.post(f"{BASE}/{held}/{'deny' if number % 3 else 'approve'}", json={})
+        async with asyncio.timeout(10):
+            assert await asyncio.gather(*waiting) == [number % 3 == 0 for number in range(20)]
+
+
+async def test_without_a_decision_in_time_it_is_refused(platform: RunningPlatform, tenant: Tenant) -> None:
+    async with port(platform, seconds=0.2) as approvals:
+        x = await asked(platform, tenant)
+        assert await approvals.decision(x, ASK) is False
+        assert held_by(platform, x)[1] == "expired"  # type: ignore[index]
+
+
+async def test_a_decision_at_the_last_moment_counts(platform: RunningPlatform, tenant: Tenant) -> None:
+    """Committed before the time was up, and not heard of until then."""
+    async with port(platform, seconds=0.5) as approvals:
+        x = await asked(platform, tenant)
+        waiting = asyncio.create_task(approvals.decision(x, ASK))
+        held = await until_held(platform, x)
+        await asyncio.sleep(0.1)
+        platform.sql("UPDATE approvals SET status = 'approved' WHERE id = %s", [held])
+        assert await waiting
+
+
+async def test_a_client_that_leaves_cancels(platform: RunningPlatform, tenant: Tenant) -> None:
+    async with port(platform) as approvals:
+        x = await asked(platform, tenant)
+        waiting = asyncio.create_task(approvals.decision(x, ASK))
+        held = await until_held(platform, x)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert await until_ended(platform, x) == "cancelled"
+        answer = await tenant.admin.client.post(f"{BASE}/{held}/approve", json={})
+        assert (answer.status_code, answer.json()["status"]) == (409, "cancelled")
+
+
+async def test_a_worker_that_ends_cancels_what_it_holds(platform: RunningPlatform, tenant: Tenant) -> None:
+    x = await asked(platform, tenant)
+    node = Node(platform.host.database)
+    await node.join(0)
+    database = Database(platform.installed.url, pool_size=1)
+    approvals = LiveApprovals(database, node, platform.host.replica, seconds=20)
+    waiting = asyncio.create_task(approvals.decision(x, ASK))
+    await until_held(platform, x)
+    await approvals.stop()
+    assert held_by(platform, x)[1] == "cancelled"  # type: ignore[index]
+    waiting.cancel()
+    await node.leave()
+    await database.close()
+
+
+async def test_what_a_dead_worker_held_is_cancelled_and_a_live_one_s_is_not(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    mine, dead, overdue = add(platform, tenant), add(platform, tenant, node=new_id()), add(platform, tenant)
+    platform.sql("UPDATE approvals SET expires_at = now() - interval '1 minute' WHERE id = %s", [overdue])
+    async with port(platform) as approvals:
+        await approvals.start()
+        rows = platform.sql("SELECT id::text, status FROM approvals WHERE tenant_id = %s", [tenant.id])
+    assert dict(rows) == {mine: "pending", dead: "cancelled", overdue: "expired"}
+
+
+async def test_nobody_is_let_through_when_nobody_can_be_asked(platform: RunningPlatform, tenant: Tenant) -> None:
+    nowhere = "postgresql://postgres:@127.0.0.1:1/postgres"
+    async with port(platform, url=nowhere) as approvals:
+        x = await asked(platform, tenant)
+        with pytest.raises(ApprovalUnavailable):
+            await approvals.decision(x, ASK)
+
+
+@pytest.mark.parametrize("cut", ["refuse", "swallow"])
+async def test_a_decision_that_cannot_be_heard_lets_nobody_through(
+    platform: RunningPlatform, tenant: Tenant, cut: str
+) -> None:
+    with relay(platform.host.settings.gatehouse_home / "postgres" / ".s.PGSQL.5432") as way:
+        async with port(platform, seconds=0.6, url=way.url) as approvals:
+            x = await asked(platform, tenant)
+            waiting = asyncio.create_task(approvals.decision(x, ASK))
+            held = await until_held(platform, x)
+            getattr(way, cut)()
+            answer = await tenant.admin.client.post(f"{BASE}/{held}/approve", json={})
+            assert answer.status_code == 200
+            async with asyncio.timeout(10):
+                assert await waiting is False
+            way.mend()
+
+
+async def test_a_decision_is_heard_once_the_database_is_back(platform: RunningPlatform, tenant: Tenant) -> None:
+    with relay(platform.host.settings.gatehouse_home / "postgres" / ".s.PGSQL.5432") as way:
+        async with port(platform, url=way.url) as approvals:
+            x = await asked(platform, tenant)
+            waiting = asyncio.create_task(approvals.decision(x, ASK))
+            held = await until_held(platform, x)
+            way.refuse()
+            await tenant.admin.client.post(f"{BASE}/{held}/approve", json={})
+            await asyncio.sleep(0.5)
+            way.mend()
+            async with asyncio.timeout(10):
+                assert await waiting
+
+
+async def test_a_worker_holds_so_many_requests_and_no_more(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "MOST_OF_ONE", 2)
+    monkeypatch.setattr(live, "MOST_HELD", 3)
+    async with port(platform) as approvals:
+        requests = [await asked(platform, of) for of in (tenant, tenant, other_tenant)]
+        waiting = [asyncio.create_task(approvals.decision(x, ASK)) for x in requests[:2]]
+        await asyncio.gather(*(until_held(platform, x) for x in requests[:2]))
+        with pytest.raises(TooManyHeld):
+            await approvals.decision(await asked(platform, tenant), ASK)
+        waiting.append(asyncio.create_task(approvals.decision(requests[2], ASK)))
+        await until_held(platform, requests[2])
+        with pytest.raises(TooManyHeld):
+            await approvals.decision(await asked(platform, other_tenant), ASK)
+        held = await until_held(platform, requests[0])
+        await tenant.admin.client.post(f"{BASE}/{held}/approve", json={})
+        assert await waiting[0]
+        waiting.append(asyncio.create_task(approvals.decision(x := await asked(platform, tenant), ASK)))
+        await until_held(platform, x)
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)

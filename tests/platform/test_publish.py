@@ -1,0 +1,41 @@
+"""Snapshots: made ahead, swapped, kept."""
+
+import pytest
+from tests.support.platform import RunningPlatform, Tenant
+
+from gatehouse.foundation.identity import TenantId
+from gatehouse.platform import publish
+from gatehouse.platform.publish import PolicyUnavailable, Publisher
+from gatehouse.policy.compile import Fault, compile_policy
+from gatehouse.policy.records import TenantRecords
+from gatehouse.policy.snapshot import Snapshot
+
+
+async def test_one_organizations_faults_do_not_keep_a_worker_from_starting(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def compiled(records: TenantRecords) -> Snapshot | list[Fault]:
+        return [Fault("rule 7: not valid")] if records.tenant_id == tenant.id else compile_policy(records)
+
+    monkeypatch.setattr(publish, "compile_policy", compiled)
+    publisher = Publisher(platform.host.database)
+    faulty, sound = TenantId(tenant.id), TenantId(other_tenant.id)
+    await publisher.preload(faulty)
+    assert (await publisher.current(sound)).tenant_id == sound
+    assert publisher.status[faulty].faults == ["rule 7: not valid"]
+    with pytest.raises(PolicyUnavailable):
+        await publisher.current(faulty)
+
+
+async def test_the_organization_that_called_longest_ago_is_forgotten_first(
+    platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publish, "KEPT", 2)
+    first, second, third = [TenantId((await platform.new_tenant()).id) for _ in range(3)]
+    publisher = Publisher(platform.host.database)
+    of_first = await publisher.current(first)
+    of_second = await publisher.current(second)
+    await publisher.current(first)
+    await publisher.current(third)
+    assert await publisher.current(first) is of_first
+    assert await publisher.current(second) is not of_second

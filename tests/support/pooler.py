@@ -1,0 +1,69 @@
+"""A pooler that lends its one connection by the transaction, as PgBouncer does with `pool_mode = transaction`."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+_VERSION = (3 << 16).to_bytes(4, "big")
+#: asks for TLS, and for GSSAPI
+_ENCRYPTION = {(80877103).to_bytes(4, "big"), (80877104).to_bytes(4, "big")}
+
+
+@asynccontextmanager
+async def pooler(socket: Path) -> AsyncIterator[str]:
+    """In front of the PostgreSQL at this Unix socket; the answer is a URL. Everybody is `postgres`."""
+    reader, writer = await asyncio.open_unix_connection(str(socket))
+    body = _VERSION + b"user\0postgres\0database\0postgres\0\0"
+    writer.write((len(body) + 4).to_bytes(4, "big") + body)
+    greeting = await _until_ready(reader)
+    lent = asyncio.Lock()
+
+    async def serve(asked: asyncio.StreamReader, answered: asyncio.StreamWriter) -> None:
+        try:
+            while await _start(asked) in _ENCRYPTION:
+                answered.write(b"N")
+            answered.write(greeting)
+            while (message := await _message(asked))[:1] != b"X":
+                async with lent:
+                    said = b""
+                    # Until a transaction is over, and nothing is prepared or half asked.
+                    while not said.endswith(b"I"):
+                        writer.write(message)
+                        if message[:1] in b"QS":
+                            said = await _until_ready(reader)
+                            answered.write(said)
+                        if not said.endswith(b"I"):
+                            message = await _message(asked)
+        except asyncio.IncompleteReadError:
+            pass
+        finally:
+            answered.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"postgresql://postgres@127.0.0.1:{server.sockets[0].getsockname()[1]}/postgres"
+    finally:
+        server.close()
+        writer.close()
+
+
+async def _start(reader: asyncio.StreamReader) -> bytes:
+    """The first message's first four bytes: a version, or a question about encryption."""
+    size = int.from_bytes(await reader.readexactly(4), "big")
+    return (await reader.readexactly(size - 4))[:4]
+
+
+async def _message(reader: asyncio.StreamReader) -> bytes:
+    head = await reader.readexactly(5)
+    return head + await reader.readexactly(int.from_bytes(head[1:], "big") - 4)
+
+
+async def _until_ready(reader: asyncio.StreamReader) -> bytes:
+    """What the server says up to and including `ReadyForQuery`, whose last byte is the transaction's state."""
+    said = b""
+    while True:
+        message = await _message(reader)
+        said += message
+        if message[:1] == b"Z":
+            return said

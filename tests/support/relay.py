@@ -1,0 +1,91 @@
+"""A way to PostgreSQL that a test can cut: TCP on 127.0.0.1, relayed to the server's Unix socket by a thread.
+
+with relay(socket) as way:
+    way.url                 a DATABASE_URL that goes through it
+    way.refuse()            connections are broken, new ones refused, as by a host that is down
+    way.swallow()           nothing is carried any more and nobody is told, as by a cable that was pulled
+    way.mend()              what was swallowed arrives late, as TCP has it
+"""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class Relay:
+    def __init__(self, socket: Path) -> None:
+        self._socket = socket
+        self._loop = asyncio.new_event_loop()
+        self._server: asyncio.Server | None = None
+        self._port = 0
+        self._wires: set[asyncio.StreamWriter] = set()
+        self._carrying = asyncio.Event()
+        self._carrying.set()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self.mend()
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self._port}/postgres"
+
+    def refuse(self) -> None:
+        self._do(self._refuse())
+
+    def swallow(self) -> None:
+        self._loop.call_soon_threadsafe(self._carrying.clear)
+
+    def mend(self) -> None:
+        self._do(self._listen())
+        self._loop.call_soon_threadsafe(self._carrying.set)
+
+    def close(self) -> None:
+        self.refuse()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(5)
+
+    def _do(self, what: "asyncio._CoroutineLike[None]") -> None:
+        asyncio.run_coroutine_threadsafe(what, self._loop).result(5)
+
+    async def _listen(self) -> None:
+        if self._server is None:
+            self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port)
+            self._port = self._server.sockets[0].getsockname()[1]
+
+    async def _refuse(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        for wire in self._wires:
+            wire.transport.abort()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_unix_connection(str(self._socket))
+        self._wires |= {writer, back}
+        try:
+            await asyncio.gather(self._carry(reader, back), self._carry(there, writer))
+        finally:
+            self._wires -= {writer, back}
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            while True:
+                data = await reader.read(65536)
+                await self._carrying.wait()
+                if not data:
+                    break
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+
+@contextmanager
+def relay(socket: Path) -> Iterator[Relay]:
+    way = Relay(socket)
+    try:
+        yield way
+    finally:
+        way.close()

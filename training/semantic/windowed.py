@@ -1,0 +1,47 @@
+"""Texts as the run time reads them, embedded once and kept on disk."""
+
+import pickle
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatehouse.detection.semantic import windows
+from gatehouse.detection.semantic.backbone import Backbone
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Window:
+    ids: Array
+    embedding: Array
+
+
+class Reader:
+    """`cache`: a file of the caller's own, or None."""
+
+    def __init__(self, data: Path, cache: Path | None = None) -> None:
+        self._backbone = Backbone(data)
+        self._cache = cache
+        self._known: dict[bytes, Array] = pickle.loads(cache.read_bytes()) if cache and cache.exists() else {}
+
+    def read(self, text: str) -> list[Window]:
+        """At most six windows, evenly spread: which are suspicious is not known before a head is trained."""
+        ids = self._backbone.tokens(text)
+        spans = windows.spans(len(ids))
+        if len(spans) > windows.MOST:
+            spans = [spans[i] for i in np.linspace(0, len(spans) - 1, windows.MOST).round().astype(int)]
+        return [self._window(ids[start:end]) for start, end in spans]
+
+    def _window(self, ids: Array) -> Window:
+        key = ids.astype(np.int32).tobytes()
+        if key not in self._known:
+            self._known[key] = self._backbone.embed(ids)
+        return Window(ids, self._known[key])
+
+    def keep(self) -> None:
+        if self._cache:
+            self._cache.write_bytes(pickle.dumps(self._known))

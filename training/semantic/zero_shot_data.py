@@ -1,0 +1,72 @@
+"""What zero-shot labels are measured against, and the curves from distances to scores."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from random import Random
+
+import numpy as np
+
+from gatehouse.detection.semantic.zero_shot import KnownLabel, known_labels, nearness, ordinary, sentences
+from training.semantic.corpus import harmless, scenes
+from training.semantic.fit import Array
+from training.semantic.windowed import Reader
+
+
+def background(random: Random) -> list[str]:
+    """Ordinary texts of many subjects, made up: 320."""
+    makers = (harmless.request, harmless.trigger, harmless.paper, scenes.short_scene, scenes.duty)
+    return [maker(random) for maker in makers for _ in range(64)]
+
+
+def arrays(reader: Reader, data: Path, texts: Sequence[str], utterances: Sequence[str]) -> dict[str, Array]:
+    """`texts` ship in words too, for other backbones; of `utterances` only the vectors do."""
+    (data / "background.json").write_text(json.dumps(texts, ensure_ascii=False, indent=0), encoding="utf-8")
+    background = _vectors(reader, [*texts, *utterances])
+    known = known_labels(data)
+    examples = {label: _vectors(reader, one.examples) for label, one in known.items()}
+    words = {label: _vectors(reader, sentences(_worded(label, known))) for label in known}
+    return {
+        "zero_shot.background": background.astype(np.float16),
+        "zero_shot.by_examples": _curve(background, examples, dict.fromkeys(known)),
+        "zero_shot.by_words": _curve(background, examples, words),
+        **{f"zero_shot.examples.{label}": vectors.astype(np.float16) for label, vectors in examples.items()},
+    }
+
+
+def _worded(label: str, known: dict[str, KnownLabel]) -> str:
+    """Half of the labels with a description, half without: both must work with one curve."""
+    return f"{label}: {known[label].words}" if len(label) % 2 else label
+
+
+def _vectors(reader: Reader, texts: Sequence[str]) -> Array:
+    return np.stack([reader.read(text)[0].embedding for text in texts])
+
+
+def _curve(background: Array, examples: dict[str, Array], prototypes: Mapping[str, Array | None]) -> Array:
+    """A logistic curve over distances: a label's examples must be above one half, ordinary texts below. Without
+    prototypes of its own each example is measured against the other examples of its label."""
+    distances: list[float] = []
+    right: list[float] = []
+    for label, own in examples.items():
+        given = prototypes[label]
+        others = np.concatenate([background, *(vectors for name, vectors in examples.items() if name != label)])
+        mean, deviation = ordinary(others, own if given is None else given)
+        for number, vector in enumerate(own):
+            near = np.delete(own, number, axis=0) if given is None else given
+            distances.append(float((nearness(vector[None], near)[0] - mean) / deviation))
+            right.append(1.0)
+        distances += list((nearness(background, own if given is None else given) - mean) / deviation)
+        right += [0.0] * len(background)
+    return _logistic(np.array(distances), np.array(right))
+
+
+def _logistic(distances: Array, right: Array) -> Array:
+    """Slope and middle. A false alarm weighs as much as four misses."""
+    weights = np.where(right == 1, 1 / right.sum(), 4 / (1 - right).sum())
+    slope, middle = 1.0, 3.0
+    for _ in range(20000):
+        error = (1 / (1 + np.exp(-slope * (distances - middle))) - right) * weights
+        slope -= 0.05 * float((error * (distances - middle)).sum())
+        middle -= 0.05 * float((-error * slope).sum())
+    return np.array([slope, middle])
