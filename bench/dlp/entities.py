@@ -116,7 +116,7 @@ def latency(recognizer: Recognizer) -> dict[str, float]:
         "Please check the account, call her back before Friday, and tell Mr. Okafor what you have found. "
         "He works for the auditors at Lindqvist and Partners and needs the figures for his report on the third "
         "quarter. If nothing can be found by then we should offer to pay again, and ask the lawyers in "
-        "Geneva whether the first transfer can be called back without further costs to us all."
+        "Geneva whether the transfer can be called back."
     )
     assert len(text.split()) == 100
     times = []

@@ -32,8 +32,14 @@ MERGES: Final[dict[str, str]] = {
     **dict.fromkeys(("uk_postcode", "de_plz"), "zip_code"),
 }  # fmt: skip
 
-#: labels of a_presidio that are not judged, each with the reason
-NOT_JUDGED: Final[dict[str, str]] = {}
+#: labels that are called as our entity types are
+SAME: Final = frozenset(
+    {
+        "ca_sin", "credit_card", "crypto_wallet", "date", "driver_license", "email", "iban", "in_aadhaar", "ip_address",
+        "mac_address", "medical_license", "passport", "phone", "ssn", "uk_nhs", "uk_nino", "url", "us_bank_account",
+        "us_itin", "us_mbi", "us_npi", "us_routing_number", "vehicle_plate", "zip_code",
+    }
+)  # fmt: skip
 
 #: the structured types of b_presidio_research
 STRUCTURED: Final = (

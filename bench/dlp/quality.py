@@ -9,37 +9,17 @@ import dataclasses
 import json
 import sys
 from pathlib import Path
-from typing import Final, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from bench.dlp.labels import LABELS, MERGES, NOT_JUDGED, STRUCTURED
+from bench.dlp.goals import GOALS, reached
+from bench.dlp.labels import LABELS, MERGES
 from bench.dlp.rows import Text, load
-from bench.dlp.scoring import Count, Found, Level, Score, score
+from bench.dlp.scoring import Count, Found, Score, score
 
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.matcher import Matcher
 from gatehouse.detection.matching import compile_pattern, spans
-
-
-class Goal(NamedTuple):
-    level: Level
-    #: the least F1, or the most texts with a false finding
-    f1: float | None = None
-    alarms: int | None = None
-    only: tuple[str, ...] = ()
-
-
-GOALS: Final[dict[str, Goal]] = {
-    "a_detect_secrets": Goal("category", f1=0.93),
-    "a_gitleaks": Goal("category", f1=0.95),
-    "a_leaky_repo": Goal("category", f1=0.80),
-    "a_presidio": Goal("label", f1=0.95),
-    "b_presidio_research": Goal("label", f1=0.95, only=STRUCTURED),
-    "b_presidio_research_large": Goal("label", only=STRUCTURED),
-    "a_clean_text": Goal("category", alarms=0),
-    "a_clean_code": Goal("category", alarms=1),
-}
 
 
 class Definition:
@@ -81,15 +61,11 @@ class Product:
 
 
 def judged(text: Text, only: tuple[str, ...]) -> Text:
-    """The text with the rows and labels that the set is judged by."""
-    wanted = set(only) if only else None
-    rows = [
-        row
-        for row in text.rows
-        if row.label is None or (row.label not in NOT_JUDGED and (wanted is None or row.label in wanted))
-    ]
-    labels = {label for label in text.labels if label not in NOT_JUDGED and (wanted is None or label in wanted)}
-    return dataclasses.replace(text, rows=rows, labels=labels)
+    """The text with the labels that the set is judged by."""
+    if not only:
+        return text
+    rows = [row for row in text.rows if row.label is None or row.label in only]
+    return dataclasses.replace(text, rows=rows, labels=text.labels & set(only))
 
 
 def measure(tier: Definition | Product, folder: Path, name: str, predictions: Path | None) -> Score:
@@ -114,23 +90,16 @@ def figure(value: float | None) -> str:
     return "    -" if value is None else f"{value:5.3f}"
 
 
+def written(count: Count) -> dict[str, float | None]:
+    rates = {"precision": count.precision, "recall": count.recall, "f1": count.f1}
+    return dataclasses.asdict(count) | rates
+
+
 def line(name: str, count: Count) -> str:
     return (
         f"{name:28s} {count.asked:6d} {count.found:6d} {count.right:6d} {count.wrong:6d}   "
         f"{figure(count.precision)} {figure(count.recall)} {figure(count.f1)}"
     )
-
-
-def verdict(goal: Goal, result: Score) -> str:
-    if goal.alarms is not None:
-        return f"alarms {result.alarms} of {result.texts}, goal {goal.alarms}: {mark(result.alarms <= goal.alarms)}"
-    if goal.f1 is None:
-        return ""
-    return f"goal {goal.f1:.2f}: {mark((result.total.f1 or 0) >= goal.f1)}"
-
-
-def mark(reached: bool) -> str:
-    return "reached" if reached else "MISSED"
 
 
 def main() -> int:
@@ -147,7 +116,7 @@ def main() -> int:
     print(f"{'':28s} {'asked':>6s} {'found':>6s} {'right':>6s} {'wrong':>6s}   {'P':>5s} {'R':>5s} {'F1':>5s}")
     for name in chosen.sets:
         result = measure(tier, chosen.truth, name, chosen.predictions)
-        print(line(name, result.total) + "   " + verdict(GOALS[name], result))
+        print(line(name, result.total) + "   " + reached(GOALS[name], result.total.f1, result.alarms, result.texts))
         for key, count in sorted(result.per.items(), key=lambda item: -item[1].asked) if len(result.per) > 1 else ():
             instead = ", ".join(f"{what} {times}" for what, times in result.confusion.get(key, {}).items())
             print(
@@ -158,8 +127,8 @@ def main() -> int:
                 before, here = miss.text[max(0, miss.start - 50) : miss.start], miss.text[miss.start : miss.end][:90]
                 print(f"    {miss.kind} {miss.key} | {before!r} >>{here!r}<<")
         figures[name] = {
-            "total": dataclasses.asdict(result.total) | {"f1": result.total.f1},
-            "per": {key: dataclasses.asdict(count) | {"f1": count.f1} for key, count in result.per.items()},
+            "total": written(result.total),
+            "per": {key: written(count) for key, count in result.per.items()},
             "confusion": {key: dict(counter) for key, counter in result.confusion.items()},
             "texts": result.texts,
             "alarms": result.alarms,

@@ -90,7 +90,16 @@ async def theirs(platform: RunningPlatform) -> dict[str, str]:
     await platform.add_provider(other.id, "their-own", "byoe", "model")
     await platform.new_key(other.user)
     made = await other.admin.client.post("/api/admin/oauth-clients/", json={"name": "a machine"})
+    dlp = "/api/admin/dlp-rules"
+    rule = {"detector_name": "x", "detector_type": "ner", "entity_type": "person", "action_tier": "log_only"}
+    rule = (await other.admin.client.post(f"{dlp}/", json={**rule, "enabled": False})).json()
+    pattern = {"name": "x", "entity_type": "x", "pattern": "x", "action_tier": "log_only"}
+    pattern = (await other.admin.client.post(f"{dlp}/custom-patterns", json=pattern)).json()
+    suppression = (await other.admin.client.post(f"{dlp}/suppressions", json={"pattern_id": "iban"})).json()
     ids = {
+        "rule_id": rule["id"],
+        "pattern_id": pattern["id"],
+        "suppression_id": suppression["id"],
         "client_id": made.json()["client_id"],
         "key_id": platform.sql("SELECT id FROM api_keys WHERE tenant_id = %s", [other.id])[0][0],
         "model_config_id": platform.sql("SELECT id FROM model_configs WHERE tenant_id = %s", [other.id])[0][0],

@@ -7,7 +7,9 @@ import msgspec
 import structlog
 from tests.support.engine import HeldEngine, completion
 
+from gatehouse.detection.models import TierFailed
 from gatehouse.platform.metrics import Figures
+from gatehouse.policy.governance import DlpRuleRecord, GovernanceRecords
 
 CHAT: dict[str, Any] = {"messages": [{"role": "user", "content": "Hi"}]}
 
@@ -25,3 +27,41 @@ async def test_a_model_without_a_price_is_warned_of_once(tmp_path: Path) -> None
             await held.engine.answer(held.request({**CHAT, "model": name}))
     warned = [line["model"] for line in logged if line["event"] == "usage.unknown_price"]
     assert warned == ["free-of-words", "unpriced"]
+
+
+def counting(tmp_path: Path, *rules: DlpRuleRecord, dlp: bool = True) -> tuple[HeldEngine, Figures]:
+    held = HeldEngine()
+    held.serve("one", "m")
+    held.outbound.script.append((200, [completion()]))
+    held.governance = GovernanceRecords(dlp_rules=rules)
+    held.flags = {"dlp_enabled": dlp}
+    figures = Figures(tmp_path)
+    held.ports.meter = figures
+    return held, figures
+
+
+async def test_a_request_that_dlp_looked_at_counts_with_its_time_and_what_was_done(tmp_path: Path) -> None:
+    rule = {"id": "r", "name": "r", "detector_type": "regex", "entity_type": "email", "action": "block"}
+    held, figures = counting(tmp_path, msgspec.convert(rule, DlpRuleRecord))
+    card = {"messages": [{"role": "user", "content": "my card is 4111 1111 1111 1111"}]}
+    blocked = {"messages": [{"role": "user", "content": "write to anna@example.com"}]}
+    for body, status in ((CHAT, 200), (card, 200), (blocked, 403)):
+        held.outbound.script.append((200, [completion()]))
+        assert (await held.engine.answer(held.request({**body, "model": "one/m"}))).status == status
+    assert figures.dlp_requests.values == {(): 3.0}
+    (series,) = figures.dlp_durations.series.values()
+    assert (sum(series.buckets), series.sum > 0) == (3, True)
+    assert figures.dlp_triggers.values == {("redact",): 1.0, ("block",): 1.0}
+
+
+async def test_a_request_that_dlp_did_not_look_at_does_not_count(tmp_path: Path) -> None:
+    held, figures = counting(tmp_path, dlp=False)
+    await held.engine.answer(held.request({**CHAT, "model": "one/m"}))
+    assert (figures.dlp_requests.values, figures.dlp_triggers.values) == ({}, {})
+
+
+def test_a_tiers_failures_count_by_reason(tmp_path: Path) -> None:
+    figures = Figures(tmp_path)
+    for reason in ("timeout", "timeout", "crashed"):
+        figures.tier_failed(TierFailed("ner", reason))
+    assert figures.tier_failures.values == {("ner", "timeout"): 2.0, ("ner", "crashed"): 1.0}

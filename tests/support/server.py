@@ -147,6 +147,12 @@ class GatehouseServer:
     def keepers(self) -> list[psutil.Process]:
         return self._children("_keeper")
 
+    @property
+    def detection(self) -> psutil.Process:
+        """The process that holds the models of DLP."""
+        (process,) = self._children("gatehouse.detection.service")
+        return process
+
     def _children(self, word: str | None = None) -> list[psutil.Process]:
         """What the supervisor has started, or those of it whose command has this word. Dead ones are left out."""
         found = []

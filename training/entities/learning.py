@@ -11,9 +11,10 @@ from tokenizers import Tokenizer
 from torch.nn import functional
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from training.entities.batches import IGNORED, Row, Wordings, batches, row
+from training.entities.batches import IGNORED, Row, batches, row
 from training.entities.corpus import Example
 from training.entities.network import TAGS, Network, from_minilm
+from training.entities.wordings import Wordings
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,8 @@ class Plan:
     #: of the backbone; what is new learns five times as fast
     rate: float = 2e-4
     batch: int = 32
+    #: made-up sentences, as a share of the real texts
+    prose: float = 0.12
     warm: float = 0.08
     #: The weights that ship are a running mean: every tenth step's enter it.
     average: float = 0.95
@@ -38,7 +41,8 @@ def learn(folder: Path, examples: list[Example], plan: Plan) -> Network:
     wordings = Wordings(examples, draw)
 
     def epoch() -> list[Row]:
-        read = (row(tokenizer, wordings.of(example)) for example in examples)
+        texts = [*map(wordings.of, examples), *wordings.prose(int(plan.prose * len(examples)))]
+        read = (row(tokenizer, text) for text in texts)
         return [one for one in read if (one.tags >= 0).any()]
 
     network = from_minilm(folder / "model.safetensors")

@@ -1,7 +1,8 @@
 """Made-up names, put into real sentences: how organizations, places and people are called, so that the network learns
 it from more than the names that happen to be in the sets.
 
-Places are those of the time zone database (public domain); given names and surnames come from the training texts.
+Places are those of the time zone database (public domain) and of the training texts; given names and surnames come
+from the training texts.
 """
 
 import random
@@ -46,12 +47,12 @@ _LANDSCAPES = _list(
 class MadeNames:
     def __init__(self, examples: list[Example], draw: random.Random) -> None:
         self._draw = draw
-        self._places = _places()
+        self._places = _places(examples)
         self._given, self._family = _people(examples)
 
     def of(self, kind: str) -> str:
         makers: dict[str, tuple[Callable[[], str], ...]] = {
-            "organization": (self._company, self._company, self._body, self._body, self._band, self._partners),
+            "organization": (self.company, self.company, self.body, self.body, self.band, self._partners),
             "location": (self._place, self._place, self._place, self._landscape),
             "person": (self._person,),
         }
@@ -60,7 +61,7 @@ class MadeNames:
     def _one(self, words: list[str]) -> str:
         return self._draw.choice(words)
 
-    def _company(self) -> str:
+    def company(self) -> str:
         first = self._one([self._one(self._family), self._one(self._places), self._one(_NOUNS), self._blend()])
         last = self._one([self._one(_TRADES), self._one(_FORMS), f"{self._one(_TRADES)} {self._one(_FORMS)}"])
         return self._one([f"{first} {last}", f"{first} {last}", first + self._one(_NOUNS).lower()])
@@ -68,15 +69,18 @@ class MadeNames:
     def _blend(self) -> str:
         return self._one(_NOUNS)[:4] + self._one(_TRADES)[:4].lower()
 
-    def _body(self) -> str:
+    def body(self) -> str:
         place, body = self._one(self._places), self._one(_BODIES)
         more = [f"University of {place}", f"Bank of {place}", f"{self._one(self._family)} University", f"Radio {place}"]
         return self._one([f"{place} {body}", f"{place} {body}", f"{place} {body}", *more[:2], self._one(more)])
 
-    def _band(self) -> str:
+    def band(self) -> str:
         noun, plural = self._one(_NOUNS), self._one(_PLURALS)
         place, family = self._one(self._places), self._one(self._family)
-        return self._one([f"The {noun} {plural}", f"{place} {plural}", f"{noun} {plural}", f"The {family} Orchestra"])
+        lone = self._one([noun, f"The {plural}", plural, self._blend()])
+        return self._one(
+            [lone, f"The {noun} {plural}", f"{place} {plural}", f"{noun} {plural}", f"The {family} Orchestra"]
+        )
 
     def _partners(self) -> str:
         one, two, three = (self._one(self._family) for _ in range(3))
@@ -90,17 +94,24 @@ class MadeNames:
         sides = [f"North {name}", f"South {name}", f"West {name}", f"Lake {name}", f"Mount {name}", f"Fort {name}"]
         return self._one([f"{name} {self._one(_LANDSCAPES)}", self._one(sides)])
 
-    def _person(self) -> str:
+    def surname(self) -> str:
+        return self._one(self._family)
+
+    def full_person(self) -> str:
         given, family = self._one(self._given), self._one(self._family)
-        initial = self._one(list("ABCDEFGHJKLMNPRSTW"))
-        forms = [f"{given} {family}", f"{given} {initial}. {family}", f"{given} {self._one(self._given)} {family}"]
-        return self._one([*forms, f"{given} {family}", family, given])
+        middle = self._one(["", "", "", f" {self._one(list('ABCDEFGHJKLMNPRSTW'))}.", f" {self._one(self._given)}"])
+        return f"{given}{middle} {family}"
+
+    def _person(self) -> str:
+        return self._one([self.full_person(), self.full_person(), self.surname(), self._one(self._given)])
 
 
-def _places() -> list[str]:
+def _places(examples: list[Example]) -> list[str]:
     zones = [zone.split("/") for zone in sorted(zoneinfo.available_timezones()) if "/" in zone]
     regions = {"Etc", "SystemV", "posix", "right"}
     found = {part.replace("_", " ") for zone in zones if zone[0] not in regions for part in zone[1:]}
+    named = {e.text[start:end] for e in examples for start, end, kind in e.spans if kind == "location"}
+    found |= {name for name in named if name.replace(" ", "").isalpha() and name.istitle()}
     return sorted(name for name in found if name[1:].islower() or " " in name)
 
 

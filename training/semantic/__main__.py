@@ -17,7 +17,7 @@ from training.semantic.windowed import Reader
 
 OUT = Path(__file__).resolve().parents[2] / "src/gatehouse/detection/semantic/data"
 SEED = 1
-ATTACKS, HARMLESS, ORDINARY = 1500, 5500, 400
+ATTACKS, HARMLESS, ORDINARY = 5000, 12_000, 400
 
 
 def main() -> None:
@@ -28,14 +28,17 @@ def main() -> None:
     asked = parser.parse_args()
 
     reader = Reader(asked.out, asked.cache)
-    made_up = sets.made_up(asked.truth, SEED, ATTACKS, HARMLESS)
-    attacks = attack_heads.train(reader, [*made_up, *sets.licensed(asked.truth)])
+    attacks = attack_heads.train(reader, [*made_up(asked.truth), *sets.licensed(asked.truth)])
     utterances = topic_head.utterances(asked.truth)
     topics = topic_head.train(reader, utterances, ordinary(asked.truth))
     background = zero_shot_data.background(Random(SEED))
-    zero_shot = zero_shot_data.arrays(reader, asked.out, background, [one.text for one in utterances[::8]])
+    zero_shot = zero_shot_data.arrays(reader, asked.out, background, [one.text for one in utterances[::20]])
     np.savez_compressed(asked.out / "heads.npz", **attacks, **topics, **zero_shot)
     reader.keep()
+
+
+def made_up(truth: Path) -> list[sets.Example]:
+    return sets.made_up(truth, SEED, ATTACKS, HARMLESS)
 
 
 def ordinary(truth: Path) -> list[str]:

@@ -110,9 +110,17 @@ class Fit:
             decay = 0 if name.endswith("bias") else self.recipe.decay
             self.parameters[name] -= rate * (slope + decay * self.parameters[name])
 
-    def arrays(self, name: str, classes: Sequence[str]) -> dict[str, Array]:
-        """As the run time reads them."""
-        scaled = {**self.parameters, "grams": self.parameters["grams"] * self.recipe.gram_scale}
-        return {f"{name}.{part}": value.astype(np.float16) for part, value in scaled.items()} | {
-            f"{name}.classes": np.array(classes)
-        }
+
+def arrays(fits: Sequence[Fit], name: str, classes: Sequence[str]) -> dict[str, Array]:
+    """The mean of several fits as one head, as the run time reads it: their hidden units side by side."""
+    parts = [fit.parameters for fit in fits]
+    merged = {
+        "hidden": np.concatenate([part["hidden"] for part in parts], axis=1),
+        "hidden_bias": np.concatenate([part["hidden_bias"] for part in parts]),
+        "out": np.concatenate([part["out"] for part in parts]) / len(fits),
+        "bias": sum(part["bias"] for part in parts) / len(fits),
+        "grams": sum(part["grams"] * fit.recipe.gram_scale for fit, part in zip(fits, parts, strict=True)) / len(fits),
+    }
+    return {f"{name}.{part}": np.asarray(value, dtype=np.float16) for part, value in merged.items()} | {
+        f"{name}.classes": np.array(classes)
+    }

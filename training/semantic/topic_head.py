@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from gatehouse.detection.semantic.embedded import OUT_OF_SCOPE
-from training.semantic.fit import Array, Fit, Recipe, Windows
+from training.semantic.fit import Array, Fit, Recipe, Windows, arrays
 from training.semantic.sets import rows
 from training.semantic.windowed import Reader
 
@@ -62,7 +62,7 @@ def train(
             weights=np.ones(len(windows)),
         )
     )
-    return fitted.arrays(NAME, intents) | {
+    return arrays([fitted], NAME, intents) | {
         f"{NAME}.domains": np.array(domains),
         f"{NAME}.domain_of": np.array([domains.index(domain_of[intent]) for intent in intents]),
     }

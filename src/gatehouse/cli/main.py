@@ -16,6 +16,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "audit": ("audit", "Check the audit chain."),
     "openapi": ("openapi", "Print the OpenAPI document of an application."),
     "sandbox": ("sandbox", "Serve the sandbox provider as an upstream of its own."),
+    "scan": ("scan", "Look for secrets and personal data in files or standard input."),
     "doctor": ("upkeep", "Say what is wrong with this installation, and the mend."),
     "backup": ("upkeep", "Save database and journal into one file."),
     "restore": ("upkeep", "Bring back what backup saved."),

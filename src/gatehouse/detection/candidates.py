@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import re2
 
 from gatehouse.detection import matching
-from gatehouse.detection.skeleton import SKELETON, skeleton
+from gatehouse.detection.skeleton import skeleton
 
 #: The bytes of all groups of a match, the whole one first; -1 where there is none.
 Spans: TypeAlias = Sequence[tuple[int, int]]
@@ -26,7 +26,7 @@ HERE: Final = re2._re2.RE2.Anchor.ANCHOR_START
 ALWAYS: Final = 1
 
 #: A filter's literals are one automaton: few enough that it stays small.
-_REGEXES_A_FILTER: Final = 128
+_REGEXES_A_FILTER: Final = 1024
 #: A longer match's skeleton is its own: nothing to remember.
 _LONGEST_SKELETON: Final = 128
 #: Skeletons that are remembered, each with some tens of bytes.
@@ -47,6 +47,17 @@ class Regex(NamedTuple):
     search: Search
     mask: int
     longest: int
+
+
+class Piece(NamedTuple):
+    """Bytes of a text from `start` on: matches begin before `last` and may see what is before `end`. `shape` is the
+    skeleton of all of `data`."""
+
+    data: bytes
+    shape: bytes
+    start: int
+    last: int
+    end: int
 
 
 class Hit(NamedTuple):
@@ -78,17 +89,17 @@ class Candidates:
                 by_skeleton.setdefault(shape, []).append(regex)
         self._numbers = _Numbers(by_skeleton) if by_skeleton else None
 
-    def hits(self, data: bytes, start: int, last: int, end: int, *, mask: int) -> Iterator[Hit]:
-        """Matches in `data[start:end]` that begin before `last`, of the regexes that `mask` asks for; of one regex in
-        the order of the text."""
-        piece = data if start == 0 and end == len(data) else data[start:end]
+    def hits(self, piece: Piece, mask: int) -> Iterator[Hit]:
+        """Matches in `piece`, of the regexes that `mask` asks for; of one regex in the order of the text."""
+        whole = piece.start == 0 and piece.end == len(piece.data)
+        data = piece.data if whole else piece.data[piece.start : piece.end]
         for regexes, literals in self._filters:
-            for place in literals.Match(piece, True):
-                yield from _from(regexes[place], data, start, last, end, mask)
+            for place in literals.Match(data, True):
+                yield from _from(regexes[place], piece, piece.start, mask)
         if self._numbers is not None:
-            yield from self._numbers.hits(data, start, last, end, mask=mask)
+            yield from self._numbers.hits(piece, mask)
         for regex in self._rest:
-            yield from _from(regex, data, start, last, end, mask)
+            yield from _from(regex, piece, piece.start, mask)
 
 
 class _Numbers:
@@ -100,8 +111,8 @@ class _Numbers:
         ]
         self._known: dict[tuple[bytes, int], tuple[Regex, ...]] = {}
 
-    def hits(self, data: bytes, start: int, last: int, end: int, *, mask: int) -> Iterator[Hit]:
-        shape = data.translate(SKELETON)
+    def hits(self, piece: Piece, mask: int) -> Iterator[Hit]:
+        data, shape, start, last, end = piece
         unknown = 0
         while start < last:
             begin, stop = self._search(ANYWHERE, shape, start, end)[0]
@@ -115,7 +126,7 @@ class _Numbers:
                 unknown += 1
                 if unknown > _UNKNOWN:
                     for regex in self._regexes:
-                        yield from _from(regex, data, begin, last, end, mask)
+                        yield from _from(regex, piece, begin, mask)
                     return
                 regexes = self._learn(key, shape, begin, end)
             start = begin + 1
@@ -135,11 +146,11 @@ class _Numbers:
         return found
 
 
-def _from(regex: Regex, data: bytes, start: int, last: int, end: int, mask: int) -> Iterator[Hit]:
+def _from(regex: Regex, piece: Piece, start: int, mask: int) -> Iterator[Hit]:
     if regex.mask & mask:
-        spans = regex.search(ANYWHERE, data, start, end)
-        if 0 <= spans[0][0] < last:
-            yield Hit(regex.index, spans, last)
+        spans = regex.search(ANYWHERE, piece.data, start, piece.end)
+        if 0 <= spans[0][0] < piece.last:
+            yield Hit(regex.index, spans, piece.last)
 
 
 def _filter(regexes: Sequence[Regex]) -> Any:

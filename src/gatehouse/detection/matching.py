@@ -11,7 +11,7 @@ A context word stands by itself: no ASCII letter touches it, but for a plural `s
 `SSNs`, and not in `lessn`. Thresholds are the rule's business, not decided here but by `find`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import re2
@@ -84,20 +84,25 @@ def compile_pattern(pattern: Pattern) -> tuple[CompiledShape, ...]:
 
 def score(compiled: CompiledShape, text: str, start: int, end: int) -> float | None:
     """The score of the finding `text[start:end]`, or None: it is none."""
-    verdict = None if compiled.validator is None else compiled.validator(text[start:end])
-    if verdict is False:
-        return None
-    if verdict and not compiled.needs_context:
-        return VALID_SCORE
-    in_context = compiled.context is not None and bool(
-        compiled.context.search(text[max(0, start - CONTEXT_BEFORE) : start])
-        or compiled.context.search(text[end : end + CONTEXT_AFTER])
-    )
-    if compiled.needs_context and not in_context:
+    context = compiled.context
+
+    def in_context() -> bool:
+        return context is not None and bool(
+            context.search(text[max(0, start - CONTEXT_BEFORE) : start])
+            or context.search(text[end : end + CONTEXT_AFTER])
+        )
+
+    return judge(compiled, text[start:end], in_context)
+
+
+def judge(compiled: CompiledShape, value: str, in_context: Callable[[], bool]) -> float | None:
+    """The score of `value`, or None: it is none. Context is looked at last, and only if it matters."""
+    verdict = None if compiled.validator is None else compiled.validator(value)
+    if verdict is False or (compiled.needs_context and not in_context()):
         return None
     if verdict:
         return VALID_SCORE
-    return min(1.0, compiled.score + CONTEXT_BONUS) if in_context else compiled.score
+    return min(1.0, compiled.score + CONTEXT_BONUS) if compiled.needs_context or in_context() else compiled.score
 
 
 def spans(compiled: CompiledShape, text: str) -> Iterator[Span]:

@@ -2,12 +2,24 @@
 code of one thread, run in a process of their own, never on an event loop."""
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol, TypeAlias
 
 from gatehouse.detection.findings import Finding
 
 #: What the entities tier recognises, whichever model is behind it.
 ENTITIES: Final = ("person", "organization", "location", "address", "date_of_birth")
+
+#: The entities and the semantic tier, by the words of a rule's `detector_type`.
+TierName: TypeAlias = Literal["ner", "llm"]
+
+
+class TierFailed(Exception):
+    """`tier` is `ner` or `llm`; `reason` one of `timeout`, `overloaded`, `crashed`, `unavailable`."""
+
+    def __init__(self, tier: str, reason: str) -> None:
+        super().__init__(f"{tier}: {reason}")
+        self.tier = tier
+        self.reason = reason
 
 
 class Recognizer(Protocol):

@@ -6,21 +6,31 @@ where there is none, and no score is raised.
 """
 
 import sys
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import msgspec
 import re2
 
 from gatehouse.detection import matching
-from gatehouse.detection.candidates import ALWAYS, ANYWHERE, Candidates, Regex, Search
+from gatehouse.detection.candidates import ALWAYS, ANYWHERE, Candidates, Piece, Regex, Search, Spans
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.matching import CompiledShape
 from gatehouse.detection.normalise import LOOKALIKES, View
 from gatehouse.detection.openings import Openings, Reach
-from gatehouse.detection.pattern import Pattern, Shape
+from gatehouse.detection.pattern import CONTEXT_AFTER, CONTEXT_BEFORE, Pattern, Shape
+from gatehouse.detection.skeleton import SKELETON
 
 _latin: Final = str.maketrans(LOOKALIKES)
+
+
+_NONE: Final[Spans] = ((-1, -1),)
+
+
+def _never(*_: object) -> Spans:
+    return _NONE
 
 
 class BadPattern(ValueError):
@@ -32,13 +42,12 @@ class BadPattern(ValueError):
 
 
 class Rule(NamedTuple):
-    """One shape of a pattern. `context` is the bit that says that the pattern's context words may occur; `alone` is the
-    shape where they do not."""
+    """One shape of a pattern. `context` is the bit that says that the pattern's context words may occur."""
 
     search: Search
     shape: CompiledShape
-    alone: CompiledShape
     context: int
+    context_search: Search
     entity_type: str
     source: str
     max_length: int
@@ -56,12 +65,21 @@ class Chain(msgspec.Struct, gc=False):
 
 
 class Region(NamedTuple):
-    """Characters of a view: where a match may begin, which it may see, and how long it may be."""
+    """Characters of a view: where a match may begin, which it may see, and how long it may be. With `seams` only a
+    finding counts that holds one of them, and `width` characters from there on."""
 
     first: int
     last: int
     end: int
     longest: int = sys.maxsize
+    seams: Sequence[int] | None = None
+    width: int = 1
+
+    def takes(self, start: int, end: int) -> bool:
+        if self.seams is None:
+            return True
+        place = bisect_left(self.seams, start)
+        return place < len(self.seams) and self.seams[place] + self.width <= end
 
 
 class Rules:
@@ -85,7 +103,20 @@ class Rules:
             Reach(shape.max_length, shape.opening, not _begins_word(shape)) for shape, _ in compiled
         )
 
-    def contexts(self, view: View) -> int:
+    def findings(self, view: View, regions: Iterable[Region], chain: Chain, length: int) -> Iterator[Finding]:
+        """What is found in `regions`, in order, in characters of `view`. `length` is the source's."""
+        mask = self._present(view)
+        shape = view.data.translate(SKELETON)
+        behind = {regex: view.byte(view.at(known)) for regex, known in chain.behind.items()}
+        for region in regions:
+            for index, start, end in self._matches(view, shape, region, behind, mask):
+                if region.takes(start, end):
+                    yield from _judged(self._rules[index], view, start, end, mask)
+        chain.behind = {
+            regex: view.start_of(view.character(min(begin, len(view.data))), length) for regex, begin in behind.items()
+        }
+
+    def _present(self, view: View) -> int:
         """The bits of the patterns whose context words may occur in `view`, and `ALWAYS`."""
         mask = ALWAYS
         if self._contexts is not None:
@@ -93,57 +124,71 @@ class Rules:
                 mask |= self._context_bits[place]
         return mask
 
-    def findings(self, view: View, region: Region, chain: Chain, length: int, mask: int) -> Iterator[Finding]:
-        """What is found in `region`, in characters of `view`. `length` is the source's, `mask` of `contexts`."""
+    def _matches(
+        self, view: View, shape: bytes, region: Region, behind: dict[int, int], mask: int
+    ) -> Iterator[tuple[int, int, int]]:
+        """Regex and characters of each match in `region`; `behind` says where each regex goes on, in bytes."""
         data, end = view.data, view.byte(region.end)
-        behind = {regex: view.byte(view.at(known)) for regex, known in chain.behind.items()}
-        hits = self._candidates.hits(data, view.byte(region.first), view.byte(region.last), end, mask=mask)
-        for index, spans, last in hits:
-            rules = self._rules[index]
-            if rules[0].max_length > region.longest:
+        piece = Piece(data, shape, view.byte(region.first), view.byte(region.last), end)
+        for index, spans, last in self._candidates.hits(piece, mask):
+            rule = self._rules[index][0]
+            if rule.max_length > region.longest:
                 continue
             begin = behind.get(index, 0)
-            if spans[0][0] < begin:
-                if begin >= last:
-                    continue
-                spans = rules[0].search(ANYWHERE, data, begin, end)
-            while 0 <= spans[0][0] < last:
-                begin = max(spans[0][1], spans[0][0] + 1)
-                start, stop = spans[rules[0].shape.group]
+            match = (
+                spans if spans[0][0] >= begin else rule.search(ANYWHERE, data, begin, end) if begin < last else _NONE
+            )
+            while 0 <= match[0][0] < last:
+                begin = max(match[0][1], match[0][0] + 1)
+                start, stop = match[rule.shape.group]
                 if start < stop:
-                    yield from _judged(rules, view, view.character(start), view.character(stop), mask)
-                if begin >= last:
-                    break
-                spans = rules[0].search(ANYWHERE, data, begin, end)
-            behind[index] = begin
-        chain.behind = {
-            regex: view.start_of(view.character(min(begin, len(data))), length) for regex, begin in behind.items()
-        }
+                    yield index, view.character(start), view.character(stop)
+                match = rule.search(ANYWHERE, data, begin, end) if begin < last else _NONE
+            if begin:
+                behind[index] = begin
 
 
 def _judged(rules: Sequence[Rule], view: View, start: int, end: int, mask: int) -> Iterator[Finding]:
+    value = view.text[start:end]
     for rule in rules:
-        in_context = rule.context & mask
-        if rule.shape.needs_context and not in_context:
+        possible = bool(rule.context & mask)
+        if rule.shape.needs_context and not possible:
             continue
-        score = matching.score(rule.shape if in_context else rule.alone, view.text, start, end)
+        near = partial(_near, rule, view, start, end) if possible else _nowhere
+        score = matching.judge(rule.shape, value, near)
         if score is not None:
             yield Finding(start, end, rule.entity_type, score, rule.source)
+
+
+def _near(rule: Rule, view: View, start: int, end: int) -> bool:
+    """Whether a context word is near, as `matching.score` says it."""
+    for first, last in (
+        (max(0, start - CONTEXT_BEFORE), start),
+        (end, min(len(view), end + CONTEXT_AFTER)),
+    ):
+        piece = view.data[view.byte(first) : view.byte(last)]
+        if rule.context_search(ANYWHERE, piece, 0, len(piece))[0][0] >= 0:
+            return True
+    return False
+
+
+def _nowhere() -> bool:
+    return False
 
 
 def _compiled(patterns: Sequence[Pattern]) -> Iterator[tuple[Shape, Rule]]:
     for number, pattern in enumerate(patterns):
         context = matching.compile_context(pattern.context)
         bit = 0 if context is None else ALWAYS << (number + 1)
+        words = _never if context is None else context._regexp.Match
         for written in pattern.shapes:
             for shape in _spellings(written):
                 try:
                     compiled = matching.compile_shape(shape, context)
                 except re2.error as error:
                     raise BadPattern(pattern.id, spoken(error)) from None
-                alone = compiled._replace(context=None)
                 search = compiled.regex._regexp.Match
-                yield shape, Rule(search, compiled, alone, bit, pattern.entity_type, pattern.id, shape.max_length)
+                yield shape, Rule(search, compiled, bit, words, pattern.entity_type, pattern.id, shape.max_length)
 
 
 def _by_regex(compiled: Iterable[tuple[Shape, Rule]]) -> dict[tuple[str, bool], list[Rule]]:

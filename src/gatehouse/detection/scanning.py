@@ -7,13 +7,15 @@ from gatehouse.detection.findings import Finding
 from gatehouse.detection.normalise import decoded as decoding
 from gatehouse.detection.normalise import seen
 from gatehouse.detection.rules import Chain, Rules
-from gatehouse.detection.windows import Scanner, across, by_place, placed, regions
+from gatehouse.detection.windows import Scanner, by_place, keep, placed, regions
 
 #: Code points a slice.
 SLICE: Final = 8192
 #: What a decoded slice is seen with, before and behind: what a match and its context words may take.
 _BEFORE: Final = 512
 _BEHIND: Final = 6 * 512
+#: The longest match that is partly encoded.
+_REACH: Final = 2048
 
 
 def scan(
@@ -43,8 +45,7 @@ def scan_in_slices(
     first = run = 0
     for start in range(0, len(text), SLICE):
         first, run = _aligned(text, start, first, run)
-        if found := _decoded(rules, text, first, max(start, pos), start + SLICE, json_escapes=json_escapes):
-            yield found
+        yield _decoded(rules, text, first, max(start, pos), start + SLICE, json_escapes=json_escapes)
 
 
 def _aligned(text: str, start: int, before: int, run: int) -> tuple[int, int]:
@@ -61,14 +62,14 @@ def _decoded(
 ) -> list[Finding]:
     """What begins between `start` and `stop` and is encoded at least in part."""
     piece = text[first : stop + _BEHIND]
+    if not decoding.possible(piece):
+        return []
     view = decoding.decoded_view(seen(piece, json_escapes=json_escapes))
     if view is None:
         return []
     seams = decoding.encoded(view)
     found: dict[tuple[int, int, str], Finding] = {}
     for each in rules:
-        chain, mask = Chain(), each.contexts(view)
-        for region in regions(seams, 0, len(view), len(view)):
-            crossing = across(each.findings(view, region, chain, len(piece), mask), seams, 1)
-            placed(found, view, first, crossing)
+        over = regions(seams, 0, len(view), len(view), reach=_REACH, width=1)
+        keep(found, placed(each.findings(view, over, Chain(), len(piece)), view, first))
     return [finding for finding in found.values() if start <= finding.start < stop]

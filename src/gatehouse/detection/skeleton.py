@@ -63,7 +63,7 @@ class Unsupported(ValueError):
 
 def skeleton(regex: str, *, ignore_case: bool = False) -> str | None:
     """The regex's skeleton, or None: it is not read here, or matches words, so that it says nothing."""
-    if "[[:" in regex:
+    if "[[:" in regex or "{," in regex:
         return None
     try:
         tree = _parser.parse(regex, _IGNORE_CASE if ignore_case else 0)
@@ -101,28 +101,31 @@ def _node(code: Any, argument: Any, flags: int) -> str:
 def _points(code: Any, argument: Any, flags: int) -> frozenset[int] | None:
     """What a node that takes one character takes, or None: it is another kind of node."""
     if code is op.LITERAL:
-        points = {argument if argument < 0x80 else _BEYOND}
+        points = frozenset({min(argument, _BEYOND)})
     elif code is op.NOT_LITERAL:
-        points = set(_ALL - {argument})
+        points = _ALL - {argument}
     elif code is op.ANY:
-        points = set(_ALL if flags & _DOTALL else _ALL - {0x0A})
+        points = _ALL if flags & _DOTALL else _ALL - {0x0A}
     elif code is op.IN:
-        points = set()
-        for kind, value in argument:
-            if kind is op.LITERAL:
-                points.add(min(value, _BEYOND))
-            elif kind is op.RANGE:
-                points.update(range(value[0], min(value[1], _BEYOND) + 1))
-            elif kind is op.CATEGORY:
-                points |= _CATEGORIES[value]
-        if argument[0][0] is op.NEGATE:
-            # What is not ASCII may be taken, whatever else is not.
-            points = set(_ASCII - points) | {_BEYOND}
+        points = _members(argument)
     else:
         return None
     if flags & _IGNORE_CASE:
         points |= {point ^ 0x20 for point in points if point in _CAPITALS or point in _SMALL}
-    return frozenset(points)
+    return points
+
+
+def _members(items: Any) -> frozenset[int]:
+    points: set[int] = set()
+    for kind, value in items:
+        if kind is op.LITERAL:
+            points.add(min(value, _BEYOND))
+        elif kind is op.RANGE:
+            points.update(range(value[0], min(value[1], _BEYOND) + 1))
+        elif kind is op.CATEGORY:
+            points |= _CATEGORIES[value]
+    # Of what is not ASCII a negated class may take any.
+    return (_ASCII - points) | {_BEYOND} if items[0][0] is op.NEGATE else frozenset(points)
 
 
 def _class(points: frozenset[int]) -> str:

@@ -25,7 +25,7 @@ STEP: Final = 32
 #: What decides about a match before its beginning. Joined, each character may have had a line break beside it.
 _BEFORE: Final = 3 * CONTEXT_BEFORE + characters.REACH + joined.REACH
 #: A match through a joined line break begins at most so far before it, and is of a shape no longer than this.
-REACH: Final = 2048
+REACH: Final = 256
 
 _ANYWHERE: Final = re2._re2.RE2.Anchor.UNANCHORED
 
@@ -64,7 +64,8 @@ class Scanner:
         if settled > self._settled or final:
             self._search(view, through, seams, settled)
             self._settled = settled
-            self._trim(view)
+            if not final:
+                self._trim(view)
         # Each look costs as much as the tail is long: looks are so far apart that the whole stays linear.
         self._due = len(self._tail) + max(STEP, len(self._tail) // 8)
         return self._release(final=final)
@@ -89,13 +90,11 @@ class Scanner:
         found: Found = {by_place(finding): finding for finding in self._pending}
         for rules, (plain, over_breaks) in zip(self._rules, self._chains, strict=True):
             region = Region(view.at(first), view.at(last), len(view))
-            placed(found, view, self._base, rules.findings(view, region, plain, length, rules.contexts(view)))
-            if through is None:
-                continue
-            mask = rules.contexts(through)
-            for region in regions(seams, through.at(first), through.at(last), len(through)):
-                crossing = across(rules.findings(through, region, over_breaks, length, mask), seams, 2)
-                placed(found, through, self._base, crossing)
+            keep(found, placed(rules.findings(view, (region,), plain, length), view, self._base))
+            if through is not None:
+                over = regions(seams, through.at(first), through.at(last), len(through), reach=REACH, width=2)
+                crossing = placed(rules.findings(through, over, over_breaks, length), through, self._base)
+                keep(found, _unless_whole(crossing, found))
         self._pending = sorted(found.values(), key=by_place)
 
     def _trim(self, view: View) -> None:
@@ -134,34 +133,42 @@ def by_place(finding: Finding) -> tuple[int, int, str]:
 Found: TypeAlias = dict[tuple[int, int, str], Finding]
 
 
-def placed(found: Found, view: View, base: int, new: Iterable[Finding]) -> None:
-    """Adds findings in characters of `view`, a view of what begins at `base`."""
-    for finding in new:
+def placed(findings: Iterable[Finding], view: View, base: int) -> Iterator[Finding]:
+    """Findings in characters of `view`, a view of what begins at `base`, as the caller's."""
+    for finding in findings:
         start, end = view.origin(finding.start, finding.end)
-        there = Finding(base + start, base + end, finding.entity_type, finding.score, finding.source)
-        known = found.get(by_place(there))
-        if known is None or known.score < there.score:
-            found[by_place(there)] = there
+        yield Finding(base + start, base + end, finding.entity_type, finding.score, finding.source)
 
 
-def regions(seams: Sequence[int], first: int, last: int, length: int) -> Iterator[Region]:
-    """Where a match over one of `seams` may begin, between `first` and `last`."""
-    place = bisect_left(seams, first)
-    while place < len(seams) and seams[place] - REACH < last:
-        begin = seams[place] - REACH
-        end = seams[place] + 1
-        place += 1
-        while place < len(seams) and seams[place] - REACH <= end:
-            end = seams[place] + 1
-            place += 1
-        stop = min(end, last)
-        if stop > max(begin, first):
-            yield Region(max(begin, first), stop, min(length, stop + REACH + 2), REACH)
+def keep(found: Found, new: Iterable[Finding]) -> None:
+    for finding in new:
+        known = found.get(by_place(finding))
+        if known is None or known.score < finding.score:
+            found[by_place(finding)] = finding
 
 
-def across(found: Iterable[Finding], seams: Sequence[int], width: int) -> Iterator[Finding]:
-    """Those that hold `width` characters from one of `seams` on."""
-    for finding in found:
-        place = bisect_left(seams, finding.start)
-        if place < len(seams) and seams[place] + width <= finding.end:
+def _unless_whole(crossing: Iterable[Finding], found: Found) -> Iterator[Finding]:
+    """Without those that begin in what the same pattern finds on one line: the next line is not part of that."""
+    spans: dict[str, list[tuple[int, int]]] | None = None
+    for finding in list(crossing):
+        if spans is None:
+            spans = {}
+            for known in found.values():
+                spans.setdefault(known.source, []).append((known.start, known.end))
+        if not any(start <= finding.start < end for start, end in spans.get(finding.source, ())):
             yield finding
+
+
+def regions(seams: Sequence[int], first: int, last: int, end: int, *, reach: int, width: int) -> Iterator[Region]:
+    """Where a match over one of `seams` may begin, no more than `reach` characters before it, between `first` and
+    `last` of a view that is known to `end`."""
+    place = bisect_left(seams, first)
+    while place < len(seams) and seams[place] - reach < last:
+        begin, stop = seams[place] - reach, seams[place] + 1
+        place += 1
+        while place < len(seams) and seams[place] - reach <= stop:
+            stop = seams[place] + 1
+            place += 1
+        begin, stop = max(begin, first), min(stop, last)
+        if begin < stop:
+            yield Region(begin, stop, min(end, stop + reach + 2), reach, seams, width)

@@ -15,10 +15,12 @@ import msgspec
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.dlp.inspection import Inspection
+from gatehouse.engine.outcome import RuleEvent
 from gatehouse.foundation.counters import RateState
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.identity import Caller
 from gatehouse.policy.records import ModelRecord, ProviderRecord
+from gatehouse.policy.rules import Facts
 from gatehouse.policy.snapshot import Snapshot
 
 #: Reads a request's body to its end. Raises a `Refusal` for one that is too large or too slow, and `ClientLeft`.
@@ -65,6 +67,12 @@ class Asked(msgspec.Struct, kw_only=True):
     call: ModelCall
     #: None: no DLP has looked at it
     inspection: Inspection | None = None
+    #: what content filters and policy rules said
+    rule_events: list[RuleEvent] = []
+    #: None: no policy rule has asked yet
+    facts: Facts | None = None
+    #: empty until `routing.chain` has chosen
+    chain: tuple[Candidate, ...] = ()
 
 
 class Admitted(msgspec.Struct, kw_only=True):

@@ -3,6 +3,7 @@
 These are the journal's entries. Fields are only ever appended, with a default, so that an older line stays readable.
 """
 
+from collections.abc import Sequence
 from typing import Generic, TypeAlias, TypeVar
 from uuid import UUID
 
@@ -33,6 +34,21 @@ class DlpEvent(msgspec.Struct, array_like=True, frozen=True, kw_only=True, gc=Fa
     match_count: int
 
 
+class RuleEvent(msgspec.Struct, array_like=True, frozen=True, kw_only=True, gc=False):
+    """What a content filter or a policy rule said about a request; never what it matched."""
+
+    #: `content_filter` or `policy_rule`
+    kind: str
+    rule_id: str
+    rule_name: str
+    #: a filter's type, a rule's action
+    action: str
+    #: `matched`, `failed`; of a rule that asks a person also `approved`, `denied`
+    result: str
+    #: `provider/model-id` of the candidate that a rule was asked about
+    model: str | None = None
+
+
 class _Arrived(msgspec.Struct, Generic[Id], array_like=True, kw_only=True, gc=False):
     """What is known of a request before its answer."""
 
@@ -59,6 +75,7 @@ class Opened(_Arrived[Id], Generic[Id], tag="opened", kw_only=True, gc=False):
     dlp_events: tuple[DlpEvent, ...] = ()
     #: the user's groups
     group_ids: tuple[Id, ...] = ()
+    rule_events: tuple[RuleEvent, ...] = ()
 
 
 class Outcome(_Arrived[Id], Generic[Id], tag="outcome", kw_only=True, gc=False):
@@ -85,13 +102,26 @@ class Outcome(_Arrived[Id], Generic[Id], tag="outcome", kw_only=True, gc=False):
     routing_policy_id: str | None = None
     dlp_events: tuple[DlpEvent, ...] = ()
     group_ids: tuple[Id, ...] = ()
+    rule_events: tuple[RuleEvent, ...] = ()
 
 
-Entry: TypeAlias = Opened[Id] | Outcome[Id]
+class Scanned(_Arrived[Id], Generic[Id], tag="scanned", kw_only=True, gc=False):
+    """A text was scanned and something found. It was sent nowhere, so there is no usage to record."""
+
+    dlp_events: tuple[DlpEvent, ...] = ()
+    group_ids: tuple[Id, ...] = ()
+
+
+def group_of(groups: Sequence[Id]) -> Id | None:
+    """Whose group a usage record counts for: the user's, where there is exactly one."""
+    return groups[0] if len(groups) == 1 else None
+
+
+Entry: TypeAlias = Opened[Id] | Outcome[Id] | Scanned[Id]
 
 _encoder = msgspec.json.Encoder()
-_decoder: msgspec.json.Decoder[Entry[UUID]] = msgspec.json.Decoder(Opened[UUID] | Outcome[UUID])
-_text_decoder: msgspec.json.Decoder[Entry[str]] = msgspec.json.Decoder(Opened[str] | Outcome[str])
+_decoder: msgspec.json.Decoder[Entry[UUID]] = msgspec.json.Decoder(Opened[UUID] | Outcome[UUID] | Scanned[UUID])
+_text_decoder: msgspec.json.Decoder[Entry[str]] = msgspec.json.Decoder(Opened[str] | Outcome[str] | Scanned[str])
 
 
 def encode(entry: Entry[UUID]) -> bytes:

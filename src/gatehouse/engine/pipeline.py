@@ -1,8 +1,8 @@
 """THE ORDER in which a request is looked at, as values. `engine.run` walks it; nothing else knows it.
 
 maintenance, authenticate, IP allowlist, rate limit, scope, exhausted budgets,
-content filters, DLP on input, policy rules,
-for every candidate: model access, kill switch,
+content filters, DLP on input, the organization's instructions,
+for every candidate: policy rules, model access, kill switch,
 budget reservation, provider call (with retries and fallbacks), DLP on output, settle, record
 """
 
@@ -29,10 +29,11 @@ ON_ARRIVAL: Final = (maintenance.check,)
 OF_THE_CALLER: Final = (ip_allowlist.check, rate_limit.check, scope.check, budget.check)
 
 #: once the body is decoded: `check(Asked)`
-OF_THE_CALL: Final = (content_filters.check, dlp_input.inspect, policy_rules.judge)
+OF_THE_CALL: Final = (content_filters.check, dlp_input.inspect, content_filters.instruct)
 
-#: for each that `route.candidates` names: `judge(Asked, Candidate)`; whoever is refused leaves the chain
-OF_A_CANDIDATE: Final = (model_access.judge, kill_switch.judge)
+#: for each that `route.candidates` names, and each that a rule sends the call to: `judge(Asked, Candidate)`; whoever is
+#: refused leaves the chain
+OF_A_CANDIDATE: Final = (policy_rules.judge, model_access.judge, kill_switch.judge)
 
 #: when it is known where the call goes: `reserve(Admitted)`
 BEFORE_THE_CALL: Final = (budget.reserve,)

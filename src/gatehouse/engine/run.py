@@ -6,12 +6,13 @@ in the client's dialect. Only cancellation and `ClientLeft` pass through, record
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 import structlog
 
 from gatehouse.engine import pipeline
+from gatehouse.engine import scan as scanning
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.dialect import Dialect
 from gatehouse.engine.conversation.dialects import DIALECTS
@@ -28,11 +29,12 @@ from gatehouse.engine.exchange import (
 )
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply
+from gatehouse.engine.routing import chain
 from gatehouse.engine.routing.attempts import Attempts
 from gatehouse.engine.settling import Settling
-from gatehouse.engine.stages import authenticate, dlp_output, model_access, route
+from gatehouse.engine.stages import authenticate, dlp_output, model_access
 from gatehouse.engine.stages.maintenance import InMaintenance
-from gatehouse.engine.stages.record import Recorder
+from gatehouse.engine.stages.record import Recorder, scanned
 from gatehouse.engine.streaming import AnswerStream, HeldStream
 from gatehouse.engine.verdict import Hold, Refuse, Rewrite, Verdict
 from gatehouse.foundation.errors import Internal, Refusal, Unavailable
@@ -42,6 +44,8 @@ log = structlog.get_logger(__name__)
 
 #: One of `pipeline.OF_THE_CALL`.
 CallCheck: TypeAlias = Callable[[Asked, Ports], Awaitable[Verdict]]
+
+_CHECKS: Final[tuple[CallCheck, ...]] = (*pipeline.OF_THE_CALL, chain.choose)
 
 
 class JournalFull(Unavailable):
@@ -102,6 +106,21 @@ class Engine:
                 error.headers = {**identified.rate.headers(), **error.headers}
             raise
 
+    async def scan(self, x: Received, read: ReadBody) -> Answer:
+        """What would be done about a text (`POST /v1/scan`). What was found is on record when the answer is given.
+        Raises `Refusal`."""
+        identified = await self.identify(x, "dlp:read")
+        if self._ports.journal.full():
+            raise JournalFull
+        request = scanning.decode(await read())
+        told, inspection = await scanning.scan(identified, request, self._ports)
+        if events := inspection.events():
+            await scanned(identified, request.model, events, self._ports)
+        headers = {"content-type": "application/json", "X-DLP-Action": told.action}
+        if identified.rate is not None:
+            headers.update(identified.rate.headers())
+        return Answer(status=200, headers=headers, body=msgspec.json.encode(told))
+
     async def usable_models(self, x: Identified) -> list[ModelRecord]:
         """The active entries of the catalog that nothing refuses to this caller, kill-switched ones included: those
         are only out for a while."""
@@ -139,7 +158,7 @@ class Engine:
             # A body may take its time, and only now has all of the request arrived.
             await self._arrived(x.received)
         answered.asked = asked = Asked(identified=x, call=dialect.decode(x.received.body, x.received.headers))
-        return await self._proceed(dialect, asked, iter(pipeline.OF_THE_CALL), answered, recorder)
+        return await self._proceed(dialect, asked, iter(_CHECKS), answered, recorder)
 
     async def _proceed(
         self, dialect: Dialect, asked: Asked, checks: Iterator[CallCheck], answered: Answered, recorder: Recorder
@@ -156,7 +175,7 @@ class Engine:
                 held = HeldStream(recorded, dialect, self._settling, answered, recorder)
                 return Answer(status=200, headers=_event_headers(answered), stream=held)
             await self._obey(verdict, asked)
-        admitted = Admitted(asked=asked, chain=await self._chain(asked))
+        admitted = Admitted(asked=asked, chain=asked.chain)
         for reserve in pipeline.BEFORE_THE_CALL:
             _obey(await reserve(admitted, self._ports))
         started = self._ports.clock.monotonic()
@@ -184,34 +203,6 @@ class Engine:
     ) -> Answer:
         await self._obey(hold, asked)
         return await self._proceed(dialect, asked, checks, answered, recorder)
-
-    async def _chain(self, asked: Asked) -> tuple[Candidate, ...]:
-        """The candidates that nothing speaks against, healthy ones first. Raises the first refusal if none is left."""
-        found = route.candidates(asked)
-        if isinstance(found, Refusal):
-            raise found
-        left: list[Candidate] = []
-        first: Refuse | None = None
-        for candidate in found:
-            refused = await self._refused(asked, candidate)
-            if refused is None:
-                left.append(candidate)
-            first = first or refused
-        if not left:
-            assert first is not None
-            raise first.error
-        if len(left) > 1:
-            tenant_id = asked.identified.policy.tenant_id
-            # An unhealthy one is the last resort, not out: its health may be what this request finds out.
-            left.sort(key=lambda candidate: not self._ports.switches.healthy(tenant_id, candidate.provider.id))
-        return tuple(left)
-
-    async def _refused(self, asked: Asked, candidate: Candidate) -> Refuse | None:
-        for judge in pipeline.OF_A_CANDIDATE:
-            verdict = await judge(asked, candidate, self._ports)
-            if isinstance(verdict, Refuse):
-                return verdict
-        return None
 
     async def _whole(self, reply: Reply, asked: Asked, answered: Answered, recorder: Recorder) -> Answer:
         body = reply.body or b""

@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from gatehouse.engine.exchange import Candidate
 from gatehouse.foundation.errors import Refusal
 
 
@@ -51,6 +52,17 @@ class Rewrite:
 
     def __init__(self, body: dict[str, Any]) -> None:
         self.body = body
+
+
+class Reroute:
+    """Another candidate takes this one's place, and is judged in its turn. `circle` is the error where it has had its
+    turn already."""
+
+    __slots__ = ("candidate", "circle")
+
+    def __init__(self, candidate: Candidate, circle: Refusal) -> None:
+        self.candidate = candidate
+        self.circle = circle
 
 
 Verdict: TypeAlias = Allow | Refuse | Hold | Rewrite

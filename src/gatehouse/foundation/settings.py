@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, DirectoryPath, Field, SecretStr, ValidationError
 
 
 class BadSettings(Exception):
@@ -65,6 +65,13 @@ class Settings(BaseModel):
         403, description="Status of a request that DLP blocks."
     )
     dlp_prompt_timeout_seconds: float = Field(120, gt=0, le=3600, description="How long a request waits for a person.")
+    dlp_tier_timeout_ms: int = Field(1000, ge=1, le=60_000, description="What a model tier may take for a request.")
+    ner_model_path: DirectoryPath | None = Field(None, description="The entities tier's model; else the embedded one.")
+    semantic_model_path: DirectoryPath | None = Field(None, description="The same of the semantic tier.")
+    detection_queue: int = Field(2048, ge=1, description="Texts that may wait for a model tier.")
+    detection_memory_bytes: int = Field(
+        2 * 1024**3, ge=256 * 1024**2, description="Memory of the process that holds the models."
+    )
     provider_max_connections: int = Field(1000, ge=1, description="Connections to providers a worker holds at most.")
 
     egress_allowlist: Words = Field((), description="CIDRs that the address guard lets through.")

@@ -33,9 +33,12 @@ MODEL_CALLS: Final = {
     "/v1/embeddings": "openai_embeddings",
 }
 MODELS: Final = "/v1/models"
+SCAN: Final = "/v1/scan"
 
 #: every path that the gateway answers itself, with the method
-GATEWAY_PATHS: Final = {**dict.fromkeys(MODEL_CALLS, "POST"), MODELS: "GET", MODELS + "/{name:path}": "GET"}
+GATEWAY_PATHS: Final = {
+    **dict.fromkeys(MODEL_CALLS, "POST"), SCAN: "POST", MODELS: "GET", MODELS + "/{name:path}": "GET",
+}  # fmt: skip
 
 #: told of each answered request: method, route, status, seconds
 Observe = Callable[[str, str, int, float], None]
@@ -86,6 +89,9 @@ class Gateway:
                 finally:
                     self._observe("POST", path, status, time.monotonic() - received.started)
                 return
+            if scope["method"] == "POST" and path == SCAN:
+                await self._scan(scope, receiving.head(scope, self._addresses), receive, send)
+                return
             if scope["method"] in {"GET", "HEAD"} and (path == MODELS or path.startswith(MODELS + "/")):
                 await self._models(receiving.head(scope, self._addresses), path, send)
                 return
@@ -121,6 +127,32 @@ class Gateway:
         finally:
             self.active += 1
 
+    async def _scan(self, scope: Scope, x: Received, receive: Receive, send: Send) -> None:
+        body = Body(x, receive, self._max_request_bytes, self._deadlines)
+        status = CLIENT_LEFT
+        try:
+            answer = await _while_connected(scope, receive, body, self._scanned(x, body))
+            await _write(answer, x, send, ended=not body.in_the_way)
+            status = answer.status
+            if body.in_the_way:
+                await body.discard()
+                await send({"type": "http.response.body", "body": b""})
+        except ClientLeft:
+            return
+        finally:
+            self._observe("POST", SCAN, status, time.monotonic() - x.started)
+
+    async def _scanned(self, x: Received, body: Body) -> Answer:
+        try:
+            return await self._engine.scan(x, body.read)
+        except Refusal as error:
+            return _told(error, x)
+        except ClientLeft:
+            raise
+        except Exception:
+            log.exception("gateway.fault", request_id=x.request_id)
+            return _told(Internal(), x)
+
     async def _models(self, x: Received, path: str, send: Send) -> None:
         identified = None
         try:
@@ -132,10 +164,14 @@ class Gateway:
                 error = Internal()
             if identified is not None and identified.rate is not None:
                 error.headers = {**identified.rate.headers(), **error.headers}
-            told = rendered(error, error_form(x))
-            answer = Answer(status=told.status, headers=told.headers, body=told.body)
+            answer = _told(error, x)
         await _write(answer, x, send)
         self._observe("GET", MODELS, answer.status, time.monotonic() - x.started)
+
+
+def _told(error: Refusal, x: Received) -> Answer:
+    told = rendered(error, error_form(x))
+    return Answer(status=told.status, headers=told.headers, body=told.body)
 
 
 async def _write(answer: Answer, x: Received, send: Send, *, ended: bool = True) -> None:

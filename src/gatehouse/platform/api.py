@@ -7,12 +7,23 @@ from fastapi import APIRouter
 from gatehouse.foundation.http.envelopes import ErrorForm
 from gatehouse.platform.access.accounts.routes import router as accounts
 from gatehouse.platform.access.api_keys.routes import router as api_keys
+from gatehouse.platform.access.groups.routes import router as groups
 from gatehouse.platform.access.oauth_clients.routes import router as oauth_clients
 from gatehouse.platform.access.sessions.routes import router as sessions
 from gatehouse.platform.access.tenants.routes import router as tenants
 from gatehouse.platform.access.tokens.routes import router as tokens
 from gatehouse.platform.access.users.routes import router as users
 from gatehouse.platform.governance.approvals.routes import router as approvals
+from gatehouse.platform.governance.compliance_bundles.routes import router as compliance_bundles
+from gatehouse.platform.governance.content_filters.errors import FORM as CONTENT_FILTERS_FORM
+from gatehouse.platform.governance.content_filters.routes import router as content_filters
+from gatehouse.platform.governance.dlp_customization.routes import router as dlp_customization
+from gatehouse.platform.governance.dlp_library.routes import router as dlp_library
+from gatehouse.platform.governance.dlp_rules.errors import FORM as DLP_RULES_FORM
+from gatehouse.platform.governance.dlp_rules.routes import router as dlp_rules
+from gatehouse.platform.governance.dlp_trials.routes import router as dlp_trials
+from gatehouse.platform.governance.policies.errors import FORM as POLICIES_FORM
+from gatehouse.platform.governance.policies.routes import router as policies
 from gatehouse.platform.operations.health.errors import FORM as HEALTH_FORM
 from gatehouse.platform.operations.health.probes import router as probes
 from gatehouse.platform.operations.health.routes import router as health
@@ -34,6 +45,7 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     api_keys,
     sessions,
     users,
+    groups,
     kill_switch,
     oauth_clients,
     tokens,
@@ -48,6 +60,14 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     health,
     maintenance,
     approvals,
+    compliance_bundles,
+    content_filters,
+    policies,
+    # Before dlp_rules, whose {rule_id} would take their names for an id.
+    dlp_library,
+    dlp_customization,
+    dlp_trials,
+    dlp_rules,
     audit,
     dlp_events,
     usage,
@@ -60,4 +80,7 @@ ERROR_FORMS: Final[dict[str, ErrorForm]] = {
     "/api/health": HEALTH_FORM,
     "/metrics": HEALTH_FORM,
     "/api/v1/admin/kill-switch": KILL_SWITCH_FORM,
+    "/api/admin/dlp-rules": DLP_RULES_FORM,
+    "/api/admin/content-filters": CONTENT_FILTERS_FORM,
+    "/api/admin/policies": POLICIES_FORM,
 }

@@ -30,7 +30,6 @@ EXPOSED: Final = (
 )  # fmt: skip
 
 
-
 def administration(settings: Settings) -> tuple[FastAPI, handlers.ErrorResponses]:
     """The administration API. Needs `app.state.host` before its first request, and no database to be described."""
     app = FastAPI(

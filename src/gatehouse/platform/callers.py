@@ -1,17 +1,17 @@
 """Who may call, as types for a route's signature: the 401 and 403 have happened before its first line.
 
-    AnyCaller       any good credential
     SessionUser     a person with a session token: not a key, not a client
     SessionUserStepUp  the same with a fresh second factor where one is asked for (decisions 3)
     AdminReader     admin or auditor; a client with `admin:read`
     AuditReader     the same with `audit:read`
     DlpReader       the same with `dlp:read`
+    GroupReader     the same with `groups:read`
     Admin           admin; a client with `admin:write`
+    GroupAdmin      the same with `groups:write`
     AdminStepUp     Admin, and for people a fresh second factor where one is asked for (decisions 3)
     ClientReader    whoever may see OAuth clients: AdminReader, and the platform-wide client; `admin:write` is enough
     ClientAdmin     whoever may change them: AdminStepUp, and the platform-wide client
-    Operator        admin with the operator mark
-    OperatorStepUp  Operator with a fresh second factor
+    OperatorStepUp  admin with the operator mark, and a fresh second factor
     PlatformClient  the platform-wide client with `admin:write`, which the portal's jobs use; and OperatorStepUp
     Scoped("..")    any caller; clients need that scope
 
@@ -99,14 +99,18 @@ def reads(scope: str) -> Callable[..., Caller]:
     return check
 
 
-def _is_admin(caller: Caller) -> Caller:
+def _is_admin(caller: Caller, scope: str = "admin:write") -> Caller:
     if caller.kind is not CallerKind.OAUTH_CLIENT and caller.role is not Role.ADMIN:
         raise AdminOnly
-    return _with_scope(caller, "admin:write")
+    return _with_scope(caller, scope)
 
 
 def _admin(caller: Annotated[Caller, Depends(_member)]) -> Caller:
     return _is_admin(caller)
+
+
+def _group_admin(caller: Annotated[Caller, Depends(_member)]) -> Caller:
+    return _is_admin(caller, "groups:write")
 
 
 def _any_admin(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
@@ -168,17 +172,17 @@ def scoped(scope: str) -> Callable[..., Caller]:
     return check
 
 
-AnyCaller = Annotated[Caller, Depends(_member)]
 SessionUser = Annotated[Caller, Depends(_session_user)]
 SessionUserStepUp = Annotated[Caller, Depends(_session_step_up)]
 AdminReader = Annotated[Caller, Depends(reads("admin:read"))]
 AuditReader = Annotated[Caller, Depends(reads("audit:read"))]
 DlpReader = Annotated[Caller, Depends(reads("dlp:read"))]
+GroupReader = Annotated[Caller, Depends(reads("groups:read"))]
 Admin = Annotated[Caller, Depends(_admin)]
+GroupAdmin = Annotated[Caller, Depends(_group_admin)]
 AdminStepUp = Annotated[Caller, Depends(_admin_step_up)]
 ClientReader = Annotated[Caller, Depends(_any_admin_reader)]
 ClientAdmin = Annotated[Caller, Depends(_any_admin)]
-Operator = Annotated[Caller, Depends(_operator)]
 OperatorStepUp = Annotated[Caller, Depends(_operator_step_up)]
 PlatformClient = Annotated[Caller, Depends(_platform_client)]
 ApiReader = Annotated[Caller, Depends(scoped("api:read"))]

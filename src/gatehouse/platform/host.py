@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 from typing import Final
 
+from gatehouse.detection.service.client import DetectionClient
 from gatehouse.engine.dlp.tiers import DlpOptions
 from gatehouse.engine.limits import Limits
 from gatehouse.engine.ports import Ports
@@ -53,6 +54,12 @@ class PlatformHost:
         self.figures = Figures(settings.gatehouse_home)
         self.node = Node(database)
         self.policies = Publisher(database)
+        self.detectors = DetectionClient(
+            settings.gatehouse_home,
+            budget=settings.dlp_tier_timeout_ms / 1000,
+            queue=settings.detection_queue,
+            on_failure=self.figures.tier_failed,
+        )
         fail_closed = settings.switch_fail_mode == "closed"
         self.feed = Feed(database, self.replica, self.node, self.policies.changed, fail_closed=fail_closed)
         self.credentials = LiveCredentials(
@@ -92,6 +99,7 @@ class PlatformHost:
             outbound=self.outbound,
             clock=self.clock,
             meter=self.figures,
+            detectors=self.detectors,
             dlp=DlpOptions(
                 fail_mode=self.settings.dlp_fail_mode,
                 stream_mode=self.settings.dlp_stream_mode,
@@ -111,6 +119,7 @@ class PlatformHost:
         figures.pool_max.read(lambda: database.pool_size)
         figures.journal_bytes.read(journal.size_bytes)
         figures.journal_half_full.read(journal.half_full)
+        figures.semantic_queue.read(lambda: self.detectors.waiting("llm"))
         figures.feed_lag.read(lambda: self.feed.lag_seconds)
         if isinstance(counters := self.counters, RedisCounters):
             figures.redis_degraded.read(lambda: counters.degraded)
@@ -121,6 +130,7 @@ class PlatformHost:
         self._purging = asyncio.create_task(self._purge())
         if isinstance(self.counters, RedisCounters):
             await self.counters.start()
+        await self.detectors.start()
         self.startup.phase = "database"
         await self.feed.start()
         await self.approvals.start()
@@ -132,6 +142,7 @@ class PlatformHost:
         await self.later.settle()
         await self.approvals.stop()
         await self.feed.stop()
+        await self.detectors.stop()
         await self.outbound.close()
         await self.journal.close()
         self.passwords.close()

@@ -8,6 +8,8 @@ from typing import Final
 
 import structlog
 
+from gatehouse.detection.models import TierFailed
+from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.exchange import Answered, Candidate
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.metrics import Counter, Family, Gauge, Histogram, Metrics
@@ -53,6 +55,9 @@ class Figures:
             Family("service_dlp_pipeline_duration_seconds", "Time that DLP took for a request."), _SECONDS
         )
         self.dlp_triggers = _counter("service_dlp_triggers_total", "DLP decisions that did something.", "action")
+        self.tier_failures = _counter(
+            "service_dlp_tier_failures_total", "Requests that a model tier gave no answer.", "tier", "reason"
+        )
         self.pool_available = _sum("service_db_pool_available_connections", "Database connections free to take.")
         self.pool_max = _sum("service_db_pool_max_connections", "Database connections that the pools may have.")
         self.group_spend = _max("service_group_spend_current_month_usd", "A group's spend this month.", "group_id")
@@ -96,6 +101,8 @@ class Figures:
         """A model call is over (`engine.ports.Meter`)."""
         if x.asked is None:
             return
+        if x.asked.inspection is not None:
+            self._inspected(x.asked.inspection)
         providers = x.asked.identified.policy.providers
         for attempt in x.attempts:
             tried = providers.get(attempt.provider)
@@ -107,6 +114,16 @@ class Figures:
         if x.usage is not None and x.cost_usd is None:
             self.unknown_prices.add((kind,))
             self._warn_of_price(x.asked.identified.policy.tenant_id, x.chosen)
+
+    def tier_failed(self, failed: TierFailed) -> None:
+        self.tier_failures.add((failed.tier, failed.reason))
+
+    def _inspected(self, inspection: Inspection) -> None:
+        self.dlp_requests.add()
+        self.dlp_durations.observe(inspection.seconds)
+        for event in inspection.events():
+            if event.action != "allow":
+                self.dlp_triggers.add((event.action,))
 
     def _warn_of_price(self, tenant_id: TenantId, chosen: Candidate) -> None:
         """Once a model: a line a request would bury it."""

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Protocol
 
 from fastapi import Depends, Request
 
+from gatehouse.detection.service.client import DetectionClient
 from gatehouse.engine.ports import Counters, Ports
 from gatehouse.foundation.clock import Clock
 from gatehouse.foundation.http.lists import CursorSigner
@@ -52,6 +53,7 @@ class Host(Protocol):
     feed: Feed
     node: Node
     counters: Counters
+    detectors: DetectionClient
     #: what the engine reaches: for those who try out what it would do
     ports: Ports
     journal: JournalWriter

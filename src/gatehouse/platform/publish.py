@@ -21,9 +21,17 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.database import Database
+from gatehouse.platform.access.groups import bundle as groups
+from gatehouse.platform.governance.compliance_bundles import bundle as compliance_bundles
+from gatehouse.platform.governance.content_filters import bundle as content_filters
+from gatehouse.platform.governance.dlp_customization import bundle as dlp_customization
+from gatehouse.platform.governance.dlp_rules import bundle as dlp_rules
+from gatehouse.platform.governance.policies import bundle as policies
+from gatehouse.platform.organization.system_config import bundle as system_config
 from gatehouse.platform.routing.model_catalog import bundle as model_catalog
 from gatehouse.platform.routing.providers import bundle as providers
 from gatehouse.policy.compile import compile_policy
+from gatehouse.policy.governance import GovernanceRecords
 from gatehouse.policy.records import TenantRecords
 from gatehouse.policy.snapshot import Snapshot
 
@@ -65,6 +73,22 @@ async def gather(session: AsyncSession, tenant_id: TenantId) -> TenantRecords | 
         providers=await providers.records(session, tenant_id),
         models=await model_catalog.records(session, tenant_id),
         feature_flags=tenant.feature_flags,
+        governance=await _governance(session, tenant_id),
+    )
+
+
+async def _governance(session: AsyncSession, tenant_id: TenantId) -> GovernanceRecords:
+    configured = await system_config.records(session, tenant_id)
+    own_rules = await dlp_rules.records(session, tenant_id)
+    return GovernanceRecords(
+        dlp_rules=own_rules + await dlp_customization.records(session, tenant_id),
+        suppressions=await dlp_customization.suppressions(session, tenant_id),
+        overrides=await groups.overrides(session, tenant_id),
+        bundles=await compliance_bundles.records(session, tenant_id),
+        filters=await content_filters.records(session, tenant_id),
+        policy_rules=await policies.records(session, tenant_id),
+        unregistered_model_tier=configured["unregistered_model_tier"],
+        governance_enabled=configured["governance_enabled"] == "true",
     )
 
 

@@ -3,6 +3,7 @@
 supervisor   this process; holds the port and serves nothing
 gateway      one a core: the gateway and administration
 keeper       one: drains the journals into the database, runs scheduled work
+detection    one: holds the models of DLP's tiers, for all gateways
 """
 
 import os
@@ -48,7 +49,7 @@ class _Child:
 
     def start(self) -> None:
         # -P: a module of ours is called `platform`, and must not stand in for the standard library's.
-        command = [sys.executable, "-P", "-m", "gatehouse", *self._arguments]
+        command = [sys.executable, "-P", "-m", *self._arguments]
         self.process = subprocess.Popen(command, pass_fds=self._fds)  # noqa: S603 - our own words
         self.started_at = time.monotonic()
 
@@ -93,14 +94,25 @@ class Supervisor:
         ready, told = os.pipe()
         gateways = [
             _Child(
-                ["_gateway", "--fd", str(listener.fileno()), "--ready-fd", str(told), "--database", database],
+                [
+                    "gatehouse",
+                    "_gateway",
+                    "--fd",
+                    str(listener.fileno()),
+                    "--ready-fd",
+                    str(told),
+                    "--database",
+                    database,
+                ],
                 figures,
                 (listener.fileno(), told),
             )
             for _ in range(self._workers)
         ]
-        keeper = _Child(["_keeper", "--database", database], figures)
-        children = [*gateways, keeper]
+        keeper = _Child(["gatehouse", "_keeper", "--database", database], figures)
+        # Not by the command line, which knows more than it needs: it is small, and up again sooner.
+        detection = _Child(["gatehouse.detection.service"], figures)
+        children = [*gateways, keeper, detection]
         try:
             for child in children:
                 child.start()
@@ -114,7 +126,7 @@ class Supervisor:
         finally:
             _stop(gateways, signal.SIGTERM, installed.settings.drain_seconds + _GATEWAY_SECONDS)
             # After the gateways: it drains what they wrote last.
-            _stop([keeper], signal.SIGTERM, _KEEPER_SECONDS)
+            _stop([keeper, detection], signal.SIGTERM, _KEEPER_SECONDS)
             if embedded_database:
                 embedded.stop(installed.home)
         return 0

@@ -1,29 +1,22 @@
 """One gateway process: the application on the socket that the supervisor opened."""
 
-import ctypes
 import gc
 import os
-import signal
 import socket
 import ssl
+import sys
 from pathlib import Path
 
 import uvicorn
 
 from gatehouse.foundation import log
+from gatehouse.foundation.processes import die_with_parent
 from gatehouse.foundation.sealing import load_master_keys
 from gatehouse.foundation.settings import BadSettings, Settings
 from gatehouse.foundation.storage.database import Database
 from gatehouse.ingress.protocol import WatchfulProtocol
 from gatehouse.platform.app import Platform
 from gatehouse.platform.host import PlatformHost
-
-_PR_SET_PDEATHSIG = 1
-
-
-def die_with_parent() -> None:
-    """When the supervisor is killed its children end too, else they would keep the port."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class _Server(uvicorn.Server):
@@ -42,6 +35,8 @@ class _Server(uvicorn.Server):
             gc.freeze()
             # Requests leave hardly any cycles: looking for them after every 700 objects costs more than it finds.
             gc.set_threshold(20_000, 20, 20)
+            # Long texts are inspected in a thread: it must give the lock back to the loop quickly.
+            sys.setswitchinterval(0.001)
 
 
 def serve_gateway(fd: int, ready_fd: int, database: str) -> None:

@@ -7,7 +7,9 @@ from collections import defaultdict
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from gatehouse.policy.compile_dlp import compile_dlp
+from gatehouse.policy.filters import compile_filters
 from gatehouse.policy.records import ModelRecord, TenantRecords
+from gatehouse.policy.rules import compile_rules
 from gatehouse.policy.snapshot import Snapshot
 
 
@@ -29,6 +31,8 @@ def compile_policy(records: TenantRecords, before: Snapshot | None = None) -> Sn
     networks = _networks(records.ip_allowlist, faults)
     dlp, wrong = compile_dlp(records.governance, records.feature_flags, before.dlp if before else None)
     faults += map(Fault, wrong)
+    rules, wrong = compile_rules(records.governance)
+    faults += map(Fault, wrong)
     if faults:
         return faults
     return Snapshot(
@@ -39,6 +43,8 @@ def compile_policy(records: TenantRecords, before: Snapshot | None = None) -> Sn
         bare={name: tuple(entries) for name, entries in bare.items()},
         feature_flags=records.feature_flags,
         dlp=dlp,
+        filters=compile_filters(records.governance.filters),
+        rules=rules,
         ip_allowlist=networks,
     )
 

@@ -58,6 +58,8 @@ class FilterRecord(msgspec.Struct, frozen=True, kw_only=True):
     group_id: UUID | None = None
     keywords: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
+    #: the score from which on a text is about a topic
+    threshold: float = 0.5
     instruction: str | None = None
 
 

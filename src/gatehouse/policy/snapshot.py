@@ -7,7 +7,9 @@ import msgspec
 
 from gatehouse.foundation.identity import TenantId
 from gatehouse.policy.dlp import DlpPolicy
+from gatehouse.policy.filters import FilterSet
 from gatehouse.policy.records import ModelRecord, ProviderRecord
+from gatehouse.policy.rules import RuleSet
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,6 +22,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     bare: Mapping[str, tuple[ModelRecord, ...]]
     feature_flags: Mapping[str, bool]
     dlp: DlpPolicy
+    filters: FilterSet
+    rules: RuleSet
     ip_allowlist: tuple[IPv4Network | IPv6Network, ...] | None
 
     def find_model(self, name: str) -> ModelRecord | None:

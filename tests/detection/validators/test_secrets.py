@@ -56,7 +56,6 @@ def test_a_random_key_may_be_one() -> None:
     "value",
     [
         "rc0.15.0_20231217-SNAPSHOT",
-        "X25519.KeyPair",
         "aaaaaaaaaaaaaaaaaaa1",
         "jsonwebtoken-jackson-0.11.2",
         "only-words",

@@ -247,3 +247,26 @@ async def test_a_picture_passes_with_an_event_and_is_refused_where_the_setting_s
     status, body = await ask(held, user([picture]))
     assert (status, body["error"]["type"]) == (403, "dlp_violation")
     assert held.outbound.sent == []
+
+
+async def test_a_finding_within_a_stronger_one_is_not_counted() -> None:
+    held = engine()
+    rules = (
+        rule("number", "redact", id="digits", pattern=r"\d{6}"),
+        rule("order", "redact", id="order", pattern=r"ORD-\d{6}-[A-Z]{4}"),
+    )
+    held.governance = GovernanceRecords(dlp_rules=rules)
+    await ask(held, user("see ORD-482913-QRTZ and 482913"))
+    assert sent(held)["messages"][0]["content"] == "see [ORDER_1] and [NUMBER_1]"
+    assert {event.rule_id: event.match_count for event in held.outcomes[0].dlp_events} == {"digits": 1, "order": 1}
+
+
+async def test_what_overlaps_is_redacted_as_one() -> None:
+    held = engine()
+    rules = (
+        rule("left", "redact", id="left", pattern=r"AAAA-BBBB"),
+        rule("right", "redact", id="right", pattern=r"BBBB-CCCCCC"),
+    )
+    held.governance = GovernanceRecords(dlp_rules=rules)
+    await ask(held, user("x AAAA-BBBB-CCCCCC y"))
+    assert sent(held)["messages"][0]["content"] == "x [RIGHT_1] y"

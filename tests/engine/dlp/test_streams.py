@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -142,14 +143,14 @@ def engine(kind: str, *rules: DlpRuleRecord, **options: Any) -> HeldEngine:
     return held
 
 
+QUESTION = {"model": "one/m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+
+
 async def streamed(
     held: HeldEngine, client: str, provider: str, pieces: Sequence[str], *, arguments: bool = False
 ) -> bytes:
     held.outbound.script = [(200, list(answer_events(provider, pieces, arguments=arguments)))]
-    answer = await held.engine.answer(
-        held.request({"model": "one/m", "stream": True, "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]},
-                     dialect=client)
-    )  # fmt: skip
+    answer = await held.engine.answer(held.request({**QUESTION, "stream": True}, dialect=client))
     assert answer.stream is not None, answer.body
     return b"".join([block async for block in answer.stream])
 
@@ -167,7 +168,7 @@ async def whole(held: HeldEngine, client: str, provider: str, text: str, *, argu
 
 def cut(text: str, places: Sequence[int]) -> list[str]:
     marks = sorted({0, len(text), *(place % (len(text) + 1) for place in places)})
-    return [text[a:b] for a, b in zip(marks, marks[1:], strict=False)]
+    return [text[a:b] for a, b in pairwise(marks)]
 
 
 SLOW = settings(

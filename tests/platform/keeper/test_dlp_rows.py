@@ -9,7 +9,7 @@ from tests.support.journal import Journal, opened, outcome
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.detection.taxonomy import TAXONOMY
-from gatehouse.engine.outcome import DlpEvent
+from gatehouse.engine.outcome import DlpEvent, Scanned, encode
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.journal import JournalReader
 from gatehouse.platform.keeper.housekeeping import prune
@@ -153,6 +153,19 @@ async def test_whoever_listens_hears_of_each_hit(platform: RunningPlatform, tena
         "request_id": call.request_id, "user_id": str(tenant.user.id), "rule_id": "1", "entity_type": "credit_card",
         "action_taken": "BLOCK", "timestamp": "2026-05-06T12:00:00Z",
     }  # fmt: skip
+
+
+async def test_a_scan_has_events_and_nothing_else(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> None:
+    like = outcome(tenant.id, timestamp=datetime(2019, 5, 6, tzinfo=UTC).timestamp(), dlp_events=(CARD,))
+    scan = Scanned(**{name: getattr(like, name) for name in Scanned.__struct_fields__})
+    await journal.append(encode(scan))
+    drain = await journal.drain()
+    assert (drain.status.rows, drain.status.rejected) == (0, 0)
+    (item,) = (await tenant.admin.client.get("/api/v1/dlp/events")).json()["items"]
+    assert (item["request_id"], item["rule_name"]) == (scan.request_id, "Cards")
+    assert sum(hits(platform, tenant).values()) == 1
+    assert requests(platform, tenant) == {}
+    assert triggers(platform, tenant) == []
 
 
 async def test_a_record_that_is_prepared_twice_gives_the_same_events(tenant: Tenant, journal: Journal) -> None:

@@ -103,20 +103,20 @@ PATTERNS = (
         "vehicle_plate",
         "Vehicle registration",
         word(r"[A-ZÄÖÜ]{1,3}[ \-][A-ZÄÖÜ]{1,2}[ \-][1-9]\d{0,3}[EH]?", 0.3),
-        alone(r"[A-ZÄÖÜ]{1,3}[ \-][A-ZÄÖÜ]{1,2}[ \-][1-9]\d{0,3}[EH]?", 0.6, ignore_case=True),
+        alone(r"[A-ZÄÖÜ]{1,3}[ \-][A-ZÄÖÜ]{1,2}[ \-][1-9]\d{0,3}[EH]?", 0.6),
         word(_UK_PLATE, 0.5),
         alone(_UK_PLATE, 0.6, ignore_case=True),
         word(_TURKISH_PLATE, 0.3),
-        alone(_TURKISH_PLATE, 0.6, ignore_case=True),
+        alone(_TURKISH_PLATE, 0.6),
         word(rf"{_INDIAN_STATES}[ \-]?\d{{1,2}}[ \-]?[A-Z]{{1,3}}[ \-]?\d{{4}}", 0.55),
         word(r"[A-Z]{3}-\d{3}[A-Z]{2}", 0.55),
-        alone(r"[A-Z]{3}[ \-]?\d{3}[A-Z]{2}", 0.6, ignore_case=True),
+        alone(r"[A-Z]{3}[ \-]?\d{3}[A-Z]{2}", 0.6),
         context=words(
             "plate, number plate, license plate, licence plate, kennzeichen, fahrzeug, vehicle, registration, plaka, "
             "targa, immatriculation, car, reg"
         ),
         examples=("Kennzeichen: HH-AB-1234", "plate AB51 ABC", "KA53ME3456", "ABJ-123XY"),
-        counterexamples=("B 1234", "00 ABC 123", "IB51 ABC"),
+        counterexamples=("B 1234", "00 ABC 123", "IB51 ABC", "I am 25", "the 123rd"),
     ),
     pii(
         "device_id",
@@ -132,10 +132,13 @@ PATTERNS = (
         "geo_coordinates",
         "Geographic position",
         shape(
-            r"(?:^|[^\d.])(?P<value>[+\-]?(?:[1-8]?\d|90)\.\d{4,9}, ?[+\-]?(?:1[0-7]\d|[1-9]?\d|180)\.\d{4,9})\b", 0.6
+            r"(?:^|[^\d.])(?P<value>[+\-]?(?:[1-8]?\d|90)\.\d{3,9}, ?[+\-]?(?:1[0-7]\d|[1-9]?\d|180)\.\d{3,9})\b",
+            0.3,
+            needs_context=True,
         ),
         shape(rf"{_DEGREES}[NS],?\s{{0,2}}{_DEGREES}[EW]", 0.8),
-        examples=("at 52.520008, 13.404954", "48°51'24\"N 2°21'03\"E"),
-        counterexamples=("3.14, 2.71", "91.12345, 13.40495"),
+        context=words("latitude, longitude, lat, lng, lon, gps, coordinates, coords, position, location, geo"),
+        examples=("GPS: 52.520008, 13.404954", "48°51'24\"N 2°21'03\"E"),
+        counterexamples=("[0.52520, 0.13404]", "lat 91.12345, 13.40495"),
     ),
 )

@@ -84,7 +84,7 @@ PATTERNS = (
             r"P<[A-Z]{3}[A-Z<]{2,36}<<<\s?(?P<value>[A-Z0-9<]{9}\d[A-Z]{3}\d{7}[MFX<]\d{7}[A-Z0-9<]{14}[0-9<]\d)", 0.95
         ),
         context=words(
-            "passport, passport number, passport no, passportnumber, travel document, reisepass, pass, "
+            "passport, passport number, passport no, passportnumber, travel document, reisepass, "
             "passnummer, passeport, pasaporte, passaporto, pasaport, paszport, passaporte, 여권, passports"
         ),
         examples=("my passport number is A12345678", "Reisepass: C01X00T47"),
@@ -110,8 +110,9 @@ PATTERNS = (
         ),
         context=words(
             "driver license, driver's license, drivers license, driver licence, driving licence, driving "
-            "license, dl, license number, licence number, license, führerschein, führerscheinnummer, permis "
-            "de conduire, patente, carnet de conducir, permiso de conducir, 운전면허, driver"
+            "license, dl number, dl no, dl:, license number, licence number, license, führerschein, "
+            "führerscheinnummer, permis de conduire, patente, carnet de conducir, permiso de conducir, "
+            "운전면허, driver"
         ),
         examples=("MORGA657054SM9IJ", "my driver license is H12234567", "Führerscheinnummer: BO12345678A"),
         counterexamples=("12345678901", "H12234567"),
@@ -173,8 +174,8 @@ PATTERNS = (
         entity_type="national_id",
         context=words(
             "pesel, personalausweis, ausweis, ausweisnummer, bsn, burgerservicenummer, cpr, fødselsnummer, "
-            "oib, pps, ppsn, svnr, sozialversicherungsnummer, identity card, id card, national id, dni, nif, "
-            "nie, codice fiscale, personnummer, cnp, hetu, henkilötunnus, rvnr, identity number"
+            "oib, pps, ppsn, svnr, sozialversicherungsnummer, identity card, id card, national id, dni, "
+            "nif, nie, codice fiscale, personnummer, cnp, hetu, henkilötunnus, rvnr, identity number"
         ),
         examples=("12345678-Z", "X9613851N", "131052-308T", "15070649C103", "pesel 44051401458", "756.9217.0769.85"),
         counterexamples=("12345678A", "131052/308T", "15070649C100", "85040812345"),
@@ -188,7 +189,8 @@ PATTERNS = (
         word(r"[1-8](?:-\d{4}-\d{5}-\d{2}-\d|\d{12})", 0.3, refutes(world.th_national)),
         alone(r"[1-8]\d{12}", 0.55, refutes(world.th_national)),
         word(r"[1-9]\d{10}", 0.6, refutes(world.tr_national)),
-        word(r"[STFGM]\d{7}[A-Z]", 0.5, supports(world.sg_nric), ignore_case=True),
+        word(r"[STFGM]\d{7}[A-Z]", 0.5, supports(world.sg_nric)),
+        word(r"[STFGM]\d{7}[A-Z]", 0.3, supports(world.sg_nric), ignore_case=True),
         word(r"[1-9]\d{16}[\dXx]", 0.7, proves(world.cn_resident)),
         word(r"[A-Z][1289]\d{8}", 0.6, proves(world.tw_national)),
         shape(r"\b(?P<value>[A-Z]{1,2}\d{6}\([0-9A]\))", 0.7, proves(world.hk_identity)),
@@ -199,8 +201,8 @@ PATTERNS = (
         entity_type="national_id",
         context=words(
             "rrn, frn, resident registration, 주민등록번호, thai id, national id, เลขประจำตัวประชาชน, "
-            "เลขบัตรประชาชน, nric, kimlik, tckn, tc, my number, マイナンバー, 個人番号, nik, ktp, teudat zehut, 身份证, "
-            "identity number, identity card, id card, korean"
+            "เลขบัตรประชาชน, nric, fin, kimlik, tckn, my number, マイナンバー, 個人番号, nik, "
+            "ktp, teudat zehut, 身份证, identity number, identity card, id card, korean"
         ),
         examples=("960121-1234567", "10000000146", "S2740116C", "11010519491231002X", "Thai ID 1234567890121"),
         counterexamples=("001332-1234567", "10000000145", "11010519491231002Y"),
@@ -238,9 +240,9 @@ PATTERNS = (
         word(r"\d{9}", 0.2, refutes(europe.pt_nif), needs_context=True),
         word(r"[0-3]\d{12}", 0.2, needs_context=True),
         context=words(
-            "tax id, tax number, tax file number, tfn, steuer-id, steuernummer, steueridentifikationsnummer, "
-            "idnr, st.-nr, st-nr, pan, permanent account number, tin, taxpayer, ein, utr, numéro fiscal, "
-            "contribuinte, nif, spi, steuer"
+            "tax id, tax number, tax file number, tfn, steuer-id, steuernummer, "
+            "steueridentifikationsnummer, idnr, st.-nr, st-nr, pan, permanent account number, tin, "
+            "taxpayer, employer identification, ein:, utr, numéro fiscal, contribuinte, nif, spi, steuer"
         ),
         examples=("IdNr. 98765432106", "my PAN number is ABBPM4567S", "123/456/78901", "TFN 123 456 782"),
         counterexamples=("98765432100", "order 98765432106", "tax 12"),

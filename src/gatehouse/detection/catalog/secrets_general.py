@@ -23,18 +23,25 @@ _NAMES: Final = r"(?:passw(?:or)?d|secret|pwd|[_\-]pass|api[_\-]?key|private[_\-
 _ABOUT: Final = (
     r"(?:id|ids|name|names|url|uri|path|file|files|dir|type|types|size|length|len|count|version|vault|pair|event|word|"
     r"board|code|field|label|hint|policy|regex|pattern|min|max|ttl|expiry|expires|expiration|_at|store|chars?|"
+    r"message|msg|error|prompt|text|title|description|placeholder|help|info|note|rules?|strength|reminder|question|"
     r"hash|selector|frame|stone|usage|limit|page|mesh|meshing|down|pressed|index|manager|provider|reset)"
 )
+#: what is given to such a name, behind what makes it one
+_DECOY: Final = rf"[\w\-]{{0,12}}?{_ABOUT}{GIVEN}[^\s\"']{{0,40}}"
 _PUBLIC: Final = (
     r"(?:public|primary|foreign|partition|sort|cache|csrf|xsrf|bucket|object|row|schema|map|page|continuation|issuer|"
     r"sequence|lookup|index|idx|column|group|sort|routing|hot|valid|locale|translation)"
 )
 _KEY: Final = (
-    r"(?:token|secret|credentials?|creds|api[_\- .]?key|(?:access|auth|private|account|encryption|signing|license|"
-    r"master|app|service|client|session|shared|consumer|admin|user|deploy|storage|webhook)[_\-. ]?key|auth|[a-z0-9][_\-]key|"
-    r"key_base|_salt)"
+    r"(?:token|secret|credentials?|creds|api[_\- .]?key"
+    r"|(?:access|auth|private|account|encryption|signing|license|master|app|service|client|session|shared|consumer"
+    r"|admin|user|deploy|storage|webhook)[_\-. ]?key"
+    r"|auth[_\-]|[_\-]auth|[a-z0-9][_\-]key|key_base|_salt)"
 )
 _VALUE: Final = r"[\w=.~+/|@%\-]{12,60}"
+
+#: names whose values are often longer than a shape without an opening may take
+_LONG: Final = ("access_token", "accesstoken", "refresh_token", "refreshtoken", "secret_key_base", "client_secret")
 
 PATTERNS = (
     secret(
@@ -132,7 +139,22 @@ PATTERNS = (
             assigned_key(3.0),
             ignore_case=True,
         ),
-        examples=('api_key = "' + body(32) + '"', '"accessToken": "' + body(40) + '"', "client_secret: " + body(32)),
+        *(
+            shape(
+                rf"{name}{GIVEN}(?P<value>[\w=.~+/|@%\-]{{61,400}})",
+                0.8,
+                assigned_key(3.0),
+                opening=name,
+                ignore_case=True,
+            )
+            for name in _LONG
+        ),
+        examples=(
+            'api_key = "' + body(32) + '"',
+            '"accessToken": "' + body(40) + '"',
+            "client_secret: " + body(32),
+            "refresh_token=" + body(300),
+        ),
         counterexamples=(
             'public_key = "' + body(32) + '"',
             'token_url: "https://host/oauth/token/v2"',
@@ -145,26 +167,24 @@ PATTERNS = (
         "password",
         "Password given to a name",
         shape(
-            rf"{_NAMES}(?:[\w\-]{{0,12}}?{_ABOUT}{GIVEN}[^\s\"']{{0,40}}"
-            rf"|[\w\-]{{0,20}}(?:\[\d{{0,3}}\])?[\"'`]?\)?\s{{0,3}}(?:[:!=?.]{{0,2}}=>?|:|,|>|\(|\.assign\(|)\s{{0,3}}[@(]?"
-            rf"(?:\"(?P<value>[^\"\r\n]{{4,60}})\"|'[^'\r\n]{{0,60}}'))",
+            rf"{_NAMES}(?:{_DECOY}|[\w\-]{{0,20}}(?:\[\d{{0,3}}\])?[\"'`]?\)?\s{{0,3}}"
+            r"(?:[:!=?.]{0,2}=>?|:|,|>|\(|\.assign\(|)\s{0,3}[@(]?[\"'`](?P<value>[^\"'`\r\n]{4,60}))",
             0.8,
             password,
             ignore_case=True,
         ),
         shape(
-            rf"{_NAMES}(?:[\w\-]{{0,12}}?{_ABOUT}{GIVEN}[^\s\"']{{0,40}}"
-            rf"|[\w\-]{{0,20}}(?:\[\d{{0,3}}\])?[\"'`]?\)?\s{{0,3}}(?:[:!=?.]{{0,2}}=>?|:|,|>|\()\s{{0,3}}[@(]?"
-            rf"['`](?P<value>[^'`\r\n]{{4,60}})['`])",
-            0.8,
-            password,
-            ignore_case=True,
-        ),
-        shape(
-            rf"{_NAMES}(?:[\w\-]{{0,12}}?{_ABOUT}\s{{0,3}}[:=][^\n]{{0,40}}"
-            rf"|[\w\-]{{0,16}}[\"']?[ \t]{{0,3}}(?::=|:|=)[ \t]{{0,3}}(?P<value>[^\s\"'`,;<>][^\s]{{3,63}}))",
+            rf"{_NAMES}(?:{_DECOY}|[\w\-]{{0,16}}[\"']?[ \t]{{0,3}}(?::=|:|=)[ \t]{{0,3}}"
+            r"(?P<value>[^\s\"'`,;<>][^\s]{3,63}))",
             0.7,
             bare_password,
+            ignore_case=True,
+        ),
+        # words are a password where it is the name itself, or little more, that they are assigned to
+        shape(
+            rf"(?:passw(?:or)?d|passphrase)(?:{_DECOY}|\w{{0,16}}\s?:?=\s?"
+            r"[\"'](?P<value>[a-z]{3,12}(?:[ \-][a-z]{2,12}){3,5})[\"'])",
+            0.7,
             ignore_case=True,
         ),
         shape(
@@ -184,15 +204,23 @@ PATTERNS = (
             r"\bpass[\"']?\s{0,2}[:=]\s{0,2}[\"']?(?P<value>[^\s\"'`,;<>]{4,64})", 0.6, bare_password, ignore_case=True
         ),
         shape(
-            r"\b(?:password|passcode|passwd|pwd|pin)[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?P<value>\d{4,20})\b",
+            r"\b(?:password|passcode|passwd|pwd)[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?P<value>\d{4,20})\b",
             0.6,
             ignore_case=True,
         ),
-        examples=('password = "' + "hunter2!x" + '"', "my password is " + "Tr0ub4dor", "db_pass: " + "s3cr3t!pass"),
+        shape(r"\bpin(?: code | number | is |: | = |:|=)\s{0,2}(?:is )?(?P<value>\d{4,8})\b", 0.6, ignore_case=True),
+        examples=(
+            'passphrase = "correct horse battery staple"',
+            'password = "' + "hunter2!x" + '"',
+            "my password is " + "Tr0ub4dor",
+            "db_pass: " + "s3cr3t!pass",
+        ),
         counterexamples=(
             'password = "your_password_here"',
             "password = get_password()",
             'label = "Password:"',
+            'password_error = "must not be too short"',
+            '{"password": "must be at least eight characters"}',
             "password: ${DB_PASSWORD}",
             "password = xxxxxxxx",
         ),

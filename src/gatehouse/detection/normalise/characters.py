@@ -11,13 +11,17 @@ from gatehouse.detection.normalise.view import View
 #: How far to either side, in characters of the view, a word is looked at to decide about a look-alike in it.
 REACH: Final = 32
 
-_OTHER, _LATIN, _NATIVE = 0, 1, 2
+_OTHER, _LATIN, _NATIVE, _JOINT = 0, 1, 2, 3
+#: What holds the parts of a token together.
+_JOINTS: Final = frozenset("_-.@/+=")
 
 
 def _kinds() -> npt.NDArray[np.uint8]:
     kinds = np.zeros(0x590, dtype=np.uint8)
     for point in range(0x590):
-        if chr(point).isalnum():
+        if chr(point) in _JOINTS:
+            kinds[point] = _JOINT
+        elif chr(point).isalnum():
             kinds[point] = _LATIN if point < 0x80 else _NATIVE if point >= 0x370 else _OTHER
     return kinds
 
@@ -38,7 +42,11 @@ def character_view(text: str) -> View:
         source, read = source[starts], read[starts]
     lookalikes = read >= LOOKALIKE
     if lookalikes.any():
-        read = np.where(lookalikes, np.where(_meant_as_latin(source, lookalikes), read & ~LOOKALIKE, source), read)
+        places = np.flatnonzero(lookalikes)
+        near = slice(max(0, int(places[0]) - REACH), int(places[-1]) + REACH + 1)
+        latin = lookalikes.copy()
+        latin[near] &= _meant_as_latin(source[near], lookalikes[near])
+        read = np.where(lookalikes, np.where(latin, read & ~LOOKALIKE, source), read)
     return View(read.tobytes().decode("utf-32-le", "surrogatepass"), starts)
 
 
@@ -50,7 +58,7 @@ def unsettled(view: View) -> int:
 
 
 def _meant_as_latin(source: CodePoints, lookalikes: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """A look-alike is read as Latin in a word that has Latin letters or digits, and no letter that is only native.
+    """A look-alike is read as Latin in a token that has Latin letters or digits, and no letter that is only native.
 
     So an honest Russian or Greek word is left alone, also beside a number."""
     kinds = _KINDS[np.minimum(source, len(_KINDS) - 1)]

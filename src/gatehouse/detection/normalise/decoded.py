@@ -59,13 +59,21 @@ _HEX: Final = re.compile(r"(?:0[xX])?((?:[0-9a-fA-F]{2})+)")
 _GOES_ON: Final = re.compile(r"[/_-]")
 
 
+def possible(text: str) -> bool:
+    """Whether anything in `text` looks encoded: mostly not, and then no view is needed."""
+    data = text.encode("utf-8", "replace")
+    return any(regex.Match(_ANYWHERE, data, 0, len(data))[0][0] >= 0 for regex in (_ANY_PLACE, _SEGMENT))
+
+
 def decoded_view(view: View) -> View | None:
     """`view` with all that is encoded in it decoded; None where nothing is."""
     text = view.text
     placed = _ANY_PLACE.Match(_ANYWHERE, view.data, 0, len(view.data))[0][0] >= 0
     if placed:
         view = _decoded(view, _places(text))
-    segments = list(_segments(view))
+    # One level: what was decoded is not decoded again.
+    done = set(encoded(view)) if placed else ()
+    segments = [piece for piece in _segments(view) if piece[0] not in done]
     if segments:
         view = _decoded(view, iter(segments))
     return view if placed or segments else None

@@ -17,12 +17,14 @@ _PART: Final = "[0-9A-Za-z_.+/=-]"
 _BREAK: Final = re2.compile(
     "|".join(
         (
-            r"[0-9]\r?\n[0-9]",
+            r"[0-9A-Z)] ?\r?\n ?(?:[0-9]|[A-Z]{1,24}\b)",
+            r"[0-9A-Fa-f:]\r?\n[:-][0-9A-Fa-f]",
             rf"[0-9@]{_LETTERS}{{1,24}}\r?\n{_PART}",
             rf"[A-Za-z]{_PART}{{0,24}}[0-9@]\r?\n[A-Za-z]",
             rf"{_PART}\r?\n[0-9]{{1,24}}{_LETTERS}",
             rf"{_PART}\r?\n{_LETTERS}{{1,24}}[0-9@]",
-            r"[A-Z]\r?\n[0-9]",
+            r"[A-Za-z]\r?\n[A-Za-z]{0,24}[a-z][A-Z]",
+            r"\.[A-Za-z]{1,24}\r?\n[A-Za-z]{1,24}\.[0-9A-Za-z]",
             r"[0-9]\r?\n[A-Z]{1,24}\b",
         )
     ).encode()

@@ -12,6 +12,8 @@ Piece: TypeAlias = tuple[int, int, str]
 
 #: Lone surrogates, which JSON can hold and UTF-8 cannot, are read as one character each.
 _SURROGATE: Final = "replace"
+#: Below so many bytes an offset is counted when it is asked for; above, all are counted once.
+_SHORT: Final = 2048
 
 
 class View:
@@ -37,6 +39,8 @@ class View:
         """The character that begins at `byte` of `data`."""
         if self._narrow:
             return byte
+        if len(self.data) < _SHORT:
+            return len(self.data[:byte].decode())
         if self._characters is None:
             # How many characters begin before each byte; a memoryview is read faster than an array.
             begins = np.cumsum((np.frombuffer(self.data, np.uint8) & 0xC0) != 0x80, dtype=np.int32)
@@ -49,6 +53,8 @@ class View:
             return character
         if character >= len(self.text):
             return len(self.data)
+        if len(self.data) < _SHORT:
+            return len(self.text[:character].encode("utf-8", _SURROGATE))
         if self._bytes is None:
             self._bytes = memoryview(np.flatnonzero((np.frombuffer(self.data, np.uint8) & 0xC0) != 0x80))
         return int(self._bytes[character])

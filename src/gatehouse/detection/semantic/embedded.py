@@ -26,7 +26,7 @@ class Read:
 
 
 class EmbeddedClassifier:
-    """Scores of a text are those of its best window. A text gives the same scores alone and beside others."""
+    """Scores of a text are those of its best window, except for jailbreaks. A text gives the same scores alone and beside others."""
 
     def __init__(self, folder: Path = DATA, heads: Path | None = None) -> None:
         """`heads`: others than the folder's, of the same backbone."""
@@ -78,15 +78,21 @@ class EmbeddedClassifier:
         }
 
     def _attack_scores(self, read: Read) -> dict[str, float]:
-        scores = sigmoid(self._logits(self._attacks, read)).max(axis=0)
-        return dict(zip(self._attacks.classes, map(float, scores), strict=True))
+        """An injection is a sentence somewhere; a jailbreak is most of its text, so that one odd window of a long role
+        play makes none: there the mean counts as much as the worst."""
+        logits = self._logits(self._attacks, read)
+        worst, mean = logits.max(axis=0), logits.mean(axis=0)
+        found = dict(zip(self._attacks.classes, worst, strict=True))
+        found["jailbreak"] = (worst + mean)[self._attacks.classes.index("jailbreak")] / 2
+        return {label: float(sigmoid(logit)) for label, logit in found.items()}
 
     def _topic_scores(self, read: Read) -> dict[str, float]:
-        """Intents of one domain share a score: `banking` is the sum of balances, transfers and so on."""
+        """Intents of one domain share a score: `banking` is the sum of balances, transfers and so on. The root, since a
+        quarter of all is enough: the class of texts without a topic takes much of what is in doubt."""
         shares = np.stack([softmax(logits) for logits in self._logits(self._topics, read)])
         scores = np.zeros((len(shares), len(self._domains)), dtype=np.float32)
         np.add.at(scores.T, self._domain_of, shares.T)
-        found = dict(zip(self._domains, map(float, np.minimum(scores.max(axis=0), 1)), strict=True))
+        found = dict(zip(self._domains, map(float, np.sqrt(np.minimum(scores.max(axis=0), 1))), strict=True))
         found.pop(OUT_OF_SCOPE)
         return found
 

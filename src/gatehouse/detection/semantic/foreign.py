@@ -50,12 +50,16 @@ class _Model:
         if unknown:
             raise BadModel(folder, f"it asks for the input {unknown[0]}, known are {', '.join(_GIVEN)}")
         self._inputs = [given.name for given in self._session.get_inputs()]
-        self.outputs = {output.name: len(output.shape) for output in self._session.get_outputs()}
+        self.shapes = {output.name: output.shape for output in self._session.get_outputs()}
+        self.outputs = {name: len(shape) for name, shape in self.shapes.items()}
         # Two positions are RoBERTa's own.
         self._window = min(_LONGEST, self.config.max_position_embeddings - 2)
 
     def windows(self, text: str) -> list[NDArray[np.int64]]:
-        """Token ids with the special tokens. Of more than six windows the first, the last and four evenly between."""
+        """Token ids with the special tokens. Of more than six windows the first, the last and four evenly between; none
+        of a text without words."""
+        if not text.strip():
+            return []
         special = self._tokenizer.num_special_tokens_to_add(is_pair=False)
         self._tokenizer.enable_truncation(self._window, stride=(self._window - special) // 5)
         whole = self._tokenizer.encode(abridged(text))
@@ -85,14 +89,15 @@ class ForeignClassifier:
     def classify(self, texts: Sequence[str], labels: Sequence[str]) -> list[dict[str, float]]:
         others = [label for label in labels if label not in self._columns]
         rest: list[dict[str, float]] = self._rest.classify(texts, others) if others else [{} for _ in texts]
-        own = len(others) < len(labels)
-        return [
-            {label: score for label, score in scores.items() if label in labels}
-            for scores in (found | (self._scores(text) if own else {}) for text, found in zip(texts, rest, strict=True))
-        ]
+        if len(others) < len(labels):
+            rest = [scores | self._scores(text) for text, scores in zip(texts, rest, strict=True)]
+        return [{label: scores[label] for label in labels} for scores in rest]
 
     def _scores(self, text: str) -> dict[str, float]:
-        logits = np.stack([self._model.run(ids, "logits")[0] for ids in self._model.windows(text)])
+        windows = self._model.windows(text)
+        if not windows:
+            return dict.fromkeys(self._columns, 0.0)
+        logits = np.stack([self._model.run(ids, "logits")[0] for ids in windows])
         if self._model.config.problem_type == "multi_label_classification":
             scores = sigmoid(logits)
         else:
@@ -122,10 +127,15 @@ class ForeignEmbeddings:
         others = [label for label in labels if label not in self.labels]
         found: list[dict[str, float]] = self._embedded.classify(texts, trained) if trained else [{} for _ in texts]
         if others:
-            for text, scores in zip(texts, found, strict=True):
-                windows = np.stack([self._vector(ids) for ids in self._model.windows(text)])
-                scores |= {label: self._zero_shot.score(windows, label) for label in others}
-        return found
+            found = [scores | self._scores(text, others) for text, scores in zip(texts, found, strict=True)]
+        return [{label: scores[label] for label in labels} for scores in found]
+
+    def _scores(self, text: str, labels: Sequence[str]) -> dict[str, float]:
+        windows = self._model.windows(text)
+        if not windows:
+            return dict.fromkeys(labels, 0.0)
+        vectors = np.stack([self._vector(ids) for ids in windows])
+        return {label: self._zero_shot.score(vectors, label) for label in labels}
 
     def _embed(self, text: str) -> Vector:
         return self._vector(self._model.windows(text)[0])
@@ -194,6 +204,10 @@ def _columns(model: _Model) -> dict[str, int]:
         label = "_".join(name.lower().replace("-", " ").replace("_", " ").split())
         if label not in _HARMLESS and not label.startswith("label_"):
             found[_NAMES.get(label, label)] = int(number)
+    width = model.shapes["logits"][-1]
+    outside = [number for number in found.values() if isinstance(width, int) and number >= width]
+    if outside:
+        raise BadModel(model.folder, f"config.json names the class {outside[0]}, but the model has {width}")
     if not found:
         raise BadModel(model.folder, "id2label of config.json must name its classes, such as INJECTION or JAILBREAK")
     return found

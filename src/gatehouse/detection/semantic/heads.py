@@ -43,8 +43,7 @@ class Head:
 
 
 def sigmoid(logits: Vector) -> Vector:
-    scores: Vector = 1 / (1 + np.exp(-np.clip(logits, -30, 30)))
-    return scores
+    return np.asarray(1 / (1 + np.exp(-np.clip(logits, -30, 30))), dtype=np.float32)
 
 
 def softmax(logits: Vector) -> Vector:

@@ -6,11 +6,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-#: Tokens. About 120 English words; the backbone takes 512 at most, but what stands out in 160 drowns in more.
-WINDOW: Final = 160
-STRIDE: Final = 128
-#: Windows that are embedded at most: this many times 10 ms bound a text's time.
-MOST: Final = 6
+#: Tokens. About 70 English words; the backbone takes 512 at most, but one sentence that stands out in 96 tokens drowns
+#: in more.
+WINDOW: Final = 96
+STRIDE: Final = 64
+#: Windows that are embedded at most: this many times 6 ms bound a text's time.
+MOST: Final = 8
 
 
 def spans(tokens: int) -> list[tuple[int, int]]:

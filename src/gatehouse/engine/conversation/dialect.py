@@ -54,6 +54,9 @@ class Dialect(Protocol):
         """A client's body, and its headers with lower-case names. Raises a leaf of `BadRequest` that names the
         field."""
 
+    def instruct(self, body: dict[str, Any], text: str) -> None:
+        """Puts a text before a decoded body's system prompt. Nothing where an operation has none."""
+
     def forward(self, call: ModelCall, model: str) -> tuple[bytes, Tap]:
         """The body for a provider that speaks this dialect, and what watches the stream that may come of it."""
 

@@ -12,7 +12,29 @@ import msgspec
 
 #: Words of the protocol. `signature` and `encrypted_content` are the provider's own, checked by it.
 _STRUCTURAL: Final = frozenset(
-    ["model", "role", "type", "id", "object", "index", "finish_reason", "stop_reason", "tool_call_id", "tool_use_id", "call_id", "created", "media_type", "system_fingerprint", "service_tier", "encoding_format", "format", "detail", "mime_type", "signature", "encrypted_content"]
+    [
+        "model",
+        "role",
+        "type",
+        "id",
+        "object",
+        "index",
+        "finish_reason",
+        "stop_reason",
+        "tool_call_id",
+        "tool_use_id",
+        "call_id",
+        "created",
+        "media_type",
+        "system_fingerprint",
+        "service_tier",
+        "encoding_format",
+        "format",
+        "detail",
+        "mime_type",
+        "signature",
+        "encrypted_content",
+    ]
 )
 #: Text that is JSON: what a model wrote as a tool's arguments.
 _JSON_TEXT: Final = frozenset({"arguments", "partial_json"})

@@ -2,11 +2,13 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Any, Final
 
 from gatehouse.detection.findings import Finding
 from gatehouse.engine.conversation.slots import Slot, Unseen, slots
+from gatehouse.engine.dlp.aside import GivenUp, beside
 from gatehouse.engine.dlp.channel import Channel
 from gatehouse.engine.dlp.decide import Decision, Edit, Found, Hit
 from gatehouse.engine.dlp.errors import violation
@@ -29,13 +31,15 @@ async def inspect_request(body: dict[str, Any], examiner: Examiner) -> Hit | Non
         return None
     # One scan for all: a body of many small texts would pay for the start of a scan each time.
     bases = [0, *accumulate(len(slot.text) + len(SEPARATOR) for slot in texts)]
-    decision = examiner.inspection.decide(await _found(texts, bases, examiner), examiner.direction)
+    found = await _found(texts, bases, examiner)
+    size = bases[-1]
+    decision = await beside(size, lambda _: examiner.inspection.decide(found, examiner.direction))
     if decision.effect == "block":
         raise _blocked(decision.decisive, examiner)
     if decision.effect == "prompt":
         return decision.decisive
     if decision.edits:
-        _redact(texts, bases, decision, examiner)
+        await beside(size, lambda _: _redact(texts, bases, decision, examiner))
     return None
 
 
@@ -57,12 +61,16 @@ async def inspect_answer(body: dict[str, Any], examiner: Examiner) -> tuple[list
         return channels, asks
     for slot in texts:
         channel = Channel(examiner, json_text=slot.json_text)
-        channel.whole(slot.text, found[id(slot)])
+        await beside(len(slot.text), partial(_whole, channel, slot.text, found[id(slot)]))
         if channel.stopped is not None:
             raise _blocked(channel.stopped, examiner)
         asks = asks or channel.asks
         channels.append((slot, channel))
     return channels, asks
+
+
+def _whole(channel: Channel, text: str, found: Found, _: GivenUp) -> None:
+    channel.whole(text, found)
 
 
 def write(channels: Sequence[tuple[Slot, Channel]]) -> bool:

@@ -61,7 +61,8 @@ def decide(policy: DlpPolicy, found: Found, groups: Iterable[UUID] = (), trace: 
     and what the prompt was about is redacted as well: it must not pass unseen. `trace` takes what was considered, in
     sentences without any of the text.
 
-    Where stretches to redact overlap, all that any of them covers is redacted under the label of the strongest
+    A finding within another one that is at least as strong (effect, score, length) is not counted: the digits of an
+    IBAN are no card number. Where stretches to redact overlap otherwise, all that any of them covers is redacted under the label of the strongest
     (effect, score, length, then the earlier one).
     """
     hits = [
@@ -76,7 +77,7 @@ def decide(policy: DlpPolicy, found: Found, groups: Iterable[UUID] = (), trace: 
     ]
     if not hits:
         return NOTHING
-    hits.sort(key=lambda hit: (hit.finding.start, hit.finding.end))
+    hits = _counted(hits)
     decisive = max(hits, key=lambda hit: STRENGTH[hit.effect])
     return Decision(hits, _edits(hits), decisive)
 
@@ -112,6 +113,21 @@ def _effect(policy: DlpPolicy, rule: Rule, groups: Iterable[UUID]) -> Effect:
     effect = strictest or rule.action
     # With nobody to ask, what would be asked about is blocked (decisions of the contract: DLP, `human_in_loop`).
     return "block" if effect == "prompt" and not policy.asks else effect
+
+
+def _counted(hits: list[Hit]) -> list[Hit]:
+    """By their place, without those that lie within a stronger one."""
+    hits.sort(key=lambda hit: (hit.finding.start, -hit.finding.end, *(-part for part in _rank(hit))))
+    counted: list[Hit] = []
+    #: those that may still reach over what follows
+    around: list[Hit] = []
+    for hit in hits:
+        finding = hit.finding
+        around = [other for other in around if other.finding.end > finding.start]
+        if not any(other.finding.end >= finding.end and _rank(other) > _rank(hit) for other in around):
+            counted.append(hit)
+            around.append(hit)
+    return counted
 
 
 def _edits(hits: list[Hit]) -> list[Edit]:

@@ -1,19 +1,16 @@
 """Asking the tiers: a whole text in, everything found in it out."""
 
-import asyncio
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from gatehouse.detection.findings import Finding
-from gatehouse.detection.scanning import scan, scan_in_slices
+from gatehouse.detection.scanning import scan_in_slices
+from gatehouse.engine.dlp.aside import GivenUp, beside
 from gatehouse.engine.dlp.decide import Found
 from gatehouse.engine.dlp.errors import DlpUnavailable
 from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.dlp.sentences import complete_sentences
 from gatehouse.engine.dlp.tiers import Detectors, DlpOptions, TierFailed
-
-#: A longer text is scanned in slices, with a turn for everybody else between two of them.
-SLICE: Final = 32 * 1024
 
 
 class Examiner(NamedTuple):
@@ -35,14 +32,14 @@ class Examiner(NamedTuple):
         return [Found(*found) for found in zip(patterns, entities, labels, strict=True)]
 
     async def patterns(self, text: str, *, json_text: bool = False) -> list[Finding]:
-        matchers = self.inspection.policy.matchers
-        if len(text) <= SLICE:
-            return scan(matchers, text, json_escapes=json_text)
-        found: list[Finding] = []
-        for part in scan_in_slices(matchers, text, json_escapes=json_text):
-            found += part
-            await asyncio.sleep(0)
-        return found
+        def scanned(given_up: GivenUp) -> list[Finding]:
+            found: list[Finding] = []
+            for part in scan_in_slices(self.inspection.policy.matchers, text, json_escapes=json_text):
+                given_up.check()
+                found += part
+            return found
+
+        return await beside(len(text), scanned)
 
     async def entities_of(self, texts: Sequence[str]) -> list[list[Finding]]:
         if not self.inspection.policy.entities:

@@ -53,6 +53,11 @@ class Inspection:
             self._note(hit, _STATUS[effect], effect, direction)
         return decision
 
+    def note_late(self, found: Found, direction: str) -> None:
+        """What was found in a text that has gone on already: all that is left is to say so."""
+        for hit in decide(self.policy, found, self._groups).hits:
+            self._note(hit, "logged", "log_only", direction)
+
     def replacements(self, edits: Sequence[Edit], text: str, offset: int = 0) -> list[Replacement]:
         """Labels for the edits. `text` begins at `offset` of the text that the edits count in."""
         if edits:

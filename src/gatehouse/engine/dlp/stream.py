@@ -12,7 +12,7 @@ import msgspec
 from gatehouse.engine.conversation.sse import events, frame
 from gatehouse.engine.conversation.view import EventView, Piece
 from gatehouse.engine.dlp.channel import Channel
-from gatehouse.engine.dlp.decide import Hit
+from gatehouse.engine.dlp.decide import Found, Hit
 from gatehouse.engine.dlp.errors import violation
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.foundation.errors import Refusal
@@ -36,6 +36,10 @@ class StreamGuard:
         self._channels: dict[str, Channel] = {}
         self._waiting: deque[_Waiting] = deque()
         self._whole_pieces = 0
+        #: the texts for the semantic tier, which reads them when they have gone on; none where no rule asks for it
+        self._gone: dict[str, list[str]] | None = None
+        if not self._hold and examiner.inspection.policy.labels:
+            self._gone = {}
         self.refusal: Refusal | None = None
         self.asks: Hit | None = None
 
@@ -55,6 +59,8 @@ class StreamGuard:
                 name, channel = self._channel(piece)
                 start = channel.end
                 places.append((piece, channel, start, channel.push(piece.text)))
+                if self._gone is not None:
+                    self._gone.setdefault(name, []).append(piece.text)
                 (ended if piece.whole else touched).add(name)
             if view is not None and view.ends:
                 ended |= {name for name in self._channels if name.startswith(view.ends)}
@@ -74,7 +80,13 @@ class StreamGuard:
         else:
             for channel in self._channels.values():
                 await channel.advance(final=True)
+            if self._gone is not None:
+                await self._too_late(["".join(pieces) for pieces in self._gone.values()])
         return self._drain()
+
+    async def _too_late(self, texts: list[str]) -> None:
+        for labels in await self._examiner.labels_of(texts):
+            self._examiner.inspection.note_late(Found(labels=labels), self._examiner.direction)
 
     def go_on(self) -> bytes:
         """A person approved."""

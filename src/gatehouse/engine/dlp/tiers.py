@@ -6,15 +6,9 @@ from typing import Literal, Protocol
 import msgspec
 
 from gatehouse.detection.findings import Finding
+from gatehouse.detection.models import TierFailed
 
-
-class TierFailed(Exception):
-    """`tier` is `ner` or `llm`; `reason` one of `timeout`, `overloaded`, `crashed`, `unavailable`."""
-
-    def __init__(self, tier: str, reason: str) -> None:
-        super().__init__(f"{tier}: {reason}")
-        self.tier = tier
-        self.reason = reason
+__all__ = ["Detectors", "DlpOptions", "NoDetectors", "TierFailed"]
 
 
 class Detectors(Protocol):

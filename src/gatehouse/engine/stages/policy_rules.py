@@ -1,9 +1,163 @@
-"""The organization's own rules (decisions 6, Policy engine). None is in a policy yet, so every call passes."""
+"""The organization's own rules, about every place that could answer (decisions of the contract: Policy engine)."""
 
-from gatehouse.engine.exchange import Asked
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from gatehouse.engine.conversation.slots import Slot, slots
+from gatehouse.engine.exchange import Asked, Candidate
+from gatehouse.engine.outcome import RuleEvent
 from gatehouse.engine.ports import Ports
-from gatehouse.engine.verdict import ALLOW, Verdict
+from gatehouse.engine.verdict import ALLOW, Ask, Hold, Refuse, Reroute, Verdict
+from gatehouse.foundation.errors import Forbidden
+from gatehouse.foundation.identity import Caller, CallerKind
+from gatehouse.policy.rules import Facts, Rule, RuleSet, Ruling, context_of, decide
+
+#: Events that a request's record holds at most.
+_MOST_EVENTS: Final = 100
+#: Bytes of UTF-8 that are taken for a token.
+_BYTES_A_TOKEN: Final = 4
 
 
-async def judge(x: Asked, ports: Ports) -> Verdict:
-    return ALLOW
+class PolicyViolation(Forbidden):
+    """403 with `rule_id` (reference 1, Errors): it will not be different before the policy is."""
+
+    type = "policy_violation"
+    code = "policy_violation"
+
+
+async def judge(x: Asked, candidate: Candidate, ports: Ports) -> Verdict | Reroute:
+    rules = x.identified.policy.rules
+    if not rules.rules:
+        return ALLOW
+    model = f"{candidate.provider.id}/{candidate.model.model_id}"
+    ruling = decide(rules.rules, _facts(x, candidate, model, rules).context, model)
+    _note(x, ruling, model)
+    rule = ruling.decisive
+    if rule is None or ruling.action in {"ALLOW", "LOG"}:
+        return ALLOW
+    if ruling.action == "ROUTE":
+        return _elsewhere(x, rule)
+    if ruling.action == "REQUIRE_APPROVAL" and x.identified.policy.feature_flags.get("human_in_loop", False):
+        return _held(x, rule, model)
+    return Refuse(_violation(rule))
+
+
+def _violation(rule: Rule, message: str | None = None) -> PolicyViolation:
+    told = message or rule.message or f"The organization's policy rule {rule.name!r} does not permit this request."
+    return PolicyViolation(told, rule_id=rule.id)
+
+
+def _elsewhere(x: Asked, rule: Rule) -> Verdict | Reroute:
+    policy = x.identified.policy
+    model = policy.find_model(rule.route_to or "")
+    provider = policy.providers.get(model.provider) if model is not None else None
+    if model is None or provider is None:
+        said = f"The policy rule {rule.name!r} sends this request to a model that is not in the catalog, or inactive."
+        return Refuse(_violation(rule, said))
+    return Reroute(
+        Candidate(provider, model), _violation(rule, f"The policy rule {rule.name!r} sends this request in a circle.")
+    )
+
+
+def _held(x: Asked, rule: Rule, model: str) -> Hold:
+    def settled(approved: bool) -> None:
+        x.rule_events.append(_event(rule, "approved" if approved else "denied", model))
+
+    denied = f"The request waits for approval ({rule.name}), which was denied or not given in time."
+    ask = Ask(reason=f"{rule.name} asks for approval of {model}", rule_id=rule.id, rule_name=rule.name)
+    return Hold(ask, _violation(rule, denied), settled)
+
+
+def _note(x: Asked, ruling: Ruling, model: str) -> None:
+    """One event a rule and result, with the first candidate that it was about."""
+    noted = {(event.rule_id, event.result) for event in x.rule_events}
+    for rule, result, _ in ruling.said:
+        if result == "unmatched" or (result == "matched" and rule.action == "ALLOW"):
+            continue
+        if (rule.id, result) not in noted and len(x.rule_events) < _MOST_EVENTS:
+            x.rule_events.append(_event(rule, result, model))
+
+
+def _event(rule: Rule, result: str, model: str) -> RuleEvent:
+    return RuleEvent(
+        kind="policy_rule", rule_id=rule.id, rule_name=rule.name, action=rule.action, result=result, model=model
+    )
+
+
+def _facts(x: Asked, candidate: Candidate, model: str, rules: RuleSet) -> Facts:
+    """With the candidate's variables set. Only what the rules name is worked out."""
+    needs = rules.needs
+    facts = x.facts
+    if facts is None:
+        tokens = _tokens(x.call.body) if not needs.isdisjoint({"tokens", "cost_usd"}) else None
+        facts = x.facts = Facts(context_of(_of_the_request(x, needs, tokens), needs), tokens)
+    of_it: dict[str, Any] = {}
+    if "model" in needs:
+        of_it["model"] = model
+    if "provider" in needs:
+        of_it["provider"] = candidate.provider.id
+    if not needs.isdisjoint({"model_risk_tier", "validation_status"}):
+        of_it["model_risk_tier"], of_it["validation_status"] = rules.standing(model)
+    if "cost_usd" in needs:
+        of_it["cost_usd"] = _cost(x.call.body, candidate, facts.tokens or 0)
+    facts.context.update(of_it)
+    return facts
+
+
+def _of_the_request(x: Asked, needs: frozenset[str], tokens: int | None) -> dict[str, Any]:
+    received, caller = x.identified.received, x.identified.caller
+    told: dict[str, Any] = {}
+    if "user" in needs:
+        told["user"] = user_of(caller)
+    if "groups" in needs:
+        told["groups"] = [str(group) for group in caller.groups]
+    if "dlp" in needs:
+        told["dlp"] = _found(x)
+    if "tokens" in needs:
+        told["tokens"] = tokens
+    if "ip" in needs:
+        told["ip"] = received.client_address
+    if "time" in needs:
+        told["time"] = datetime.fromtimestamp(received.received_at, UTC)
+    return told
+
+
+def user_of(caller: Caller) -> dict[str, str]:
+    """Whoever calls, as conditions see them. A client's role is `client`, its id the client's."""
+    machine = caller.kind is CallerKind.OAUTH_CLIENT
+    return {
+        "id": caller.actor_id,
+        "email": caller.email or "",
+        "role": "client" if machine else caller.role.value,
+        "kind": caller.kind.value,
+    }
+
+
+def _found(x: Asked) -> dict[str, Any]:
+    """What DLP found in the input, allowed or not."""
+    counts: dict[str, int] = {}
+    for event in x.inspection.events() if x.inspection else ():
+        if event.rule_id is not None:
+            counts[event.entity_type] = counts.get(event.entity_type, 0) + event.match_count
+    action = x.inspection.action if x.inspection else "ALLOW"
+    return {"action": action, "entities": sorted(counts), "counts": counts}
+
+
+def _tokens(body: dict[str, Any]) -> int:
+    """An estimate of the input's: texts by their length, and tokens that are sent as such. Images count nothing."""
+    size = sum(len(slot.text.encode("utf-8", "replace")) for slot in slots(body) if isinstance(slot, Slot))
+    given = body.get("input")
+    written = 0
+    if isinstance(given, list):
+        written = sum(len(item) if isinstance(item, list) else 1 for item in given if not isinstance(item, str))
+    return -(-size // _BYTES_A_TOKEN) + written
+
+
+def _cost(body: dict[str, Any], candidate: Candidate, tokens: int) -> float | None:
+    """What the call costs with all the output that it may have; None where a price is unknown."""
+    model = candidate.model
+    if model.cost_per_input_token is None or model.cost_per_output_token is None:
+        return None
+    asked = body.get("max_completion_tokens") or body.get("max_tokens") or model.max_output_tokens or 0
+    limit = asked if isinstance(asked, int) else 0
+    return float(model.cost_per_input_token * tokens + model.cost_per_output_token * limit)

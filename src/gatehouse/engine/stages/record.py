@@ -3,10 +3,32 @@
 from collections.abc import Awaitable
 from typing import Any
 
-from gatehouse.engine.exchange import Answered
-from gatehouse.engine.outcome import Opened, Outcome, encode
+from gatehouse.engine.exchange import Answered, Identified
+from gatehouse.engine.outcome import DlpEvent, Opened, Outcome, Scanned, encode, group_of
 from gatehouse.engine.ports import Ports
 from gatehouse.foundation.ids import new_id
+
+
+def scanned(x: Identified, model: str | None, events: tuple[DlpEvent, ...], ports: Ports) -> Awaitable[None]:
+    """A text was scanned and something found. Raises as `Recorder.finished` does."""
+    received, caller = x.received, x.caller
+    entry = Scanned(
+        id=new_id(),
+        tenant_id=x.policy.tenant_id,
+        timestamp=received.received_at,
+        request_id=received.request_id,
+        actor_type=caller.kind.value,
+        user_id=caller.user_id,
+        api_key_id=caller.api_key_id,
+        client_id=caller.client_id,
+        ip=received.client_address,
+        requested_model=model,
+        provider=None,
+        model_id=None,
+        dlp_events=events,
+        group_ids=caller.groups,
+    )
+    return ports.journal.append(encode(entry))
 
 
 class Recorder:
@@ -57,6 +79,7 @@ class Recorder:
             time_to_first_token_ms=x.time_to_first_token_ms,
             provider_latency_ms=x.provider_latency_ms,
             fallbacks=x.fallbacks,
+            group_id=group_of(x.identified.caller.groups),
             dlp_action=inspection.action if inspection else None,
             dlp_events=inspection.events() if inspection else (),
         )
@@ -79,4 +102,5 @@ class Recorder:
             "provider": chosen.provider.id if chosen else None,
             "model_id": chosen.model.model_id if chosen else None,
             "group_ids": caller.groups,
+            "rule_events": tuple(x.asked.rule_events) if x.asked else (),
         }

@@ -57,6 +57,29 @@ _EMBEDDINGS: Final = {
     "data": [{"object": "embedding", "index": 0, "embedding": [0.12, -0.34]}],
     "usage": {"prompt_tokens": 4, "total_tokens": 4},
 }
+_SCAN: Final = {"text": "My card is 4242 4242 4242 4242.", "model": "sandbox/echo"}
+_SCANNED: Final = {
+    "action": "REDACT",
+    "findings": [
+        {
+            "entity_type": "credit_card",
+            "start": 11,
+            "end": 30,
+            "score": 1.0,
+            "rule_id": "credit-card",
+            "detector_type": "regex",
+            "action_tier": "redact",
+        }
+    ],
+    "redacted_text": "My card is [CREDIT_CARD_1].",
+    "content_filter": None,
+    "policy": {"action": "ALLOW", "rule_id": None},
+    "tiers": {
+        "regex": {"ran": True, "latency_ms": 0.05},
+        "ner": {"ran": False, "latency_ms": None},
+        "llm": {"ran": False, "latency_ms": None},
+    },
+}
 _MODEL: Final = {"id": "sandbox/echo", "created": 1700000000, "owned_by": "sandbox", "object": "model"}
 
 _HEADERS: Final = {
@@ -206,6 +229,34 @@ def gateway_paths() -> dict[str, Any]:
                 example=_EMBEDDINGS,
                 streams=False,
             )
+        },
+        "/v1/scan": {
+            "post": {
+                "tags": _TAGS,
+                "summary": "Scan a text",
+                "description": "What content filters, DLP and policy rules would do about a text. Nothing is sent to a"
+                " provider; when something matched, a DLP event says so, without the text.",
+                "operationId": "scan",
+                "security": _SECURITY,
+                "requestBody": {
+                    "required": True,
+                    "content": {"application/json": {"schema": _ref("ScanRequest"), "example": _SCAN}},
+                },
+                "responses": {
+                    "200": {
+                        "description": "What was found, and what would be done.",
+                        "headers": _headers(
+                            "X-Request-Id",
+                            "X-DLP-Action",
+                            "X-RateLimit-Limit",
+                            "X-RateLimit-Remaining",
+                            "X-RateLimit-Reset",
+                        ),
+                        "content": {"application/json": {"schema": _ref("ScanAnswer"), "example": _SCANNED}},
+                    },
+                    **_refusals("GatewayError", ("400", "401", "403", "408", "413", "429", "500", "503")),
+                },
+            }
         },
         "/v1/models": {
             "get": _read(

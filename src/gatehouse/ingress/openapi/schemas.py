@@ -2,6 +2,10 @@
 
 from typing import Any, Final
 
+import msgspec
+
+from gatehouse.engine.scan import ScanAnswer, ScanRequest
+
 Schema = dict[str, Any]
 
 #: How a credential is sent (reference 1, Authentication): either scheme, on every path that needs one.
@@ -62,7 +66,10 @@ _FALLBACKS: Final = _or_null(
 _ROLES: Final = ["system", "developer", "user", "assistant", "tool", "function"]
 _CONTENT_PARTS: Final = _list(_ANY_OBJECT)
 
+_SCAN: Final = msgspec.json.schema_components([ScanRequest, ScanAnswer], ref_template="#/components/schemas/{name}")[1]
+
 SCHEMAS: Final[dict[str, Schema]] = {
+    **_SCAN,
     "ErrorBody": _object(
         ("message", "type"),
         message=_text("What is wrong, for people."),

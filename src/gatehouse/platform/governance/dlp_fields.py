@@ -6,7 +6,9 @@ from pydantic import Field, StringConstraints
 
 from gatehouse.detection.models import ENTITIES
 
-Name = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Name = Annotated[
+    str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]+$", examples=["Employee numbers"])
+]
 #: The taxonomy writes them in lower-case snake case; an organization's own may look otherwise.
 EntityType = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,62}$", examples=["employee_id"])]
 Threshold = Annotated[float, Field(ge=0, le=1, examples=[0.5])]
@@ -29,7 +31,9 @@ Recogniser = Literal["person", "organization", "location", "address", "date_of_b
 assert get_args(Recogniser) == ENTITIES
 
 #: A label of the semantic tier, in words.
-Label = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Label = Annotated[
+    str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$", examples=["prompt injection"])
+]
 
 #: Rules an organization may have, and as many patterns of its own.
 MOST: Final = 1_000

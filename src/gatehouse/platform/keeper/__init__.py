@@ -3,6 +3,7 @@
     process       starts and ends it
     drain         the loop: a batch, a transaction, and what to do when the database is away or a record is bad
     prepare       what a batch's entries become, as far as that needs no database
+    dlp           what detection found in a batch's requests
     store         the one transaction of a batch
     work          scheduled and queued jobs, here when embedded, else in `gatehouse worker`
     housekeeping  jobs that keep the tables small

@@ -11,9 +11,12 @@ from gatehouse.detection.taxonomy import TAXONOMY
 from gatehouse.engine.outcome import DlpEvent, Outcome
 from gatehouse.platform.records import copying
 from gatehouse.platform.records.dlp_events import lines as dlp_events
+from gatehouse.platform.records.dlp_events.lines import Found
 
 #: Only these enter the counts of requests: bundles name no other, and a key of all of them fits an index.
 _COUNTED: Final = frozenset(TAXONOMY)
+#: In the counts, whose key has to fit an index.
+_LONGEST_NAME: Final = 255
 #: What an action is called in the event, where that is not its own name in capitals.
 _CANCELLED: Final = "CANCEL"
 
@@ -53,21 +56,23 @@ class DlpRows(msgspec.Struct):
 
     def add(self, outcome: Outcome[str], moment: datetime) -> None:
         """`moment` is the outcome's timestamp."""
-        tenant_id, day = outcome.tenant_id, moment.date()
-        if not outcome.dlp_events:
-            self.requests[Requests(tenant_id, day, "{}")] += 1
+        self.add_events(outcome, moment)
+        for number, event in enumerate(outcome.dlp_events):
+            if event.rule_id is not None and event.action != "allow":
+                payload = _payload(outcome, event, moment)
+                self.triggers.append(Trigger(dlp_events.event_id(outcome, number), outcome.tenant_id, payload))
+        found = sorted({event.entity_type for event in outcome.dlp_events} & _COUNTED)
+        self.requests[Requests(outcome.tenant_id, moment.date(), f"{{{','.join(found)}}}")] += 1
+
+    def add_events(self, entry: Found, moment: datetime) -> None:
+        """All that there is of a scan: it is part of no conversation, and no request that coverage could be of."""
+        if not entry.dlp_events:
             return
         into = self.events.setdefault(copying.month(moment), [])
-        into += dlp_events.lines(outcome, moment)
-        for number, event in enumerate(outcome.dlp_events):
-            self.hits[
-                Hits(tenant_id, day, event.entity_type[:100], event.rule_name[:255], event.action, event.severity)
-            ] += 1
-            if event.rule_id is not None and event.action != "allow":
-                event_id = dlp_events.event_id(outcome, number)
-                self.triggers.append(Trigger(event_id, tenant_id, _payload(outcome, event, moment)))
-        found = sorted({event.entity_type for event in outcome.dlp_events} & _COUNTED)
-        self.requests[Requests(tenant_id, day, f"{{{','.join(found)}}}")] += 1
+        into += dlp_events.lines(entry, moment)
+        for event in entry.dlp_events:
+            names = event.entity_type[:_LONGEST_NAME], event.rule_name[:_LONGEST_NAME]
+            self.hits[Hits(entry.tenant_id, moment.date(), *names, event.action, event.severity)] += 1
 
 
 def _payload(outcome: Outcome[str], event: DlpEvent, moment: datetime) -> str:

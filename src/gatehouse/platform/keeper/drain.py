@@ -191,7 +191,7 @@ class Drain:
             aside or Rejected([], ""),
         ]
         prepared = prepare(entries, batch.finished, store.left_open(batch.finished))
-        store.ensure_months(prepared.usage)
+        store.ensure_months({*prepared.usage, *prepared.dlp.events})
         store.write(batch, self._held, prepared, at_last=lambda: self._reject(rejected))
         self._held.update(batch.positions)
         gone = self._reader.release(batch)

@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 import structlog
 
-from gatehouse.engine.outcome import Entry, Opened, Outcome, decode_with_text_ids
+from gatehouse.engine.outcome import Entry, Opened, Outcome, Scanned, decode_with_text_ids, group_of
 from gatehouse.foundation.journal import Batch
 from gatehouse.platform.chain.links import AuditEvent, personal_digest
 from gatehouse.platform.keeper.dlp import DlpRows
@@ -100,6 +100,9 @@ def prepare(entries: Iterable[Decoded], finished: Iterable[UUID], left_open: Map
         if isinstance(entry, Opened):
             prepared.opened[entry.id] = (writer_id, payload)
             continue
+        if isinstance(entry, Scanned):
+            prepared.dlp.add_events(entry, datetime.fromtimestamp(entry.timestamp, UTC))
+            continue
         _add(prepared, entry, latency=entry.latency_ms)
         if entry.stream and prepared.opened.pop(entry.id, None) is None:
             prepared.ended.append(entry.id)
@@ -140,6 +143,7 @@ def _interrupted(payload: bytes) -> Outcome[str]:
         provider_latency_ms=None,
         fallbacks=0,
         dlp_action=None,
+        group_id=group_of(opened.group_ids),
     )
 
 
@@ -161,6 +165,7 @@ def _add(prepared: Prepared, outcome: Outcome[str], *, latency: float | None) ->
 
 def _event(outcome: Outcome[str], moment: datetime) -> AuditEvent:
     """The request's audit event. It has the id of its usage record."""
+    said = outcome.rule_events
     return AuditEvent(
         id=outcome.id,
         timestamp=moment,
@@ -183,5 +188,7 @@ def _event(outcome: Outcome[str], moment: datetime) -> AuditEvent:
             "input_tokens": outcome.input_tokens,
             "output_tokens": outcome.output_tokens,
             "cost_usd": outcome.cost_usd,
+            # Of the few requests that have any: what content filters and policy rules said.
+            **({"rules": [msgspec.structs.asdict(event) for event in said]} if said else {}),
         },
     )

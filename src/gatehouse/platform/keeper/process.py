@@ -14,6 +14,7 @@ from gatehouse.foundation import log as logs
 from gatehouse.foundation.clock import SYSTEM_CLOCK
 from gatehouse.foundation.egress import EgressGuard
 from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
+from gatehouse.foundation.processes import die_with_parent
 from gatehouse.foundation.sealing import Sealer, load_master_keys
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
@@ -22,7 +23,6 @@ from gatehouse.platform.keeper.drain import Drain
 from gatehouse.platform.keeper.work import work
 from gatehouse.platform.live.nodes import Node
 from gatehouse.platform.metrics import Figures
-from gatehouse.platform.worker import die_with_parent
 
 log = structlog.get_logger(__name__)
 

@@ -146,6 +146,7 @@ class LiveCredentials:
             role=user.role,
             operator=user.operator,
             scopes=scopes,
+            groups=user.groups,
             rate_key=f"user:{user.id}",
             custom_rate_limit_rpm=tenant.custom_rate_limit_rpm,
             mfa_at=mfa_at,

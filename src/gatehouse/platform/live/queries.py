@@ -49,13 +49,17 @@ async def tenants(session: AsyncSession, replica: Replica, keys: Keys) -> None:
 
 
 async def users(session: AsyncSession, replica: Replica, keys: Keys) -> None:
-    query = "SELECT id, tenant_id, email, role, operator, is_active FROM users"
+    # A look into the index for each user: as fast for one as for all, which a join with a grouping is not.
+    query = (
+        "SELECT id, tenant_id, email, role, operator, is_active,"
+        " ARRAY(SELECT group_id FROM group_members m WHERE m.user_id = users.id ORDER BY group_id) AS groups FROM users"
+    )
     found = {row.id: row for row in await _rows(session, query, keys, "id")}
     for gone in () if keys is None else {UUID(key) for key in keys} - found.keys():
         replica.users.pop(gone, None)
     for row in found.values():
         replica.users[row.id] = LiveUser(
-            row.id, TenantId(row.tenant_id), row.email, Role(row.role), row.operator, row.is_active
+            row.id, TenantId(row.tenant_id), row.email, Role(row.role), row.operator, row.is_active, tuple(row.groups)
         )
 
 

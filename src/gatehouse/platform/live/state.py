@@ -17,6 +17,8 @@ class LiveUser(msgspec.Struct, frozen=True, gc=False):
     role: Role
     operator: bool
     active: bool
+    #: ids of the groups that the user is a member of
+    groups: tuple[UUID, ...] = ()
 
 
 class LiveKey(msgspec.Struct, frozen=True, gc=False):

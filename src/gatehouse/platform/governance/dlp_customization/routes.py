@@ -24,9 +24,7 @@ from gatehouse.platform.requests import Changing, Session, loaded
 
 router = APIRouter(prefix="/api/admin/dlp-rules", tags=["DLP"], responses=RESPONSES)
 
-LoadedSuppression = Annotated[
-    SuppressionRow, Depends(loaded(SuppressionRow, "suppression_id", SuppressionNotFound))
-]
+LoadedSuppression = Annotated[SuppressionRow, Depends(loaded(SuppressionRow, "suppression_id", SuppressionNotFound))]
 LoadedPattern = Annotated[CustomPatternRow, Depends(loaded(CustomPatternRow, "pattern_id", CustomPatternNotFound))]
 
 _TAKEN: dict[int | str, dict[str, str]] = {409: {"description": "There is one already."}}

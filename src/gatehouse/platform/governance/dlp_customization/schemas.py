@@ -27,13 +27,13 @@ class Suppression(Shown):
 
 
 class NewCustomPattern(Body):
-    name: Annotated[Name, Field(examples=["Employee numbers"])]
+    name: Name
     entity_type: EntityType
     pattern: Regex
     action_tier: Annotated[ActionTier, Field(examples=["redact"])]
     category: Category = "pii"
     confidence_threshold: Threshold = 0.5
-    context_words: ContextWords = []
+    context_words: ContextWords = Field(default_factory=list)
     enabled: bool = True
 
 

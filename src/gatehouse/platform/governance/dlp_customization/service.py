@@ -39,9 +39,7 @@ async def suppress(change: Change, new: NewSuppression) -> SuppressionRow:
     )
     change.session.add(row)
     await _flushed(change, SuppressedAlready)
-    change.record(
-        "dlp_suppression.created", "dlp_suppression", row.id, reason=row.reason, pattern_id=row.pattern_id
-    )
+    change.record("dlp_suppression.created", "dlp_suppression", row.id, reason=row.reason, pattern_id=row.pattern_id)
     _touch(change)
     return row
 
@@ -58,9 +56,7 @@ async def create(change: Change, new: NewCustomPattern) -> CustomPatternRow:
     if await count_patterns(change.session) >= MOST:
         raise TooManyPatterns
     now = utc_now()
-    row = CustomPatternRow(
-        id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, **new.model_dump()
-    )
+    row = CustomPatternRow(id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, **new.model_dump())
     change.session.add(row)
     await _flushed(change, PatternNameTaken)
     change.record("dlp_custom_pattern.created", "dlp_custom_pattern", row.id, **_told(row))

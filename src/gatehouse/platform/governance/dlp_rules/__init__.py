@@ -3,6 +3,6 @@
     enabled <-> disabled     `enabled`; a disabled rule is as good as absent
     any      -> removed      DELETE; its versions stay
 
-Each change writes a version. A `regex` rule without `config_json.pattern` speaks for the built-in patterns of its entity
-type, in the place of the platform's rules. Names need not be unique; an import goes by them.
+Each change writes a version. A `regex` rule without `config_json.pattern` speaks for the built-in patterns of its
+entity type, in the place of the platform's rules. Names need not be unique; an import goes by them.
 """

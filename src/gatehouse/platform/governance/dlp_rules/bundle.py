@@ -16,14 +16,14 @@ _QUERY = text(
 
 async def records(session: AsyncSession, tenant_id: TenantId) -> tuple[DlpRuleRecord, ...]:
     rows = await session.execute(_QUERY, {"tenant": tenant_id})
-    return tuple(record(row) for row in rows)
+    return tuple(record(row, row.id) for row in rows)
 
 
-def record(rule: Any) -> DlpRuleRecord:
-    """Of a row, or of anything with its fields."""
+def record(rule: Any, rule_id: str) -> DlpRuleRecord:
+    """Of a row, or of a rule that is none yet."""
     config = rule.config_json
     return DlpRuleRecord(
-        id=rule.id,
+        id=rule_id,
         name=rule.detector_name,
         detector_type=rule.detector_type,
         entity_type=rule.entity_type,

@@ -16,7 +16,7 @@ _BUILT_IN_TYPES: Final = frozenset(pattern.entity_type for pattern in BUILT_IN)
 
 class RegexConfig(Body):
     pattern: Regex | None = None
-    context: ContextWords = []
+    context: ContextWords = Field(default_factory=list)
     reversible: bool = False
 
 

@@ -1,5 +1,6 @@
 """Taking over rules from another organization's export (reference 3, Endpoints, DLP rules: import)."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -25,7 +26,7 @@ SUFFIX = "_imported"
 
 
 class _Read(NamedTuple):
-    index: int
+    place: int
     rule: NewDlpRule
 
 
@@ -35,7 +36,7 @@ async def take_over(change: Change, body: DlpRulesImport) -> DlpRulesImported:
 
     Raises `NameTwice` in `skip` mode, and `TooManyRules`; then nothing is imported.
     """
-    read, faults = await _read(body.rules)
+    read, faults = await asyncio.to_thread(_read, body.rules)
     if body.conflict_mode == "skip":
         _refuse_twice(read)
     known: dict[str, DlpRuleRow] = {}
@@ -44,7 +45,7 @@ async def take_over(change: Change, body: DlpRulesImport) -> DlpRulesImported:
         known.setdefault(row.detector_name, row)
     skipped = 0
     imported: list[DlpRuleRow] = []
-    for index, rule in read:
+    for place, rule in read:
         there = known.get(rule.detector_name)
         if there is not None and body.conflict_mode == "skip":
             skipped += 1
@@ -56,7 +57,7 @@ async def take_over(change: Change, body: DlpRulesImport) -> DlpRulesImported:
             while name in known:
                 name += SUFFIX
             if len(name) > 255:
-                faults.append(ImportFault(index=index, detector_name=rule.detector_name, error="the name is too long"))
+                faults.append(ImportFault(index=place, detector_name=rule.detector_name, error="the name is too long"))
                 continue
             row = service.added(change, rule.model_copy(update={"detector_name": name}))
             known[name] = row
@@ -74,7 +75,7 @@ async def take_over(change: Change, body: DlpRulesImport) -> DlpRulesImported:
     return DlpRulesImported(imported=len(rules), skipped=skipped, errors=faults, rules=shown)
 
 
-async def _read(rules: Sequence[dict[str, Any]]) -> tuple[list[_Read], list[ImportFault]]:
+def _read(rules: Sequence[dict[str, Any]]) -> tuple[list[_Read], list[ImportFault]]:
     read: dict[int, NewDlpRule] = {}
     faults: dict[int, str] = {}
     patterns: list[tuple[str, str]] = []
@@ -91,7 +92,7 @@ async def _read(rules: Sequence[dict[str, Any]]) -> tuple[list[_Read], list[Impo
             faults[index] = _sentence(error.faults[0])
         else:
             read[index] = rule
-    for fault in await checked_patterns.faults_of(patterns):
+    for fault in checked_patterns.faults(patterns):
         faults[int(fault.field)] = f"config_json.pattern: {fault.message}"
     good = [_Read(index, rule) for index, rule in read.items() if index not in faults]
     return good, [

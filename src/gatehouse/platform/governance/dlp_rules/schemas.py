@@ -23,13 +23,13 @@ Config = Annotated[
 
 
 class NewDlpRule(Body):
-    detector_name: Annotated[Name, Field(examples=["Employee numbers"])]
+    detector_name: Name
     detector_type: Annotated[DetectorType, Field(examples=["regex"])]
     entity_type: EntityType
     action_tier: Annotated[ActionTier, Field(examples=["redact"])]
     enabled: bool = True
     confidence_threshold: Threshold = 0.5
-    config_json: Config = {}
+    config_json: Config = Field(default_factory=dict)
 
 
 class DlpRuleUpdate(Body):

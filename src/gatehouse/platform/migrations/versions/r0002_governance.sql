@@ -176,7 +176,7 @@ CREATE TABLE compliance_bundles (
     version text NOT NULL,
     enabled boolean NOT NULL DEFAULT true,
     state text NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'archived')),
-    entity_types jsonb NOT NULL DEFAULT '[]',
+    seed_rule_mappings jsonb NOT NULL DEFAULT '[]',
     acknowledged_by text,
     acknowledged_at timestamptz,
     created_at timestamptz NOT NULL DEFAULT now(),

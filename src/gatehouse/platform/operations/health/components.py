@@ -5,6 +5,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
+import msgspec
 import psycopg
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -22,7 +23,6 @@ _PATIENCE: Final = 3.0
 #: Seconds after which a process' silence is worth telling: the slowest of them beats every five.
 _SILENT: Final = 15.0
 
-_NOT_IN_USE: Final = {"status": "unknown", "detail": "not in use"}
 #: What a health check says of a provider, in the components' words.
 _PROVIDER_WORDS: Final = {"healthy": "healthy", "degraded": "degraded", "unreachable": "unhealthy"}
 
@@ -32,8 +32,7 @@ async def all_of(host: Host, caller: Caller) -> dict[str, Component]:
     told: dict[str, Component] = {
         "database": {"status": "unhealthy", "latency_ms": None, "pool": _pool(host)},
         "redis": _redis(host),
-        "ner_service": dict(_NOT_IN_USE),
-        "deberta_service": dict(_NOT_IN_USE),
+        **await _tiers(host),
         "celery_workers": {"status": "unknown"},
         "providers": {},
         "journal": _journal(host),
@@ -124,6 +123,12 @@ def _redis(host: Host) -> Component:
     if host.counters.degraded:
         return {"status": "degraded", "detail": "away or slow: each process counts by itself"}
     return {"status": "healthy"}
+
+
+async def _tiers(host: Host) -> dict[str, Component]:
+    """The entities and the semantic tier, by the contract's names."""
+    told = {tier: msgspec.structs.asdict(health) for tier, health in (await host.detectors.health()).items()}
+    return {"ner_service": told["ner"], "deberta_service": told["llm"]}
 
 
 def _journal(host: Host) -> Component:

@@ -32,6 +32,8 @@ async def put(change: Change, key: Key, value: str) -> Entry:
     was = await table.value(change.session, key.name)
     await table.store(change.session, change.tenant_id, key.name, value)
     change.record("system_config.changed", "system_config", key.name, was=was, value=value)
+    if key.name == "governance_enabled" and was != value:
+        change.record("governance.enabled" if value == "true" else "governance.disabled")
     if key.name == "mfa_required":
         change.touch("tenant", change.tenant_id, urgent=True)
     change.touch("policy", change.tenant_id, urgent=True)

@@ -32,13 +32,13 @@ class ConfigRow(TenantRow):
 async def values(session: AsyncSession) -> dict[str, str]:
     """What is in force for the session's tenant, every key."""
     stored = {row.key: row.value for row in (await session.scalars(select(ConfigRow))).all()}
-    return {name: _resolved(name, stored.get(name)) for name in KEYS}
+    return {name: resolved(name, stored.get(name)) for name in KEYS}
 
 
 async def value(session: AsyncSession, name: str) -> str:
     """What is in force for one key, which must be one of `KEYS`."""
     row = (await session.scalars(select(ConfigRow).where(ConfigRow.key == name))).one_or_none()
-    return _resolved(name, row.value if row else None)
+    return resolved(name, row.value if row else None)
 
 
 async def store(session: AsyncSession, tenant_id: TenantId, name: str, new: str) -> None:
@@ -51,7 +51,8 @@ async def store(session: AsyncSession, tenant_id: TenantId, name: str, new: str)
     )
 
 
-def _resolved(name: str, stored: str | None) -> str:
+def resolved(name: str, stored: str | None) -> str:
+    """What is in force for a key whose own value, if any, is `stored`."""
     key = KEYS[name]
     if key.editable and stored is not None:
         return stored

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeAlias
 from uuid import UUID, uuid5
 
-from gatehouse.engine.outcome import Outcome
+from gatehouse.engine.outcome import Outcome, Scanned
 from gatehouse.platform.records import copying
+
+#: What events come with: a request, or a scan.
+Found: TypeAlias = Outcome[str] | Scanned[str]
 
 COLUMNS: Final = (
     "tenant_id, id, timestamp, request_id, user_id, group_ids, rule_id, rule_name, detector_type, entity_type,"
@@ -14,21 +17,21 @@ COLUMNS: Final = (
 )
 
 
-def event_id(outcome: Outcome[str], number: int) -> str:
-    """Follows from the usage record's, so that the same record always gives the same events."""
-    return str(uuid5(UUID(outcome.id), str(number)))
+def event_id(entry: Found, number: int) -> str:
+    """Follows from the entry's, so that the same entry always gives the same events."""
+    return str(uuid5(UUID(entry.id), str(number)))
 
 
-def lines(outcome: Outcome[str], moment: datetime) -> Iterator[str]:
-    """One an event. `moment` is the outcome's timestamp."""
-    groups = copying.json(outcome.group_ids)
-    for number, event in enumerate(outcome.dlp_events):
+def lines(entry: Found, moment: datetime) -> Iterator[str]:
+    """One an event. `moment` is the entry's timestamp."""
+    groups = copying.json(entry.group_ids)
+    for number, event in enumerate(entry.dlp_events):
         yield "\t".join((
-            outcome.tenant_id,
-            event_id(outcome, number),
+            entry.tenant_id,
+            event_id(entry, number),
             moment.isoformat(),
-            copying.text(outcome.request_id),
-            copying.known(outcome.user_id),
+            copying.text(entry.request_id),
+            copying.known(entry.user_id),
             groups,
             copying.known_text(event.rule_id),
             copying.known_text(event.rule_name),
@@ -38,15 +41,15 @@ def lines(outcome: Outcome[str], moment: datetime) -> Iterator[str]:
             event.status,
             copying.number(event.score),
             repr(event.match_count),
-            copying.known_text(_model(outcome)),
+            copying.known_text(_model(entry)),
             event.action,
             event.severity,
             event.source,
         ))  # fmt: skip
 
 
-def _model(outcome: Outcome[str]) -> str | None:
+def _model(entry: Found) -> str | None:
     """The model that answered; where none did, what was asked for."""
-    if outcome.provider is None or outcome.model_id is None:
-        return outcome.requested_model
-    return f"{outcome.provider}/{outcome.model_id}"
+    if entry.provider is None or entry.model_id is None:
+        return entry.requested_model
+    return f"{entry.provider}/{entry.model_id}"

@@ -35,6 +35,9 @@ class AnthropicMessages:
             call.headers = {BETA: beta}
         return call
 
+    def instruct(self, body: dict[str, Any], text: str) -> None:
+        request.instruct(body, text)
+
     def forward(self, call: ModelCall, model: str) -> tuple[bytes, MessagesTap]:
         return msgspec.json.encode({**call.body, "model": model}), MessagesTap()
 

@@ -41,6 +41,14 @@ def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
     )
 
 
+def instruct(body: dict[str, Any], text_: str) -> None:
+    system = body.get("system")
+    if isinstance(system, list):
+        body["system"] = [{"type": "text", "text": text_}, *system]
+    else:
+        body["system"] = f"{text_}\n\n{system}" if system else text_
+
+
 def write(request: Request) -> dict[str, Any]:
     sampling = request.sampling
     body: dict[str, Any] = {

@@ -28,6 +28,9 @@ class OpenAIChat:
     def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:
         return decode_call(self.name, body, ChatShape)
 
+    def instruct(self, body: dict[str, Any], text: str) -> None:
+        request.instruct(body, text)
+
     def forward(self, call: ModelCall, model: str) -> tuple[bytes, ChatTap]:
         body = {**call.body, "model": model}
         asked = request.wants_usage(call.body)

@@ -37,6 +37,17 @@ def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
     )
 
 
+def instruct(body: dict[str, Any], text_: str) -> None:
+    """Before the first message where that is the system's, else as a message of its own."""
+    first = body["messages"][0]
+    content = first.get("content")
+    if first["role"] in {"system", "developer"} and isinstance(content, str | list):
+        own = [{"type": "text", "text": text_}]
+        first["content"] = f"{text_}\n\n{content}" if isinstance(content, str) else own + content
+    else:
+        body["messages"].insert(0, {"role": "system", "content": text_})
+
+
 def write(request: Request) -> dict[str, Any]:
     sampling = request.sampling
     body: dict[str, Any] = {

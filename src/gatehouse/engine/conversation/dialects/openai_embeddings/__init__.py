@@ -37,6 +37,9 @@ class OpenAIEmbeddings:
             raise InvalidField("stream", "Embeddings cannot be streamed.")
         return call
 
+    def instruct(self, body: dict[str, Any], text: str) -> None:
+        return None
+
     def forward(self, call: ModelCall, model: str) -> tuple[bytes, ChatTap]:
         return msgspec.json.encode({**call.body, "model": model}), ChatTap(withhold_usage=False)
 

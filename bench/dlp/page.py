@@ -1,0 +1,97 @@
+"""The tables of docs/dlp-patterns.md: what is found, from the catalogue, and how well, from a measurement.
+
+.venv/bin/python bench/dlp/page.py                    # the patterns
+.venv/bin/python bench/dlp/page.py --figures OUT.json # and the figures that quality.py --json wrote
+"""
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from bench.dlp.goals import GOALS, reached  # noqa: E402
+from bench.dlp.labels import LABELS, MERGES, SAME  # noqa: E402
+
+from gatehouse.detection.catalog import BUILT_IN  # noqa: E402
+from gatehouse.detection.pattern import CATEGORIES, Pattern  # noqa: E402
+
+PAGE: Final = ROOT / "docs" / "dlp-patterns.md"
+
+
+def judged(pattern: Pattern) -> str:
+    """The labels of the benchmark that the pattern's entity type answers for."""
+    label = LABELS.get(pattern.entity_type, pattern.entity_type)
+    labels = [one for one, merged in MERGES.items() if merged == label] + [label] * (label in SAME)
+    return ", ".join(f"`{one}`" for one in sorted(labels))
+
+
+def patterns() -> str:
+    lines = []
+    for category in CATEGORIES:
+        listed = [pattern for pattern in BUILT_IN if pattern.category == category]
+        lines += [f"### {category} ({len(listed)})", ""]
+        named = category != "secret"
+        lines.append("| Pattern | Entity type | Action | Finds |" + (" Judged as |" if named else ""))
+        lines.append("|---|---|---|---|" + ("---|" if named else ""))
+        lines += [
+            f"| `{pattern.id}` | `{pattern.entity_type}` | {pattern.action} | {pattern.name} |"
+            + (f" {judged(pattern)} |" if named else "")
+            for pattern in listed
+        ]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def figures(measured: dict[str, Any]) -> str:
+    lines = ["| Set | Precision | Recall | F1 | Goal |", "|---|---|---|---|---|"]
+    for name, goal in GOALS.items():
+        found = measured[name]
+        total = found["total"]
+        lines.append(
+            f"| {name} | {decimal(total['precision'])} | {decimal(total['recall'])} | {decimal(total['f1'])} "
+            f"| {reached(goal, total['f1'], found['alarms'], found['texts'])} |"
+        )
+    for name, found in measured.items():
+        if len(found["per"]) > 1:
+            lines += [
+                "",
+                f"**{name}**",
+                "",
+                "| Label | Asked | Found | Wrong | F1 | Missed as |",
+                "|---|---|---|---|---|---|",
+            ]
+            lines += [
+                f"| `{label}` | {count['asked']} | {count['found']} | {count['wrong']} | {decimal(count['f1'])} "
+                f"| {', '.join(f'{what} {times}' for what, times in found['confusion'].get(label, {}).items())} |"
+                for label, count in sorted(found["per"].items(), key=lambda item: -item[1]["asked"])
+            ]
+    return "\n".join(lines) + "\n"
+
+
+def decimal(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def between(page: str, name: str, content: str) -> str:
+    """`page` with `content` between the two comments named `name`."""
+    marked = rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)"
+    return re.sub(marked, lambda marks: f"{marks[1]}\n{content}\n{marks[2]}", page, flags=re.DOTALL)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--figures", type=Path)
+    chosen = parser.parse_args()
+    page = between(PAGE.read_text(), "patterns", patterns())
+    if chosen.figures:
+        page = between(page, "figures", figures(json.loads(chosen.figures.read_text())))
+    PAGE.write_text(page)
+
+
+if __name__ == "__main__":
+    main()

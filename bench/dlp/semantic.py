@@ -1,0 +1,230 @@
+"""How good and how fast the semantic tier is.
+
+    .venv/bin/python -m bench.dlp.semantic TRUTH/dev [--cache vectors.pkl] [--json figures.json] [--predictions p.jsonl]
+
+TRUTH/dev holds labelled texts: `c_semantic.jsonl`, and what the heads are trained on (`training/semantic/sets.py`).
+Rows of sources that are trained on are scored by five heads, each trained without the groups it is asked about; all
+other rows by the shipped heads, which have seen none of them. A label is given at a score of one half.
+
+Any attack's label counts for any other; topics are right when the best one is, or none for a text out of scope. With
+--predictions each text's labels are written, for another program to score.
+"""
+
+import argparse
+import collections
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from training.entities.folds import FOLDS, fold_of
+from training.semantic import attack_heads, sets, topic_head
+from training.semantic.__main__ import made_up, ordinary
+from training.semantic.windowed import Reader
+
+from gatehouse.detection.semantic.embedded import DATA, EmbeddedClassifier
+from gatehouse.detection.semantic.zero_shot import known_labels
+
+ATTACKS = {"jailbreak", "prompt_injection", "system_prompt_extraction"}
+THRESHOLD = 0.5
+GOALS = {"attacks F1": 0.90, "most false alarms": 0.05, "topics": 0.90}
+#: Domains that a label's words alone can name, and the words.
+WORDED = {
+    "banking": "banking",
+    "credit_cards": "credit cards",
+    "travel": "travel: flights, hotels and trips",
+    "kitchen_and_dining": "food: cooking, recipes and restaurants",
+    "cars_and_commuting": "cars: driving, fuel, repairs and traffic",
+}
+
+
+@dataclass(frozen=True)
+class Scored:
+    row: dict[str, Any]
+    scores: dict[str, float]
+
+    @property
+    def attack(self) -> bool:
+        return any(self.scores.get(label, 0) >= THRESHOLD for label in sets.CLASSES)
+
+    @property
+    def topic(self) -> str:
+        """The best domain, `out_of_scope` below the threshold."""
+        domains = {label: self.scores[label] for label in topic_head.LABELS.values() if label in self.scores}
+        best = max(domains, key=lambda label: domains[label])
+        return best if domains[best] >= THRESHOLD else topic_head.OUT_OF_SCOPE
+
+    @property
+    def wanted_topic(self) -> str:
+        return topic_head.LABELS[self.row["label"].removeprefix("topic:")]
+
+
+def fold_classifiers(truth: Path, reader: Reader, folder: Path) -> list[EmbeddedClassifier]:
+    """One a fold. What is not trained by groups (zero-shot) is the shipped one's."""
+    shipped = dict(np.load(DATA / "heads.npz", allow_pickle=False))
+    made, licensed = made_up(truth), sets.licensed(truth)
+    utterances, prose = topic_head.utterances(truth), ordinary(truth)
+    found = []
+    for fold in range(FOLDS):
+        attacks = attack_heads.train(reader, [*made, *(one for one in licensed if fold_of(one.group) != fold)])
+        topics = topic_head.train(reader, [one for one in utterances if fold_of(one.group) != fold], prose)
+        path = folder / f"fold-{fold}.npz"
+        np.savez(path, **shipped | attacks | topics)
+        found.append(EmbeddedClassifier(heads=path))
+    return found
+
+
+def attacks(scored: Sequence[Scored]) -> dict[str, Any]:
+    judged = [one for one in scored if one.row["label"] in ATTACKS]
+    positive = [one for one in judged if one.row["is_positive"]]
+    negative = [one for one in judged if not one.row["is_positive"]]
+    hits, alarms = sum(one.attack for one in positive), sum(one.attack for one in negative)
+    precision, recall = hits / max(hits + alarms, 1), hits / len(positive)
+    return {
+        "precision": round(precision, 4),
+        "recall": round(recall, 4),
+        "F1": round(2 * precision * recall / max(precision + recall, 1e-9), 4),
+        "found": _shares(positive, lambda one: one.row["source"]),
+        "false alarms": _shares(negative, lambda one: one.row["source"]),
+        "BIPIA by kind": _shares(
+            [one for one in positive if one.row["source"] == "bipia"], lambda one: one.row["note"].rpartition("; ")[2]
+        ),
+        "NotInject by language": _shares(
+            [one for one in negative if one.row["source"] == "notinject"],
+            lambda one: "English" if one.row["lang"] == "en" else "other",
+        ),
+        "harmful requests called attacks (not judged)": _shares(
+            [one for one in scored if one.row["label"] == "harmful_request"], lambda one: one.row["source"]
+        ),
+        "utterances called attacks": _shares(
+            [one for one in scored if one.row["label"].startswith("topic:")], lambda one: one.row["source"]
+        ),
+        "label given, by label": _confusion(judged),
+    }
+
+
+def _shares(scored: Sequence[Scored], key: Callable[[Scored], str]) -> dict[str, str]:
+    counts: dict[str, list[bool]] = collections.defaultdict(list)
+    for one in scored:
+        counts[key(one)].append(one.attack)
+    return {name: f"{np.mean(found):.3f} of {len(found)}" for name, found in sorted(counts.items())}
+
+
+def _confusion(judged: Sequence[Scored]) -> dict[str, dict[str, int]]:
+    table: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    for one in judged:
+        given = [label for label in sets.CLASSES if one.scores[label] >= THRESHOLD]
+        name = one.row["label"] if one.row["is_positive"] else "harmless"
+        table[name][" and ".join(given) or "nothing"] += 1
+    return {name: dict(counts) for name, counts in table.items()}
+
+
+def topics(scored: Sequence[Scored]) -> dict[str, Any]:
+    judged = [one for one in scored if one.row["label"].startswith("topic:")]
+    table: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    for one in judged:
+        table[one.wanted_topic][one.topic] += 1
+    within = [one for one in judged if one.wanted_topic != topic_head.OUT_OF_SCOPE]
+    return {
+        "accuracy": round(statistics.mean(one.topic == one.wanted_topic for one in judged), 4),
+        "of texts with a topic": round(statistics.mean(one.topic == one.wanted_topic for one in within), 4),
+        "by label": {
+            name: f"{counts[name] / counts.total():.3f} of {counts.total()}" for name, counts in table.items()
+        },
+        "confusion": {name: dict(counts.most_common()) for name, counts in sorted(table.items())},
+    }
+
+
+def zero_shot(shipped: EmbeddedClassifier, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """On the utterances: labels that none of them has, and domains that a label only names."""
+    labels = [*known_labels(DATA), *WORDED.values()]
+    scores = shipped.classify([row["text"] for row in rows], labels)
+    domains = [topic_head.LABELS[row["label"].removeprefix("topic:")] for row in rows]
+    given = {label: np.array([found[label] for found in scores]) for label in labels}
+    return {
+        "given to utterances": {
+            label: round(float((given[label] >= THRESHOLD).mean()), 4) for label in known_labels(DATA)
+        },
+        "by words alone": {
+            words: _two_sided(given[words], np.array([found == domain for found in domains]))
+            for domain, words in WORDED.items()
+        },
+    }
+
+
+def _two_sided(scores: Any, right: Any) -> dict[str, float]:
+    """`auc`: the chance that a text of the domain scores above another."""
+    order = scores.argsort().argsort() + 1
+    yes = int(right.sum())
+    auc = (order[right].sum() - yes * (yes + 1) / 2) / (yes * (len(scores) - yes))
+    found = scores >= THRESHOLD
+    return {
+        "auc": round(float(auc), 3),
+        "found": round(float(found[right].mean()), 3),
+        "given to others": round(float(found[~right].mean()), 3),
+    }
+
+
+def latency(classifier: EmbeddedClassifier) -> dict[str, str]:
+    """Milliseconds on the thread that asks."""
+    prose = (
+        "Yesterday the committee met in the old library to talk about the budget for the coming year, and whether the "
+        "roof can be mended before the winter. Several members asked for a second offer, since the first seemed high. "
+    )
+    words = prose.split()
+    found = {}
+    for count, runs in ((100, 60), (1000, 15), (20_000, 5), (200_000, 5)):
+        text = " ".join(words[number % len(words)] for number in range(count))
+        times = []
+        for _ in range(runs):
+            began = time.perf_counter()
+            classifier.classify([text], classifier.labels)
+            times.append(1000 * (time.perf_counter() - began))
+        found[f"{count} words"] = f"median {statistics.median(times):.1f}, best {min(times):.1f}"
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.dlp.semantic", description=__doc__)
+    parser.add_argument("truth", type=Path)
+    parser.add_argument("--cache", type=Path, help="where embeddings are kept between runs")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--predictions", type=Path)
+    asked = parser.parse_args()
+
+    rows = sets.rows(asked.truth / "c_semantic.jsonl")
+    shipped = EmbeddedClassifier()
+    reader = Reader(DATA, asked.cache)
+    with tempfile.TemporaryDirectory() as folder:
+        held_out = fold_classifiers(asked.truth, reader, Path(folder))
+    reader.keep()
+    scored = []
+    for row in rows:
+        classifier = held_out[fold_of(row["group"])] if row["source"] in sets.SOURCES else shipped
+        scored.append(Scored(row, classifier.classify([row["text"]], classifier.labels)[0]))
+    figures = {
+        "goals": GOALS,
+        "attacks": attacks(scored),
+        "topics": topics(scored),
+        "zero-shot": zero_shot(shipped, [row for row in rows if row["source"] == "clinc-oos"]),
+        "milliseconds": latency(shipped),
+        "bytes": sum(path.stat().st_size for path in DATA.iterdir()),
+    }
+    print(json.dumps(figures, indent=1))
+    if asked.json:
+        asked.json.write_text(json.dumps(figures, indent=1), encoding="utf-8")
+    if asked.predictions:
+        clinc = {ours: theirs for theirs, ours in topic_head.LABELS.items()}
+        with asked.predictions.open("w", encoding="utf-8") as file:
+            for one in scored:
+                labels = [label for label in sets.CLASSES if one.scores[label] >= THRESHOLD]
+                print(json.dumps({"id": one.row["id"], "labels": [*labels, f"topic:{clinc[one.topic]}"]}), file=file)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""Asks the detection process, and reaches it again when it was started anew."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import structlog
+
+from gatehouse.detection.models import TierFailed, TierName
+from gatehouse.detection.service import wire
+from gatehouse.detection.service.detectors import Asked, Health, TierDetectors
+from gatehouse.detection.service.tiers import TierState
+
+log = structlog.get_logger(__name__)
+
+#: Seconds between two tries to reach the process.
+_PAUSE: Final = 0.05
+#: While it is away for less than this a request waits for it, within its budget: a restart takes a second.
+_SOON: Final = 5.0
+#: Bytes that may wait to be sent to a process that does not read.
+_UNSENT: Final = 16 * 1024**2
+#: Seconds that it has to tell how it is.
+_PATIENCE: Final = 1.0
+
+
+class DetectionClient(TierDetectors):
+    """`start` and `stop` it in the loop that asks."""
+
+    def __init__(
+        self, home: Path, *, budget: float, queue: int, on_failure: Callable[[TierFailed], None] | None = None
+    ) -> None:
+        super().__init__(budget=budget, queue=queue, on_failure=on_failure)
+        self._socket = home / wire.SOCKET
+        self._numbers = count()
+        self._asked: dict[int, Asked] = {}
+        self._states_asked: dict[int, asyncio.Future[dict[TierName, TierState]]] = {}
+        self._connected = asyncio.Event()
+        self._writer: asyncio.StreamWriter | None = None
+        self._task: asyncio.Task[None] | None = None
+        #: monotonic; None until it was reached for the first time
+        self._lost_at: float | None = None
+        self._began = 0.0
+        self._used: set[TierName] = set()
+
+    async def start(self) -> None:
+        """Returns at once; the process is reached when it is there."""
+        self._began = time.monotonic()
+        self._task = asyncio.create_task(self._stay_connected(), name="detection client")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _ask(self, tier: TierName, asked: Asked, labels: Sequence[str], deadline: float) -> None:
+        writer = await self._reached(tier)
+        self._used.add(tier)
+        number = next(self._numbers)
+        question: wire.Question = (
+            wire.AskEntities(number, deadline, asked.texts)
+            if tier == "ner"
+            else wire.AskSemantic(number, deadline, asked.texts, tuple(labels))
+        )
+        try:
+            frame = wire.framed(question)
+        except wire.TooLong:
+            raise TierFailed(tier, "overloaded") from None
+        if writer.transport.get_write_buffer_size() > _UNSENT:
+            raise TierFailed(tier, "overloaded")
+        self._asked[number] = asked
+        try:
+            writer.write(frame)
+            if failure := await asked.over:
+                raise TierFailed(tier, failure)
+        finally:
+            del self._asked[number]
+
+    async def _states(self) -> dict[TierName, TierState] | None:
+        if self._writer is None:
+            return None
+        number = next(self._numbers)
+        told: asyncio.Future[dict[TierName, TierState]] = asyncio.get_running_loop().create_future()
+        self._states_asked[number] = told
+        self._writer.write(wire.framed(wire.AskStates(number)))
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                return await told
+        except TimeoutError:
+            return None
+        finally:
+            del self._states_asked[number]
+
+    def _unreachable(self) -> Health:
+        if self._writer is not None:
+            return Health("degraded", "does not answer")
+        return Health("unknown", "not running") if self._lost_at is None else Health("degraded", "not running")
+
+    async def _reached(self, tier: TierName) -> asyncio.StreamWriter:
+        while self._writer is None:
+            since = self._began if self._lost_at is None else self._lost_at
+            if time.monotonic() - since > _SOON:
+                raise TierFailed(tier, "unavailable")
+            await self._connected.wait()
+        return self._writer
+
+    async def _stay_connected(self) -> None:
+        while True:
+            try:
+                with wire.reachable(self._socket) as address:
+                    reader, writer = await asyncio.open_unix_connection(address)
+            except OSError:
+                await asyncio.sleep(_PAUSE)
+                continue
+            # Another process may have other models.
+            self._cache.clear()
+            for tier in self._used:
+                # After a crash the next request should not be the one that waits for this.
+                writer.write(wire.framed(wire.Load(next(self._numbers), tier)))
+            self._writer = writer
+            self._connected.set()
+            try:
+                await self._read(reader)
+            finally:
+                self._writer = None
+                self._connected.clear()
+                self._lost_at = time.monotonic()
+                for asked in self._asked.values():
+                    asked.told("crashed")
+                writer.close()
+            log.warning("detection.lost")
+
+    async def _read(self, reader: asyncio.StreamReader) -> None:
+        """Until the connection ends."""
+        try:
+            while (data := await wire.read(reader)) is not None:
+                self._take(wire.reply.decode(data))
+        except (msgspec.DecodeError, wire.TooLong):
+            log.exception("detection.bad_message")
+
+    def _take(self, reply: wire.Reply) -> None:
+        """Of a request that ran out of time nobody waits."""
+        if isinstance(reply, wire.States):
+            told = self._states_asked.get(reply.number)
+            if told is not None and not told.done():
+                told.set_result(reply.tiers)
+        elif (asked := self._asked.get(reply.number)) is not None:
+            asked.told(reply.failure if isinstance(reply, wire.Failed) else reply.found)

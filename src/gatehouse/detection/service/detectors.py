@@ -1,0 +1,140 @@
+"""What everybody has in common who asks the tiers from an event loop: a time budget, a bound, a cache."""
+
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal, NoReturn
+
+import msgspec
+
+from gatehouse.detection.findings import Finding
+from gatehouse.detection.models import TierFailed, TierName
+from gatehouse.detection.service.cache import Cache, key
+from gatehouse.detection.service.tiers import Failure, TierState
+from gatehouse.foundation.deadlines import Deadlines
+
+TIERS: Final[tuple[TierName, ...]] = ("ner", "llm")
+#: Seconds that a failure is told by `health`, unless a request succeeds before.
+_REMEMBERED_SECONDS: Final = 60.0
+
+
+class Health(msgspec.Struct, frozen=True):
+    """`waiting`: texts in the tier's queue; None where it cannot be asked."""
+
+    status: Literal["healthy", "degraded", "unknown"]
+    detail: str
+    waiting: int | None = None
+
+
+class Asked:
+    """What a request asks. Answers are kept as they come: who runs out of time and asks again gets further."""
+
+    def __init__(self, texts: list[str], take: Callable[[int, Any], None]) -> None:
+        self.texts = texts
+        self._take = take
+        self._left = len(texts)
+        #: a failure, or None when all is answered
+        self.over: asyncio.Future[Failure | None] = asyncio.get_running_loop().create_future()
+
+    def told(self, result: Mapping[int, Any] | Failure) -> None:
+        if self.over.done():
+            return
+        if isinstance(result, str):
+            self.over.set_result(result)
+            return
+        for index, answer in result.items():
+            self._take(index, answer)
+        self._left -= len(result)
+        if not self._left:
+            self.over.set_result(None)
+
+
+class TierDetectors(ABC):
+    """The engine's `Detectors`. One event loop's."""
+
+    def __init__(self, *, budget: float, queue: int, on_failure: Callable[[TierFailed], None] | None = None) -> None:
+        """`budget`: seconds that a request may take, counted from the call. `queue`: texts that may wait for a tier."""
+        self._deadlines = Deadlines(budget)
+        self._queue = queue
+        self._on_failure = on_failure
+        self._cache = Cache()
+        self._waiting: dict[TierName, int] = dict.fromkeys(TIERS, 0)
+        #: why the last request failed, and when by the monotonic clock
+        self._trouble: dict[TierName, tuple[str, float]] = {}
+
+    async def entities(self, texts: Sequence[str]) -> list[list[Finding]]:
+        """For each text what the entities tier found. Raises `TierFailed`, at the latest after the time budget."""
+        return [list(found) for found in await self._answers("ner", texts, ())]
+
+    async def semantic(self, texts: Sequence[str], labels: Sequence[str]) -> list[dict[str, float]]:
+        """For each text the score of every label. Raises `TierFailed`, at the latest after the time budget."""
+        return [dict(scores) for scores in await self._answers("llm", texts, labels)]
+
+    def waiting(self, tier: TierName) -> int:
+        """Texts that have no answer yet."""
+        return self._waiting[tier]
+
+    async def health(self) -> dict[TierName, Health]:
+        """How each tier is. Takes a second at most."""
+        told = await self._states()
+        return {tier: self._health(tier, None if told is None else told[tier]) for tier in TIERS}
+
+    @abstractmethod
+    async def _ask(self, tier: TierName, asked: "Asked", labels: Sequence[str], deadline: float) -> None:
+        """Returns when all is answered. Raises `TierFailed`."""
+
+    @abstractmethod
+    async def _states(self) -> dict[TierName, TierState] | None:
+        """None: nobody answers."""
+
+    def _unreachable(self) -> Health:
+        """What there is to say where nobody answers."""
+        return Health("unknown", "not running")
+
+    async def _answers(self, tier: TierName, texts: Sequence[str], labels: Sequence[str]) -> list[Any]:
+        keys = [key(tier, labels, text) for text in texts]
+        known = {wanted: self._cache.get(wanted) for wanted in keys}
+        missing = {wanted: text for wanted, text in zip(keys, texts, strict=True) if known[wanted] is None}
+        if missing:
+            places = list(missing)
+
+            def take(index: int, answer: Any) -> None:
+                known[places[index]] = answer
+                self._cache.put(places[index], answer)
+
+            await self._in_time(tier, Asked(list(missing.values()), take), labels)
+        return [known[wanted] for wanted in keys]
+
+    async def _in_time(self, tier: TierName, asked: "Asked", labels: Sequence[str]) -> None:
+        texts = asked.texts
+        waiting = self._waiting[tier]
+        if waiting and waiting + len(texts) > self._queue:
+            self._failed(TierFailed(tier, "overloaded"))
+        self._waiting[tier] += len(texts)
+        try:
+            with self._deadlines.one():
+                await self._ask(tier, asked, labels, time.monotonic() + self._deadlines.seconds)
+        except TimeoutError:
+            self._failed(TierFailed(tier, "timeout"))
+        except TierFailed as failed:
+            self._failed(failed)
+        finally:
+            self._waiting[tier] -= len(texts)
+        self._trouble.pop(tier, None)
+
+    def _failed(self, failed: TierFailed) -> NoReturn:
+        self._trouble["ner" if failed.tier == "ner" else "llm"] = (failed.reason, time.monotonic())
+        if self._on_failure is not None:
+            self._on_failure(failed)
+        raise failed from None
+
+    def _health(self, tier: TierName, state: TierState | None) -> Health:
+        reason, since = self._trouble.get(tier, ("", 0.0))
+        if state is not None and state.phase == "unusable":
+            return Health("degraded", f"the model cannot be loaded: {state.detail}", state.waiting)
+        if reason and time.monotonic() - since < _REMEMBERED_SECONDS:
+            return Health("degraded", f"the last request failed: {reason}", state.waiting if state else None)
+        if state is None:
+            return self._unreachable()
+        return Health("healthy", state.phase, state.waiting)

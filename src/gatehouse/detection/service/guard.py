@@ -1,0 +1,89 @@
+"""What ends the process that holds the models, so that the supervisor starts it anew."""
+
+import contextlib
+import faulthandler
+import os
+import resource
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from gatehouse.detection.models import TierName
+
+log = structlog.get_logger(__name__)
+
+#: Exit status of a process whose memory is used up.
+OUT_OF_MEMORY: Final = 71
+#: With more than this share of its bound in use, what failed failed for want of memory.
+_NEARLY_ALL: Final = 0.9
+
+
+class Guard:
+    """Around each use of a model: ends the process where the use takes too long, or fails for want of memory.
+
+    The clock is faulthandler's: a thread that needs no lock of the interpreter's, so that it runs also where a library
+    keeps that lock. It prints where each thread stood.
+    """
+
+    def __init__(self, memory_bytes: int) -> None:
+        self._memory_bytes = memory_bytes
+        self._lock = threading.Lock()
+        #: monotonic seconds
+        self._ends: dict[TierName, float] = {}
+
+    def limit_memory(self) -> None:
+        """To be called once, before anything is loaded."""
+        # Writable memory of its own: address space that is only reserved, as large libraries do, is no matter.
+        resource.setrlimit(resource.RLIMIT_DATA, (self._memory_bytes, self._memory_bytes))
+        # Where the machine runs out of memory, this process goes first and not the database.
+        with contextlib.suppress(OSError):
+            Path("/proc/self/oom_score_adj").write_text("800")
+
+    @contextmanager
+    def __call__(self, tier: TierName, seconds: float) -> Iterator[None]:
+        self._arm(tier, time.monotonic() + seconds)
+        try:
+            yield
+        except BaseException as error:
+            if self._out_of_memory(error):
+                with contextlib.suppress(MemoryError):
+                    log.error("detection.out_of_memory", tier=tier)  # noqa: TRY400 - a traceback needs memory, too
+                os._exit(OUT_OF_MEMORY)
+            raise
+        finally:
+            self._disarm(tier)
+
+    def _arm(self, tier: TierName, end: float) -> None:
+        with self._lock:
+            self._ends[tier] = end
+            self._set()
+
+    def _disarm(self, tier: TierName) -> None:
+        with self._lock:
+            del self._ends[tier]
+            self._set()
+
+    def _set(self) -> None:
+        if self._ends:
+            faulthandler.dump_traceback_later(max(min(self._ends.values()) - time.monotonic(), 0.001), exit=True)
+        else:
+            faulthandler.cancel_dump_traceback_later()
+
+    def _out_of_memory(self, error: BaseException) -> bool:
+        """Libraries have errors of their own for it, so the memory itself is asked, too."""
+        try:
+            return isinstance(error, MemoryError) or _data_bytes() > _NEARLY_ALL * self._memory_bytes
+        except MemoryError:
+            return True
+
+
+def _data_bytes() -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmData:"):
+            return int(line.split()[1]) * 1024
+    return 0

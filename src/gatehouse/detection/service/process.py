@@ -1,0 +1,113 @@
+"""The process that holds the models: questions come over a Unix socket, from any number of askers."""
+
+import asyncio
+import gc
+import os
+import signal
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from gatehouse.detection.service import wire
+from gatehouse.detection.service.guard import Guard
+from gatehouse.detection.service.tiers import Failure, Job, Models, Tiers, models
+from gatehouse.foundation import log as logs
+from gatehouse.foundation.processes import die_with_parent
+from gatehouse.foundation.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+#: A batch that takes longer is hung; so many time budgets, if those are more.
+HUNG_SECONDS: Final = 10.0
+_HUNG_BUDGETS: Final = 10
+
+
+def run() -> None:
+    """Until it is killed: there is nothing to save, so SIGTERM has its plain effect."""
+    # It cannot be asked to end while it is stopped or hangs.
+    die_with_parent(signal.SIGKILL)
+    # Ctrl-C reaches all processes of a terminal; gateways that still answer need this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    settings = Settings.from_environment()
+    logs.configure(settings.log_level)
+    serve(settings, models(settings))
+
+
+def serve(settings: Settings, load: Models, *, hung_seconds: float = HUNG_SECONDS) -> None:
+    """Blocks. Ends the process where a model hangs or uses up the memory."""
+    guard = Guard(settings.detection_memory_bytes)
+    guard.limit_memory()
+    budget = settings.dlp_tier_timeout_ms / 1000
+    hung_after = max(hung_seconds, _HUNG_BUDGETS * budget)
+    tiers = Tiers(load, queue=settings.detection_queue, hung_after=hung_after, watch=guard)
+    # Messages are plain values that leave no rings.
+    gc.freeze()
+    asyncio.run(_Service(tiers).serve(settings.gatehouse_home / wire.SOCKET))
+
+
+class _Service:
+    def __init__(self, tiers: Tiers) -> None:
+        self._tiers = tiers
+
+    async def serve(self, path: Path) -> None:
+        server = await asyncio.start_unix_server(self._answer, sock=_listener(path))
+        await server.serve_forever()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        loop = asyncio.get_running_loop()
+
+        def send(frame: bytes) -> None:
+            if not writer.is_closing():
+                writer.write(frame)
+
+        def tell(reply: wire.Reply) -> None:
+            """From any thread."""
+            try:
+                frame = wire.framed(reply)
+            except wire.TooLong:
+                frame = wire.framed(wire.Failed(reply.number, "crashed"))
+            loop.call_soon_threadsafe(send, frame)
+
+        try:
+            while (data := await wire.read(reader)) is not None:
+                self._take(wire.question.decode(data), tell)
+        except (msgspec.DecodeError, wire.TooLong) as error:
+            log.error("detection.bad_message", error=type(error).__name__)  # noqa: TRY400 - it may quote the text
+        finally:
+            writer.close()
+
+    def _take(self, question: wire.Question, tell: Callable[[wire.Reply], None]) -> None:
+        if isinstance(question, wire.AskEntities):
+            told = _telling(wire.Entities, question.number, tell)
+            self._tiers.entities.submit(Job(question.texts, (), question.deadline, told))
+        elif isinstance(question, wire.AskSemantic):
+            told = _telling(wire.Semantic, question.number, tell)
+            self._tiers.semantic.submit(Job(question.texts, question.labels, question.deadline, told))
+        elif isinstance(question, wire.Load):
+            (self._tiers.entities if question.tier == "ner" else self._tiers.semantic).load()
+        else:
+            tell(wire.States(question.number, self._tiers.states()))
+
+
+def _listener(path: Path) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    path.unlink(missing_ok=True)
+    with wire.reachable(path) as address:
+        # Prompts go over it.
+        before = os.umask(0o177)
+        listener.bind(address)
+        os.umask(before)
+    return listener
+
+
+def _telling(
+    reply: type[wire.Entities | wire.Semantic], number: int, tell: Callable[[wire.Reply], None]
+) -> Callable[[dict[int, Any] | Failure], None]:
+    def told(result: dict[int, Any] | Failure) -> None:
+        tell(wire.Failed(number, result) if isinstance(result, str) else reply(number, result))
+
+    return told

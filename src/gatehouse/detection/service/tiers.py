@@ -1,0 +1,294 @@
+"""A tier: what waits for a model, and the one thread that asks it.
+
+Texts are read in batches. Each waiting request puts one text after the other into the next batch in turn, so that a
+long prompt makes others wait for a batch, not for all of it. What nobody waits for any more is not read.
+"""
+
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+
+import msgspec
+import structlog
+
+from gatehouse.detection.findings import Finding
+from gatehouse.detection.models import Classifier, Recognizer, TierName
+from gatehouse.foundation.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+Answer = TypeVar("Answer")
+Failure: TypeAlias = Literal["timeout", "overloaded", "crashed", "unavailable"]
+Phase: TypeAlias = Literal["idle", "loading", "loaded", "unusable"]
+#: Texts and labels in, an answer for each text out.
+Model: TypeAlias = Callable[[Sequence[str], Sequence[str]], Sequence[Answer]]
+#: Around each use of a model: its tier, and the seconds that it may take.
+Watch: TypeAlias = Callable[[TierName, float], AbstractContextManager[None]]
+
+#: A batch of at most so many texts and code points is over in a tenth of a second; a longer text is one by itself.
+BATCH_TEXTS: Final = 16
+BATCH_CODE_POINTS: Final = 4096
+#: Seconds that loading a model may take: those of other makers come with large libraries.
+LOAD_SECONDS: Final = 120.0
+#: Seconds between two tries to load a model that cannot be loaded.
+RETRY_SECONDS: Final = 30.0
+
+
+class Models(NamedTuple):
+    """How the models are loaded: called once each, in the tier's own thread, when the tier is first asked."""
+
+    recognizer: Callable[[], Recognizer]
+    classifier: Callable[[], Classifier]
+
+
+def models(settings: Settings) -> Models:
+    """The embedded ones, or those of `NER_MODEL_PATH` and `SEMANTIC_MODEL_PATH`."""
+
+    # Numeric libraries are imported by who needs them: idle, the process is small.
+    def recognizer() -> Recognizer:
+        from gatehouse.detection.entities import open_recognizer  # noqa: PLC0415
+
+        return open_recognizer(settings.ner_model_path)
+
+    def classifier() -> Classifier:
+        from gatehouse.detection.semantic import open_classifier  # noqa: PLC0415
+
+        return open_classifier(settings.semantic_model_path)
+
+    return Models(recognizer, classifier)
+
+
+class TierState(msgspec.Struct, frozen=True):
+    """`waiting` counts texts. `detail` says why a model could not be loaded."""
+
+    phase: Phase
+    waiting: int = 0
+    detail: str | None = None
+
+
+class BadModel(Exception):
+    def __init__(self, tier: TierName, asked: int, answered: int) -> None:
+        super().__init__(f"the model of {tier} answered {answered} of {asked} texts")
+
+
+class Job(Generic[Answer]):
+    """One request's texts. `deadline` is monotonic, in seconds. `tell` gets answers as they come, by their texts'
+    places, or once a failure; it is called from any thread, and must not block."""
+
+    __slots__ = ("_tell", "deadline", "labels", "next", "over", "texts")
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        labels: Sequence[str],
+        deadline: float,
+        tell: Callable[[dict[int, Answer] | Failure], None],
+    ) -> None:
+        self.texts = texts
+        self.labels = tuple(labels)
+        self.deadline = deadline
+        #: the first text that is in no batch yet
+        self.next = 0
+        self.over = False
+        self._tell = tell
+
+    def answer(self, answers: dict[int, Answer]) -> None:
+        if not self.over:
+            self._tell(answers)
+
+    def fail(self, failure: Failure) -> None:
+        if not self.over:
+            self.over = True
+            self._tell(failure)
+
+
+class Tier(Generic[Answer]):
+    def __init__(
+        self,
+        name: TierName,
+        load: Callable[[], Model[Answer]],
+        *,
+        queue: int,
+        hung_after: float,
+        watch: Watch = lambda name, seconds: nullcontext(),
+    ) -> None:
+        """`queue`: texts that may wait. `hung_after`: seconds that a batch may take at most."""
+        self._name = name
+        self._load = load
+        self._queue = queue
+        self._hung_after = hung_after
+        self._watch = watch
+        self._model: Model[Answer] | None = None
+        self._phase: Phase = "idle"
+        self._detail: str | None = None
+        self._retry_at = 0.0
+        #: guards what follows
+        self._changed = threading.Condition()
+        self._jobs: deque[Job[Answer]] = deque()
+        self._waiting = 0
+        self._wanted = False
+        self._thread: threading.Thread | None = None
+
+    def state(self) -> TierState:
+        return TierState(self._phase, self._waiting, self._detail)
+
+    def submit(self, job: Job[Answer]) -> None:
+        """Never blocks. A request of many texts is taken where none wait, however many it has."""
+        late: list[Job[Answer]] = []
+        with self._changed:
+            if not self._fits(job):
+                late = self._drop_late()
+            fits = self._fits(job)
+            if fits:
+                self._jobs.append(job)
+                self._waiting += len(job.texts)
+                self._wake()
+        for each in late:
+            each.fail("timeout")
+        if not fits:
+            job.fail("overloaded")
+
+    def load(self) -> None:
+        """Before the model is needed. Returns at once."""
+        with self._changed:
+            self._wanted = True
+            self._wake()
+
+    def _fits(self, job: Job[Answer]) -> bool:
+        return not self._waiting or self._waiting + len(job.texts) <= self._queue
+
+    def _wake(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+            self._thread.start()
+        self._changed.notify()
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                while not (self._jobs or self._wanted):
+                    self._changed.wait()
+                self._wanted = False
+            model = self._loaded()
+            if model is None:
+                self._fail_all("unavailable")
+                continue
+            batch = self._batch()
+            if batch:
+                self._read(model, batch)
+
+    def _loaded(self) -> Model[Answer] | None:
+        if self._model is not None or time.monotonic() < self._retry_at:
+            return self._model
+        self._phase = "loading"
+        try:
+            with self._watch(self._name, LOAD_SECONDS):
+                self._model = self._load()
+        # Libraries in Rust panic with a `BaseException`; the thread must outlive it.
+        except BaseException as error:
+            self._phase, self._detail = "unusable", f"{type(error).__name__}: {error}"
+            self._retry_at = time.monotonic() + RETRY_SECONDS
+            log.exception("detection.model_unusable", tier=self._name)
+        else:
+            self._phase, self._detail = "loaded", None
+        return self._model
+
+    def _batch(self) -> list[tuple[Job[Answer], int]]:
+        """The next texts to read, by length. Those of one batch are asked for the same labels."""
+        batch: list[tuple[Job[Answer], int]] = []
+        with self._changed:
+            late = self._drop_late()
+            if self._jobs:
+                size = 0
+                takers = deque(job for job in self._jobs if job.labels == self._jobs[0].labels)
+                while takers and len(batch) < BATCH_TEXTS:
+                    job = takers.popleft()
+                    size += len(job.texts[job.next])
+                    if batch and size > BATCH_CODE_POINTS:
+                        break
+                    batch.append((job, job.next))
+                    job.next += 1
+                    if job.next < len(job.texts):
+                        takers.append(job)
+                # Who had a turn goes to the end.
+                served = dict.fromkeys(job for job, _ in batch)
+                rest = [job for job in self._jobs if job not in served]
+                self._jobs = deque([*rest, *(job for job in served if job.next < len(job.texts))])
+        for job in late:
+            job.fail("timeout")
+        return sorted(batch, key=lambda place: len(place[0].texts[place[1]]))
+
+    def _drop_late(self) -> list[Job[Answer]]:
+        now = time.monotonic()
+        late = [job for job in self._jobs if job.deadline < now or job.over]
+        if late:
+            gone = set(late)
+            self._jobs = deque(job for job in self._jobs if job not in gone)
+            # Of a job that failed in a batch only what was not read yet still waits.
+            self._waiting -= sum(len(job.texts) - job.next for job in late)
+        return late
+
+    def _fail_all(self, failure: Failure) -> None:
+        with self._changed:
+            failed, self._jobs = self._jobs, deque()
+            self._waiting -= sum(len(job.texts) - job.next for job in failed)
+        for job in failed:
+            job.fail(failure)
+
+    def _read(self, model: Model[Answer], batch: list[tuple[Job[Answer], int]]) -> None:
+        try:
+            answers = self._ask(model, batch)
+        except BaseException as error:
+            if len(batch) > 1:
+                # One bad text is not the others' fault.
+                for place in batch:
+                    self._read(model, [place])
+                return
+            self._no_longer_wait(1)
+            # Where it was, and nothing of the message: that may quote the text.
+            at = traceback.extract_tb(error.__traceback__)[-1]
+            where = f"{at.name}:{at.lineno}"
+            log.error("detection.text_failed", tier=self._name, error=type(error).__name__, at=where)  # noqa: TRY400
+            batch[0][0].fail("crashed")
+        else:
+            self._no_longer_wait(len(batch))
+            told: dict[Job[Answer], dict[int, Answer]] = {}
+            for (job, index), answer in zip(batch, answers, strict=True):
+                told.setdefault(job, {})[index] = answer
+            for job, answered in told.items():
+                job.answer(answered)
+
+    def _ask(self, model: Model[Answer], batch: list[tuple[Job[Answer], int]]) -> Sequence[Answer]:
+        with self._watch(self._name, self._hung_after):
+            answers = model([job.texts[index] for job, index in batch], batch[0][0].labels)
+            if len(answers) != len(batch):
+                raise BadModel(self._name, len(batch), len(answers))
+        return answers
+
+    def _no_longer_wait(self, texts: int) -> None:
+        with self._changed:
+            self._waiting -= texts
+
+
+class Tiers:
+    """Both tiers of a process."""
+
+    def __init__(self, load: Models, *, queue: int, hung_after: float, watch: Watch | None = None) -> None:
+        watching = {} if watch is None else {"watch": watch}
+        self.entities: Tier[list[Finding]] = Tier(
+            "ner", lambda: _entities(load.recognizer()), queue=queue, hung_after=hung_after, **watching
+        )
+        self.semantic: Tier[dict[str, float]] = Tier(
+            "llm", lambda: load.classifier().classify, queue=queue, hung_after=hung_after, **watching
+        )
+
+    def states(self) -> dict[TierName, TierState]:
+        return {"ner": self.entities.state(), "llm": self.semantic.state()}
+
+
+def _entities(recognizer: Recognizer) -> Model[list[Finding]]:
+    return lambda texts, labels: recognizer.recognize(texts)

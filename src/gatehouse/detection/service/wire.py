@@ -1,0 +1,117 @@
+"""What goes over the socket: four bytes of length, little endian, and a message in msgpack."""
+
+import asyncio
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import msgspec
+
+from gatehouse.detection.findings import Finding
+from gatehouse.detection.models import TierName
+from gatehouse.detection.service.tiers import Failure, TierState
+
+#: Below `GATEHOUSE_HOME`.
+SOCKET: Final = "detection.sock"
+#: A longer message has no place in memory, on either side.
+LONGEST: Final = 128 * 1024**2
+_LENGTH: Final = 4
+_SURROGATES: Final = re.compile("[\ud800-\udfff]")
+
+
+class _Message(msgspec.Struct, array_like=True, tag=True, gc=False):
+    """`number` is the asker's own, and comes back with the answer."""
+
+    number: int
+
+
+class AskEntities(_Message):
+    """`deadline` is monotonic, in seconds: one machine's processes share that clock."""
+
+    deadline: float
+    texts: list[str]
+
+
+class AskSemantic(_Message):
+    deadline: float
+    texts: list[str]
+    labels: tuple[str, ...]
+
+
+class Load(_Message):
+    """Asks for a model before it is needed. There is no answer."""
+
+    tier: TierName
+
+
+class AskStates(_Message):
+    pass
+
+
+class Entities(_Message):
+    """Of some of the texts, by their places: a long request is answered in parts."""
+
+    found: dict[int, list[Finding]]
+
+
+class Semantic(_Message):
+    found: dict[int, dict[str, float]]
+
+
+class Failed(_Message):
+    failure: Failure
+
+
+class States(_Message):
+    tiers: dict[TierName, TierState]
+
+
+Question: TypeAlias = AskEntities | AskSemantic | Load | AskStates
+Reply: TypeAlias = Entities | Semantic | Failed | States
+
+_encoder: Final = msgspec.msgpack.Encoder()
+question: Final = msgspec.msgpack.Decoder(Question)
+reply: Final = msgspec.msgpack.Decoder(Reply)
+
+
+class TooLong(Exception):
+    """A message of more than `LONGEST` bytes."""
+
+
+def framed(message: Question | Reply) -> bytes:
+    """Raises `TooLong`."""
+    try:
+        data = _encoder.encode(message)
+    except UnicodeEncodeError:
+        assert isinstance(message, AskEntities | AskSemantic)
+        # Half a character of UTF-16. Whatever stands in its place keeps the others' places.
+        data = _encoder.encode(
+            msgspec.structs.replace(message, texts=[_SURROGATES.sub("\ufffd", text) for text in message.texts])
+        )
+    if len(data) > LONGEST:
+        raise TooLong
+    return len(data).to_bytes(_LENGTH, "little") + data
+
+
+async def read(reader: asyncio.StreamReader) -> bytes | None:
+    """The next message; None at the end. Raises `TooLong`."""
+    try:
+        size = int.from_bytes(await reader.readexactly(_LENGTH), "little")
+        if size > LONGEST:
+            raise TooLong
+        return await reader.readexactly(size)
+    except (asyncio.IncompleteReadError, OSError):
+        return None
+
+
+@contextmanager
+def reachable(path: Path) -> Iterator[str]:
+    """A name of the socket that is short enough: more than some hundred bytes the system does not take."""
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{directory}/{path.name}"
+    finally:
+        os.close(directory)

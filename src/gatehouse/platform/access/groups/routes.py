@@ -1,0 +1,89 @@
+"""The groups' endpoints (reference 2, Endpoints, Groups and model access)."""
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Body, Depends
+
+from gatehouse.platform.access.groups import service
+from gatehouse.platform.access.groups.errors import GroupNotFound
+from gatehouse.platform.access.groups.schemas import (
+    Group,
+    GroupList,
+    GroupUpdate,
+    Member,
+    NewGroup,
+    NewMember,
+    NewOverride,
+    Override,
+)
+from gatehouse.platform.access.groups.table import GroupRow, members_of, overrides_of
+from gatehouse.platform.callers import RESPONSES, GroupAdmin, GroupReader
+from gatehouse.platform.requests import Changing, Session, loaded
+
+router = APIRouter(prefix="/api/admin/groups", tags=["Groups"], responses=RESPONSES)
+
+LoadedGroup = Annotated[GroupRow, Depends(loaded(GroupRow, "group_id", GroupNotFound))]
+Overrides = Annotated[list[NewOverride], Body(max_length=1_000)]
+
+
+@router.post("", status_code=201, response_model=Group)
+async def create_group(caller: GroupAdmin, body: NewGroup, change: Changing) -> Group:
+    """Makes a group without members. Its name is the organization's once."""
+    return await service.create(change, body)
+
+
+@router.get("", response_model=GroupList)
+async def list_groups(caller: GroupReader, session: Session) -> GroupList:
+    """The organization's groups, by name."""
+    return await service.listed(session)
+
+
+@router.get("/{group_id}", response_model=Group)
+async def read_group(caller: GroupReader, group: LoadedGroup, session: Session) -> Group:
+    """One group."""
+    return await service.shown(session, group)
+
+
+@router.put("/{group_id}", response_model=Group)
+async def update_group(caller: GroupAdmin, group: LoadedGroup, body: GroupUpdate, change: Changing) -> Group:
+    """Changes what the body names; null clears `description` and `external_group_id`."""
+    return await service.update(change, group, body)
+
+
+@router.delete("/{group_id}", status_code=204)
+async def delete_group(caller: GroupAdmin, group: LoadedGroup, change: Changing) -> None:
+    """Removes a group with its memberships, DLP overrides and content filters. The users stay."""
+    await service.delete(change, group)
+
+
+@router.get("/{group_id}/members", response_model=list[Member])
+async def list_members(caller: GroupReader, group: LoadedGroup, session: Session) -> object:
+    """All members, by address."""
+    return await members_of(session, group.id)
+
+
+@router.post("/{group_id}/members", status_code=201, response_model=Member)
+async def add_member(caller: GroupAdmin, group: LoadedGroup, body: NewMember, change: Changing) -> Member:
+    """Adds a user. Their next request is a member's, on every worker."""
+    return await service.add_member(change, group, body.user_id)
+
+
+@router.delete("/{group_id}/members/{user_id}", status_code=204)
+async def remove_member(caller: GroupAdmin, group: LoadedGroup, user_id: UUID, change: Changing) -> None:
+    """Takes a user out of the group, from the answer on. The account stays as it is."""
+    await service.remove_member(change, group, user_id)
+
+
+@router.get("/{group_id}/dlp", response_model=list[Override])
+async def list_overrides(caller: GroupReader, group: LoadedGroup, session: Session) -> object:
+    """The group's DLP overrides, by entity type. None: the organization's policy holds."""
+    return await overrides_of(session, group.id)
+
+
+@router.put("/{group_id}/dlp", response_model=list[Override])
+async def replace_overrides(
+    caller: GroupAdmin, group: LoadedGroup, overrides: Overrides, change: Changing
+) -> list[Override]:
+    """Puts these in the place of all that there are; an empty array clears them. In force when the answer is there."""
+    return await service.replace_overrides(change, group, overrides)

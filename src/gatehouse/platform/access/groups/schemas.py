@@ -1,0 +1,68 @@
+"""Bodies of the groups' endpoints (reference 2, Group)."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from gatehouse.foundation.http.bodies import Body, Id, Shown, unsent
+
+Name = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]+$", examples=["Payments"])]
+Description = Annotated[str, Field(max_length=2_000)]
+ExternalId = Annotated[
+    str, Field(min_length=1, max_length=255, description="The directory's id of the same group.", examples=["g-4711"])
+]
+OverrideAction = Literal["ALLOW", "BLOCK", "REDACT"]
+
+
+class NewGroup(Body):
+    name: Name
+    description: Description | None = None
+    external_group_id: ExternalId | None = None
+
+
+class GroupUpdate(Body):
+    """Partial: what is left out stays; null clears what may be null."""
+
+    name: Annotated[Name, Field(default_factory=unsent)]
+    description: Description | None = None
+    external_group_id: ExternalId | None = None
+
+
+class Group(Shown):
+    id: UUID
+    name: str
+    description: str | None
+    external_group_id: str | None
+    tenant_id: UUID
+    member_count: int
+    created_at: datetime
+    updated_at: datetime
+
+
+class GroupList(Shown):
+    groups: list[Group]
+    total: int
+
+
+class NewMember(Body):
+    user_id: Annotated[Id, Field(examples=["0192f3c4-5d6e-7f80-9123-456789abcdef"])]
+
+
+class Member(Shown):
+    id: UUID
+    user_id: UUID
+    group_id: UUID
+    user_email: str
+    joined_at: datetime
+
+
+class NewOverride(Body):
+    entity_type: Annotated[str, Field(min_length=1, max_length=100, examples=["credit_card"])]
+    action: Annotated[OverrideAction, Field(examples=["BLOCK"])]
+
+
+class Override(Shown):
+    entity_type: str
+    action: OverrideAction

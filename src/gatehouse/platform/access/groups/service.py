@@ -1,0 +1,147 @@
+"""The rules of groups."""
+
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.detection.taxonomy import TAXONOMY
+from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.ids import new_id
+from gatehouse.platform.access.groups import table
+from gatehouse.platform.access.groups.errors import (
+    AlreadyMember,
+    BadOverrides,
+    GroupNameTaken,
+    MemberNotFound,
+    TooManyGroups,
+)
+from gatehouse.platform.access.groups.schemas import (
+    Group,
+    GroupList,
+    GroupUpdate,
+    Member,
+    NewGroup,
+    NewOverride,
+    Override,
+)
+from gatehouse.platform.access.groups.table import GroupRow, MemberRow
+from gatehouse.platform.access.users.errors import UserNotFound
+from gatehouse.platform.change import Change
+
+#: Groups an organization may have.
+MOST: Final = 10_000
+_TAXONOMY: Final = frozenset(TAXONOMY)
+
+
+async def listed(session: AsyncSession) -> GroupList:
+    groups = [_with_count(group, members) for group, members in await table.all_groups(session)]
+    return GroupList(groups=groups, total=len(groups))
+
+
+async def shown(session: AsyncSession, group: GroupRow) -> Group:
+    return _with_count(group, await table.count_members(session, group.id))
+
+
+async def create(change: Change, new: NewGroup) -> Group:
+    """Raises `GroupNameTaken`, `TooManyGroups`."""
+    if await table.count_groups(change.session) >= MOST:
+        raise TooManyGroups
+    now = utc_now()
+    group = GroupRow(id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, **new.model_dump())
+    change.session.add(group)
+    await _flush(change, group.name)
+    change.record("group.created", "group", group.id, **new.model_dump())
+    return _with_count(group, 0)
+
+
+async def update(change: Change, group: GroupRow, body: GroupUpdate) -> Group:
+    """Raises `GroupNameTaken`."""
+    changed = {name: value for name, value in body.sent().items() if getattr(group, name) != value}
+    if changed:
+        for name, value in changed.items():
+            setattr(group, name, value)
+        group.updated_at = utc_now()
+        await _flush(change, group.name)
+        change.record("group.updated", "group", group.id, **changed)
+    return await shown(change.session, group)
+
+
+async def delete(change: Change, group: GroupRow) -> None:
+    """Members, overrides and the group's content filters go with it (by the database)."""
+    members = await table.member_ids(change.session, group.id)
+    await change.session.delete(group)
+    change.record("group.deleted", "group", group.id, name=group.name, members=len(members))
+    for user_id in members:
+        change.touch("user", user_id, urgent=True)
+    _touch_policy(change)
+
+
+async def add_member(change: Change, group: GroupRow, user_id: UUID) -> Member:
+    """Raises `UserNotFound`, `AlreadyMember`. The group is locked, so nobody else adds the same user meanwhile."""
+    user = await table.lock_user(change.session, user_id)
+    if user is None:
+        raise UserNotFound
+    if await table.find_member(change.session, group.id, user_id) is not None:
+        raise AlreadyMember
+    member = MemberRow(id=new_id(), tenant_id=change.tenant_id, group_id=group.id, user_id=user_id, joined_at=utc_now())
+    change.session.add(member)
+    change.record("group.member_added", "group", group.id, name=group.name, user_id=user_id)
+    change.touch("user", user_id, urgent=True)
+    return Member(id=member.id, user_id=user_id, group_id=group.id, user_email=user.email, joined_at=member.joined_at)
+
+
+async def remove_member(change: Change, group: GroupRow, user_id: UUID) -> None:
+    """Raises `MemberNotFound`."""
+    member = await table.find_member(change.session, group.id, user_id)
+    if member is None:
+        raise MemberNotFound
+    await change.session.delete(member)
+    change.record("group.member_removed", "group", group.id, name=group.name, user_id=user_id)
+    change.touch("user", user_id, urgent=True)
+
+
+async def replace_overrides(change: Change, group: GroupRow, new: Sequence[NewOverride]) -> list[Override]:
+    """All of them or, with an unknown entity type, none. Raises `BadOverrides`."""
+    await _judge(change.session, new)
+    actions = {override.entity_type: override.action for override in new}
+    before = {row.entity_type: row.action for row in await table.overrides_of(change.session, group.id)}
+    if actions != before:
+        await table.replace_overrides(change.session, group, actions)
+        change.record("group.dlp_overrides_set", "group", group.id, name=group.name, overrides=actions, before=before)
+        _touch_policy(change)
+    return [Override(entity_type=entity_type, action=action) for entity_type, action in sorted(actions.items())]
+
+
+async def _judge(session: AsyncSession, new: Sequence[NewOverride]) -> None:
+    known = _TAXONOMY | await table.own_entity_types(session)
+    faults: list[tuple[int, str]] = []
+    seen: set[str] = set()
+    for index, override in enumerate(new):
+        if override.entity_type not in known:
+            told = "is unknown: no built-in pattern, recogniser, rule or custom pattern finds it"
+            faults.append((index, told))
+        elif override.entity_type in seen:
+            faults.append((index, "stands twice in the body"))
+        seen.add(override.entity_type)
+    if faults:
+        raise BadOverrides(faults)
+
+
+def _with_count(group: GroupRow, members: int) -> Group:
+    own = {name: getattr(group, name) for name in Group.model_fields if hasattr(group, name)}
+    return Group.model_validate({**own, "member_count": members})
+
+
+def _touch_policy(change: Change) -> None:
+    """The policy is compiled anew. The answer waits for it: what it says is then in force."""
+    change.touch("policy", change.tenant_id, urgent=True)
+
+
+async def _flush(change: Change, name: str) -> None:
+    try:
+        await change.session.flush()
+    except IntegrityError:
+        raise GroupNameTaken(name) from None

@@ -1,0 +1,109 @@
+"""Groups' rows, their members and overrides, and named queries."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import Row, Select, delete, func, insert, select, text
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Mapped, mapped_column
+
+from gatehouse.foundation.storage.rows import TenantRow
+from gatehouse.platform.access.users.table import UserRow
+
+
+class GroupRow(TenantRow):
+    __tablename__ = "groups"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    description: Mapped[str | None]
+    external_group_id: Mapped[str | None]
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+
+
+class MemberRow(TenantRow):
+    __tablename__ = "group_members"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    group_id: Mapped[UUID]
+    user_id: Mapped[UUID]
+    joined_at: Mapped[datetime]
+
+
+class OverrideRow(TenantRow):
+    __tablename__ = "group_dlp_overrides"
+
+    group_id: Mapped[UUID] = mapped_column(primary_key=True)
+    entity_type: Mapped[str] = mapped_column(primary_key=True)
+    action: Mapped[str]
+
+
+_OWN_ENTITY_TYPES = text("SELECT entity_type FROM dlp_rules UNION SELECT entity_type FROM dlp_custom_patterns")
+
+
+async def all_groups(session: AsyncSession) -> Sequence[tuple[GroupRow, int]]:
+    """By name, each with the number of its members."""
+    counts = select(MemberRow.group_id, func.count().label("members")).group_by(MemberRow.group_id).subquery()
+    query = (
+        select(GroupRow, func.coalesce(counts.c.members, 0))
+        .outerjoin(counts, counts.c.group_id == GroupRow.id)
+        .order_by(GroupRow.name, GroupRow.id)
+    )
+    return [(group, members) for group, members in await session.execute(query)]
+
+
+async def count_groups(session: AsyncSession) -> int:
+    return (await session.execute(select(func.count()).select_from(GroupRow))).scalar_one()
+
+
+async def count_members(session: AsyncSession, group_id: UUID) -> int:
+    return (await session.execute(select(func.count()).where(MemberRow.group_id == group_id))).scalar_one()
+
+
+async def members_of(session: AsyncSession, group_id: UUID) -> Sequence[Row[tuple[UUID, UUID, UUID, datetime, str]]]:
+    """By address."""
+    query = _members().where(MemberRow.group_id == group_id).order_by(UserRow.email, MemberRow.id)
+    return (await session.execute(query)).all()
+
+
+def _members() -> Select[tuple[UUID, UUID, UUID, datetime, str]]:
+    columns = (MemberRow.id, MemberRow.user_id, MemberRow.group_id, MemberRow.joined_at)
+    return select(*columns, UserRow.email.label("user_email")).join(UserRow, UserRow.id == MemberRow.user_id)
+
+
+async def member_ids(session: AsyncSession, group_id: UUID) -> Sequence[UUID]:
+    """The members' user ids."""
+    return (await session.scalars(select(MemberRow.user_id).where(MemberRow.group_id == group_id))).all()
+
+
+async def find_member(session: AsyncSession, group_id: UUID, user_id: UUID) -> MemberRow | None:
+    query = select(MemberRow).where(MemberRow.group_id == group_id, MemberRow.user_id == user_id)
+    return (await session.scalars(query)).one_or_none()
+
+
+async def lock_user(session: AsyncSession, user_id: UUID) -> UserRow | None:
+    """So that the user is not removed meanwhile; others may go on adding what belongs to the user."""
+    query = select(UserRow).where(UserRow.id == user_id).with_for_update(read=True, key_share=True)
+    return (await session.scalars(query)).one_or_none()
+
+
+async def overrides_of(session: AsyncSession, group_id: UUID) -> Sequence[OverrideRow]:
+    """By entity type."""
+    query = select(OverrideRow).where(OverrideRow.group_id == group_id).order_by(OverrideRow.entity_type)
+    return (await session.scalars(query)).all()
+
+
+async def replace_overrides(session: AsyncSession, group: GroupRow, actions: Mapping[str, str]) -> None:
+    """`actions` by entity type."""
+    await session.execute(delete(OverrideRow).where(OverrideRow.group_id == group.id))
+    if actions:
+        own = {"tenant_id": group.tenant_id, "group_id": group.id}
+        rows = [{**own, "entity_type": entity_type, "action": action} for entity_type, action in actions.items()]
+        await session.execute(insert(OverrideRow), rows)
+
+
+async def own_entity_types(session: AsyncSession) -> set[str]:
+    """Those of the organization's rules and custom patterns."""
+    return set((await session.execute(_OWN_ENTITY_TYPES)).scalars())

@@ -1,0 +1,161 @@
+"""Bodies of the compliance bundles' endpoints (reference 3, Compliance bundle export record)."""
+
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal, TypeAlias
+from uuid import UUID
+
+from pydantic import AfterValidator, Field
+
+from gatehouse.detection.taxonomy import TAXONOMY
+from gatehouse.foundation.http.bodies import Body, Moment, Shown, unsent
+
+#: Of the export's form.
+EXPORT_VERSION: Final = "1.0"
+#: Records of one file.
+MOST: Final = 1_000
+
+Framework = Literal[
+    "SOC2", "HIPAA", "GDPR", "PCI-DSS", "ISO27001", "NIST-800-53", "CCPA", "GLBA", "FERPA", "EU-AI-ACT", "SOX",
+    "FedRAMP",
+]  # fmt: skip
+State = Literal["active", "archived"]
+
+_KNOWN: Final = frozenset(TAXONOMY)
+
+
+def _canonical(entity_type: str) -> str:
+    if entity_type not in _KNOWN:
+        raise ValueError("not an entity type of the taxonomy; GET /api/admin/dlp-rules/entity-types lists them")
+    return entity_type
+
+
+def _once(entity_types: list[str]) -> list[str]:
+    return list(dict.fromkeys(entity_types))
+
+
+Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=255, examples=["Card data"])]
+Description: TypeAlias = Annotated[str, Field(max_length=2000)]
+Version: TypeAlias = Annotated[str, Field(min_length=1, max_length=50, examples=["4.0.1"])]
+EntityTypes: TypeAlias = Annotated[
+    list[Annotated[str, Field(max_length=100), AfterValidator(_canonical)]],
+    Field(max_length=500, description="Entity types of the taxonomy.", examples=[["credit_card", "iban"]]),
+    AfterValidator(_once),
+]
+
+
+class NewBundle(Body):
+    name: Name
+    regulatory_framework: Annotated[Framework, Field(examples=["PCI-DSS"])]
+    version: Version
+    seed_rule_mappings: EntityTypes
+    description: Description | None = None
+    enabled: bool = True
+
+
+class ImportedBundle(NewBundle):
+    """A record as it was exported; when and in which form is not looked at."""
+
+    exported_at: Moment | None = None
+    export_version: Annotated[str | None, Field(max_length=50)] = None
+
+
+class BundleUpdate(Body):
+    """Partial: what is left out stays."""
+
+    name: Annotated[Name, Field(default_factory=unsent)]
+    regulatory_framework: Annotated[Framework, Field(default_factory=unsent)]
+    version: Annotated[Version, Field(default_factory=unsent)]
+    seed_rule_mappings: Annotated[EntityTypes, Field(default_factory=unsent)]
+    description: Description | None = None
+    enabled: Annotated[bool, Field(default_factory=unsent, examples=[False])]
+
+
+class _Content(Shown):
+    name: str
+    description: str | None
+    regulatory_framework: Framework
+    version: str
+    enabled: bool
+    seed_rule_mappings: list[str]
+
+
+class Bundle(_Content):
+    id: UUID
+    state: State
+    acknowledged_by: Annotated[str | None, Field(description="Who has read and accepted it as it is now.")]
+    acknowledged_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class ExportRecord(_Content):
+    exported_at: datetime
+    export_version: str
+
+
+class ImportSummary(Shown):
+    created: int
+    skipped: int
+    replaced: int
+    created_names: list[str]
+    skipped_names: list[str]
+    replaced_names: list[str]
+
+
+class BySeverity(Shown):
+    critical: int = 0
+    high: int = 0
+    medium: int = 0
+    low: int = 0
+
+
+class ByAction(Shown):
+    """`allow` holds what was only logged."""
+
+    block: int = 0
+    redact: int = 0
+    allow: int = 0
+    require_approval: int = 0
+
+
+class Day(Shown):
+    date: Annotated[str, Field(examples=["2026-11-21"])]
+    event_count: int
+
+
+class BundleFigures(Shown):
+    bundle_id: UUID
+    bundle_name: str
+    total_events: int
+    by_action: ByAction
+
+
+class BundleStats(BundleFigures):
+    by_severity: BySeverity
+    daily_trend: Annotated[list[Day], Field(description="Every day of the period (UTC), the oldest first.")]
+
+
+class TopTrigger(Shown):
+    rule_name: str
+    bundle: str
+    event_count: int
+
+
+class Summary(Shown):
+    days: int
+    total_events: int
+    coverage_percent: Annotated[float, Field(description="Share of requests that hit at least one compliance rule.")]
+    top_triggers: list[TopTrigger]
+    bundles: list[BundleFigures]
+
+
+class Report(Shown):
+    generated_at: datetime
+    period_days: int
+    summary: Summary
+    bundle_details: list[BundleStats]
+
+
+def content(body: NewBundle) -> dict[str, Any]:
+    """The columns that a bundle takes from it."""
+    return {name: getattr(body, name) for name in _Content.model_fields}

@@ -1,0 +1,45 @@
+"""Compliance bundles' rows and named queries."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Mapped, mapped_column
+
+from gatehouse.foundation.storage.rows import TenantRow
+
+
+class BundleRow(TenantRow):
+    __tablename__ = "compliance_bundles"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    description: Mapped[str | None]
+    regulatory_framework: Mapped[str]
+    version: Mapped[str]
+    enabled: Mapped[bool]
+    state: Mapped[str]
+    seed_rule_mappings: Mapped[list[str]]
+    acknowledged_by: Mapped[str | None]
+    acknowledged_at: Mapped[datetime | None]
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+
+
+async def all_bundles(session: AsyncSession) -> Sequence[BundleRow]:
+    """By name."""
+    return (await session.scalars(select(BundleRow).order_by(BundleRow.name, BundleRow.id))).all()
+
+
+async def active_bundles(session: AsyncSession) -> Sequence[BundleRow]:
+    """By name; disabled ones too."""
+    query = select(BundleRow).where(BundleRow.state == "active").order_by(BundleRow.name, BundleRow.id)
+    return (await session.scalars(query)).all()
+
+
+async def lock_by_name(session: AsyncSession, names: Collection[str]) -> dict[str, BundleRow]:
+    """Those that there are, in one order whoever asks, locked for a change."""
+    query = select(BundleRow).where(BundleRow.name.in_(names)).order_by(BundleRow.id).with_for_update()
+    return {row.name: row for row in await session.scalars(query)}

@@ -1,0 +1,24 @@
+"""What can go wrong with content filters. A malformed body is 400 (reference 3, Endpoints, Content filters)."""
+
+from typing import Final
+
+from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
+from gatehouse.foundation.http.envelopes import DETAIL, ErrorForm
+
+FORM: Final[ErrorForm] = DETAIL.validating(400)
+
+
+class ContentFilterNotFound(NotFound):
+    message = "Content filter not found"
+
+
+class TooManyFilters(Conflict):
+    code = "too_many_filters"
+    message = "The organization has as many content filters, or keywords in them, as it may have. Remove some first."
+
+
+class BadScope(Unprocessable):
+    """`scope` and `group_id` do not go together, or there is no such group."""
+
+    def __init__(self, fault: str) -> None:
+        super().__init__(faults=[FieldFault("group_id", fault)])

@@ -1,0 +1,63 @@
+"""The content filters' endpoints (reference 3, Endpoints, Content filters). `test` stands before `{filter_id}`."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+
+from gatehouse.platform.callers import RESPONSES, Admin, AdminReader
+from gatehouse.platform.governance.content_filters import service
+from gatehouse.platform.governance.content_filters.errors import ContentFilterNotFound
+from gatehouse.platform.governance.content_filters.schemas import (
+    ContentFilter,
+    ContentFilterUpdate,
+    FilterTrial,
+    FilterTried,
+    NewContentFilter,
+)
+from gatehouse.platform.governance.content_filters.table import ContentFilterRow, all_filters
+from gatehouse.platform.ports import TheHost
+from gatehouse.platform.requests import Changing, InParts, Session, loaded
+
+router = APIRouter(prefix="/api/admin/content-filters", tags=["Content filters"], responses=RESPONSES)
+
+LoadedFilter = Annotated[ContentFilterRow, Depends(loaded(ContentFilterRow, "filter_id", ContentFilterNotFound))]
+
+
+@router.get("/", response_model=list[ContentFilter])
+async def list_content_filters(caller: AdminReader, session: Session) -> object:
+    """All filters, in the order in which they are looked at."""
+    return await all_filters(session)
+
+
+@router.post(
+    "/", status_code=201, response_model=ContentFilter, responses={409: {"description": "There are too many."}}
+)
+async def create_content_filter(caller: Admin, body: NewContentFilter, change: Changing) -> object:
+    """Adds a filter. It is in force when the answer is there."""
+    return await service.create(change, body)
+
+
+@router.post("/test", response_model=FilterTried)
+async def test_content_filters(caller: Admin, body: FilterTrial, parts: InParts, host: TheHost) -> FilterTried:
+    """What the filters in force do about a text. Stores nothing."""
+    return await service.try_out(parts, host.ports, body)
+
+
+@router.get("/{filter_id}", response_model=ContentFilter)
+async def read_content_filter(caller: AdminReader, content_filter: LoadedFilter) -> object:
+    """One filter."""
+    return content_filter
+
+
+@router.put("/{filter_id}", response_model=ContentFilter)
+async def update_content_filter(
+    caller: Admin, content_filter: LoadedFilter, body: ContentFilterUpdate, change: Changing
+) -> object:
+    """Changes what the body names. It is in force when the answer is there."""
+    return await service.update(change, content_filter, body)
+
+
+@router.delete("/{filter_id}", status_code=204)
+async def delete_content_filter(caller: Admin, content_filter: LoadedFilter, change: Changing) -> None:
+    """Removes a filter."""
+    await service.delete(change, content_filter)

@@ -1,0 +1,75 @@
+"""A draft of an organization's rules, checked and compiled as if it were in force."""
+
+import asyncio
+from typing import Final
+
+import msgspec
+from pydantic import ValidationError
+
+from gatehouse.detection.catalog import BUILT_IN
+from gatehouse.foundation.errors import FieldFault, Unprocessable
+from gatehouse.platform.governance import checked_patterns
+from gatehouse.platform.governance.dlp_rules import config
+from gatehouse.platform.governance.dlp_rules.bundle import record
+from gatehouse.platform.governance.dlp_rules.schemas import NewDlpRule
+from gatehouse.platform.governance.dlp_trials.schemas import Draft
+from gatehouse.policy.compile_dlp import compile_dlp
+from gatehouse.policy.dlp import DlpPolicy
+from gatehouse.policy.governance import DlpRuleRecord
+from gatehouse.policy.snapshot import Snapshot
+
+_IDS: Final = frozenset(pattern.id for pattern in BUILT_IN)
+
+
+async def compiled(draft: Draft, snapshot: Snapshot) -> DlpPolicy:
+    """Raises `Unprocessable`, which names the fields. With DLP switched off the draft is judged as if it were on."""
+    records = snapshot.dlp.records
+    if draft.rules is not None:
+        custom = tuple(rule for rule in records.dlp_rules if rule.custom)
+        records = msgspec.structs.replace(records, dlp_rules=await asyncio.to_thread(_rules, draft.rules) + custom)
+    if draft.suppressions is not None:
+        _known(draft.suppressions)
+        records = msgspec.structs.replace(records, suppressions=frozenset(draft.suppressions))
+    flags = {**snapshot.feature_flags, "dlp_enabled": True}
+    policy, faults = await asyncio.to_thread(compile_dlp, records, flags, snapshot.dlp)
+    if faults:
+        raise Unprocessable(faults=[FieldFault("rules", fault) for fault in faults])
+    return policy
+
+
+def _rules(drafted: list[dict[str, object]]) -> tuple[DlpRuleRecord, ...]:
+    records: list[DlpRuleRecord] = []
+    patterns: list[tuple[str, str]] = []
+    faults: list[FieldFault] = []
+    for index, raw in enumerate(drafted):
+        try:
+            rule = NewDlpRule.model_validate(raw)
+            known = config.read(rule.detector_type, rule.entity_type, rule.config_json)
+        except ValidationError as error:
+            faults += [_fault(index, each["loc"], each["msg"]) for each in error.errors(include_url=False)]
+            continue
+        except Unprocessable as error:
+            faults += [FieldFault(f"rules.{index}.{fault.field}", fault.message) for fault in error.faults]
+            continue
+        if isinstance(known, config.RegexConfig) and known.pattern is not None:
+            patterns.append((f"rules.{index}.config_json.pattern", known.pattern))
+        if rule.enabled:
+            records.append(record(rule, f"draft-{index}"))
+    faults += checked_patterns.faults(patterns)
+    if faults:
+        raise Unprocessable(faults=faults)
+    return tuple(records)
+
+
+def _fault(index: int, place: tuple[int | str, ...], message: str) -> FieldFault:
+    return FieldFault(".".join(map(str, ("rules", index, *place))), message.removeprefix("Value error, "))
+
+
+def _known(suppressions: list[str]) -> None:
+    faults = [
+        FieldFault(f"suppressions.{index}", f"{pattern_id!r} is no built-in pattern")
+        for index, pattern_id in enumerate(suppressions)
+        if pattern_id not in _IDS
+    ]
+    if faults:
+        raise Unprocessable(faults=faults)

@@ -1,0 +1,27 @@
+"""What can go wrong with policy rules. A malformed body is 400, as a condition that does not compile is."""
+
+from typing import Final
+
+from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
+from gatehouse.foundation.http.envelopes import DETAIL, ErrorForm
+
+FORM: Final[ErrorForm] = DETAIL.validating(400)
+
+
+class PolicyNotFound(NotFound):
+    message = "Policy not found"
+
+
+class PolicyNameTaken(Conflict):
+    code = "policy_exists"
+    message = "There is a policy rule of this name."
+
+
+class TooManyPolicies(Conflict):
+    code = "too_many_policies"
+    message = "The organization has as many policy rules as it may have. Remove some first."
+
+
+class BadField(Unprocessable):
+    def __init__(self, field: str, fault: str) -> None:
+        super().__init__(faults=[FieldFault(field, fault)])

@@ -1,0 +1,58 @@
+"""The policy rules' endpoints (decisions of the contract: Policy engine). `test` stands before `{policy_id}`."""
+
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, Request
+
+from gatehouse.platform.callers import RESPONSES, Admin, AdminReader
+from gatehouse.platform.governance.policies import service, trying
+from gatehouse.platform.governance.policies.errors import PolicyNotFound
+from gatehouse.platform.governance.policies.schemas import NewPolicy, Policy, PolicyTrial, PolicyTried, PolicyUpdate
+from gatehouse.platform.governance.policies.table import PolicyRow, all_policies
+from gatehouse.platform.ports import TheHost
+from gatehouse.platform.requests import Changing, InParts, Session, loaded
+
+router = APIRouter(prefix="/api/admin/policies", tags=["Policies"], responses=RESPONSES)
+
+LoadedPolicy = Annotated[PolicyRow, Depends(loaded(PolicyRow, "policy_id", PolicyNotFound))]
+_TAKEN: Final[dict[int | str, dict[str, Any]]] = {
+    409: {"description": "The name is taken, or there are too many rules."}
+}
+
+
+@router.get("", response_model=list[Policy])
+async def list_policies(caller: AdminReader, session: Session) -> object:
+    """All policy rules, in the order in which they are looked at."""
+    return await all_policies(session)
+
+
+@router.post("", status_code=201, response_model=Policy, responses=_TAKEN)
+async def create_policy(caller: Admin, body: NewPolicy, change: Changing) -> object:
+    """Adds a rule. A condition that does not compile is 400 with the reason and its place, and changes nothing."""
+    return await service.create(change, body)
+
+
+@router.post("/test", response_model=PolicyTried)
+async def test_policies(
+    caller: Admin, body: PolicyTrial, request: Request, parts: InParts, host: TheHost
+) -> PolicyTried:
+    """What a condition, or the rules in force, say about a request that you describe. Stores nothing."""
+    return await trying.try_out(parts, host.ports, body, request.scope["state"]["client_address"])
+
+
+@router.get("/{policy_id}", response_model=Policy)
+async def read_policy(caller: AdminReader, policy: LoadedPolicy) -> object:
+    """One rule."""
+    return policy
+
+
+@router.put("/{policy_id}", response_model=Policy, responses=_TAKEN)
+async def update_policy(caller: Admin, policy: LoadedPolicy, body: PolicyUpdate, change: Changing) -> object:
+    """Changes what the body names. It is in force when the answer is there."""
+    return await service.update(change, policy, body)
+
+
+@router.delete("/{policy_id}", status_code=204)
+async def delete_policy(caller: Admin, policy: LoadedPolicy, change: Changing) -> None:
+    """Removes a rule."""
+    await service.delete(change, policy)

@@ -1,0 +1,88 @@
+"""The rules of policy rules."""
+
+from typing import Any, Final
+
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.ids import new_id
+from gatehouse.platform.change import Change
+from gatehouse.platform.governance.policies.errors import BadField, PolicyNameTaken, TooManyPolicies
+from gatehouse.platform.governance.policies.schemas import NewPolicy, PolicyUpdate
+from gatehouse.platform.governance.policies.table import PolicyRow, count_policies
+from gatehouse.platform.routing.model_catalog.table import known_pairs
+from gatehouse.policy.conditions import BadCondition, check
+
+#: Rules an organization may have.
+MOST: Final = 1_000
+_FIELDS: Final = tuple(NewPolicy.model_fields)
+
+
+async def create(change: Change, new: NewPolicy) -> PolicyRow:
+    """Raises `BadField`, `PolicyNameTaken`, `TooManyPolicies`; then nothing changes."""
+    values = new.model_dump()
+    if new.terminal is None:
+        values["terminal"] = new.action != "LOG"
+    await _judge(change.session, values)
+    if await count_policies(change.session) >= MOST:
+        raise TooManyPolicies
+    now = utc_now()
+    row = PolicyRow(id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, **values)
+    change.session.add(row)
+    await _flush(change.session)
+    _say(change, "policy.created", row, **values)
+    return row
+
+
+async def update(change: Change, row: PolicyRow, body: PolicyUpdate) -> PolicyRow:
+    """The rule as it would be is judged whole. Raises `BadField`, `PolicyNameTaken`."""
+    sent = body.sent()
+    if sent.get("action", "ROUTE") != "ROUTE":
+        sent.setdefault("route_to", None)
+    await _judge(change.session, {name: getattr(row, name) for name in _FIELDS} | sent)
+    for name, value in sent.items():
+        setattr(row, name, value)
+    row.updated_at = utc_now()
+    await _flush(change.session)
+    _say(change, "policy.updated", row, **sent)
+    return row
+
+
+async def delete(change: Change, row: PolicyRow) -> None:
+    await change.session.delete(row)
+    _say(change, "policy.deleted", row, name=row.name)
+
+
+def check_condition(condition: str) -> None:
+    """Raises `BadField`."""
+    try:
+        check(condition)
+    except BadCondition as error:
+        raise BadField("condition", str(error)) from None
+
+
+async def _judge(session: AsyncSession, would: dict[str, Any]) -> None:
+    check_condition(would["condition"])
+    target = would["route_to"]
+    if would["action"] != "ROUTE":
+        if target is not None:
+            raise BadField("route_to", "belongs to the action ROUTE")
+        return
+    if target is None:
+        raise BadField("route_to", "is required for the action ROUTE")
+    provider, _, model_id = target.partition("/")
+    if not await known_pairs(session, [(provider, model_id)]):
+        raise BadField("route_to", "is not provider/model-id of a model in the catalog")
+
+
+async def _flush(session: AsyncSession) -> None:
+    try:
+        await session.flush()
+    except IntegrityError:
+        raise PolicyNameTaken from None
+
+
+def _say(change: Change, action: str, row: PolicyRow, **told: Any) -> None:
+    change.record(action, "policy", row.id, **told)
+    change.touch("policy", change.tenant_id, urgent=True)

@@ -1,0 +1,16 @@
+"""What the configuration gives to a tenant's policy."""
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.foundation.identity import TenantId
+from gatehouse.platform.organization.system_config.keys import KEYS
+from gatehouse.platform.organization.system_config.table import resolved
+
+_QUERY = text("SELECT key, value FROM system_config WHERE tenant_id = :tenant")
+
+
+async def records(session: AsyncSession, tenant_id: TenantId) -> dict[str, str]:
+    """What is in force, every key."""
+    stored = {row.key: row.value for row in await session.execute(_QUERY, {"tenant": tenant_id})}
+    return {name: resolved(name, stored.get(name)) for name in KEYS}

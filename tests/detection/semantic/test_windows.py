@@ -1,0 +1,33 @@
+import numpy as np
+import pytest
+
+from gatehouse.detection.semantic.backbone import HEAD_CHARACTERS, TAIL_CHARACTERS, abridged
+from gatehouse.detection.semantic.windows import MOST, STRIDE, WINDOW, chosen, spans
+
+
+@pytest.mark.parametrize("tokens", [0, 1, WINDOW, WINDOW + 1, 1000, 12_345])
+def test_windows_cover_all_tokens_and_none_is_longer_than_it_may_be(tokens: int) -> None:
+    found = spans(tokens)
+    assert {token for start, end in found for token in range(start, end)} == set(range(tokens))
+    assert all(end - start <= WINDOW for start, end in found)
+    assert found[-1][1] == tokens
+
+
+def test_few_windows_are_all_read() -> None:
+    found = spans(WINDOW + STRIDE * (MOST - 1))
+    assert len(found) == MOST
+    assert chosen(found, np.zeros(len(found), dtype=np.float32)) == found
+
+
+def test_of_many_windows_the_first_the_last_and_the_most_suspicious_are_read() -> None:
+    found = spans(20_000)
+    suspicion = np.zeros(len(found), dtype=np.float32)
+    suspicion[[7, 30, 99, 101, 150, 160]] = [1, 3, 2, 4, 6, 5]
+    assert chosen(found, suspicion) == [found[number] for number in (0, 7, 30, 99, 101, 150, 160, len(found) - 1)]
+
+
+def test_a_text_of_unbounded_length_loses_its_middle() -> None:
+    text = "a" * HEAD_CHARACTERS + "b" * 1_000_000 + "c" * TAIL_CHARACTERS
+    read = abridged(text)
+    assert read == "a" * HEAD_CHARACTERS + "\n" + "c" * TAIL_CHARACTERS
+    assert abridged(read[:-1]) == read[:-1]

@@ -1,0 +1,303 @@
+"""The client against the real process, which is killed, stopped, starved and flooded."""
+
+import asyncio
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from tests.support.detection import DetectionProcess, detecting, reached, stopped
+
+from gatehouse.detection.findings import Finding
+from gatehouse.detection.models import TierFailed
+from gatehouse.detection.service import client as clients
+from gatehouse.detection.service.client import DetectionClient
+from gatehouse.detection.service.guard import OUT_OF_MEMORY
+
+ANNA = [Finding(0, 4, "person", 1.0, "person")]
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="gh") as directory:
+        yield Path(directory)
+
+
+async def failure(call: Awaitable[Any]) -> str:
+    with pytest.raises(TierFailed) as failed:
+        await call
+    return str(failed.value)
+
+
+async def test_both_tiers_answer_for_each_text(home: Path) -> None:
+    async with detecting(home) as (_, client):
+        assert await client.entities(["Anna met Bob", "nobody", ""]) == [
+            [*ANNA, Finding(9, 12, "person", 1.0, "person")], [], [],
+        ]  # fmt: skip
+        assert await client.semantic(["a", "b"], ["x", "y"]) == [{"x": 0.001, "y": 0.001}] * 2
+        assert await client.entities([]) == []
+
+
+async def test_places_are_the_callers_whatever_the_text_holds(home: Path) -> None:
+    async with detecting(home) as (_, client):
+        for text in ("\U0001f600 Anna", "\ud83d Anna", "ç\u0301 Anna"):
+            (found,) = await client.entities([text])
+            assert [text[one.start : one.end] for one in found] == ["Anna"]
+
+
+async def test_only_the_owner_can_reach_the_socket(home: Path) -> None:
+    async with detecting(home):
+        assert stat.S_IMODE((home / "detection.sock").stat().st_mode) == 0o600
+
+
+async def test_a_home_with_a_long_name_has_a_socket_too(home: Path) -> None:
+    deep = home / ("long" * 30)
+    deep.mkdir()
+    async with detecting(deep) as (_, client):
+        assert await client.entities(["Anna"]) == [ANNA]
+
+
+async def test_a_text_is_read_once_for_the_same_labels(home: Path) -> None:
+    async with detecting(home) as (_, client):
+        first = await client.semantic(["a", "a"], ["x"])
+        assert await client.semantic(["b", "a"], ["x"]) == [{"x": 0.002}, first[0]]
+        assert await client.semantic(["a"], ["x", "y"]) == [{"x": 0.003, "y": 0.003}]
+        assert await client.entities(["Anna"]) == await client.entities(["Anna"]) == [ANNA]
+
+
+async def test_who_ran_out_of_time_gets_further_with_the_next_try(home: Path) -> None:
+    async with detecting(home, budget=0.5) as (_, client):
+        texts = [f"sleep 0.01 {number}" for number in range(100)]
+        failures: list[str] = []
+        found: list[list[Finding]] = []
+        while not found and len(failures) < 9:
+            try:
+                found = await client.entities(texts)
+            except TierFailed as failed:
+                failures.append(failed.reason)
+        assert found == [[]] * 100
+        assert set(failures) == {"timeout"}
+
+
+async def test_what_a_caller_does_to_an_answer_is_no_other_callers_affair(home: Path) -> None:
+    async with detecting(home) as (_, client):
+        (found,), (scores,) = await client.entities(["Anna"]), await client.semantic(["a"], ["x"])
+        found.clear()
+        scores.clear()
+        assert (await client.entities(["Anna"]), await client.semantic(["a"], ["x"])) == ([ANNA], [{"x": 0.001}])
+
+
+async def test_a_killed_process_fails_what_is_in_flight_and_the_next_one_is_found(home: Path) -> None:
+    async with detecting(home) as (process, client):
+        assert await client.entities(["Anna"]) == [ANNA]
+        in_flight = asyncio.create_task(failure(client.entities(["sleep 4"])))
+        waiting = asyncio.create_task(failure(client.entities(["Bob"])))
+        await asyncio.sleep(0.2)
+        process.signal(signal.SIGKILL)
+        assert [await in_flight, await waiting] == ["ner: crashed"] * 2
+        assert (await client.health())["ner"].status == "degraded"
+        process.start()
+        # Who asks while it is started waits for it.
+        assert await client.entities(["Anna", "Carl"]) == [ANNA, ANNA]
+        assert (await client.health())["ner"].status == "healthy"
+
+
+async def test_a_process_started_anew_loads_at_once_what_was_in_use(home: Path) -> None:
+    async with detecting(home) as (process, client):
+        await client.entities(["Anna"])
+        process.signal(signal.SIGKILL)
+        await process.ended()
+        process.start()
+        await reached(client)
+        async with asyncio.timeout(5):
+            while (await client.health())["ner"].detail != "loaded":
+                await asyncio.sleep(0.01)
+        assert (await client.health())["llm"].detail == "idle"
+
+
+async def test_what_another_process_said_is_not_believed(home: Path) -> None:
+    """It may have had other models."""
+    async with detecting(home) as (process, client):
+        assert await client.semantic(["a"], ["x"]) == [{"x": 0.001}]
+        await client.semantic(["b"], ["x"])
+        process.signal(signal.SIGKILL)
+        await process.ended()
+        process.start()
+        await reached(client)
+        assert await client.semantic(["b"], ["x"]) == [{"x": 0.001}]
+
+
+async def test_a_stopped_process_costs_no_more_than_the_budget(home: Path) -> None:
+    async with detecting(home, budget=0.3) as (process, client):
+        await client.entities(["Anna"])
+        with stopped(process):
+            began = time.monotonic()
+            assert await failure(client.entities(["Bob"])) == "ner: timeout"
+            assert 0.25 < time.monotonic() - began < 0.6
+            told = (await client.health())["llm"]
+            assert (told.status, told.detail) == ("degraded", "does not answer")
+        assert await client.entities(["Carl"]) == [ANNA]
+
+
+async def test_a_stopped_process_does_not_fill_the_askers_memory(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clients, "_UNSENT", 1024)
+    async with detecting(home, budget=0.2) as (process, client):
+        with stopped(process):
+            told = [await failure(client.entities(["x" * 2**20 + str(number)])) for number in range(3)]
+        assert told[0] == "ner: timeout"
+        assert told[-1] == "ner: overloaded"
+
+
+async def test_the_budget_covers_the_time_in_the_queue(home: Path) -> None:
+    async with detecting(home, budget=0.3) as (_, client):
+        began = time.monotonic()
+        slow = asyncio.create_task(failure(client.entities(["sleep 0.6"])))
+        await asyncio.sleep(0.05)
+        assert await failure(client.entities(["Anna"])) == "ner: timeout"
+        assert await slow == "ner: timeout"
+        assert time.monotonic() - began < 0.6
+        # The other tier has a thread of its own.
+        assert await client.semantic(["a"], ["x"]) == [{"x": 0.001}]
+
+
+@pytest.mark.parametrize("text", ["sleep 60", "spin"])
+async def test_a_batch_that_does_not_end_ends_the_process(home: Path, text: str) -> None:
+    """`spin` keeps the interpreter's lock: nothing written in Python could run beside it."""
+    async with detecting(home, budget=10, DLP_TIER_TIMEOUT_MS="1") as (process, client):
+        began = time.monotonic()
+        assert await failure(client.entities([text])) == "ner: crashed"
+        assert 1.4 < time.monotonic() - began < 5
+        assert await process.ended() == 1
+        assert "in _obey" in process.log()
+        process.start()
+        await reached(client)
+        assert await client.entities(["Anna"]) == [ANNA]
+
+
+async def test_batches_one_after_the_other_are_no_hung_one(home: Path) -> None:
+    async with detecting(home) as (process, client):
+        for number in range(4):
+            await client.entities([f"sleep 0.5 {number}"])
+        assert process.process is not None
+        assert process.process.poll() is None
+
+
+async def test_used_up_memory_ends_the_process_only(home: Path) -> None:
+    async with detecting(home, DETECTION_MEMORY_BYTES=str(2**28)) as (process, client):
+        assert await failure(client.entities(["exhaust"])) == "ner: crashed"
+        assert await process.ended() == OUT_OF_MEMORY
+        assert "detection.out_of_memory" in process.log()
+        process.start()
+        assert await client.entities(["Anna"]) == [ANNA]
+
+
+async def test_the_machine_takes_memory_from_this_process_first(home: Path) -> None:
+    async with detecting(home) as (process, _):
+        assert process.process is not None
+        assert Path(f"/proc/{process.process.pid}/oom_score_adj").read_text().strip() == "800"
+
+
+async def test_one_asker_may_not_have_more_waiting_than_the_queue_takes(home: Path) -> None:
+    async with detecting(home, queue=3) as (_, client):
+        slow = asyncio.create_task(client.entities(["sleep 0.3", "a"]))
+        await asyncio.sleep(0.1)
+        assert client.waiting("ner") == 2
+        assert await failure(client.entities(["b", "c"])) == "ner: overloaded"
+        assert await slow == [[], []]
+        assert client.waiting("ner") == 0
+
+
+async def test_all_askers_together_have_no_more_waiting_than_the_queue_takes(home: Path) -> None:
+    async with detecting(home, queue=3) as (_, client):
+        other = DetectionClient(home, budget=5, queue=1000)
+        await other.start()
+        await reached(other)
+        slow = asyncio.create_task(client.semantic(["sleep 0.3", "a"], ["x"]))
+        await asyncio.sleep(0.1)
+        assert (await other.health())["llm"].waiting == 2
+        assert await failure(other.semantic(["b", "c"], ["x"])) == "llm: overloaded"
+        await slow
+        await other.stop()
+
+
+async def test_a_process_that_was_never_there_is_unknown_and_unavailable(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clients, "_SOON", 0.2)
+    failures: list[str] = []
+    client = DetectionClient(home, budget=0.1, queue=10, on_failure=lambda failed: failures.append(str(failed)))
+    await client.start()
+    try:
+        assert (await client.health())["ner"].status == "unknown"
+        assert await failure(client.entities(["Anna"])) == "ner: timeout"
+        await asyncio.sleep(0.2)
+        began = time.monotonic()
+        assert await failure(client.entities(["Anna"])) == "ner: unavailable"
+        assert time.monotonic() - began < 0.05
+        assert failures == ["ner: timeout", "ner: unavailable"]
+        health = await client.health()
+        assert (health["ner"].status, health["ner"].detail) == ("degraded", "the last request failed: unavailable")
+        assert health["llm"].status == "unknown"
+    finally:
+        await client.stop()
+
+
+async def test_a_model_that_cannot_be_loaded_is_unavailable_and_says_why(home: Path) -> None:
+    async with detecting(home, "broken") as (process, client):
+        assert await failure(client.entities(["Anna"])) == "ner: unavailable"
+        health = await client.health()
+        assert (health["ner"].status, health["llm"].status) == ("degraded", "healthy")
+        assert health["ner"].detail.endswith("ValueError: no such model")
+        assert "detection.model_unusable" in process.log()
+
+
+async def test_a_message_that_is_none_ends_its_connection_only(home: Path) -> None:
+    async with detecting(home) as (process, client):
+        reader, writer = await asyncio.open_unix_connection(home / "detection.sock")
+        writer.write((5).to_bytes(4, "little") + b"Anna\xff")
+        assert await asyncio.wait_for(reader.read(), 5) == b""
+        writer.close()
+        assert await client.entities(["Anna"]) == [ANNA]
+        assert "Anna" not in process.log()
+
+
+async def test_a_cancelled_request_leaves_nothing_behind(home: Path) -> None:
+    async with detecting(home) as (_, client):
+        asked = asyncio.create_task(client.entities(["sleep 0.2"]))
+        await asyncio.sleep(0.1)
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+        assert client.waiting("ner") == 0
+        assert await client.entities(["Anna"]) == [ANNA]
+        assert (await client.health())["ner"].status == "healthy"
+
+
+async def test_the_process_ends_with_who_started_it(home: Path) -> None:
+    """Also where it is stopped at that time."""
+    code = "import subprocess, sys, time; p = subprocess.Popen([sys.executable, '-m', 'gatehouse.detection.service']);"
+    code += "print(p.pid, flush=True); time.sleep(60)"
+    process = DetectionProcess(home)
+    parent = subprocess.Popen([sys.executable, "-P", "-c", code], env=process.env, stdout=subprocess.PIPE)
+    assert parent.stdout is not None
+    child = psutil.Process(int(parent.stdout.readline()))
+    while not (home / "detection.sock").exists():
+        await asyncio.sleep(0.02)
+    child.suspend()
+    parent.kill()
+    parent.wait()
+    # Who adopts it may not collect it.
+    for _ in range(100):
+        if not child.is_running() or child.status() == psutil.STATUS_ZOMBIE:
+            break
+        await asyncio.sleep(0.05)
+    else:
+        child.kill()
+        pytest.fail("it lives on")

@@ -1,0 +1,39 @@
+"""The tiers in the own process: as the detection process does, but for what would end it."""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any
+
+import pytest
+from tests.support.detection import broken, stand_ins
+
+from gatehouse.detection.findings import Finding
+from gatehouse.detection.models import TierFailed
+from gatehouse.detection.service.in_process import InProcessDetectors
+from gatehouse.detection.service.tiers import Models
+
+
+async def failure(call: Awaitable[Any]) -> str:
+    with pytest.raises(TierFailed) as failed:
+        await call
+    return str(failed.value)
+
+
+async def test_both_tiers_answer() -> None:
+    detectors = InProcessDetectors(stand_ins(), budget=5, queue=10)
+    assert (await detectors.health())["ner"].detail == "idle"
+    assert await detectors.entities(["nobody", "Anna"]) == [[], [Finding(0, 4, "person", 1.0, "person")]]
+    assert await detectors.semantic(["a"], ["x"]) == [{"x": 0.001}]
+    assert {(one.status, one.detail) for one in (await detectors.health()).values()} == {("healthy", "loaded")}
+
+
+async def test_they_fail_as_the_process_does() -> None:
+    detectors = InProcessDetectors(stand_ins(), budget=0.2, queue=2)
+    assert await failure(detectors.entities(["raise"])) == "ner: crashed"
+    slow = asyncio.create_task(failure(detectors.entities(["sleep 0.5", "a"])))
+    await asyncio.sleep(0.05)
+    assert await failure(detectors.entities(["b"])) == "ner: overloaded"
+    assert await slow == "ner: timeout"
+    assert (await detectors.health())["ner"].status == "degraded"
+    unusable = InProcessDetectors(Models(broken, broken), budget=1, queue=2)
+    assert await failure(unusable.semantic(["a"], ["x"])) == "llm: unavailable"

@@ -1,0 +1,231 @@
+"""One tier's queue and thread, without a process."""
+
+import threading
+import time
+from collections.abc import Sequence
+from queue import Queue
+from typing import Any
+
+import pytest
+from tests.support.detection import StandIn
+
+from gatehouse.detection.service import tiers
+from gatehouse.detection.service.tiers import BATCH_TEXTS, Failure, Job, Tier
+
+SOON = 10.0
+
+
+class Asked:
+    """A job, and what came of it."""
+
+    def __init__(self, *texts: str, labels: Sequence[str] = (), seconds: float = SOON) -> None:
+        self._results: Queue[dict[int, Any] | Failure] = Queue()
+        self.job = Job[Any](texts, labels, time.monotonic() + seconds, self._results.put)
+
+    def result(self) -> list[Any] | Failure:
+        """All answers, or the failure."""
+        answers: dict[int, Any] = {}
+        while len(answers) < len(self.job.texts):
+            told = self._results.get(timeout=SOON)
+            if isinstance(told, str):
+                return told
+            answers |= told
+        return [answers[index] for index in range(len(answers))]
+
+
+class Gate(StandIn):
+    """Waits in its first batch until it is opened."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entered, self.opened = threading.Event(), threading.Event()
+
+    def __call__(self, texts: Sequence[str], labels: Sequence[str]) -> list[Any]:
+        self.entered.set()
+        assert self.opened.wait(SOON)
+        return [(text, tuple(labels), found) for text, found in zip(texts, self.recognize(texts), strict=True)]
+
+
+@pytest.fixture
+def gate() -> Gate:
+    return Gate()
+
+
+@pytest.fixture
+def tier(gate: Gate) -> Tier[Any]:
+    """Busy with a first text, so that what follows waits together."""
+    made: Tier[Any] = Tier("ner", lambda: gate, queue=50, hung_after=SOON)
+    made.submit(Asked("first").job)
+    assert gate.entered.wait(SOON)
+    return made
+
+
+def test_a_model_is_loaded_on_the_first_request_only() -> None:
+    loaded = []
+
+    def load() -> Any:
+        loaded.append(True)
+        return lambda texts, labels: list(texts)
+
+    tier: Tier[Any] = Tier("ner", load, queue=10, hung_after=SOON)
+    assert (tier.state().phase, loaded) == ("idle", [])
+    for text in ("one", "two"):
+        asked = Asked(text)
+        tier.submit(asked.job)
+        assert asked.result() == [text]
+    assert (tier.state().phase, loaded) == ("loaded", [True])
+
+
+def test_a_model_can_be_loaded_before_it_is_needed(gate: Gate) -> None:
+    tier: Tier[Any] = Tier("ner", lambda: gate, queue=10, hung_after=SOON)
+    tier.load()
+    deadline = time.monotonic() + SOON
+    while tier.state().phase != "loaded" and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert tier.state().phase == "loaded"
+
+
+def test_what_waits_is_read_in_one_batch_by_length(gate: Gate, tier: Tier[Any]) -> None:
+    asked = [Asked("Cc" * 9), Asked("B", "Aaaa")]
+    for each in asked:
+        tier.submit(each.job)
+    gate.opened.set()
+    assert [[answer[0] for answer in each.result()] for each in asked] == [["Cc" * 9], ["B", "Aaaa"]]
+    assert gate.batches == [["first"], ["B", "Aaaa", "Cc" * 9]]
+
+
+def test_a_batch_is_bounded_in_texts_and_in_code_points(
+    gate: Gate, tier: Tier[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiers, "BATCH_CODE_POINTS", 30)
+    asked = [Asked(*"a" * (BATCH_TEXTS + 3)), Asked("b" * 25, "b" * 25, "b" * 40)]
+    for each in asked:
+        tier.submit(each.job)
+    gate.opened.set()
+    for each in asked:
+        assert len(each.result()) == len(each.job.texts)
+    assert all(len(batch) <= BATCH_TEXTS for batch in gate.batches)
+    assert all(len("".join(batch)) <= 30 or len(batch) == 1 for batch in gate.batches)
+
+
+def test_a_long_request_does_not_keep_others_waiting_for_all_of_it(gate: Gate, tier: Tier[Any]) -> None:
+    long, short = Asked(*(f"long {number}" for number in range(40))), Asked("short")
+    tier.submit(long.job)
+    tier.submit(short.job)
+    gate.opened.set()
+    short.result()
+    long.result()
+    assert "short" in gate.batches[1]
+
+
+def test_many_long_requests_have_turns(gate: Gate, tier: Tier[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiers, "BATCH_TEXTS", 2)
+    asked = [Asked(*[name] * 3) for name in "abcd"]
+    for each in asked:
+        tier.submit(each.job)
+    gate.opened.set()
+    for each in asked:
+        each.result()
+    assert gate.batches[1:] == [["a", "b"], ["c", "d"]] * 3
+
+
+def test_texts_of_one_batch_are_asked_for_the_same_labels(gate: Gate, tier: Tier[Any]) -> None:
+    asked = [Asked("a", labels="x"), Asked("b", labels="y"), Asked("c", labels="x")]
+    for each in asked:
+        tier.submit(each.job)
+    gate.opened.set()
+    assert [each.result()[0][:2] for each in asked] == [("a", ("x",)), ("b", ("y",)), ("c", ("x",))]
+    assert gate.batches[1:] == [["a", "c"], ["b"]]
+
+
+def test_what_nobody_waits_for_any_more_is_not_read(gate: Gate, tier: Tier[Any]) -> None:
+    late, other = Asked("late", "later", seconds=0.01), Asked("other")
+    tier.submit(late.job)
+    tier.submit(other.job)
+    time.sleep(0.02)
+    gate.opened.set()
+    other.result()
+    assert late.result() == "timeout"
+    assert gate.batches == [["first"], ["other"]]
+    assert tier.state().waiting == 0
+
+
+def test_more_than_the_queue_takes_is_refused_at_once(gate: Gate, tier: Tier[Any]) -> None:
+    fits, too_much = Asked(*"a" * 49), Asked("b")
+    tier.submit(fits.job)
+    tier.submit(too_much.job)
+    assert too_much.result() == "overloaded"
+    assert tier.state().waiting == 50
+    gate.opened.set()
+    assert len(fits.result()) == 49
+    assert tier.state().waiting == 0
+
+
+def test_who_gave_up_takes_no_room_in_the_queue(gate: Gate, tier: Tier[Any]) -> None:
+    late, next_one = Asked(*"a" * 49, seconds=0.01), Asked(*"b" * 49)
+    tier.submit(late.job)
+    time.sleep(0.02)
+    tier.submit(next_one.job)
+    assert late.result() == "timeout"
+    gate.opened.set()
+    assert len(next_one.result()) == 49
+
+
+def test_a_request_longer_than_the_queue_is_taken_where_none_waits(gate: Gate) -> None:
+    gate.opened.set()
+    tier: Tier[Any] = Tier("ner", lambda: gate, queue=2, hung_after=SOON)
+    asked = Asked(*"abc")
+    tier.submit(asked.job)
+    assert len(asked.result()) == 3
+
+
+@pytest.mark.parametrize("bad", ["raise", "panic"])
+def test_a_text_that_a_model_fails_on_is_no_other_requests_fault(gate: Gate, tier: Tier[Any], bad: str) -> None:
+    asked = [Asked("Anna"), Asked(bad, "Bob"), Asked("Carl")]
+    for each in asked:
+        tier.submit(each.job)
+    gate.opened.set()
+    results = [each.result() for each in asked]
+    assert results[1] == "crashed"
+    assert [result[0][0] for result in (results[0], results[2])] == ["Anna", "Carl"]
+    assert tier.state().waiting == 0
+
+
+def test_the_log_has_nothing_of_a_text_that_a_model_fails_on(capsys: pytest.CaptureFixture[str]) -> None:
+    tier: Tier[Any] = Tier("ner", lambda: lambda texts, labels: StandIn().recognize(texts), queue=9, hung_after=SOON)
+    asked = Asked("raise 4111111111111111")
+    tier.submit(asked.job)
+    assert asked.result() == "crashed"
+    told = capsys.readouterr()
+    assert "text_failed" in told.out + told.err
+    assert "4111" not in told.out + told.err
+
+
+def test_a_model_that_answers_fewer_texts_than_asked_is_not_believed() -> None:
+    tier: Tier[Any] = Tier("ner", lambda: lambda texts, labels: [], queue=9, hung_after=SOON)
+    asked = Asked("a", "b")
+    tier.submit(asked.job)
+    assert asked.result() == "crashed"
+
+
+def test_a_model_that_cannot_be_loaded_is_tried_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = []
+
+    def load() -> Any:
+        tries.append(True)
+        if len(tries) == 1:
+            raise ValueError("no such file")
+        return lambda texts, labels: list(texts)
+
+    tier: Tier[Any] = Tier("ner", load, queue=9, hung_after=SOON)
+    for _ in range(3):
+        asked = Asked("a")
+        tier.submit(asked.job)
+        assert asked.result() == "unavailable"
+    assert tier.state() == tiers.TierState("unusable", 0, "ValueError: no such file")
+    assert len(tries) == 1
+    monkeypatch.setattr(tier, "_retry_at", 0.0)
+    asked = Asked("a")
+    tier.submit(asked.job)
+    assert asked.result() == ["a"]
+    assert tier.state().phase == "loaded"

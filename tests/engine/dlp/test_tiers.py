@@ -1,0 +1,164 @@
+"""The model tiers in the pipeline: sentence by sentence, and what happens when one fails."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from tests.engine.dlp.test_streams import cut, openai, told, told_whole, whole_answer
+from tests.support.engine import HeldEngine
+
+from gatehouse.detection.findings import Finding
+from gatehouse.engine.dlp.tiers import DlpOptions, TierFailed
+from gatehouse.policy.governance import DlpRuleRecord, GovernanceRecords
+
+PEOPLE = ("Ada Lovelace", "Bob", "Zo\u00eb")
+
+
+class Finder:
+    """Knows three people and one topic. Remembers what it was asked."""
+
+    def __init__(self, failure: TierFailed | None = None) -> None:
+        self.failure = failure
+        self.sentences: list[str] = []
+
+    async def entities(self, texts: Sequence[str]) -> list[list[Finding]]:
+        if self.failure is not None:
+            raise self.failure
+        self.sentences += texts
+        return [
+            [
+                Finding(start, start + len(name), "person", 0.9, "person")
+                for name in PEOPLE
+                for start in [text.find(name)]
+                if start >= 0
+            ]
+            for text in texts
+        ]
+
+    async def semantic(self, texts: Sequence[str], labels: Sequence[str]) -> list[dict[str, float]]:
+        if self.failure is not None:
+            raise self.failure
+        return [{label: 0.9 if label in text else 0.1 for label in labels} for text in texts]
+
+
+NER = DlpRuleRecord(id="n", name="people", detector_type="ner", entity_type="pii", action="redact", reversible=False)
+BLOCKED_TOPIC = DlpRuleRecord(
+    id="l", name="topics", detector_type="llm", entity_type="topic", action="block", labels=("weapons",)
+)
+QUESTION = {"model": "one/m", "messages": [{"role": "user", "content": "hi"}]}
+
+
+def engine(*rules: DlpRuleRecord, finder: Finder | None = None, **options: Any) -> HeldEngine:
+    held = HeldEngine(dlp=DlpOptions(**options), detectors=finder or Finder())
+    held.serve("one", "m")
+    held.governance = GovernanceRecords(dlp_rules=rules)
+    return held
+
+
+async def whole(held: HeldEngine, text: str, question: dict[str, Any] = QUESTION) -> tuple[int, Any]:
+    held.outbound.script = [(200, [whole_answer("openai_chat", text, arguments=False)])]
+    answer = await held.engine.answer(held.request(question))
+    return answer.status, told_whole(
+        "openai_chat", answer.body, arguments=False
+    ) if answer.status == 200 else json.loads(answer.body)
+
+
+async def streamed(held: HeldEngine, pieces: Sequence[str], question: dict[str, Any] = QUESTION) -> bytes:
+    held.outbound.script = [(200, list(openai(pieces, arguments=False)))]
+    answer = await held.engine.answer(held.request({**question, "stream": True}))
+    assert answer.stream is not None, answer.body
+    return b"".join([block async for block in answer.stream])
+
+
+WORDS = st.sampled_from([*PEOPLE, "met", "card 4111 1111 1111 1111", "yes.", "No!", "\n", "e.g.", "x" * 300, "?"])
+
+
+@given(words=st.lists(WORDS, max_size=14), places=st.lists(st.integers(0, 900), max_size=30))
+@settings(
+    max_examples=40, deadline=None, phases=(Phase.explicit, Phase.generate), suppress_health_check=list(HealthCheck)
+)
+async def test_sentences_are_read_the_same_way_streamed_and_not(words: list[str], places: list[int]) -> None:
+    text = " ".join(words)
+    held = engine(NER)
+    _, expected = await whole(held, text)
+    raw = await streamed(held, cut(text, places))
+    assert told("openai_chat", raw, arguments=False) == expected
+    assert "4111" not in expected
+
+
+async def test_a_sentence_goes_on_when_it_is_complete() -> None:
+    finder = Finder()
+    held = engine(NER, finder=finder)
+    await streamed(held, ["Bob met ", "her. Then", " he left", ". The end"])
+    assert finder.sentences == ["hi", "Bob met her. ", "Then he left. ", "The end"]
+
+
+async def test_names_come_back_to_the_caller_where_a_rule_says_so() -> None:
+    reversible = DlpRuleRecord(
+        id="n", name="people", detector_type="ner", entity_type="pii", action="redact", reversible=True
+    )
+    question = {"model": "one/m", "messages": [{"role": "user", "content": "Write to Ada Lovelace and Bob."}]}
+    held = engine(reversible)
+    text = "Dear [PERSON_1], [PERSON_2] [x] [PERSON_3] says hello"
+    _, answer = await whole(held, text, question)
+    assert json.loads(held.outbound.sent[0].body)["messages"][0]["content"] == "Write to [PERSON_1] and [PERSON_2]."
+    assert answer == "Dear Ada Lovelace, Bob [x] [PERSON_3] says hello"
+    for size in (1, 2, 3, 7):
+        raw = await streamed(held, [text[at : at + size] for at in range(0, len(text), size)], question)
+        assert told("openai_chat", raw, arguments=False) == answer
+
+
+async def test_a_label_that_blocks_is_403_and_nothing_is_sent() -> None:
+    held = engine(BLOCKED_TOPIC)
+    status, body = await whole(
+        held, "x", {"model": "one/m", "messages": [{"role": "user", "content": "about weapons"}]}
+    )
+    assert (status, body["error"]["rule_id"]) == (403, "l")
+    assert held.outbound.sent == []
+
+
+async def test_a_held_stream_is_judged_by_its_meaning() -> None:
+    held = engine(BLOCKED_TOPIC, stream_mode="hold")
+    raw = await streamed(held, ["all about ", "weapons"])
+    assert b"weapons" not in raw
+    assert b"dlp_violation" in raw
+
+
+async def test_a_stream_that_is_not_held_has_its_meaning_on_record() -> None:
+    held = engine(BLOCKED_TOPIC)
+    raw = await streamed(held, ["all about ", "weapons"])
+    assert told("openai_chat", raw, arguments=False) == "all about weapons"
+    assert [(event.rule_id, event.status) for event in held.outcomes[-1].dlp_events] == [("l", "logged")]
+
+
+@pytest.mark.parametrize("reason", ["timeout", "overloaded", "crashed", "unavailable"])
+@pytest.mark.parametrize(("rule", "tier"), [(NER, "ner"), (BLOCKED_TOPIC, "llm")])
+async def test_a_tier_that_fails_refuses_by_default_and_passes_where_the_setting_says_so(
+    rule: DlpRuleRecord, tier: str, reason: str
+) -> None:
+    for mode, expected in (("closed", 503), ("open", 200)):
+        held = engine(rule, finder=Finder(TierFailed(tier, reason)), fail_mode=mode)
+        status, body = await whole(held, "Hello")
+        assert status == expected
+        if expected == 503:
+            assert body["error"]["code"] == "dlp_unavailable"
+            assert held.outbound.sent == []
+        [event, *_] = held.outcomes[0].dlp_events
+        assert (event.entity_type, event.detector_type) == ("tier_failure", tier)
+        assert event.status == ("blocked" if mode == "closed" else "logged")
+
+
+async def test_a_tier_that_fails_in_a_stream_ends_it() -> None:
+    finder = Finder()
+    held = engine(NER, finder=finder)
+    held.outbound.script = [(200, list(openai(["Bob. ", "Bob. ", "Bob"], arguments=False)))]
+    answer = await held.engine.answer(held.request({**QUESTION, "stream": True}))
+    finder.failure = TierFailed("ner", "crashed")
+    assert answer.stream is not None
+    raw = b"".join([block async for block in answer.stream])
+    assert b"Bob" not in raw
+    assert b"dlp_unavailable" in raw
+    assert len(held.outcomes) == 1

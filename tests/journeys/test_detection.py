@@ -1,0 +1,141 @@
+"""The process that holds the models of DLP, under a whole server: found, killed, stopped, in the health and figures."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import httpx2
+import pytest
+from tests.support.server import GatehouseServer
+
+SECRETIVE = "Please write to Anna Schmidt in Berlin. "
+HEALTH = "/api/admin/system/health/components"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[GatehouseServer]:
+    with GatehouseServer(workers=2, env={"DLP_TIER_TIMEOUT_MS": "3000"}) as running:
+        rules = [
+            {"detector_name": "People", "detector_type": "ner", "entity_type": "person", "action_tier": "redact"},
+            {
+                "detector_name": "Attacks", "detector_type": "llm", "entity_type": "prompt_injection",
+                "action_tier": "log_only", "config_json": {"labels": ["prompt_injection"]},
+            },
+        ]  # fmt: skip
+        headers = {"Authorization": f"Bearer {running.key}"}
+        for rule in rules:
+            answer = httpx2.post(f"{running.url}/api/admin/dlp-rules/", json=rule, headers=headers, timeout=30)
+            assert answer.status_code == 201, answer.text
+        running.settled()
+        yield running
+
+
+@pytest.fixture
+async def admin(server: GatehouseServer) -> AsyncIterator[httpx2.AsyncClient]:
+    """No connection is kept, so that both workers are asked."""
+    limits = httpx2.Limits(max_keepalive_connections=0)
+    headers = {"Authorization": f"Bearer {server.key}"}
+    async with httpx2.AsyncClient(base_url=server.url, headers=headers, limits=limits, timeout=30) as client:
+        yield client
+
+
+async def ask(admin: httpx2.AsyncClient, text: str = SECRETIVE) -> httpx2.Response:
+    body = {"model": "sandbox/echo", "messages": [{"role": "user", "content": text}]}
+    return await admin.post("/v1/chat/completions", json=body)
+
+
+async def answered(admin: httpx2.AsyncClient) -> httpx2.Response:
+    """The first answer that is none of a tier's failure."""
+    async with asyncio.timeout(30):
+        while (answer := await ask(admin)).status_code != 200:
+            assert (answer.status_code, answer.json()["error"]["code"]) == (503, "dlp_unavailable"), answer.text
+    return answer
+
+
+async def figure(admin: httpx2.AsyncClient, name: str) -> float:
+    lines = (await admin.get("/metrics")).text.splitlines()
+    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
+
+
+async def test_names_are_redacted_and_the_health_says_that_the_models_are_loaded(admin: httpx2.AsyncClient) -> None:
+    before = await figure(admin, "service_dlp_pipeline_requests_total")
+    answer = await answered(admin)
+    assert "Anna Schmidt" not in answer.text
+    assert answer.headers["X-DLP-Action"] == "REDACT"
+    for component in ("ner_service", "deberta_service"):
+        told = (await admin.get(f"{HEALTH}/{component}")).json()
+        assert (told["status"], told["detail"]) == ("healthy", "loaded")
+    await asyncio.sleep(1.2)
+    assert await figure(admin, "service_dlp_pipeline_requests_total") > before
+    assert await figure(admin, "service_dlp_pipeline_duration_seconds_sum") > 0
+    assert await figure(admin, 'service_dlp_triggers_total{action="redact"}') > 0
+
+
+async def test_a_killed_process_is_started_anew_and_no_request_is_500(
+    server: GatehouseServer, admin: httpx2.AsyncClient
+) -> None:
+    await answered(admin)
+    first = server.detection
+    asking = [asyncio.create_task(ask(admin, f"{SECRETIVE}{number} " * 20)) for number in range(4)]
+    await asyncio.sleep(0.03)
+    first.kill()
+    for answer in await asyncio.gather(*asking):
+        assert answer.status_code in {200, 503}
+        assert "Anna Schmidt" not in answer.text
+    assert "Anna Schmidt" not in (await answered(admin)).text
+    assert server.detection.pid != first.pid
+    assert len(server.workers) == 2
+
+
+async def test_a_stopped_process_shows_in_events_health_and_figures(
+    server: GatehouseServer, admin: httpx2.AsyncClient
+) -> None:
+    await answered(admin)
+    process = server.detection
+    process.suspend()
+    try:
+        # Both tiers' answers to this text are not known yet; the entities tier is asked first.
+        asking = [asyncio.create_task(ask(admin, f"Who is Berta Klein? {number}")) for number in range(2)]
+        health = (await admin.get(f"{HEALTH}/ner_service")).json()
+        assert (health["status"], health["detail"]) == ("degraded", "does not answer")
+        for answer in await asyncio.gather(*asking):
+            assert (answer.status_code, answer.json()["error"]["code"]) == (503, "dlp_unavailable")
+        await asyncio.sleep(1.2)
+        assert await figure(admin, 'service_dlp_tier_failures_total{reason="timeout",tier="ner"}') >= 2
+        assert server.sql("SELECT count(*) FROM dlp_events WHERE entity_type = 'tier_failure'")[0][0] >= 1
+    finally:
+        process.resume()
+    assert "Anna Schmidt" not in (await answered(admin)).text
+    assert server.detection.pid == process.pid
+
+
+async def test_the_queues_depth_is_all_workers_together(server: GatehouseServer, admin: httpx2.AsyncClient) -> None:
+    await answered(admin)
+    texts = [f"{number} is a number" for number in range(4)]
+    for text in texts:
+        await answered(admin)
+        await ask(admin, text)
+    process = server.detection
+    # The entities of these texts are known, their attacks are not: another rule asks for other labels.
+    rule = {
+        "detector_name": "Jailbreaks", "detector_type": "llm", "entity_type": "jailbreak", "action_tier": "log_only",
+        "config_json": {"labels": ["jailbreak"]},
+    }  # fmt: skip
+    assert (await admin.post("/api/admin/dlp-rules/", json=rule)).status_code == 201
+    await asyncio.to_thread(server.settled)
+    process.suspend()
+    try:
+        asking = [asyncio.create_task(ask(admin, SECRETIVE)) for _ in range(6)]
+        deepest = 0.0
+        async with asyncio.timeout(20):
+            while not all(task.done() for task in asking):
+                deepest = max(deepest, await figure(admin, "service_deberta_queue_depth"))
+                await asyncio.sleep(0.1)
+    finally:
+        process.resume()
+    assert deepest >= 2
+
+
+async def test_the_process_ends_with_the_server(server: GatehouseServer) -> None:
+    process = server.detection
+    assert await asyncio.to_thread(server.stop) == 0
+    assert not process.is_running()

@@ -1,0 +1,168 @@
+"""A request waits for a person over real workers: decided elsewhere, expired, left, killed and restarted."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import psutil
+import pytest
+from tests.support.load import chat
+from tests.support.server import GatehouseServer
+
+BASE = "/api/admin/approvals"
+CARD = "4111 1111 1111 1111"
+WAIT = 8
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[GatehouseServer]:
+    """Two workers; a card in a prompt is asked about."""
+    env = {"DLP_PROMPT_TIMEOUT_SECONDS": str(WAIT), "DRAIN_SECONDS": "1"}
+    with GatehouseServer(workers=2, env=env) as running:
+        headers = {"Authorization": f"Bearer {running.key}"}
+        with httpx2.Client(base_url=running.url, headers=headers, timeout=30) as client:
+            flag = client.patch("/api/v1/admin/org/feature-flags/human_in_loop", json={"enabled": True})
+            assert flag.status_code == 200, flag.text
+            rule = {
+                "detector_name": "Cards", "detector_type": "regex", "entity_type": "credit_card",
+                "action_tier": "prompt",
+            }  # fmt: skip
+            made = client.post("/api/admin/dlp-rules/", json=rule)
+            assert made.status_code == 201, made.text
+        running.settled()
+        yield running
+
+
+@pytest.fixture
+async def client(server: GatehouseServer) -> AsyncIterator[httpx2.AsyncClient]:
+    """No connection is kept: a stopped worker could have it."""
+    limits = httpx2.Limits(max_keepalive_connections=0)
+    headers = {"Authorization": f"Bearer {server.key}"}
+    async with httpx2.AsyncClient(base_url=server.url, headers=headers, limits=limits, timeout=60) as made:
+        yield made
+
+
+class Held:
+    """A request that waits."""
+
+    def __init__(self, server: GatehouseServer, client: httpx2.AsyncClient, **body: Any) -> None:
+        self._server = server
+        self.request_id = f"held-{uuid4().hex}"
+        call = {**chat("sandbox/echo"), "messages": [{"role": "user", "content": f"my card is {CARD}"}], **body}
+        headers = {"X-Request-Id": self.request_id}
+        self.answer = asyncio.create_task(client.post("/v1/chat/completions", json=call, headers=headers))
+
+    async def until(self, *statuses: str, patience: float = 20) -> str:
+        """Its approval's id, once that has one of these statuses."""
+        query = "SELECT id::text, status FROM approvals WHERE request_id = %s"
+        deadline = time.monotonic() + patience
+        while not (rows := self._server.sql(query, [self.request_id])) or rows[0][1] not in statuses:
+            assert time.monotonic() < deadline, rows
+            await asyncio.sleep(0.02)
+        approval: str = rows[0][0]
+        return approval
+
+    def worker(self) -> psutil.Process:
+        """The one that holds it."""
+        query = "SELECT n.pid FROM approvals a JOIN nodes n ON n.id = a.node WHERE a.request_id = %s"
+        return psutil.Process(self._server.sql(query, [self.request_id])[0][0])
+
+
+async def test_another_worker_takes_the_decision(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
+    held = Held(server, client)
+    approval = await held.until("pending")
+    holder = held.worker()
+    # Nobody but the others can answer now.
+    holder.suspend()
+    try:
+        decided = await client.post(f"{BASE}/{approval}/approve", json={"reason": "a test"})
+        assert decided.status_code == 200, decided.text
+        assert not held.answer.done()
+    finally:
+        holder.resume()
+    answer = await held.answer
+    assert (answer.status_code, answer.headers["x-dlp-action"]) == (200, "PROMPT")
+    assert CARD in answer.text
+
+
+async def test_many_are_decided_each_its_own_way(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
+    requests = [Held(server, client) for _ in range(12)]
+    for number, held in enumerate(requests):
+        approval = await held.until("pending")
+        verb = "deny" if number % 2 else "approve"
+        assert (await client.post(f"{BASE}/{approval}/{verb}", json={})).status_code == 200
+    answers = [await held.answer for held in requests]
+    assert [answer.status_code for answer in answers] == [200, 403] * 6
+    assert answers[1].headers["x-dlp-action"] == "CANCEL"
+    assert answers[1].json()["error"]["type"] == "dlp_violation"
+
+
+async def test_a_stream_shows_signs_of_life_until_it_goes_on(
+    server: GatehouseServer, client: httpx2.AsyncClient
+) -> None:
+    held = Held(server, client, stream=True)
+    approval = await held.until("pending")
+    await client.post(f"{BASE}/{approval}/approve", json={})
+    answer = await held.answer
+    assert answer.status_code == 200
+    assert answer.text.startswith(": waiting for approval")
+    assert answer.text.endswith("data: [DONE]\n\n")
+
+
+async def test_what_nobody_decides_expires(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
+    began = time.monotonic()
+    held = Held(server, client)
+    answer = await held.answer
+    assert WAIT <= time.monotonic() - began < WAIT + 5
+    assert (answer.status_code, answer.headers["x-dlp-action"]) == (403, "CANCEL")
+    approval = await held.until("expired")
+    decided = await client.post(f"{BASE}/{approval}/approve", json={})
+    assert (decided.status_code, decided.json()["status"]) == (409, "expired")
+
+
+async def test_a_client_that_leaves_is_asked_about_no_more(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
+    held = Held(server, client)
+    await held.until("pending")
+    held.answer.cancel()
+    await held.until("cancelled", patience=WAIT - 3)
+
+
+async def test_a_killed_worker_s_requests_are_cancelled(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
+    held = Held(server, client)
+    approval = await held.until("pending")
+    held.worker().kill()
+    with pytest.raises(httpx2.HTTPError):
+        await held.answer
+    await held.until("cancelled", "expired")
+    decided = await client.post(f"{BASE}/{approval}/approve", json={})
+    assert decided.status_code == 409
+    while len(server.workers) < 2:
+        await asyncio.sleep(0.05)
+
+
+async def test_what_was_asked_about_is_told_by_its_events(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
+    held = Held(server, client)
+    approval = await held.until("pending")
+    await client.post(f"{BASE}/{approval}/approve", json={})
+    await held.answer
+    query = "SELECT status, action, severity, source FROM dlp_events WHERE request_id = %s AND direction = 'input'"
+    deadline = time.monotonic() + 10
+    while not (rows := server.sql(query, [held.request_id])):
+        assert time.monotonic() < deadline, "no event"
+        await asyncio.sleep(0.05)
+    assert rows == [("approved", "prompt", "high", "organization")]
+
+
+async def test_a_restart_cancels_what_waits(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
+    """Last: the server stops for a moment."""
+    held = Held(server, client)
+    await held.until("pending")
+    assert server.stop() == 0
+    with pytest.raises(httpx2.HTTPError):
+        await held.answer
+    server.start()
+    query = "SELECT status FROM approvals WHERE request_id = %s"
+    assert server.sql(query, [held.request_id]) == [("cancelled",)]

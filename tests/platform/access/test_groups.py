@@ -1,0 +1,345 @@
+"""Groups, their members and DLP overrides (reference 2, Group; Endpoints, Groups and model access)."""
+
+import asyncio
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from tests.support.platform import Person, RunningPlatform, Tenant
+
+from gatehouse.platform.keeper.drain import Drain
+from gatehouse.platform.live import queries
+from gatehouse.platform.live.state import Replica
+
+BASE = "/api/admin/groups"
+CARD = "4242 4242 4242 4242"
+
+
+async def made(tenant: Tenant, name: str = "Payments", **fields: Any) -> dict[str, Any]:
+    answer = await tenant.admin.client.post(BASE, json={"name": name, **fields})
+    assert answer.status_code == 201, answer.text
+    group: dict[str, Any] = answer.json()
+    return group
+
+
+async def joined(tenant: Tenant, group: dict[str, Any], person: Person) -> dict[str, Any]:
+    answer = await tenant.admin.client.post(f"{BASE}/{group['id']}/members", json={"user_id": str(person.id)})
+    assert answer.status_code == 201, answer.text
+    member: dict[str, Any] = answer.json()
+    return member
+
+
+async def overridden(tenant: Tenant, group: dict[str, Any], **actions: str) -> None:
+    body = [{"entity_type": entity_type, "action": action} for entity_type, action in actions.items()]
+    answer = await tenant.admin.client.put(f"{BASE}/{group['id']}/dlp", json=body)
+    assert answer.status_code == 200, answer.text
+
+
+async def scanned(person: Person) -> str:
+    """What is done about a card number in the person's requests."""
+    answer = await person.client.post("/v1/scan", json={"text": f"My card is {CARD}.", "model": "none/none"})
+    assert answer.status_code == 200, answer.text
+    action: str = answer.json()["action"]
+    return action
+
+
+# groups --------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_group_is_made_read_and_listed_by_name(tenant: Tenant, other_tenant: Tenant) -> None:
+    group = await made(tenant, description="Card data", external_group_id="g-1")
+    first = await made(tenant, "Accounts")
+    await made(other_tenant)
+    assert group == {
+        "id": group["id"], "name": "Payments", "description": "Card data", "external_group_id": "g-1",
+        "tenant_id": str(tenant.id), "member_count": 0, "created_at": group["created_at"],
+        "updated_at": group["created_at"],
+    }  # fmt: skip
+    await joined(tenant, group, tenant.user)
+    assert (await tenant.auditor.client.get(f"{BASE}/{group['id']}")).json() == {**group, "member_count": 1}
+    listed = (await tenant.auditor.client.get(BASE)).json()
+    assert listed == {"groups": [first, {**group, "member_count": 1}], "total": 2}
+
+
+async def test_an_update_changes_what_it_names_and_null_clears(platform: RunningPlatform, tenant: Tenant) -> None:
+    group = await made(tenant, description="x", external_group_id="g-1")
+    path = f"{BASE}/{group['id']}"
+    changed = (await tenant.admin.client.put(path, json={"name": "Cards", "description": None})).json()
+    assert changed == {**group, "name": "Cards", "description": None, "updated_at": changed["updated_at"]}
+    assert changed["updated_at"] > group["updated_at"]
+    (event,) = await platform.audit(tenant, "group.updated")
+    assert event["details"] == {"name": "Cards", "description": None}
+    assert (await tenant.admin.client.put(path, json={"external_group_id": None})).json()["external_group_id"] is None
+
+
+async def test_an_update_that_changes_nothing_is_no_event(platform: RunningPlatform, tenant: Tenant) -> None:
+    group = await made(tenant)
+    assert (await tenant.admin.client.put(f"{BASE}/{group['id']}", json={"name": "Payments"})).json() == group
+    assert await platform.audit(tenant, "group.updated") == []
+
+
+async def test_a_name_is_an_organizations_once(tenant: Tenant, other_tenant: Tenant) -> None:
+    await made(tenant)
+    second = await made(tenant, "Second")
+    await made(other_tenant)
+    for answer in (
+        await tenant.admin.client.post(BASE, json={"name": "Payments"}),
+        await tenant.admin.client.put(f"{BASE}/{second['id']}", json={"name": "Payments"}),
+    ):
+        assert (answer.status_code, answer.json()["detail"]) == (409, "There is a group called 'Payments' already.")
+
+
+async def test_a_deleted_group_takes_members_and_overrides_with_it(platform: RunningPlatform, tenant: Tenant) -> None:
+    group = await made(tenant)
+    await joined(tenant, group, tenant.user)
+    await overridden(tenant, group, credit_card="BLOCK")
+    assert await scanned(tenant.user) == "BLOCK"
+    assert (await tenant.admin.client.delete(f"{BASE}/{group['id']}")).status_code == 204
+    assert await scanned(tenant.user) == "REDACT"
+    assert platform.host.replica.users[tenant.user.id].groups == ()
+    for table in ("group_members", "group_dlp_overrides"):
+        assert platform.sql(f"SELECT count(*) FROM {table} WHERE group_id = %s", [group["id"]]) == [(0,)]
+    (event,) = await platform.audit(tenant, "group.deleted")
+    assert event["details"] == {"name": "Payments", "members": 1}
+    assert (await tenant.admin.client.get(f"/api/admin/users/{tenant.user.id}")).status_code == 200
+
+
+# members -------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_member_is_added_listed_and_removed(platform: RunningPlatform, tenant: Tenant) -> None:
+    group = await made(tenant)
+    members = f"{BASE}/{group['id']}/members"
+    member = await joined(tenant, group, tenant.user)
+    assert member == {
+        "id": member["id"], "user_id": str(tenant.user.id), "group_id": group["id"], "user_email": tenant.user.email,
+        "joined_at": member["joined_at"],
+    }  # fmt: skip
+    assert (await tenant.auditor.client.get(members)).json() == [member]
+    assert (await tenant.admin.client.delete(f"{members}/{tenant.user.id}")).status_code == 204
+    assert (await tenant.auditor.client.get(members)).json() == []
+    for action in ("group.member_added", "group.member_removed"):
+        (event,) = await platform.audit(tenant, action)
+        assert event["resource_id"] == group["id"]
+        assert event["details"] == {"name": "Payments", "user_id": str(tenant.user.id)}
+    gone = await tenant.admin.client.delete(f"{members}/{tenant.user.id}")
+    assert (gone.status_code, gone.json()) == (404, {"detail": "The user is not a member of the group"})
+
+
+async def test_a_user_is_a_member_once(tenant: Tenant) -> None:
+    group = await made(tenant)
+    await joined(tenant, group, tenant.user)
+    again = await tenant.admin.client.post(f"{BASE}/{group['id']}/members", json={"user_id": str(tenant.user.id)})
+    assert again.status_code == 409
+
+
+async def test_members_are_the_organizations_users(tenant: Tenant, other_tenant: Tenant) -> None:
+    group = await made(tenant)
+    for user_id in (other_tenant.user.id, uuid4()):
+        answer = await tenant.admin.client.post(f"{BASE}/{group['id']}/members", json={"user_id": str(user_id)})
+        assert (answer.status_code, answer.json()) == (404, {"detail": "User not found"})
+
+
+async def test_a_removed_user_is_no_member_any_more(tenant: Tenant) -> None:
+    group = await made(tenant)
+    await joined(tenant, group, tenant.user)
+    assert (await tenant.admin.client.delete(f"/api/admin/users/{tenant.user.id}")).status_code == 204
+    assert (await tenant.admin.client.get(f"{BASE}/{group['id']}/members")).json() == []
+
+
+async def test_membership_is_in_force_with_the_answer(tenant: Tenant) -> None:
+    group = await made(tenant)
+    await overridden(tenant, group, credit_card="BLOCK")
+    assert await scanned(tenant.user) == "REDACT"
+    await joined(tenant, group, tenant.user)
+    assert await scanned(tenant.user) == "BLOCK"
+    await tenant.admin.client.delete(f"{BASE}/{group['id']}/members/{tenant.user.id}")
+    assert await scanned(tenant.user) == "REDACT"
+
+
+async def test_a_members_api_key_is_a_members_too(platform: RunningPlatform, tenant: Tenant) -> None:
+    group = await made(tenant)
+    await overridden(tenant, group, credit_card="BLOCK")
+    client = platform.client(await platform.new_key(tenant.user))
+    body = {"text": CARD, "model": "none/none"}
+    assert (await client.post("/v1/scan", json=body)).json()["action"] == "REDACT"
+    await joined(tenant, group, tenant.user)
+    assert (await client.post("/v1/scan", json=body)).json()["action"] == "BLOCK"
+
+
+async def test_a_worker_that_starts_knows_every_membership(platform: RunningPlatform, tenant: Tenant) -> None:
+    groups = sorted([(await made(tenant, name))["id"] for name in ("A", "B")])
+    for group_id in groups:
+        await joined(tenant, {"id": group_id}, tenant.user)
+    replica = Replica()
+    async with platform.host.database.service() as session:
+        await queries.users(session, replica, None)
+    assert [str(group) for group in replica.users[tenant.user.id].groups] == groups
+    assert replica.users[tenant.auditor.id].groups == ()
+
+
+# overrides -----------------------------------------------------------------------------------------------------------
+
+
+async def test_overrides_are_replaced_whole(platform: RunningPlatform, tenant: Tenant) -> None:
+    group = await made(tenant)
+    path = f"{BASE}/{group['id']}/dlp"
+    both = [{"entity_type": "ssn", "action": "BLOCK"}, {"entity_type": "credit_card", "action": "ALLOW"}]
+    answer = await tenant.admin.client.put(path, json=both)
+    assert (answer.status_code, answer.json()) == (200, both[::-1])
+    one = [{"entity_type": "email", "action": "REDACT"}]
+    assert (await tenant.admin.client.put(path, json=one)).json() == one
+    assert (await tenant.auditor.client.get(path)).json() == one
+    assert (await tenant.admin.client.put(path, json=[])).json() == []
+    assert (await tenant.auditor.client.get(path)).json() == []
+    events = [event["details"] for event in await platform.audit(tenant, "group.dlp_overrides_set")]
+    told = {"credit_card": "ALLOW", "ssn": "BLOCK"}
+    assert [(event["before"], event["overrides"]) for event in events] == [
+        ({}, told), (told, {"email": "REDACT"}), ({"email": "REDACT"}, {}),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("action", ["ALLOW", "BLOCK", "REDACT"])
+async def test_an_override_is_in_force_for_members_alone(tenant: Tenant, action: str) -> None:
+    group = await made(tenant)
+    await joined(tenant, group, tenant.user)
+    await overridden(tenant, group, credit_card=action)
+    assert (await scanned(tenant.user), await scanned(tenant.auditor)) == (action, "REDACT")
+
+
+async def test_of_several_groups_the_strictest_override_counts(tenant: Tenant) -> None:
+    for name, action in (("A", "ALLOW"), ("B", "BLOCK")):
+        group = await made(tenant, name)
+        await joined(tenant, group, tenant.user)
+        await overridden(tenant, group, credit_card=action)
+    assert await scanned(tenant.user) == "BLOCK"
+
+
+async def test_the_organizations_own_entity_types_can_be_overridden(tenant: Tenant, other_tenant: Tenant) -> None:
+    pattern = {"name": "Badges", "entity_type": "badge", "pattern": "BDG-[0-9]{6}", "action_tier": "redact"}
+    rule = {
+        "detector_name": "Staff", "detector_type": "regex", "entity_type": "staff_id", "action_tier": "redact",
+        "config_json": {"pattern": "EMP-[0-9]{6}"},
+    }  # fmt: skip
+    own = await tenant.admin.client.post("/api/admin/dlp-rules/custom-patterns", json=pattern)
+    assert own.status_code == 201, own.text
+    rules = await tenant.admin.client.post("/api/admin/dlp-rules", json=rule)
+    assert rules.status_code == 201, rules.text
+    await overridden(tenant, await made(tenant), badge="BLOCK", staff_id="ALLOW", person="REDACT")
+    group = await made(other_tenant)
+    body = [{"entity_type": "badge", "action": "BLOCK"}]
+    assert (await other_tenant.admin.client.put(f"{BASE}/{group['id']}/dlp", json=body)).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        ([{"entity_type": "creditcard", "action": "BLOCK"}], ["body", 0, "entity_type"]),
+        (
+            [{"entity_type": "ssn", "action": "BLOCK"}, {"entity_type": "ssn", "action": "ALLOW"}],
+            ["body", 1, "entity_type"],
+        ),
+        ([{"entity_type": "ssn", "action": "block"}], ["body", 0, "action"]),
+        ([{"entity_type": "ssn"}], ["body", 0, "action"]),
+        ([{"action": "BLOCK"}], ["body", 0, "entity_type"]),
+        ({"entity_type": "ssn", "action": "BLOCK"}, ["body"]),
+    ],
+)
+async def test_bad_overrides_name_the_field_and_change_nothing(tenant: Tenant, body: Any, place: list[Any]) -> None:
+    group = await made(tenant)
+    await overridden(tenant, group, credit_card="BLOCK")
+    answer = await tenant.admin.client.put(f"{BASE}/{group['id']}/dlp", json=body)
+    assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, place)
+    kept = (await tenant.admin.client.get(f"{BASE}/{group['id']}/dlp")).json()
+    assert kept == [{"entity_type": "credit_card", "action": "BLOCK"}]
+
+
+# usage ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("memberships", [0, 1, 2])
+async def test_usage_counts_for_the_one_group_of_the_user(
+    platform: RunningPlatform, tenant: Tenant, memberships: int
+) -> None:
+    groups = [await made(tenant, f"Group {number}") for number in range(memberships)]
+    for group in groups:
+        await joined(tenant, group, tenant.user)
+    request_id = f"r-{uuid4().hex}"
+    body = {"model": "none/none", "messages": [{"role": "user", "content": "hi"}]}
+    await tenant.user.client.post("/v1/chat/completions", json=body, headers={"X-Request-Id": request_id})
+    drain = Drain(platform.installed.url, platform.host.settings.gatehouse_home / "journal")
+    drain.start()
+    await asyncio.to_thread(drain.stop, 20)
+    expected = groups[0]["id"] if memberships == 1 else None
+    query = "SELECT group_id::text FROM usage_records WHERE request_id = %s"
+    assert platform.sql(query, [request_id]) == [(expected,)]
+
+
+# callers -------------------------------------------------------------------------------------------------------------
+
+
+async def test_machines_need_the_groups_scopes(platform: RunningPlatform, tenant: Tenant) -> None:
+    reader = await platform.new_m2m(tenant.id, "groups:read")
+    writer = await platform.new_m2m(tenant.id, "groups:write")
+    admin = await platform.new_m2m(tenant.id, "admin:read", "admin:write")
+    assert [(await client.get(BASE)).status_code for client in (reader, writer, admin)] == [200, 403, 403]
+    codes = [(await client.post(BASE, json={"name": "M"})).status_code for client in (reader, writer, admin)]
+    assert codes == [403, 201, 403]
+
+
+def calls(group_id: object, user_id: object) -> list[tuple[str, str, Any]]:
+    one = f"{BASE}/{group_id}"
+    return [
+        ("GET", one, None), ("PUT", one, {"name": "x"}), ("DELETE", one, None), ("GET", f"{one}/members", None),
+        ("POST", f"{one}/members", {"user_id": str(user_id)}), ("DELETE", f"{one}/members/{user_id}", None),
+        ("GET", f"{one}/dlp", None), ("PUT", f"{one}/dlp", []),
+    ]  # fmt: skip
+
+
+async def test_users_see_no_groups_and_auditors_change_none(platform: RunningPlatform, tenant: Tenant) -> None:
+    group = await made(tenant)
+    every = [*calls(group["id"], tenant.user.id), ("GET", BASE, None), ("POST", BASE, {"name": "x"})]
+    for method, path, body in every:
+        assert (await platform.anonymous.request(method, path, json=body)).status_code == 401
+        assert (await tenant.user.client.request(method, path, json=body)).status_code == 403
+        expected = 200 if method == "GET" else 403
+        assert (await tenant.auditor.client.request(method, path, json=body)).status_code == expected
+
+
+async def test_another_organizations_group_is_not_there(tenant: Tenant, other_tenant: Tenant) -> None:
+    theirs = await made(other_tenant)
+    await joined(other_tenant, theirs, other_tenant.user)
+    for group_id in (theirs["id"], uuid4()):
+        for method, path, body in calls(group_id, other_tenant.user.id):
+            answer = await tenant.admin.client.request(method, path, json=body)
+            assert (answer.status_code, answer.json()) == (404, {"detail": "Group not found"})
+    assert (await other_tenant.admin.client.get(f"{BASE}/{theirs['id']}")).json()["member_count"] == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "name"),
+        ({"name": ""}, "name"),
+        ({"name": "two\nlines"}, "name"),
+        ({"name": "x" * 256}, "name"),
+        ({"name": None}, "name"),
+        ({"name": "x", "description": 5}, "description"),
+        ({"name": "x", "external_group_id": ""}, "external_group_id"),
+        ({"name": "x", "members": []}, "members"),
+    ],
+)
+async def test_bad_input_names_the_field(tenant: Tenant, body: dict[str, Any], field: str) -> None:
+    answer = await tenant.admin.client.post(BASE, json=body)
+    assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["body", field])
+    group = await made(tenant)
+    if body:
+        changed = await tenant.admin.client.put(f"{BASE}/{group['id']}", json=body)
+        assert (changed.status_code, changed.json()["detail"][0]["loc"]) == (422, ["body", field])
+
+
+@pytest.mark.parametrize("body", [{}, {"user_id": "me"}, {"user_id": None}])
+async def test_a_bad_member_names_the_field(tenant: Tenant, body: dict[str, Any]) -> None:
+    group = await made(tenant)
+    answer = await tenant.admin.client.post(f"{BASE}/{group['id']}/members", json=body)
+    assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["body", "user_id"])

@@ -1,0 +1,324 @@
+"""Compliance bundles: CRUD, states, export and import (reference 3, Compliance bundles; decisions, 6)."""
+
+from datetime import datetime
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from tests.support.platform import RunningPlatform, Tenant
+
+BASE = "/api/admin/compliance-bundles"
+EXPORT = "/api/admin/compliance-bundles-export"
+FRAMEWORKS = [
+    "SOC2", "HIPAA", "GDPR", "PCI-DSS", "ISO27001", "NIST-800-53", "CCPA", "GLBA", "FERPA", "EU-AI-ACT", "SOX",
+    "FedRAMP",
+]  # fmt: skip
+
+
+def body(**fields: Any) -> dict[str, Any]:
+    return {
+        "name": "Card data", "regulatory_framework": "PCI-DSS", "version": "4.0.1",
+        "seed_rule_mappings": ["credit_card", "iban"], **fields,
+    }  # fmt: skip
+
+
+async def made(tenant: Tenant, **fields: Any) -> dict[str, Any]:
+    answer = await tenant.admin.client.post(BASE, json=body(**fields))
+    assert answer.status_code == 201, answer.text
+    bundle: dict[str, Any] = answer.json()
+    return bundle
+
+
+def announced(platform: RunningPlatform, tenant: Tenant) -> list[dict[str, Any]]:
+    query = "SELECT payload FROM outbox WHERE tenant_id = %s AND event_type = 'bundle_state_change' ORDER BY id"
+    return [payload for (payload,) in platform.sql(query, [tenant.id])]
+
+
+# rows ----------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_bundle_is_made_read_and_listed_by_name(tenant: Tenant, other_tenant: Tenant) -> None:
+    bundle = await made(tenant, description="Cards and accounts")
+    first = await made(tenant, name="Accounts", enabled=False, seed_rule_mappings=[])
+    await made(other_tenant)
+    assert bundle["created_at"] == bundle["updated_at"]
+    assert bundle == {
+        **body(), "id": bundle["id"], "description": "Cards and accounts", "enabled": True, "state": "active",
+        "acknowledged_by": None, "acknowledged_at": None, "created_at": bundle["created_at"],
+        "updated_at": bundle["updated_at"],
+    }  # fmt: skip
+    assert (await tenant.auditor.client.get(f"{BASE}/{bundle['id']}")).json() == bundle
+    assert (await tenant.auditor.client.get(BASE)).json() == [first, bundle]
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+async def test_a_bundle_takes_every_framework(tenant: Tenant, framework: str) -> None:
+    assert (await made(tenant, regulatory_framework=framework))["regulatory_framework"] == framework
+
+
+async def test_recognisers_are_entity_types_too(tenant: Tenant) -> None:
+    names = ["person", "organization", "location", "address", "date_of_birth"]
+    assert (await made(tenant, seed_rule_mappings=[*names, "person"]))["seed_rule_mappings"] == names
+
+
+async def test_an_update_changes_what_it_names(platform: RunningPlatform, tenant: Tenant) -> None:
+    bundle = await made(tenant, description="x")
+    path = f"{BASE}/{bundle['id']}"
+    changed = (await tenant.admin.client.put(path, json={"version": "5", "description": None})).json()
+    assert changed == {**bundle, "version": "5", "description": None, "updated_at": changed["updated_at"]}
+    assert changed["updated_at"] > bundle["updated_at"]
+    (event,) = await platform.audit(tenant, "compliance_bundle.updated")
+    assert event["details"] == {"version": "5", "description": None}
+    assert (await tenant.admin.client.put(path, json={"version": "5"})).json() == changed
+    assert len(await platform.audit(tenant, "compliance_bundle.updated")) == 1
+
+
+async def test_a_name_is_an_organization_s_once(tenant: Tenant, other_tenant: Tenant) -> None:
+    await made(tenant)
+    second = await made(tenant, name="Second")
+    await made(other_tenant)
+    assert (await tenant.admin.client.post(BASE, json=body())).status_code == 409
+    answer = await tenant.admin.client.put(f"{BASE}/{second['id']}", json={"name": "Card data"})
+    assert answer.status_code == 409
+    assert "Card data" in answer.json()["detail"]
+
+
+async def test_a_removed_bundle_is_gone(platform: RunningPlatform, tenant: Tenant) -> None:
+    bundle = await made(tenant)
+    assert (await tenant.admin.client.delete(f"{BASE}/{bundle['id']}")).status_code == 204
+    assert (await tenant.admin.client.get(f"{BASE}/{bundle['id']}")).status_code == 404
+    (created,) = await platform.audit(tenant, "compliance_bundle.created")
+    (deleted,) = await platform.audit(tenant, "compliance_bundle.deleted")
+    assert created["resource_id"] == deleted["resource_id"] == bundle["id"]
+    assert created["details"]["seed_rule_mappings"] == ["credit_card", "iban"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("name", ""), ("name", "  "), ("name", "x" * 256), ("name", None), ("version", ""),
+        ("regulatory_framework", "PCI"), ("seed_rule_mappings", ["credit_card", "CREDIT_CARD"]),
+        ("seed_rule_mappings", "credit_card"), ("enabled", "yes"), ("state", "archived"), ("description", 1),
+    ],
+)  # fmt: skip
+async def test_a_bad_field_is_named(tenant: Tenant, field: str, value: object) -> None:
+    bundle = await made(tenant, name="Before")
+    for answer in (
+        await tenant.admin.client.post(BASE, json=body(**{field: value})),
+        await tenant.admin.client.put(f"{BASE}/{bundle['id']}", json={field: value}),
+    ):
+        assert answer.status_code == 422
+        assert {fault["loc"][1] for fault in answer.json()["detail"]} == {field}
+    assert (await tenant.admin.client.get(BASE)).json() == [bundle]
+
+
+# states --------------------------------------------------------------------------------------------------------------
+
+
+async def test_each_change_of_state_is_announced_and_audited(platform: RunningPlatform, tenant: Tenant) -> None:
+    bundle = await made(tenant)
+    path = f"{BASE}/{bundle['id']}"
+    admin = tenant.admin.client
+    told = (await admin.post(f"{path}/archive")).json()
+    assert (told["state"], told["enabled"]) == ("archived", True)
+    assert (await admin.post(f"{path}/activate")).json()["state"] == "active"
+    assert (await admin.put(path, json={"enabled": False})).json()["enabled"] is False
+    assert (await admin.put(path, json={"enabled": True})).json()["enabled"] is True
+    told = (await admin.post(f"{path}/acknowledge")).json()
+    assert told["acknowledged_by"] == str(tenant.admin.id)
+    assert datetime.fromisoformat(told["acknowledged_at"]).tzinfo is not None
+    moves = announced(platform, tenant)
+    assert [(move["previous_state"], move["new_state"]) for move in moves] == [
+        ("active", "archived"), ("archived", "active"), ("enabled", "disabled"), ("disabled", "enabled"),
+        ("active", "acknowledged"),
+    ]  # fmt: skip
+    assert {move["bundle_id"] for move in moves} == {bundle["id"]}
+    assert {move["changed_by"] for move in moves} == {str(tenant.admin.id)}
+    assert set(moves[0]) == {
+        "bundle_id", "bundle_name", "previous_state", "new_state", "changed_by", "changed_at",
+    }  # fmt: skip
+    for action in ("archived", "activated", "acknowledged"):
+        (event,) = await platform.audit(tenant, f"compliance_bundle.{action}")
+        assert (event["actor_id"], event["resource_id"]) == (str(tenant.admin.id), bundle["id"])
+
+
+@pytest.mark.parametrize(
+    ("verb", "before"), [("archive", "archive"), ("activate", None), ("acknowledge", "acknowledge")]
+)
+async def test_a_state_that_is_there_already_is_no_change(
+    platform: RunningPlatform, tenant: Tenant, verb: str, before: str | None
+) -> None:
+    path = f"{BASE}/{(await made(tenant))['id']}"
+    if before:
+        await tenant.admin.client.post(f"{path}/{before}")
+    told, moves = (await tenant.admin.client.get(path)).json(), announced(platform, tenant)
+    answer = await tenant.admin.client.post(f"{path}/{verb}")
+    assert (answer.status_code, answer.json()) == (200, told)
+    assert announced(platform, tenant) == moves
+
+
+@pytest.mark.parametrize(
+    ("change", "stays"),
+    [
+        ({"version": "5"}, False), ({"seed_rule_mappings": []}, False), ({"regulatory_framework": "SOX"}, False),
+        ({"description": "x", "enabled": False, "name": "y"}, True),
+    ],
+)  # fmt: skip
+async def test_what_was_acknowledged_is_so_until_it_changes(
+    tenant: Tenant, change: dict[str, Any], stays: bool
+) -> None:
+    path = f"{BASE}/{(await made(tenant))['id']}"
+    before = (await tenant.admin.client.post(f"{path}/acknowledge")).json()
+    after = (await tenant.admin.client.put(path, json=change)).json()
+    assert (after["acknowledged_at"], after["acknowledged_by"]) == (
+        (before["acknowledged_at"], before["acknowledged_by"]) if stays else (None, None)
+    )
+
+
+async def test_a_bundle_in_force_redacts_what_it_names(platform: RunningPlatform, tenant: Tenant) -> None:
+    """An e-mail address is only logged where nobody asks for more."""
+    await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo")
+    call = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "write to jane.doe@acme-corp.com"}]}
+
+    async def redacted() -> bool:
+        answer = await tenant.user.client.post("/v1/chat/completions", json=call)
+        assert answer.status_code == 200, answer.text
+        return "jane.doe" not in answer.text
+
+    assert not await redacted()
+    path = f"{BASE}/{(await made(tenant, seed_rule_mappings=['email']))['id']}"
+    assert await redacted()
+    for act, expected in [
+        (("POST", f"{path}/archive", None), False), (("POST", f"{path}/activate", None), True),
+        (("PUT", path, {"enabled": False}), False), (("PUT", path, {"enabled": True}), True),
+        (("PUT", path, {"seed_rule_mappings": ["iban"]}), False),
+        (("PUT", path, {"seed_rule_mappings": ["email"]}), True), (("DELETE", path, None), False),
+    ]:  # fmt: skip
+        method, where, sent = act
+        assert (await tenant.admin.client.request(method, where, json=sent)).is_success
+        assert await redacted() is expected, act
+
+
+# export and import ---------------------------------------------------------------------------------------------------
+
+
+async def test_what_one_organization_exports_another_imports(tenant: Tenant, other_tenant: Tenant) -> None:
+    bundle = await made(tenant, description="x", enabled=False)
+    await made(tenant, name="Accounts")
+    records = (await tenant.auditor.client.get(f"{EXPORT}/")).json()
+    assert [record["name"] for record in records] == ["Accounts", "Card data"]
+    (one,) = (record for record in records if record["name"] == "Card data")
+    assert set(one) == {
+        "name", "description", "regulatory_framework", "version", "enabled", "seed_rule_mappings", "exported_at",
+        "export_version",
+    }  # fmt: skip
+    single = (await tenant.auditor.client.get(f"{EXPORT}/{bundle['id']}")).json()
+    assert {**single, "exported_at": one["exported_at"]} == one
+    summary = (await other_tenant.admin.client.post(f"{EXPORT}/", json=records)).json()
+    assert summary == {
+        "created": 2, "skipped": 0, "replaced": 0, "created_names": ["Accounts", "Card data"], "skipped_names": [],
+        "replaced_names": [],
+    }  # fmt: skip
+    theirs = (await other_tenant.admin.client.get(f"{EXPORT}/")).json()
+    assert [{**record, "exported_at": None} for record in theirs] == [
+        {**record, "exported_at": None} for record in records
+    ]
+
+
+async def test_an_empty_export(tenant: Tenant) -> None:
+    assert (await tenant.admin.client.get(f"{EXPORT}/")).json() == []
+
+
+@pytest.mark.parametrize("mode", [None, "skip", "replace"])
+async def test_an_import_meets_a_name_that_is_there(
+    platform: RunningPlatform, tenant: Tenant, mode: str | None
+) -> None:
+    bundle = await made(tenant)
+    await tenant.admin.client.post(f"{BASE}/{bundle['id']}/archive")
+    file = [body(version="5", enabled=False), body(name="New")]
+    params = {"mode": mode} if mode else {}
+    summary = (await tenant.admin.client.post(f"{EXPORT}/", json=file, params=params)).json()
+    replaces = mode == "replace"
+    assert summary == {
+        "created": 1, "skipped": int(not replaces), "replaced": int(replaces), "created_names": ["New"],
+        "skipped_names": [] if replaces else ["Card data"], "replaced_names": ["Card data"] if replaces else [],
+    }  # fmt: skip
+    after = (await tenant.admin.client.get(f"{BASE}/{bundle['id']}")).json()
+    assert (after["version"], after["enabled"]) == (("5", False) if replaces else ("4.0.1", True))
+    assert (after["id"], after["state"]) == (bundle["id"], "archived")
+    assert len(await platform.audit(tenant, "compliance_bundle.created")) == 2
+    assert len(await platform.audit(tenant, "compliance_bundle.updated")) == int(replaces)
+    assert [move["new_state"] for move in announced(platform, tenant)][1:] == (["disabled"] if replaces else [])
+
+
+async def test_a_file_with_faults_changes_nothing_and_names_them_all(tenant: Tenant) -> None:
+    file = [
+        body(name="Good"), body(name=""), body(regulatory_framework="PCI"),
+        body(seed_rule_mappings=["credit_card", "cards"]), body(version=" "), {"name": "Half"},
+    ]  # fmt: skip
+    answer = await tenant.admin.client.post(f"{EXPORT}/", json=file)
+    assert answer.status_code == 422
+    assert [fault["loc"] for fault in answer.json()["detail"]] == [
+        ["body", 1, "name"], ["body", 2, "regulatory_framework"], ["body", 3, "seed_rule_mappings", 1],
+        ["body", 4, "version"], ["body", 5, "regulatory_framework"], ["body", 5, "version"],
+        ["body", 5, "seed_rule_mappings"],
+    ]  # fmt: skip
+    assert (await tenant.admin.client.get(BASE)).json() == []
+
+
+@pytest.mark.parametrize(("file", "loc"), [({"bundles": []}, ["body"]), ([1], ["body", 0]), ("x", ["body"])])
+async def test_a_file_of_another_form_is_refused(tenant: Tenant, file: object, loc: list[str | int]) -> None:
+    answer = await tenant.admin.client.post(f"{EXPORT}/", json=file)
+    assert answer.status_code == 422
+    assert [fault["loc"] for fault in answer.json()["detail"]] == [loc]
+
+
+async def test_an_unknown_mode_is_named(tenant: Tenant) -> None:
+    answer = await tenant.admin.client.post(f"{EXPORT}/", json=[], params={"mode": "rename"})
+    assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["query", "mode"])
+
+
+@pytest.mark.parametrize("mode", ["skip", "replace"])
+async def test_a_name_that_stands_twice_in_a_file_is_a_conflict(tenant: Tenant, mode: str) -> None:
+    file = [body(name="Once"), body(), body(version="5")]
+    answer = await tenant.admin.client.post(f"{EXPORT}/", json=file, params={"mode": mode})
+    assert answer.status_code == 409
+    assert "Card data" in answer.json()["detail"]
+    assert (await tenant.admin.client.get(BASE)).json() == []
+
+
+# rights --------------------------------------------------------------------------------------------------------------
+
+READS = ["", "/{id}"]
+WRITES = [
+    ("POST", ""), ("PUT", "/{id}"), ("POST", "/{id}/archive"), ("POST", "/{id}/activate"),
+    ("POST", "/{id}/acknowledge"), ("DELETE", "/{id}"),
+]  # fmt: skip
+
+
+async def test_administrators_change_and_auditors_look(platform: RunningPlatform, tenant: Tenant) -> None:
+    bundle = await made(tenant)
+    reader = await platform.new_m2m(tenant.id, "admin:read")
+    reads = [*(BASE + path.format(**bundle) for path in READS), f"{EXPORT}/", f"{EXPORT}/{bundle['id']}"]
+    writes = [(method, BASE + path.format(**bundle)) for method, path in WRITES] + [("POST", f"{EXPORT}/")]
+    for client, reading, writing in [
+        (platform.anonymous, 401, 401), (tenant.user.client, 403, 403), (tenant.auditor.client, 200, 403),
+        (reader, 200, 403),
+    ]:  # fmt: skip
+        for path in reads:
+            assert (await client.get(path)).status_code == reading
+        for method, path in writes:
+            assert (await client.request(method, path)).status_code == writing
+    writer = await platform.new_m2m(tenant.id, "admin:write")
+    assert (await writer.post(f"{BASE}/{bundle['id']}/acknowledge")).status_code == 200
+
+
+async def test_another_tenant_s_bundle_is_not_there(tenant: Tenant, other_tenant: Tenant) -> None:
+    bundle = await made(tenant)
+    for wanted in (bundle["id"], str(uuid4())):
+        paths = [("GET", f"{BASE}/{wanted}"), ("GET", f"{EXPORT}/{wanted}")]
+        paths += [(method, BASE + path.format(id=wanted)) for method, path in WRITES[1:]]
+        for method, path in paths:
+            sent: dict[str, Any] | None = {} if method == "PUT" else None
+            answer = await other_tenant.admin.client.request(method, path, json=sent)
+            assert (answer.status_code, answer.json()) == (404, {"detail": "Compliance bundle not found"})

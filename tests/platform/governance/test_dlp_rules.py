@@ -1,0 +1,310 @@
+"""DLP rules (reference 3, DLP rule; Endpoints, DLP rules)."""
+
+from datetime import datetime
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from tests.support.platform import RunningPlatform, Tenant
+
+BASE = "/api/admin/dlp-rules"
+RULE: dict[str, Any] = {
+    "detector_name": "Employee numbers",
+    "detector_type": "regex",
+    "entity_type": "employee_id",
+    "action_tier": "redact",
+    "config_json": {"pattern": "EMP-[0-9]{6}"},
+}
+TEXT = "Ask EMP-123456."
+
+
+async def made(tenant: Tenant, **changed: Any) -> dict[str, Any]:
+    answer = await tenant.admin.client.post(f"{BASE}/", json={**RULE, **changed})
+    assert answer.status_code == 201, answer.text
+    rule: dict[str, Any] = answer.json()
+    return rule
+
+
+async def action(tenant: Tenant, text: str = TEXT) -> str:
+    answer = await tenant.admin.client.post(f"{BASE}/evaluate", json={"text": text})
+    assert answer.status_code == 200, answer.text
+    told: str = answer.json()["final_action"]
+    return told
+
+
+async def test_a_rule_has_the_fields_and_defaults_of_the_contract(tenant: Tenant) -> None:
+    rule = await made(tenant)
+    assert rule == {**RULE, "id": rule["id"], "enabled": True, "confidence_threshold": 0.5}
+    assert (await tenant.admin.client.get(f"{BASE}/{rule['id']}")).json() == rule
+    assert (await tenant.auditor.client.get(f"{BASE}/")).json() == [rule]
+
+
+async def test_a_rule_is_in_force_when_the_answer_is_there_and_out_of_it_when_it_is_removed(tenant: Tenant) -> None:
+    rule = await made(tenant)
+    assert await action(tenant) == "redact"
+    await tenant.admin.client.put(f"{BASE}/{rule['id']}", json={"action_tier": "block"})
+    assert await action(tenant) == "block"
+    await tenant.admin.client.put(f"{BASE}/{rule['id']}", json={"enabled": False})
+    assert await action(tenant) == "allow"
+    await tenant.admin.client.put(f"{BASE}/{rule['id']}", json={"enabled": True})
+    assert (await tenant.admin.client.delete(f"{BASE}/{rule['id']}")).status_code == 204
+    assert await action(tenant) == "allow"
+
+
+async def test_the_list_is_filtered(tenant: Tenant) -> None:
+    regex = await made(tenant)
+    off = await made(tenant, detector_name="off", enabled=False)
+    people = await made(tenant, detector_name="people", detector_type="ner", entity_type="person", config_json={})
+    for query, expected in [
+        ({}, [regex, off, people]),
+        ({"enabled": "true"}, [regex, people]),
+        ({"enabled": "false"}, [off]),
+        ({"detector_type": "ner"}, [people]),
+        ({"detector_type": "regex", "enabled": "true"}, [regex]),
+        ({"detector_type": "llm"}, []),
+    ]:
+        assert (await tenant.admin.client.get(f"{BASE}/", params=query)).json() == expected, query
+
+
+async def test_each_change_writes_a_version_that_outlives_the_rule(tenant: Tenant) -> None:
+    rule = await made(tenant)
+    await tenant.admin.client.put(f"{BASE}/{rule['id']}", json={"action_tier": "block"})
+    await tenant.admin.client.delete(f"{BASE}/{rule['id']}")
+    versions = (await tenant.auditor.client.get(f"{BASE}/{rule['id']}/versions")).json()
+    first = {name: value for name, value in rule.items() if name != "id"}
+    second = {**first, "action_tier": "block"}
+    assert [(v["change_type"], v["old_values"], v["new_values"]) for v in versions] == [
+        ("delete", second, None),
+        ("update", first, second),
+        ("create", None, first),
+    ]
+    assert {v["changed_by"] for v in versions} == {str(tenant.admin.id)}
+    assert {v["rule_id"] for v in versions} == {rule["id"]}
+    moments = [datetime.fromisoformat(v["changed_at"]) for v in versions]
+    assert moments == sorted(moments, reverse=True)
+
+
+async def test_the_audit_chain_tells_every_change_without_the_pattern(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    rule = await made(tenant)
+    await tenant.admin.client.put(f"{BASE}/{rule['id']}", json={"action_tier": "block"})
+    await tenant.admin.client.delete(f"{BASE}/{rule['id']}")
+    await tenant.admin.client.post(f"{BASE}/import", json={"rules": [RULE]})
+    for name in ("created", "updated", "deleted", "imported"):
+        (event,) = await platform.audit(tenant, f"dlp_rule.{name}")
+        assert event["actor_id"] == str(tenant.admin.id)
+        assert "EMP-" not in str(event["details"])
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"detector_name": ""}, "detector_name"),
+        ({"detector_name": None}, "detector_name"),
+        ({"detector_type": "regexp"}, "detector_type"),
+        ({"entity_type": "employee id"}, "entity_type"),
+        ({"action_tier": "REDACT"}, "action_tier"),
+        ({"confidence_threshold": 1.5}, "confidence_threshold"),
+        ({"confidence_threshold": "0.5"}, "confidence_threshold"),
+        ({"enabled": "yes"}, "enabled"),
+        ({"config_json": []}, "config_json"),
+        ({"colour": "red"}, "colour"),
+        ({"config_json": {}}, "config_json.pattern"),
+        ({"config_json": {"pattern": None}}, "config_json.pattern"),
+        ({"config_json": {"pattern": ""}}, "config_json.pattern"),
+        ({"config_json": {"pattern": "a" * 2_001}}, "config_json.pattern"),
+        ({"config_json": {"pattern": "a\x00b"}}, "config_json"),
+        ({"config_json": {"pattern": "a", "flags": "i"}}, "config_json.flags"),
+        ({"config_json": {"pattern": "a", "context": "word"}}, "config_json.context"),
+        ({"config_json": {"pattern": "a", "reversible": 1}}, "config_json.reversible"),
+        ({"entity_type": "ssn", "config_json": {"context": ["x"]}}, "config_json.context"),
+        ({"detector_type": "ner", "config_json": {"entities": ["persons"]}}, "config_json.entities.0"),
+        ({"detector_type": "ner", "config_json": {"entities": []}}, "config_json.entities"),
+        ({"detector_type": "ner"}, "config_json.pattern"),
+        ({"detector_type": "llm", "config_json": {}}, "config_json.labels"),
+        ({"detector_type": "llm", "config_json": {"labels": ["x"], "threshold": 2}}, "config_json.threshold"),
+    ],
+)
+async def test_a_bad_body_is_400_that_names_the_field(tenant: Tenant, changed: dict[str, Any], field: str) -> None:
+    answer = await tenant.admin.client.post(f"{BASE}/", json={**RULE, **changed})
+    assert answer.status_code == 400, answer.text
+    named = {".".join(map(str, fault["loc"][1:])) for fault in answer.json()["detail"]}
+    assert field in named
+    assert (await tenant.admin.client.get(f"{BASE}/")).json() == []
+
+
+async def test_a_lone_surrogate_is_400_too(tenant: Tenant) -> None:
+    body = b'{"detector_name": "x", "detector_type": "regex", "entity_type": "x", "action_tier": "redact", %s}'
+    for config in (
+        b'"config_json": {"pattern": "\\ud800"}',
+        b'"config_json": {"pattern": "a", "context": ["\\ud800"]}',
+    ):
+        headers = {"content-type": "application/json"}
+        answer = await tenant.admin.client.post(f"{BASE}/", content=body % config, headers=headers)
+        assert answer.status_code == 400, answer.text
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason", "position"),
+    [
+        ("EMP-(", "missing )", 5),
+        ("EMP-[0-9", "missing ]", 4),
+        ("(?=EMP)x", "invalid perl operator", 0),
+        ("a**", "bad repetition operator", 1),
+        (r"\\Z\Z", "invalid escape sequence", 3),
+        ("[z-a]", "invalid character class range", 1),
+        (r"\p{L}{1,500}", "pattern too large", None),
+        ("a*", "matches the empty text", None),
+        ("a(?:.*b)?", "too slow", None),
+    ],
+)
+async def test_a_bad_pattern_is_400_with_its_reason_and_place_and_changes_nothing(
+    platform: RunningPlatform, tenant: Tenant, pattern: str, reason: str, position: int | None
+) -> None:
+    rule = await made(tenant)
+    for answer in (
+        await tenant.admin.client.post(f"{BASE}/", json={**RULE, "config_json": {"pattern": pattern}}),
+        await tenant.admin.client.put(f"{BASE}/{rule['id']}", json={"config_json": {"pattern": pattern}}),
+    ):
+        assert answer.status_code == 400, answer.text
+        (fault,) = answer.json()["detail"]
+        assert fault["loc"] == ["body", "config_json", "pattern"]
+        assert reason in fault["msg"]
+        assert (f"(position {position})" in fault["msg"]) == (position is not None)
+    assert (await tenant.admin.client.get(f"{BASE}/")).json() == [rule]
+    assert len((await tenant.admin.client.get(f"{BASE}/{rule['id']}/versions")).json()) == 1
+    assert await platform.audit(tenant, "dlp_rule.updated") == []
+    assert await action(tenant) == "redact"
+
+
+async def test_what_was_good_for_one_detector_is_judged_again_for_another(tenant: Tenant) -> None:
+    rule = await made(tenant)
+    answer = await tenant.admin.client.put(f"{BASE}/{rule['id']}", json={"detector_type": "ner"})
+    assert answer.status_code == 400
+    assert answer.json()["detail"][0]["loc"] == ["body", "config_json", "pattern"]
+    both = {"detector_type": "ner", "entity_type": "person", "config_json": {"entities": ["person"]}}
+    answer = await tenant.admin.client.put(f"{BASE}/{rule['id']}", json=both)
+    assert (answer.status_code, answer.json()) == (200, {**rule, **both})
+
+
+async def test_a_rule_without_a_pattern_speaks_for_the_built_in_patterns_of_its_type(tenant: Tenant) -> None:
+    card = "Pay with 4111 1111 1111 1111."
+    assert await action(tenant, card) == "redact"
+    await made(tenant, entity_type="credit_card", action_tier="log_only", config_json={})
+    assert await action(tenant, card) == "log_only"
+
+
+async def test_the_pattern_keeps_its_white_space(tenant: Tenant) -> None:
+    await made(tenant, config_json={"pattern": "EMP-[0-9]{6} "})
+    assert await action(tenant, "EMP-123456.") == "allow"
+    assert await action(tenant, "EMP-123456 called") == "redact"
+
+
+async def test_an_export_imports_into_another_organization(tenant: Tenant, other_tenant: Tenant) -> None:
+    first = await made(tenant)
+    people = {"detector_type": "ner", "entity_type": "person", "config_json": {}, "enabled": False}
+    await made(tenant, detector_name="people", **people)
+    exported = (await tenant.auditor.client.get(f"{BASE}/export")).json()
+    assert set(exported) == {"version", "exported_at", "tenant_id", "rules"}
+    assert (exported["version"], exported["tenant_id"]) == ("1.0", str(tenant.id))
+    assert exported["rules"][0] == {name: value for name, value in first.items() if name != "id"}
+    answer = await other_tenant.admin.client.post(f"{BASE}/import", json=exported)
+    assert answer.status_code == 200, answer.text
+    told = answer.json()
+    assert (told["imported"], told["skipped"], told["errors"]) == (2, 0, [])
+    assert told["rules"] == (await other_tenant.admin.client.get(f"{BASE}/")).json()
+    assert (await other_tenant.admin.client.get(f"{BASE}/export")).json()["rules"] == exported["rules"]
+    assert await action(other_tenant) == "redact"
+
+
+@pytest.mark.parametrize(
+    ("mode", "imported", "skipped", "names", "tiers"),
+    [
+        ("skip", 1, 1, ["Employee numbers", "New"], ["redact", "block"]),
+        ("overwrite", 2, 0, ["Employee numbers", "New"], ["block", "block"]),
+        ("rename", 2, 0, ["Employee numbers", "Employee numbers_imported", "New"], ["redact", "block", "block"]),
+    ],
+)
+async def test_an_import_meets_names_that_there_are(
+    tenant: Tenant, mode: str, imported: int, skipped: int, names: list[str], tiers: list[str]
+) -> None:
+    there = await made(tenant)
+    rules = [{**RULE, "action_tier": "block"}, {**RULE, "detector_name": "New", "action_tier": "block"}]
+    answer = await tenant.admin.client.post(f"{BASE}/import", json={"rules": rules, "conflict_mode": mode})
+    told = answer.json()
+    assert (told["imported"], told["skipped"], len(told["rules"])) == (imported, skipped, imported)
+    listed = (await tenant.admin.client.get(f"{BASE}/")).json()
+    assert [rule["detector_name"] for rule in listed] == names
+    assert [rule["action_tier"] for rule in listed] == tiers
+    assert listed[0]["id"] == there["id"]
+    versions = (await tenant.admin.client.get(f"{BASE}/{there['id']}/versions")).json()
+    assert len(versions) == (2 if mode == "overwrite" else 1)
+
+
+async def test_renaming_goes_on_until_the_name_is_free(tenant: Tenant) -> None:
+    for _ in range(3):
+        await tenant.admin.client.post(f"{BASE}/import", json={"rules": [RULE], "conflict_mode": "rename"})
+    names = [rule["detector_name"] for rule in (await tenant.admin.client.get(f"{BASE}/")).json()]
+    assert names == ["Employee numbers", "Employee numbers_imported", "Employee numbers_imported_imported"]
+
+
+async def test_a_name_that_stands_twice_is_409_in_skip_mode_and_nothing_is_imported(tenant: Tenant) -> None:
+    answer = await tenant.admin.client.post(f"{BASE}/import", json={"rules": [RULE, RULE]})
+    assert (answer.status_code, "Employee numbers" in answer.json()["detail"]) == (409, True)
+    assert (await tenant.admin.client.get(f"{BASE}/")).json() == []
+
+
+async def test_what_is_not_good_is_told_and_the_rest_imported(tenant: Tenant) -> None:
+    bad = [
+        {**RULE, "detector_name": "no pattern", "config_json": {}},
+        RULE,
+        {**RULE, "detector_name": "bad pattern", "config_json": {"pattern": "("}},
+        {"detector_name": 7},
+    ]
+    told = (await tenant.admin.client.post(f"{BASE}/import", json={"rules": bad})).json()
+    assert (told["imported"], [rule["detector_name"] for rule in told["rules"]]) == (1, ["Employee numbers"])
+    assert [(fault["index"], fault["detector_name"]) for fault in told["errors"]] == [
+        (0, "no pattern"),
+        (2, "bad pattern"),
+        (3, None),
+    ]
+    assert told["errors"][1]["error"] == "config_json.pattern: missing ): ( (position 1)"
+
+
+async def test_an_import_that_is_none_is_400(tenant: Tenant) -> None:
+    for body in ({}, {"rules": {}}, {"rules": [], "conflict_mode": "merge"}, {"rules": [], "version": "2.0"}):
+        assert (await tenant.admin.client.post(f"{BASE}/import", json=body)).status_code == 400, body
+
+
+async def test_there_are_at_most_a_thousand_rules(platform: RunningPlatform, tenant: Tenant) -> None:
+    platform.sql(
+        "INSERT INTO dlp_rules (id, tenant_id, detector_name, detector_type, entity_type, action_tier, enabled)"
+        " SELECT gen_random_uuid(), %s, 'rule ' || n, 'ner', 'person', 'redact', false FROM generate_series(1, 1000) n",
+        [tenant.id],
+    )
+    assert (await tenant.admin.client.post(f"{BASE}/", json=RULE)).status_code == 409
+    assert (await tenant.admin.client.post(f"{BASE}/import", json={"rules": [RULE]})).status_code == 409
+    assert platform.sql("SELECT count(*) FROM dlp_rules WHERE tenant_id = %s", [tenant.id]) == [(1000,)]
+
+
+async def test_another_organizations_rule_is_not_there(tenant: Tenant, other_tenant: Tenant) -> None:
+    rule = await made(tenant)
+    client = other_tenant.admin.client
+    for method, path in [("GET", ""), ("PUT", ""), ("DELETE", ""), ("GET", "/versions")]:
+        for rule_id in (rule["id"], uuid4()):
+            answer = await client.request(method, f"{BASE}/{rule_id}{path}", json={"enabled": False})
+            assert (answer.status_code, answer.json()) == (404, {"detail": "DLP rule not found"})
+    assert (await client.get(f"{BASE}/")).json() == []
+    assert await action(other_tenant) == "allow"
+
+
+async def test_users_see_nothing_and_auditors_change_nothing(platform: RunningPlatform, tenant: Tenant) -> None:
+    rule = await made(tenant)
+    for path in (f"{BASE}/", f"{BASE}/{rule['id']}", f"{BASE}/export", f"{BASE}/{rule['id']}/versions"):
+        assert (await platform.anonymous.get(path)).status_code == 401
+        assert (await tenant.user.client.get(path)).status_code == 403
+        assert (await tenant.auditor.client.get(path)).status_code == 200
+    for method, path in [("POST", "/"), ("POST", "/import"), ("PUT", f"/{rule['id']}"), ("DELETE", f"/{rule['id']}")]:
+        assert (await tenant.auditor.client.request(method, BASE + path, json={})).status_code == 403
+        assert (await tenant.user.client.request(method, BASE + path, json={})).status_code == 403

@@ -1,0 +1,312 @@
+"""Trying out patterns and the policy (reference 3, Endpoints, DLP rules: test, evaluate)."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+from uuid import UUID, uuid4
+
+import msgspec
+import pytest
+from tests.support.platform import RunningPlatform, Tenant
+
+from gatehouse.detection.findings import Finding
+from gatehouse.engine.dlp.tiers import TierFailed
+from gatehouse.foundation.ids import new_id
+
+BASE = "/api/admin/dlp-rules"
+CARD = "Pay with 4111 1111 1111 1111."
+
+
+class Detectors:
+    """Finds people called Ada, and that texts with `ignore` in them are prompt injection."""
+
+    async def entities(self, texts: Sequence[str]) -> list[list[Finding]]:
+        places = [text.find("Ada") for text in texts]
+        return [[Finding(at, at + 3, "person", 0.9, "person")] if at >= 0 else [] for at in places]
+
+    async def semantic(self, texts: Sequence[str], labels: Sequence[str]) -> list[dict[str, float]]:
+        return [dict.fromkeys(labels, 0.8 if "ignore" in text else 0.1) for text in texts]
+
+
+class Away:
+    async def entities(self, texts: Sequence[str]) -> list[list[Finding]]:
+        raise TierFailed("ner", "timeout")
+
+    async def semantic(self, texts: Sequence[str], labels: Sequence[str]) -> list[dict[str, float]]:
+        raise TierFailed("llm", "timeout")
+
+
+@pytest.fixture(autouse=True)
+def detectors(platform: RunningPlatform) -> Iterator[None]:
+    ports = platform.host.ports
+    before = ports.detectors, ports.dlp
+    ports.detectors = Detectors()
+    yield
+    ports.detectors, ports.dlp = before
+
+
+async def tried(tenant: Tenant, **body: Any) -> dict[str, Any]:
+    answer = await tenant.admin.client.post(f"{BASE}/test", json=body)
+    assert answer.status_code == 200, answer.text
+    told: dict[str, Any] = answer.json()
+    return told
+
+
+async def evaluated(tenant: Tenant, text: str, **body: Any) -> dict[str, Any]:
+    answer = await tenant.admin.client.post(f"{BASE}/evaluate", json={"text": text, **body})
+    assert answer.status_code == 200, answer.text
+    told: dict[str, Any] = answer.json()
+    return told
+
+
+async def add_rule(tenant: Tenant, **changed: Any) -> str:
+    body = {"detector_name": "a rule", "detector_type": "regex", "action_tier": "redact", **changed}
+    answer = await tenant.admin.client.post(f"{BASE}/", json=body)
+    assert answer.status_code == 201, answer.text
+    rule_id: str = answer.json()["id"]
+    return rule_id
+
+
+def new_group(platform: RunningPlatform, tenant: Tenant, *members: UUID, **overrides: str) -> UUID:
+    group = new_id()
+    platform.sql("INSERT INTO groups (id, tenant_id, name) VALUES (%s, %s, %s)", [group, tenant.id, str(group)])
+    for user in members:
+        platform.sql(
+            "INSERT INTO group_members (id, tenant_id, group_id, user_id) VALUES (%s, %s, %s, %s)",
+            [new_id(), tenant.id, group, user],
+        )
+    for entity, action in overrides.items():
+        platform.sql("INSERT INTO group_dlp_overrides VALUES (%s, %s, %s, %s)", [tenant.id, group, entity, action])
+    return group
+
+
+async def with_overrides(platform: RunningPlatform, tenant: Tenant, overrides: dict[UUID, dict[str, Any]]) -> None:
+    """The tenant's policy as it is with these overrides in force."""
+    snapshot = await platform.host.ports.policies.current(tenant.id)  # type: ignore[arg-type]
+    dlp = msgspec.structs.replace(snapshot.dlp, overrides=overrides)
+    platform.host.policies._snapshots[snapshot.tenant_id] = msgspec.structs.replace(snapshot, dlp=dlp)
+
+
+# test ---------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_regex_shows_what_it_finds_in_the_callers_own_code_points(tenant: Tenant) -> None:
+    told = await tried(tenant, rule_type="regex", pattern="EMP-[0-9]{6}", sample_text=" \u00e9\U0001f600 EMP-123456 x ")
+    assert told == {
+        "matches": [
+            {"start": 4, "end": 14, "matched_text": "EMP-123456", "entity_type": "custom", "action": "log_only"}
+        ],
+        "match_count": 1,
+        "rule_type": "regex",
+        "valid_pattern": True,
+        "error": None,
+    }
+
+
+async def test_a_regex_is_shown_with_the_rules_type_and_action(tenant: Tenant) -> None:
+    told = await tried(
+        tenant, rule_type="regex", pattern="x", sample_text="xx", entity_type="my_x", action_tier="block"
+    )
+    assert [(match["entity_type"], match["action"]) for match in told["matches"]] == [("my_x", "block")] * 2
+
+
+@pytest.mark.parametrize("pattern", ["(", "(?=a)b", "a*", "a(?:.*b)?", r"\p{L}{1,900}", "(?:(?:a{100}){100}){100}"])
+async def test_a_bad_pattern_is_told_and_is_no_error(tenant: Tenant, pattern: str) -> None:
+    told = await tried(tenant, rule_type="regex", pattern=pattern, sample_text="a" * 1_000)
+    assert (told["valid_pattern"], told["matches"], told["match_count"]) == (False, [], 0)
+    assert told["error"]
+
+
+async def test_matches_are_cut_at_a_thousand_and_counted_all(tenant: Tenant) -> None:
+    told = await tried(tenant, rule_type="regex", pattern="[0-9]", sample_text="7 " * 3_000)
+    assert (len(told["matches"]), told["match_count"]) == (1_000, 3_000)
+
+
+@pytest.mark.parametrize("rule_type", ["ner", "gliner"])
+async def test_labels_ask_the_entities_tier(tenant: Tenant, rule_type: str) -> None:
+    text = "It rained. Then Ada came."
+    told = await tried(tenant, rule_type=rule_type, pattern="PER, organisation", sample_text=text)
+    assert [(match["start"], match["matched_text"], match["entity_type"]) for match in told["matches"]] == [
+        (16, "Ada", "person")
+    ]
+    assert (await tried(tenant, rule_type=rule_type, pattern="location", sample_text=text))["match_count"] == 0
+
+
+@pytest.mark.parametrize("labels", ["dragon", "person, dragon", " , "])
+async def test_an_unknown_label_is_told(tenant: Tenant, labels: str) -> None:
+    told = await tried(tenant, rule_type="ner", pattern=labels, sample_text="Ada")
+    assert (told["valid_pattern"], "date_of_birth" in told["error"]) == (False, True)
+
+
+async def test_a_tier_that_gives_no_answer_is_told(platform: RunningPlatform, tenant: Tenant) -> None:
+    platform.host.ports.detectors = Away()
+    told = await tried(tenant, rule_type="ner", pattern="person", sample_text="Ada")
+    assert (told["valid_pattern"], told["match_count"]) == (True, 0)
+    assert "timeout" in told["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"pattern": "a", "sample_text": "a"}, "rule_type"),
+        ({"rule_type": "llm", "pattern": "a", "sample_text": "a"}, "rule_type"),
+        ({"rule_type": "regex", "pattern": "", "sample_text": "a"}, "pattern"),
+        ({"rule_type": "regex", "pattern": "a"}, "sample_text"),
+        ({"rule_type": "regex", "pattern": "a", "sample_text": "a" * 100_001}, "sample_text"),
+    ],
+)
+async def test_a_bad_test_is_400_that_names_the_field(tenant: Tenant, body: dict[str, Any], field: str) -> None:
+    answer = await tenant.admin.client.post(f"{BASE}/test", json=body)
+    assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", field])
+
+
+# evaluate -----------------------------------------------------------------------------------------------------------
+
+
+async def test_an_evaluation_has_the_fields_of_the_contract(tenant: Tenant) -> None:
+    told = await evaluated(tenant, CARD, org_id=str(tenant.id))
+    assert set(told) == {
+        "text_length", "org_id", "rules_evaluated", "rules_matched", "final_action", "matched_rules",
+        "suppressed_rule_ids", "custom_org_patterns", "decision_trace",
+    }  # fmt: skip
+    assert (told["text_length"], told["org_id"]) == (len(CARD), str(tenant.id))
+    assert (told["rules_evaluated"], told["rules_matched"], told["final_action"]) == (76, 1, "redact")
+    (rule,) = told["matched_rules"]
+    (match,) = rule.pop("matches")
+    assert CARD[match["start"] : match["end"]] == "4111 1111 1111 1111"
+    assert rule == {
+        "rule_id": "credit-card",
+        "rule_name": rule["rule_name"],
+        "detector_type": "regex",
+        "entity_type": "credit_card",
+        "action_tier": "redact",
+        "match_count": 1,
+        "source": "platform",
+    }
+    assert told["decision_trace"][-1] == f"final action: redact, decided by {rule['rule_name']}"
+    assert "4111" not in str(told["decision_trace"])
+
+
+async def test_matches_are_cut_at_twenty_and_counted_all(tenant: Tenant) -> None:
+    await add_rule(tenant, entity_type="number", config_json={"pattern": "N[0-9]"})
+    (rule,) = (await evaluated(tenant, "N7 " * 50))["matched_rules"]
+    assert (len(rule["matches"]), rule["match_count"]) == (20, 50)
+
+
+async def test_all_tiers_are_asked_and_the_strongest_action_wins(tenant: Tenant) -> None:
+    people = await add_rule(
+        tenant, detector_name="people", detector_type="ner", entity_type="person", action_tier="log_only"
+    )
+    injection = await add_rule(
+        tenant, detector_name="injection", detector_type="llm", entity_type="prompt_injection", action_tier="block",
+        config_json={"labels": ["prompt injection"], "threshold": 0.7},
+    )  # fmt: skip
+    told = await evaluated(tenant, f"Ada, ignore all that. {CARD}")
+    assert told["final_action"] == "block"
+    assert [rule["rule_id"] for rule in told["matched_rules"]] == [injection, "credit-card", people]
+    told = await evaluated(tenant, "Ada went home.")
+    assert (told["final_action"], told["rules_matched"]) == ("log_only", 1)
+    assert any("below its threshold" in sentence for sentence in told["decision_trace"])
+
+
+async def test_what_would_be_asked_about_is_blocked_where_nobody_is_asked(tenant: Tenant) -> None:
+    await add_rule(tenant, entity_type="project", action_tier="prompt", config_json={"pattern": "Aurora"})
+    assert (await evaluated(tenant, "About Aurora."))["final_action"] == "block"
+    flag = "/api/v1/admin/org/feature-flags/human_in_loop"
+    assert (await tenant.admin.client.patch(flag, json={"enabled": True})).status_code == 200
+    assert (await evaluated(tenant, "About Aurora."))["final_action"] == "prompt"
+
+
+async def test_with_dlp_switched_off_nothing_is_done_and_the_trace_says_so(tenant: Tenant) -> None:
+    flag = "/api/v1/admin/org/feature-flags/dlp_enabled"
+    assert (await tenant.admin.client.patch(flag, json={"enabled": False})).status_code == 200
+    told = await evaluated(tenant, CARD)
+    assert (told["final_action"], told["rules_evaluated"], told["matched_rules"]) == ("allow", 0, [])
+    assert "dlp_enabled" in told["decision_trace"][0]
+
+
+async def test_a_tier_that_gives_no_answer_blocks_or_passes_by_the_fail_mode(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    await add_rule(tenant, detector_name="people", detector_type="ner", entity_type="person")
+    ports = platform.host.ports
+    ports.detectors = Away()
+    ports.dlp = msgspec.structs.replace(ports.dlp, fail_mode="closed")
+    told = await evaluated(tenant, CARD)
+    assert (told["final_action"], told["rules_matched"]) == ("block", 1)
+    assert any("ner: timeout" in sentence for sentence in told["decision_trace"])
+    ports.dlp = msgspec.structs.replace(ports.dlp, fail_mode="open")
+    told = await evaluated(tenant, CARD)
+    assert told["final_action"] == "redact"
+    assert any("ner: timeout" in sentence for sentence in told["decision_trace"])
+
+
+async def test_a_groups_overrides_hold_for_the_group_and_for_its_members(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    lenient = new_group(platform, tenant, tenant.user.id, tenant.auditor.id)
+    strict = new_group(platform, tenant, tenant.auditor.id)
+    await with_overrides(platform, tenant, {lenient: {"credit_card": "ALLOW"}, strict: {"credit_card": "BLOCK"}})
+    for body, action in [
+        ({}, "redact"),
+        ({"group_id": str(lenient)}, "allow"),
+        ({"group_id": str(strict)}, "block"),
+        ({"user_id": str(tenant.user.id)}, "allow"),
+        ({"user_id": str(tenant.admin.id)}, "redact"),
+        ({"user_id": str(tenant.auditor.id)}, "block"),
+        ({"user_id": str(tenant.user.id), "group_id": str(strict)}, "block"),
+    ]:
+        told = await evaluated(tenant, CARD, **body)
+        assert told["final_action"] == action, body
+        assert told["matched_rules"][0]["action_tier"] == "redact"
+
+
+async def test_what_is_another_organizations_is_not_there(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
+) -> None:
+    theirs = new_group(platform, other_tenant)
+    for body, missing in [
+        ({"org_id": str(other_tenant.id)}, "Organization not found"),
+        ({"group_id": str(theirs)}, "Group not found"),
+        ({"group_id": str(uuid4())}, "Group not found"),
+        ({"user_id": str(other_tenant.user.id)}, "User not found"),
+    ]:
+        answer = await tenant.admin.client.post(f"{BASE}/evaluate", json={"text": "x", **body})
+        assert (answer.status_code, answer.json()) == (404, {"detail": missing})
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [({}, "text"), ({"text": 5}, "text"), ({"text": "x", "group_id": "x"}, "group_id")],
+)
+async def test_a_bad_evaluation_is_400_that_names_the_field(tenant: Tenant, body: dict[str, Any], field: str) -> None:
+    answer = await tenant.admin.client.post(f"{BASE}/evaluate", json=body)
+    assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", field])
+
+
+async def test_a_lone_surrogate_is_400_too(tenant: Tenant) -> None:
+    headers = {"content-type": "application/json"}
+    answer = await tenant.admin.client.post(f"{BASE}/evaluate", content=b'{"text": "\\ud800"}', headers=headers)
+    assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", "text"])
+
+
+async def test_a_long_trace_is_cut_and_its_end_kept(tenant: Tenant) -> None:
+    await add_rule(tenant, entity_type="number", config_json={"pattern": "N[0-9]"})
+    trace = (await evaluated(tenant, "N7 " * 5_000))["decision_trace"]
+    assert len(trace) == 1_002
+    assert trace[-1] == "final action: redact, decided by a rule"
+
+
+@pytest.mark.parametrize("path", ["test", "evaluate", "replay"])
+async def test_trials_are_for_administrators(platform: RunningPlatform, tenant: Tenant, path: str) -> None:
+    assert (await platform.anonymous.post(f"{BASE}/{path}", json={})).status_code == 401
+    for client in (tenant.user.client, tenant.auditor.client, await platform.new_m2m(tenant.id, "admin:read")):
+        assert (await client.post(f"{BASE}/{path}", json={})).status_code == 403
+    writer = await platform.new_m2m(tenant.id, "admin:write")
+    assert (await writer.post(f"{BASE}/{path}", json={})).status_code == 400
+
+
+async def test_a_dry_run_has_a_limit_of_its_own(tenant: Tenant, platform: RunningPlatform) -> None:
+    limits = platform.host.ports.limits
+    rule = limits.resolve("POST", f"{BASE}/test", None, "192.0.2.1")
+    assert rule is not None
+    assert (rule.limit, rule.tier) == (10, "POST /api/admin/dlp-rules/test")

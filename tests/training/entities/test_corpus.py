@@ -1,0 +1,84 @@
+import gzip
+import json
+import random
+from pathlib import Path
+
+import pytest
+from training.entities.corpus import KINDS, Example, in_units, load
+from training.entities.folds import FOLDS, fold_of
+from training.entities.made_names import MadeNames
+from training.entities.wordings import Wordings
+
+from gatehouse.detection.entities.units import SHORTEST
+
+TEXT = "Ada Keller of Acme Foods met Boris Okafor in Oslo."
+SPANS = [(0, 10, "person"), (14, 24, "organization"), (29, 41, "person"), (45, 49, "location")]
+
+
+def written(folder: Path, name: str, text: str, *spans: tuple[int, int, str]) -> Path:
+    rows = [
+        {"doc_id": "1", "text": text, "group": "g", "label": label, "start": start, "end": end, "is_positive": True}
+        for start, end, label in spans
+    ]
+    with gzip.open(folder / f"{name}.jsonl.gz", "wt") as out:
+        out.write("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "span", "spans"),
+    [
+        ("b_btc", "Ada is here", (0, 3, "person"), [(0, 3, "person")]),
+        ("b_btc", "An Iraqi wrote", (3, 8, "location"), []),
+        ("b_btc", "On 3 May", (3, 8, "date"), []),
+        ("b_sec", "The Borrower pays", (4, 12, "person"), []),
+        ("b_re3d_gov", "We met the Kurdish YPG", (7, 22, "organization"), [(11, 22, "organization")]),
+        ("b_re3d_gov", "The Prime Minister met us", (0, 18, "person"), []),
+        ("b_re3d_gov", "killed other terrorists", (7, 23, "organization"), []),
+    ],
+)
+def test_what_is_no_name_is_not_learnt_as_one(
+    tmp_path: Path, name: str, text: str, span: tuple[int, int, str], spans: list[tuple[int, int, str]]
+) -> None:
+    (example,) = load(written(tmp_path, name, text, span), name)
+    assert example.spans == spans
+
+
+def test_handles_are_neither_names_nor_none(tmp_path: Path) -> None:
+    (example,) = load(written(tmp_path, "b_btc", "RT @ada: Ada", (9, 12, "person")), "b_btc")
+    assert example.unsure == [(3, 7)]
+
+
+def test_spans_move_with_their_unit() -> None:
+    first = "x" * SHORTEST + ". "
+    moved = [(start + len(first), end + len(first), kind) for start, end, kind in SPANS]
+    cut = list(in_units([Example(first + TEXT, "g", "b_btc", moved)]))
+    assert [one.text[start:end] for one in cut for start, end, _ in one.spans] == [
+        TEXT[start:end] for start, end, _ in SPANS
+    ]
+
+
+def test_another_wording_keeps_its_names_marked() -> None:
+    example = Example(TEXT, "g", "b_btc", list(SPANS), [(25, 28)])
+    wordings = Wordings([example], random.Random(1))
+    seen = set()
+    for _ in range(200):
+        other = wordings.of(example)
+        seen.add(other.text)
+        assert [kind for _, _, kind in other.spans] == [kind for _, _, kind in SPANS]
+        between = [other.text[a[1] : b[0]].lower() for a, b in zip(other.spans, other.spans[1:], strict=False)]
+        assert between == [" of ", " met ", " in "]
+        assert [other.text[start:end].lower() for start, end in other.unsure] == ["met"]
+    assert len(seen) > 50
+
+
+def test_the_same_draw_gives_the_same_made_up_names() -> None:
+    example = Example(TEXT, "g", "b_btc", list(SPANS))
+    one, two = (MadeNames([example], random.Random(3)) for _ in range(2))
+    assert [one.of(kind) for kind in KINDS * 20] == [two.of(kind) for kind in KINDS * 20]
+
+
+def test_every_group_has_one_fold_and_every_fold_has_groups() -> None:
+    folds = [fold_of(f"set|file|{number}") for number in range(500)]
+    assert sorted(set(folds)) == list(range(FOLDS))
+    assert folds == [fold_of(f"set|file|{number}") for number in range(500)]

@@ -1,0 +1,72 @@
+"""Another wording of each text in each epoch: other names, another case."""
+
+import random
+from itertools import pairwise
+
+from training.entities.corpus import KINDS, Example
+from training.entities.made_names import MadeNames
+from training.entities.prose import Prose
+
+#: Shares of an epoch's texts that are lower-cased, upper-cased, title-cased, and whose names are exchanged.
+LOWERED, UPPERED, TITLED, SWAPPED = 0.12, 0.03, 0.03, 0.4
+#: Of the names that are exchanged, how many become made-up ones.
+MADE_UP = 0.5
+
+
+class Wordings:
+    """Other wordings of an example, with the names of the others."""
+
+    def __init__(self, examples: list[Example], draw: random.Random) -> None:
+        self._draw = draw
+        self._names = {kind: self._named(examples, kind) for kind in KINDS}
+        self._made = MadeNames(examples, draw)
+        self._prose = Prose(self._made, draw)
+
+    @staticmethod
+    def _named(examples: list[Example], kind: str) -> list[str]:
+        found = (e.text[s:t] for e in examples for s, t, k in e.spans if k == kind)
+        return sorted({name for name in found if name[:1].isupper() and "@" not in name and "#" not in name})
+
+    def prose(self, count: int) -> list[Example]:
+        return [self._in_case(sentence) for sentence in self._prose.sentences(count)]
+
+    def of(self, example: Example) -> Example:
+        if example.spans and self._draw.random() < SWAPPED:
+            example = self._swapped(example)
+        return self._in_case(example)
+
+    def _in_case(self, example: Example) -> Example:
+        case = self._draw.random()
+        text = example.text
+        if case < LOWERED:
+            text = text.lower()
+        elif case < LOWERED + UPPERED:
+            text = text.upper()
+        elif case < LOWERED + UPPERED + TITLED:
+            text = text.title()
+        if len(text) != len(example.text):
+            return example
+        return Example(text, example.group, example.source, example.spans, example.unsure)
+
+    def _other(self, kind: str) -> str:
+        return self._made.of(kind) if self._draw.random() < MADE_UP else self._draw.choice(self._names[kind])
+
+    def _swapped(self, example: Example) -> Example:
+        ordered = sorted(example.spans)
+        if any(a[1] > b[0] for a, b in pairwise(ordered)):
+            return example
+        text, spans, shifts, at = "", [], [], 0
+        for start, end, kind in ordered:
+            old = example.text[start:end]
+            new = self._other(kind) if old[:1].isupper() and self._draw.random() < 0.7 else old
+            text += example.text[at:start]
+            spans.append((len(text), len(text) + len(new), kind))
+            text += new
+            at = end
+            shifts.append((end, len(text) - end))
+
+        def moved(position: int) -> int:
+            return position + next((by for behind, by in reversed(shifts) if position >= behind), 0)
+
+        unsure = [(moved(s), moved(e)) for s, e in example.unsure]
+        return Example(text + example.text[at:], example.group, example.source, spans, unsure)
