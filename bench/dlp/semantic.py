@@ -171,7 +171,7 @@ def _two_sided(scores: Any, right: Any) -> dict[str, float]:
 
 
 def latency(classifier: EmbeddedClassifier) -> dict[str, str]:
-    """Milliseconds on the thread that asks."""
+    """Milliseconds of processor time on the thread that asks, so that a busy machine counts less."""
     prose = (
         "Yesterday the committee met in the old library to talk about the budget for the coming year, and whether the "
         "roof can be mended before the winter. Several members asked for a second offer, since the first seemed high. "
@@ -182,9 +182,9 @@ def latency(classifier: EmbeddedClassifier) -> dict[str, str]:
         text = " ".join(words[number % len(words)] for number in range(count))
         times = []
         for _ in range(runs):
-            began = time.perf_counter()
+            began = time.thread_time()
             classifier.classify([text], classifier.labels)
-            times.append(1000 * (time.perf_counter() - began))
+            times.append(1000 * (time.thread_time() - began))
         found[f"{count} words"] = f"median {statistics.median(times):.1f}, best {min(times):.1f}"
     return found
 
@@ -212,7 +212,7 @@ def main() -> None:
         "attacks": attacks(scored),
         "topics": topics(scored),
         "zero-shot": zero_shot(shipped, [row for row in rows if row["source"] == "clinc-oos"]),
-        "milliseconds": latency(shipped),
+        "milliseconds of processor": latency(shipped),
         "bytes": sum(path.stat().st_size for path in DATA.iterdir()),
     }
     print(json.dumps(figures, indent=1))

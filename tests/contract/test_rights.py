@@ -96,13 +96,33 @@ async def theirs(platform: RunningPlatform) -> dict[str, str]:
     pattern = {"name": "x", "entity_type": "x", "pattern": "x", "action_tier": "log_only"}
     pattern = (await other.admin.client.post(f"{dlp}/custom-patterns", json=pattern)).json()
     suppression = (await other.admin.client.post(f"{dlp}/suppressions", json={"pattern_id": "iban"})).json()
+    group = await other.admin.client.post("/api/admin/groups", json={"name": "their own"})
+    registered = await other.admin.client.post("/api/admin/models", json={"provider": "their-own", "model_id": "m"})
+    bundle = {"name": "x", "regulatory_framework": "SOX", "version": "1", "seed_rule_mappings": []}
+    bundle = (await other.admin.client.post("/api/admin/compliance-bundles", json=bundle)).json()
+    approval_id = uuid4()
+    platform.sql(
+        "INSERT INTO approvals (id, tenant_id, request_id, reason, node, expires_at)"
+        " VALUES (%s, %s, 'r', 'x', %s, now() + interval '1 hour')",
+        [approval_id, other.id, platform.host.node.id],
+    )
+    words = {"name": "x", "filter_type": "keyword_block", "config": {"keywords": ["x"]}, "scope": "org", "priority": 1}
+    words = (await other.admin.client.post("/api/admin/content-filters/", json=words)).json()
+    policy = {"name": "x", "condition": "false", "action": "LOG"}
+    policy = (await other.admin.client.post("/api/admin/policies", json=policy)).json()
     ids = {
+        "filter_id": words["id"],
+        "policy_id": policy["id"],
+        "approval_id": approval_id,
+        "bundle_id": bundle["id"],
         "rule_id": rule["id"],
         "pattern_id": pattern["id"],
         "suppression_id": suppression["id"],
         "client_id": made.json()["client_id"],
         "key_id": platform.sql("SELECT id FROM api_keys WHERE tenant_id = %s", [other.id])[0][0],
         "model_config_id": platform.sql("SELECT id FROM model_configs WHERE tenant_id = %s", [other.id])[0][0],
+        "group_id": group.json()["id"],
+        "registered_model_id": registered.json()["id"],
         "session_id": other.user.session_id,
         "tenant_id": uuid4(),
         "user_id": other.user.id,

@@ -47,8 +47,8 @@ def test_what_is_taken_is_linear_on_its_evil_text_and_the_rest_is_refused(regex:
         return
     matcher = Matcher([custom_pattern("evil", "evil", "evil", regex, (), "redact", 0.5)])
     short = (evil * (16_000 // len(evil) + 1))[:16_000]
-    # 8 times the text: 8 times the time if linear, 64 times if quadratic.
-    assert _seconds(matcher, short * 8) < 24 * max(_seconds(matcher, short), 1e-4)
+    # 8 times the text: 8 times the time if linear, 64 times and seconds if quadratic.
+    assert _seconds(matcher, short * 8) < 24 * max(_seconds(matcher, short), 5e-3)
 
 
 @pytest.mark.parametrize("regex", [r"a(?:.*b)?", r"(?s)x.*?y|x", r".+b|a", r"(.{1,200}){1,4}z"])

@@ -148,10 +148,9 @@ class GatehouseServer:
         return self._children("_keeper")
 
     @property
-    def detection(self) -> psutil.Process:
-        """The process that holds the models of DLP."""
-        (process,) = self._children("gatehouse.detection.service")
-        return process
+    def detection(self) -> list[psutil.Process]:
+        """The process that holds the models of DLP; none while it is started anew."""
+        return self._children("gatehouse.detection.service")
 
     def _children(self, word: str | None = None) -> list[psutil.Process]:
         """What the supervisor has started, or those of it whose command has this word. Dead ones are left out."""

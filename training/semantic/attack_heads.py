@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from training.semantic.windowed import Reader, Window
 
 RECIPE = Recipe("sigmoid", epochs=8, batch=96, gram_dropout=0.6)
 NAME = "attacks"
-SEEDS = (7, 8, 9)
+SEEDS = (7, 8)
 #: A score of one half means this logit, so that of long harmless prompts under five in a hundred are called attacks.
 MIDDLE = 0.25
 
@@ -22,6 +23,10 @@ def train(reader: Reader, examples: Sequence[Example], recipe: Recipe = RECIPE) 
     """Two rounds. Not every window of an attack is one: in the second round those stay out that the first found
     harmless, except each attack's worst. The second is fitted from several seeds, whose mean is steadier than any."""
     windows = [(number, window) for number, example in enumerate(examples) for window in reader.read(example.text)]
+    random = Random(SEEDS[0])
+    for number, example in enumerate(examples):
+        if example.harmless:
+            windows += [(number, passage) for passage in reader.passage(example.text, random)]
     counts = np.bincount([number for number, _ in windows])
     first = _fit(examples, windows, counts, recipe)
     head = Head(arrays([first], NAME, CLASSES), NAME)

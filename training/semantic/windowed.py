@@ -3,6 +3,7 @@
 import pickle
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,15 @@ class Reader:
         if len(spans) > windows.MOST:
             spans = [spans[i] for i in np.linspace(0, len(spans) - 1, windows.MOST).round().astype(int)]
         return [self._window(ids[start:end]) for start, end in spans]
+
+    def passage(self, text: str, random: Random) -> list[Window]:
+        """One of the passages that the run time may look at by itself."""
+        ids = self._backbone.tokens(text)
+        passages = windows.passages(len(ids))
+        if not passages:
+            return []
+        start, end = random.choice(passages)
+        return [self._window(ids[start:end])]
 
     def _window(self, ids: Array) -> Window:
         key = ids.astype(np.int32).tobytes()

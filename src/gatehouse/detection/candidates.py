@@ -8,7 +8,7 @@
 One large `re2.Set` is not an option: its automaton grows without bound on hostile texts.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import re2
@@ -61,11 +61,15 @@ class Piece(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """A regex's first match in a piece of text; others that begin before `last` may follow."""
+    """A regex's match; others that begin before `last` may follow."""
 
     index: int
     spans: Spans
     last: int
+
+
+#: From which byte on a regex may match again, by its index.
+Behind: TypeAlias = Mapping[int, int]
 
 
 class Candidates:
@@ -89,17 +93,14 @@ class Candidates:
                 by_skeleton.setdefault(shape, []).append(regex)
         self._numbers = _Numbers(by_skeleton) if by_skeleton else None
 
-    def hits(self, piece: Piece, mask: int) -> Iterator[Hit]:
+    def hits(self, piece: Piece, mask: int, behind: Behind) -> Iterator[Hit]:
         """Matches in `piece`, of the regexes that `mask` asks for; of one regex in the order of the text."""
-        whole = piece.start == 0 and piece.end == len(piece.data)
-        data = piece.data if whole else piece.data[piece.start : piece.end]
-        for regexes, literals in self._filters:
-            for place in literals.Match(data, True):
-                yield from _from(regexes[place], piece, piece.start, mask)
+        data, _, start, last, end = piece
+        seen = data if start == 0 and end == len(data) else data[start:end]
+        passed = [regexes[place] for regexes, literals in self._filters for place in literals.Match(seen, True)]
+        yield from _first(passed + self._rest, piece, start, mask, behind)
         if self._numbers is not None:
-            yield from self._numbers.hits(piece, mask)
-        for regex in self._rest:
-            yield from _from(regex, piece, piece.start, mask)
+            yield from self._numbers.hits(piece, mask, behind)
 
 
 class _Numbers:
@@ -111,27 +112,27 @@ class _Numbers:
         ]
         self._known: dict[tuple[bytes, int], tuple[Regex, ...]] = {}
 
-    def hits(self, piece: Piece, mask: int) -> Iterator[Hit]:
+    def hits(self, piece: Piece, mask: int, behind: Behind) -> Iterator[Hit]:
         data, shape, start, last, end = piece
+        search, known = self._search, self._known
         unknown = 0
         while start < last:
-            begin, stop = self._search(ANYWHERE, shape, start, end)[0]
+            begin, stop = search(ANYWHERE, shape, start, end)[0]
             if not 0 <= begin < last:
                 return
             # What begins here is settled by the longest match and a character on either side of it; at the very
             # beginning there is none.
             key = (shape[begin - 1 : stop + 2], stop - begin) if begin else (shape[: stop + 2], begin - stop)
-            regexes = self._known.get(key)
+            regexes = known.get(key)
             if regexes is None:
                 unknown += 1
                 if unknown > _UNKNOWN:
-                    for regex in self._regexes:
-                        yield from _from(regex, piece, begin, mask)
+                    yield from _first(self._regexes, piece, begin, mask, behind)
                     return
                 regexes = self._learn(key, shape, begin, end)
             start = begin + 1
             for regex in regexes:
-                if regex.mask & mask:
+                if regex.mask & mask and behind.get(regex.index, 0) <= begin:
                     spans = regex.search(HERE, data, begin, end)
                     if spans[0][0] >= 0:
                         yield Hit(regex.index, spans, start)
@@ -146,11 +147,13 @@ class _Numbers:
         return found
 
 
-def _from(regex: Regex, piece: Piece, start: int, mask: int) -> Iterator[Hit]:
-    if regex.mask & mask:
-        spans = regex.search(ANYWHERE, piece.data, start, piece.end)
-        if 0 <= spans[0][0] < piece.last:
-            yield Hit(regex.index, spans, piece.last)
+def _first(regexes: Iterable[Regex], piece: Piece, start: int, mask: int, behind: Behind) -> Iterator[Hit]:
+    data, _, _, last, end = piece
+    for regex in regexes:
+        if regex.mask & mask:
+            spans = regex.search(ANYWHERE, data, max(start, behind.get(regex.index, 0)), end)
+            if 0 <= spans[0][0] < last:
+                yield Hit(regex.index, spans, last)
 
 
 def _filter(regexes: Sequence[Regex]) -> Any:

@@ -8,10 +8,11 @@ For each match of a shape, in order and without overlaps of the shape with itsel
    `CONTEXT_BONUS`, up to 1.0. A shape that needs context and has none is not found.
 
 A context word stands by itself: no ASCII letter touches it, but for a plural `s`; so `ssn` counts in `user_ssn:` and
-`SSNs`, and not in `lessn`. Thresholds are the rule's business, not decided here but by `find`.
+`SSNs`, and not in `lessn`. It is near where all of it is, but for that `s`. Thresholds are the rule's business, not
+decided here but by `find`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import re2
@@ -61,12 +62,16 @@ def options(*, ignore_case: bool = False) -> Any:
     return chosen
 
 
+def standing_alone(words: Iterable[str]) -> str:
+    """A regex for any of `words`, with the characters on either side of it."""
+    return "(?:^|[^a-z])(" + "|".join(map(re2.escape, words)) + ")s?(?:[^a-z]|$)"
+
+
 def compile_context(words: tuple[str, ...]) -> Regex | None:
     if not words:
         return None
-    return re2.compile(
-        "(?:^|[^a-z])(?:" + "|".join(map(re2.escape, words)) + ")s?(?:[^a-z]|$)", options(ignore_case=True)
-    )
+    # Of several that begin at the same place the shortest is the nearest.
+    return re2.compile(standing_alone(sorted(words, key=len)), options(ignore_case=True))
 
 
 def compile_shape(shape: Shape, context: Regex | None = None) -> CompiledShape:
@@ -82,34 +87,36 @@ def compile_pattern(pattern: Pattern) -> tuple[CompiledShape, ...]:
     return tuple(compile_shape(shape, context) for shape in pattern.shapes)
 
 
-def score(compiled: CompiledShape, text: str, start: int, end: int) -> float | None:
-    """The score of the finding `text[start:end]`, or None: it is none."""
-    context = compiled.context
-
-    def in_context() -> bool:
-        return context is not None and bool(
-            context.search(text[max(0, start - CONTEXT_BEFORE) : start])
-            or context.search(text[end : end + CONTEXT_AFTER])
-        )
-
-    return judge(compiled, text[start:end], in_context)
+def in_context(compiled: CompiledShape, text: str, start: int, end: int) -> bool:
+    """Whether one of the context words is near the finding `text[start:end]`."""
+    found = compiled.context.search(text) if compiled.context is not None else None
+    while found is not None:
+        first, behind = found.span(1)
+        if start - CONTEXT_BEFORE <= first and behind <= start or end <= first and behind <= end + CONTEXT_AFTER:
+            return True
+        found = found.re.search(text, found.start() + 1)
+    return False
 
 
-def judge(compiled: CompiledShape, value: str, in_context: Callable[[], bool]) -> float | None:
-    """The score of `value`, or None: it is none. Context is looked at last, and only if it matters."""
+def judge(compiled: CompiledShape, value: str, *, near: bool) -> float | None:
+    """The score of `value`, or None: it is none. `near`: a context word is."""
+    if compiled.needs_context and not near:
+        return None
     verdict = None if compiled.validator is None else compiled.validator(value)
-    if verdict is False or (compiled.needs_context and not in_context()):
+    if verdict is False:
         return None
     if verdict:
         return VALID_SCORE
-    return min(1.0, compiled.score + CONTEXT_BONUS) if compiled.needs_context or in_context() else compiled.score
+    return min(1.0, compiled.score + CONTEXT_BONUS) if near else compiled.score
 
 
 def spans(compiled: CompiledShape, text: str) -> Iterator[Span]:
     for match in compiled.regex.finditer(text):
         start, end = match.span(compiled.group)
-        if start < end and (found := score(compiled, text, start, end)) is not None:
-            yield Span(start, end, found)
+        if start < end:
+            score = judge(compiled, text[start:end], near=in_context(compiled, text, start, end))
+            if score is not None:
+                yield Span(start, end, score)
 
 
 def find(pattern: Pattern, text: str) -> list[Span]:

@@ -38,6 +38,8 @@ _DOTALL: Final = _parser.SRE_FLAG_DOTALL
 _REST: Final = r"\x80-\x{10ffff}"
 _NOTHING: Final = r"[^\x00-\x{10ffff}]"
 
+_UNBOUND: Final = 1 << 20
+
 #: For `bytes.translate`.
 SKELETON: Final = bytes(
     0x30 if byte in _DIGITS else 0x41 if byte in _CAPITALS else 0x61 if byte in _SMALL else byte for byte in range(256)
@@ -61,16 +63,33 @@ class Unsupported(ValueError):
     """Not all that RE2 takes is read here."""
 
 
+def longest(regex: str) -> int | None:
+    """The longest match in code points, or None: it is not read here, or has no bound."""
+    tree = _read(regex, 0)
+    width = None if tree is None else int(tree.getwidth()[1])
+    return width if width is not None and width < _UNBOUND else None
+
+
 def skeleton(regex: str, *, ignore_case: bool = False) -> str | None:
     """The regex's skeleton, or None: it is not read here, or matches words, so that it says nothing."""
+    tree = _read(regex, _IGNORE_CASE if ignore_case else 0)
+    if tree is None:
+        return None
+    try:
+        written = _sequence(tree, tree.state.flags)
+    except Unsupported:
+        return None
+    return None if re2.search(written, _WORDS) else written
+
+
+def _read(regex: str, flags: int) -> Any:
+    # Python reads these two otherwise than RE2.
     if "[[:" in regex or "{," in regex:
         return None
     try:
-        tree = _parser.parse(regex, _IGNORE_CASE if ignore_case else 0)
-        written = _sequence(tree, tree.state.flags)
-    except (_parser.error, Unsupported):
+        return _parser.parse(regex, flags)
+    except (_parser.error, OverflowError):
         return None
-    return None if re2.search(written, _WORDS) else written
 
 
 def _sequence(nodes: Iterable[Any], flags: int) -> str:

@@ -4,7 +4,7 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from gatehouse.foundation.http.envelopes import ErrorForm
+from gatehouse.foundation.http.envelopes import DETAIL, ErrorForm
 from gatehouse.platform.access.accounts.routes import router as accounts
 from gatehouse.platform.access.api_keys.routes import router as api_keys
 from gatehouse.platform.access.groups.routes import router as groups
@@ -22,6 +22,8 @@ from gatehouse.platform.governance.dlp_library.routes import router as dlp_libra
 from gatehouse.platform.governance.dlp_rules.errors import FORM as DLP_RULES_FORM
 from gatehouse.platform.governance.dlp_rules.routes import router as dlp_rules
 from gatehouse.platform.governance.dlp_trials.routes import router as dlp_trials
+from gatehouse.platform.governance.model_registry.errors import FORM as MODEL_REGISTRY_FORM
+from gatehouse.platform.governance.model_registry.routes import router as model_registry
 from gatehouse.platform.governance.policies.errors import FORM as POLICIES_FORM
 from gatehouse.platform.governance.policies.routes import router as policies
 from gatehouse.platform.operations.health.errors import FORM as HEALTH_FORM
@@ -52,7 +54,9 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     # Before byoe: PATCH /providers/byoe/config is the config of a provider called `byoe`.
     providers,
     byoe,
+    # Before model_registry, whose {registered_model_id} would take `catalog` for an id.
     model_catalog,
+    model_registry,
     tenants,
     feature_flags,
     system_config,
@@ -81,6 +85,8 @@ ERROR_FORMS: Final[dict[str, ErrorForm]] = {
     "/metrics": HEALTH_FORM,
     "/api/v1/admin/kill-switch": KILL_SWITCH_FORM,
     "/api/admin/dlp-rules": DLP_RULES_FORM,
+    "/api/admin/models": MODEL_REGISTRY_FORM,
+    "/api/admin/models/catalog": DETAIL,
     "/api/admin/content-filters": CONTENT_FILTERS_FORM,
     "/api/admin/policies": POLICIES_FORM,
 }

@@ -26,6 +26,7 @@ from gatehouse.platform.governance.compliance_bundles import bundle as complianc
 from gatehouse.platform.governance.content_filters import bundle as content_filters
 from gatehouse.platform.governance.dlp_customization import bundle as dlp_customization
 from gatehouse.platform.governance.dlp_rules import bundle as dlp_rules
+from gatehouse.platform.governance.model_registry import bundle as model_registry
 from gatehouse.platform.governance.policies import bundle as policies
 from gatehouse.platform.organization.system_config import bundle as system_config
 from gatehouse.platform.routing.model_catalog import bundle as model_catalog
@@ -87,6 +88,7 @@ async def _governance(session: AsyncSession, tenant_id: TenantId) -> GovernanceR
         bundles=await compliance_bundles.records(session, tenant_id),
         filters=await content_filters.records(session, tenant_id),
         policy_rules=await policies.records(session, tenant_id),
+        registry=await model_registry.records(session, tenant_id),
         unregistered_model_tier=configured["unregistered_model_tier"],
         governance_enabled=configured["governance_enabled"] == "true",
     )

@@ -68,7 +68,7 @@ class Said(NamedTuple):
 
 class Ruling(NamedTuple):
     """`decisive` is the first rule with the strongest action, None where no rule matched; `said` are the rules that
-    were looked at, in order."""
+    matched or failed, in order."""
 
     action: PolicyAction
     decisive: Rule | None
@@ -115,18 +115,20 @@ def context_of(variables: Mapping[str, Any], needs: frozenset[str]) -> cel.Conte
     return cel.Context(variables=dict(variables), functions=functions)
 
 
-def decide(rules: Sequence[Rule], context: cel.Context, model: str) -> Ruling:
+def decide(rules: Sequence[Rule], context: cel.Context, model: str, trace: list[Said] | None = None) -> Ruling:
     """In order, until a terminal rule matches. The strongest action of those that matched counts: BLOCK, ROUTE,
     REQUIRE_APPROVAL, then ALLOW and LOG. A condition that fails counts as matched for BLOCK and as unmatched for all
-    else. ROUTE to `model`, which is what is asked about, is as good as ALLOW: the call is there."""
+    else. ROUTE to `model`, which is what is asked about, is as good as ALLOW: the call is there. `trace` takes every
+    rule that was looked at."""
     said: list[Said] = []
     decisive: Rule | None = None
     action: PolicyAction = "ALLOW"
     for rule in rules:
-        try:
-            outcome = Said(rule, "matched" if holds(rule.program, context) else "unmatched")
-        except Failed as error:
-            outcome = Said(rule, "failed", str(error))
+        outcome = _asked(rule, context)
+        if trace is not None:
+            trace.append(outcome or Said(rule, "unmatched"))
+        if outcome is None:
+            continue
         said.append(outcome)
         if not matched(outcome):
             continue
@@ -136,6 +138,14 @@ def decide(rules: Sequence[Rule], context: cel.Context, model: str) -> Ruling:
         if rule.terminal:
             break
     return Ruling(action, decisive, said)
+
+
+def _asked(rule: Rule, context: cel.Context) -> Said | None:
+    """None: it did not match, which most rules do."""
+    try:
+        return Said(rule, "matched") if holds(rule.program, context) else None
+    except Failed as error:
+        return Said(rule, "failed", str(error))
 
 
 def matched(said: Said) -> bool:

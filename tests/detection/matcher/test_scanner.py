@@ -186,3 +186,20 @@ def test_released_positions_never_fall_within_overlapping_findings() -> None:
             assert start < end
         for cut in released:
             assert not any(finding.start < cut < finding.end for finding in found)
+
+
+def test_a_match_is_no_longer_than_promised_however_it_comes() -> None:
+    """A regex without bounds, as an organization may have one."""
+    loose = Matcher((pattern("loose", Shape(regex=r"a\w*|b.*c", score=1.0, max_length=40)),))
+    text = "a" + "x" * 100 + " b " + "y " * 60 + "c b 12 c " + "z " * 100
+    whole = loose.scan(text, decoded=False)
+    assert [(f.start, f.end) for f in whole if f.start < 45] == [(0, 40)]
+    assert "b 12 c" in [text[f.start : f.end] for f in whole]
+    for length in (1, 13, 50):
+        assert scanned(text, [length], (loose,))[0] == whole
+
+
+def test_what_is_promised_too_wide_is_held_back_as_long_as_a_match_can_be() -> None:
+    matcher = Matcher((pattern("narrow", Shape(regex=r"\bEMP\d{5}\b", score=1.0, max_length=1024)),))
+    _, released = scanned("word " * 100, [10], (matcher,))
+    assert max(10 * turn - cut for turn, cut in enumerate(released[:-1])) < 120

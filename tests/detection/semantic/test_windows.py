@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from gatehouse.detection.semantic.backbone import HEAD_CHARACTERS, TAIL_CHARACTERS, abridged
-from gatehouse.detection.semantic.windows import MOST, STRIDE, WINDOW, chosen, spans
+from gatehouse.detection.semantic.windows import MOST, OVERLAP, PASSAGE, WINDOW, chosen, passages, spans
 
 
 @pytest.mark.parametrize("tokens", [0, 1, WINDOW, WINDOW + 1, 1000, 12_345])
@@ -13,8 +13,25 @@ def test_windows_cover_all_tokens_and_none_is_longer_than_it_may_be(tokens: int)
     assert found[-1][1] == tokens
 
 
+def test_windows_of_a_text_are_about_equally_long_and_overlap() -> None:
+    assert spans(200) == [(0, 116), (84, 200)]
+
+
+@pytest.mark.parametrize("tokens", [2 * PASSAGE, 2 * PASSAGE + 1, 1000])
+def test_every_order_of_three_quarters_of_a_passage_is_whole_in_one(tokens: int) -> None:
+    found = passages(tokens)
+    order = PASSAGE * 3 // 4
+    assert all(
+        any(start <= begin and begin + order <= end for start, end in found) for begin in range(tokens - order + 1)
+    )
+
+
+def test_a_short_text_has_no_passages() -> None:
+    assert passages(2 * PASSAGE - 1) == []
+
+
 def test_few_windows_are_all_read() -> None:
-    found = spans(WINDOW + STRIDE * (MOST - 1))
+    found = spans(WINDOW + (WINDOW - OVERLAP) * (MOST - 1))
     assert len(found) == MOST
     assert chosen(found, np.zeros(len(found), dtype=np.float32)) == found
 
@@ -22,8 +39,8 @@ def test_few_windows_are_all_read() -> None:
 def test_of_many_windows_the_first_the_last_and_the_most_suspicious_are_read() -> None:
     found = spans(20_000)
     suspicion = np.zeros(len(found), dtype=np.float32)
-    suspicion[[7, 30, 99, 101, 150, 160]] = [1, 3, 2, 4, 6, 5]
-    assert chosen(found, suspicion) == [found[number] for number in (0, 7, 30, 99, 101, 150, 160, len(found) - 1)]
+    suspicion[[7, 30, 99, 101]] = [1, 3, 2, 4]
+    assert chosen(found, suspicion) == [found[number] for number in (0, 7, 30, 99, 101, len(found) - 1)]
 
 
 def test_a_text_of_unbounded_length_loses_its_middle() -> None:

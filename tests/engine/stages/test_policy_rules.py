@@ -181,6 +181,7 @@ async def test_denied_it_is_a_policy_block() -> None:
     assert (answer.status, body["error"]["type"], body["error"]["rule_id"]) == (
         403, "policy_violation", str(UUID(int=1)),
     )  # fmt: skip
+    assert answer.headers["X-DLP-Action"] == "CANCEL"
     assert held.outbound.sent == []
     assert [event.result for event in held.outcomes[0].rule_events] == ["matched", "denied"]
 

@@ -1,12 +1,15 @@
 """Groups, their members and DLP overrides (reference 2, Group; Endpoints, Groups and model access)."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from tests.support.journal import Journal, opened, outcome
 from tests.support.platform import Person, RunningPlatform, Tenant
 
+from gatehouse.foundation.ids import new_id
 from gatehouse.platform.keeper.drain import Drain
 from gatehouse.platform.live import queries
 from gatehouse.platform.live.state import Replica
@@ -273,6 +276,17 @@ async def test_usage_counts_for_the_one_group_of_the_user(
     expected = groups[0]["id"] if memberships == 1 else None
     query = "SELECT group_id::text FROM usage_records WHERE request_id = %s"
     assert platform.sql(query, [request_id]) == [(expected,)]
+
+
+async def test_an_interrupted_stream_counts_for_the_group_too(
+    platform: RunningPlatform, tenant: Tenant, tmp_path: Path
+) -> None:
+    journal, group_id = Journal(platform.installed.url, tmp_path / "journal"), new_id()
+    call = outcome(tenant.id, stream=True, group_ids=(group_id,))
+    await journal.append(opened(call))
+    await journal.killed()
+    await journal.drain()
+    assert platform.sql("SELECT group_id FROM usage_records WHERE id = %s", [call.id]) == [(group_id,)]
 
 
 # callers -------------------------------------------------------------------------------------------------------------

@@ -79,13 +79,6 @@ def new_group(platform: RunningPlatform, tenant: Tenant, *members: UUID, **overr
     return group
 
 
-async def with_overrides(platform: RunningPlatform, tenant: Tenant, overrides: dict[UUID, dict[str, Any]]) -> None:
-    """The tenant's policy as it is with these overrides in force."""
-    snapshot = await platform.host.ports.policies.current(tenant.id)  # type: ignore[arg-type]
-    dlp = msgspec.structs.replace(snapshot.dlp, overrides=overrides)
-    platform.host.policies._snapshots[snapshot.tenant_id] = msgspec.structs.replace(snapshot, dlp=dlp)
-
-
 # test ---------------------------------------------------------------------------------------------------------------
 
 
@@ -194,17 +187,17 @@ async def test_matches_are_cut_at_twenty_and_counted_all(tenant: Tenant) -> None
 
 async def test_all_tiers_are_asked_and_the_strongest_action_wins(tenant: Tenant) -> None:
     people = await add_rule(
-        tenant, detector_name="people", detector_type="ner", entity_type="person", action_tier="log_only"
+        tenant, detector_name="people", detector_type="ner", entity_type="person", action_tier="block"
     )
     injection = await add_rule(
-        tenant, detector_name="injection", detector_type="llm", entity_type="prompt_injection", action_tier="block",
+        tenant, detector_name="injection", detector_type="llm", entity_type="prompt_injection", action_tier="log_only",
         config_json={"labels": ["prompt injection"], "threshold": 0.7},
     )  # fmt: skip
     told = await evaluated(tenant, f"Ada, ignore all that. {CARD}")
     assert told["final_action"] == "block"
-    assert [rule["rule_id"] for rule in told["matched_rules"]] == [injection, "credit-card", people]
+    assert [rule["rule_id"] for rule in told["matched_rules"]] == [people, "credit-card", injection]
     told = await evaluated(tenant, "Ada went home.")
-    assert (told["final_action"], told["rules_matched"]) == ("log_only", 1)
+    assert (told["final_action"], told["rules_matched"]) == ("block", 1)
     assert any("below its threshold" in sentence for sentence in told["decision_trace"])
 
 
@@ -243,9 +236,10 @@ async def test_a_tier_that_gives_no_answer_blocks_or_passes_by_the_fail_mode(
 async def test_a_groups_overrides_hold_for_the_group_and_for_its_members(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
-    lenient = new_group(platform, tenant, tenant.user.id, tenant.auditor.id)
-    strict = new_group(platform, tenant, tenant.auditor.id)
-    await with_overrides(platform, tenant, {lenient: {"credit_card": "ALLOW"}, strict: {"credit_card": "BLOCK"}})
+    lenient = new_group(platform, tenant, tenant.user.id, tenant.auditor.id, credit_card="ALLOW")
+    strict = new_group(platform, tenant, tenant.auditor.id, credit_card="BLOCK")
+    platform.touch("policy", tenant.id)
+    await platform.refresh()
     for body, action in [
         ({}, "redact"),
         ({"group_id": str(lenient)}, "allow"),
@@ -310,3 +304,19 @@ async def test_a_dry_run_has_a_limit_of_its_own(tenant: Tenant, platform: Runnin
     rule = limits.resolve("POST", f"{BASE}/test", None, "192.0.2.1")
     assert rule is not None
     assert (rule.limit, rule.tier) == (10, "POST /api/admin/dlp-rules/test")
+
+
+async def test_the_gateway_does_what_an_evaluation_says(platform: RunningPlatform, tenant: Tenant) -> None:
+    await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo")
+    rule = await add_rule(tenant, entity_type="project", action_tier="block", config_json={"pattern": "Aurora-[0-9]+"})
+    client = platform.client(await platform.new_key(tenant.user))
+    for text in ("About Aurora-7.", CARD, "Nothing to see."):
+        told = await evaluated(tenant, text, user_id=str(tenant.user.id))
+        messages = [{"role": "user", "content": text}]
+        answer = await client.post("/v1/chat/completions", json={"model": "sandbox/echo", "messages": messages})
+        assert answer.headers["x-dlp-action"].lower() == told["final_action"]
+        if told["final_action"] == "block":
+            assert (answer.status_code, answer.json()["error"]["rule_id"]) == (403, rule)
+        else:
+            assert answer.status_code == 200
+            assert "4111" not in answer.text

@@ -9,6 +9,7 @@ FAMILIES = {
     "service_dlp_pipeline_requests_total": "counter",
     "service_dlp_pipeline_duration_seconds": "histogram",
     "service_dlp_triggers_total": "counter",
+    "service_dlp_tier_failures_total": "counter",
     "service_db_pool_available_connections": "gauge",
     "service_db_pool_max_connections": "gauge",
     "service_group_spend_current_month_usd": "gauge",

@@ -6,6 +6,7 @@ the ASCII letter that it looks like, and `characters` decides by its neighbours 
 """
 
 import unicodedata
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -48,7 +49,7 @@ _INVISIBLE: Final = (
     (0x115F, 0x1161), (0x17B4, 0x17B6), (0x180B, 0x1810), (0x2065, 0x2066), (0x3164, 0x3165), (0xFE00, 0xFE10),
     (0xFFA0, 0xFFA1), (0xFFF0, 0xFFF9), (0xE0000, 0xE1000),
 )  # fmt: skip
-#: Beyond it only the tags (in `_INVISIBLE`) and ideographs, which stay as they are.
+#: Beyond it, and in the two gaps below it, are ideographs, syllables and private use, which stay as they are, and tags.
 _LAST: Final = 0x20000
 
 
@@ -76,7 +77,7 @@ def _read_as(point: int) -> int | None:
 
 def _table() -> CodePoints:
     table = np.arange(0x110000, dtype=np.uint32)
-    for point in range(0x80, _LAST):
+    for point in chain(range(0x80, 0x3400), range(0xA000, 0xAC00), range(0xF900, _LAST)):
         if (value := _read_as(point)) is not None:
             table[point] = value
     for start, end in (*_COMBINING, *_INVISIBLE):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from gatehouse.detection.semantic import ngrams, windows
@@ -16,17 +17,22 @@ DATA: Final = Path(__file__).parent / "data"
 OUT_OF_SCOPE: Final = "out_of_scope"
 
 
-class Read:
-    """A text's windows: where they are in its tokens, and their embeddings."""
+class Part(msgspec.Struct, frozen=True):
+    """A window of a text: its tokens and their embedding."""
 
-    def __init__(self, ids: Ids, spans: list[tuple[int, int]], vectors: list[Vector]) -> None:
-        self.ids = ids
-        self.spans = spans
-        self.vectors = np.stack(vectors)
+    ids: Ids
+    vector: Vector
+
+
+class Read(msgspec.Struct, frozen=True):
+    windows: list[Part]
+    #: of a longer text the most suspicious passage
+    passage: Part | None
 
 
 class EmbeddedClassifier:
-    """Scores of a text are those of its best window, except for jailbreaks. A text gives the same scores alone and beside others."""
+    """Scores of a text are those of its best window, except for jailbreaks. A text gives the same scores alone and
+    beside others."""
 
     def __init__(self, folder: Path = DATA, heads: Path | None = None) -> None:
         """`heads`: others than the folder's, of the same backbone."""
@@ -60,11 +66,19 @@ class EmbeddedClassifier:
 
     def read(self, text: str) -> Read:
         ids = self._backbone.tokens(text)
+        found = ngrams.buckets(ids, self._attacks.buckets)
         spans = windows.spans(len(ids))
         if len(spans) > windows.MOST:
-            found = ngrams.buckets(ids, self._attacks.buckets)
             spans = windows.chosen(spans, self._attacks.suspicion(found, spans))
-        return Read(ids, spans, [self._backbone.embed(ids[start:end]) for start, end in spans])
+        passages = windows.passages(len(ids))
+        passage = None
+        if passages:
+            passage = self._part(ids, passages[int(self._attacks.suspicion(found, passages).argmax())])
+        return Read([self._part(ids, span) for span in spans], passage)
+
+    def _part(self, ids: Ids, span: tuple[int, int]) -> Part:
+        part = ids[span[0] : span[1]]
+        return Part(part, self._backbone.embed(part))
 
     def _scores(self, read: Read, labels: Sequence[str]) -> dict[str, float]:
         trained: dict[str, float] = {}
@@ -72,35 +86,34 @@ class EmbeddedClassifier:
             trained |= self._attack_scores(read)
         if not set(labels).isdisjoint(self._domains):
             trained |= self._topic_scores(read)
+        vectors = np.stack([part.vector for part in read.windows])
         return {
-            label: trained[label] if label in trained else self._zero_shot.score(read.vectors, label)
-            for label in labels
+            label: trained[label] if label in trained else self._zero_shot.score(vectors, label) for label in labels
         }
 
     def _attack_scores(self, read: Read) -> dict[str, float]:
         """An injection is a sentence somewhere; a jailbreak is most of its text, so that one odd window of a long role
         play makes none: there the mean counts as much as the worst."""
-        logits = self._logits(self._attacks, read)
-        worst, mean = logits.max(axis=0), logits.mean(axis=0)
-        found = dict(zip(self._attacks.classes, worst, strict=True))
-        found["jailbreak"] = (worst + mean)[self._attacks.classes.index("jailbreak")] / 2
+        logits = _logits(self._attacks, read.windows)
+        found = dict(zip(self._attacks.classes, logits.max(axis=0), strict=True))
+        jailbreak = self._attacks.classes.index("jailbreak")
+        found["jailbreak"] = (found["jailbreak"] + logits[:, jailbreak].mean()) / 2
+        if read.passage is not None:
+            alone = dict(zip(self._attacks.classes, _logits(self._attacks, [read.passage])[0], strict=True))
+            found["prompt_injection"] = max(found["prompt_injection"], alone["prompt_injection"])
         return {label: float(sigmoid(logit)) for label, logit in found.items()}
 
     def _topic_scores(self, read: Read) -> dict[str, float]:
         """Intents of one domain share a score: `banking` is the sum of balances, transfers and so on. The root, since a
         quarter of all is enough: the class of texts without a topic takes much of what is in doubt."""
-        shares = np.stack([softmax(logits) for logits in self._logits(self._topics, read)])
+        shares = np.stack([softmax(logits) for logits in _logits(self._topics, read.windows)])
         scores = np.zeros((len(shares), len(self._domains)), dtype=np.float32)
         np.add.at(scores.T, self._domain_of, shares.T)
         found = dict(zip(self._domains, map(float, np.sqrt(np.minimum(scores.max(axis=0), 1))), strict=True))
         found.pop(OUT_OF_SCOPE)
         return found
 
-    @staticmethod
-    def _logits(head: Head, read: Read) -> Vector:
-        return np.stack(
-            [
-                head.logits(vector, ngrams.buckets(read.ids[start:end], head.buckets))
-                for (start, end), vector in zip(read.spans, read.vectors, strict=True)
-            ]
-        )
+
+def _logits(head: Head, parts: Sequence[Part]) -> Vector:
+    """[parts, classes]"""
+    return np.stack([head.logits(part.vector, ngrams.buckets(part.ids, head.buckets)) for part in parts])

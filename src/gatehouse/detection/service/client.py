@@ -114,34 +114,39 @@ class DetectionClient(TierDetectors):
             try:
                 with wire.reachable(self._socket) as address:
                     reader, writer = await asyncio.open_unix_connection(address)
+                try:
+                    await self._use(reader, writer)
+                finally:
+                    writer.close()
             except OSError:
-                await asyncio.sleep(_PAUSE)
-                continue
-            # Another process may have other models.
-            self._cache.clear()
-            for tier in self._used:
-                # After a crash the next request should not be the one that waits for this.
-                writer.write(wire.framed(wire.Load(next(self._numbers), tier)))
-            self._writer = writer
-            self._connected.set()
-            try:
-                await self._read(reader)
-            finally:
-                self._writer = None
-                self._connected.clear()
-                self._lost_at = time.monotonic()
-                for asked in self._asked.values():
-                    asked.told("crashed")
-                writer.close()
-            log.warning("detection.lost")
+                pass
+            except (msgspec.DecodeError, wire.TooLong):
+                log.exception("detection.bad_message")
+            await asyncio.sleep(_PAUSE)
 
-    async def _read(self, reader: asyncio.StreamReader) -> None:
+    async def _use(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Until the connection ends."""
+        writer.write(wire.framed(wire.AskStates(next(self._numbers))))
+        # A process that ends may take connections until it has.
+        if await wire.read(reader) is None:
+            return
+        # Another process may have other models.
+        self._cache.clear()
+        for tier in self._used:
+            # After a crash the next request should not be the one that waits for this.
+            writer.write(wire.framed(wire.Load(next(self._numbers), tier)))
+        self._writer = writer
+        self._connected.set()
         try:
             while (data := await wire.read(reader)) is not None:
                 self._take(wire.reply.decode(data))
-        except (msgspec.DecodeError, wire.TooLong):
-            log.exception("detection.bad_message")
+        finally:
+            self._writer = None
+            self._connected.clear()
+            self._lost_at = time.monotonic()
+            for asked in self._asked.values():
+                asked.told("crashed")
+        log.warning("detection.lost")
 
     def _take(self, reply: wire.Reply) -> None:
         """Of a request that ran out of time nobody waits."""

@@ -130,11 +130,10 @@ class TierDetectors(ABC):
         raise failed from None
 
     def _health(self, tier: TierName, state: TierState | None) -> Health:
-        reason, since = self._trouble.get(tier, ("", 0.0))
+        now = self._unreachable() if state is None else Health("healthy", state.phase, state.waiting)
         if state is not None and state.phase == "unusable":
-            return Health("degraded", f"the model cannot be loaded: {state.detail}", state.waiting)
-        if reason and time.monotonic() - since < _REMEMBERED_SECONDS:
-            return Health("degraded", f"the last request failed: {reason}", state.waiting if state else None)
-        if state is None:
-            return self._unreachable()
-        return Health("healthy", state.phase, state.waiting)
+            now = Health("degraded", f"the model cannot be loaded: {state.detail}", state.waiting)
+        reason, since = self._trouble.get(tier, ("", 0.0))
+        if reason and now.status != "degraded" and time.monotonic() - since < _REMEMBERED_SECONDS:
+            return Health("degraded", f"the last request failed: {reason}", now.waiting)
+        return now

@@ -116,13 +116,18 @@ def _effect(policy: DlpPolicy, rule: Rule, groups: Iterable[UUID]) -> Effect:
 
 
 def _counted(hits: list[Hit]) -> list[Hit]:
-    """By their place, without those that lie within a stronger one."""
+    """By their place, without those that lie within a stronger one. What the semantic tier says is about whole texts,
+    and counts in any case."""
     hits.sort(key=lambda hit: (hit.finding.start, -hit.finding.end, *(-part for part in _rank(hit))))
     counted: list[Hit] = []
     #: those that may still reach over what follows
     around: list[Hit] = []
     for hit in hits:
         finding = hit.finding
+        if hit.rule.detector_type == "llm":
+            # About the whole text: neither does it hide what lies within, nor the other way round.
+            counted.append(hit)
+            continue
         around = [other for other in around if other.finding.end > finding.start]
         if not any(other.finding.end >= finding.end and _rank(other) > _rank(hit) for other in around):
             counted.append(hit)

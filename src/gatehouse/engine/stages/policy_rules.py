@@ -65,14 +65,16 @@ def _held(x: Asked, rule: Rule, model: str) -> Hold:
 
     denied = f"The request waits for approval ({rule.name}), which was denied or not given in time."
     ask = Ask(reason=f"{rule.name} asks for approval of {model}", rule_id=rule.id, rule_name=rule.name)
-    return Hold(ask, _violation(rule, denied), settled)
+    refusal = _violation(rule, denied)
+    refusal.headers["X-DLP-Action"] = "CANCEL"
+    return Hold(ask, refusal, settled)
 
 
 def _note(x: Asked, ruling: Ruling, model: str) -> None:
     """One event a rule and result, with the first candidate that it was about."""
     noted = {(event.rule_id, event.result) for event in x.rule_events}
     for rule, result, _ in ruling.said:
-        if result == "unmatched" or (result == "matched" and rule.action == "ALLOW"):
+        if result == "matched" and rule.action == "ALLOW":
             continue
         if (rule.id, result) not in noted and len(x.rule_events) < _MOST_EVENTS:
             x.rule_events.append(_event(rule, result, model))

@@ -56,23 +56,25 @@ class DlpRows(msgspec.Struct):
 
     def add(self, outcome: Outcome[str], moment: datetime) -> None:
         """`moment` is the outcome's timestamp."""
-        self.add_events(outcome, moment)
-        for number, event in enumerate(outcome.dlp_events):
+        if not outcome.dlp_events:
+            self.requests[Requests(outcome.tenant_id, moment.date(), "{}")] += 1
+            return
+        ids = self.add_events(outcome, moment)
+        for event_id, event in zip(ids, outcome.dlp_events, strict=True):
             if event.rule_id is not None and event.action != "allow":
-                payload = _payload(outcome, event, moment)
-                self.triggers.append(Trigger(dlp_events.event_id(outcome, number), outcome.tenant_id, payload))
+                self.triggers.append(Trigger(event_id, outcome.tenant_id, _payload(outcome, event, moment)))
         found = sorted({event.entity_type for event in outcome.dlp_events} & _COUNTED)
         self.requests[Requests(outcome.tenant_id, moment.date(), f"{{{','.join(found)}}}")] += 1
 
-    def add_events(self, entry: Found, moment: datetime) -> None:
-        """All that there is of a scan: it is part of no conversation, and no request that coverage could be of."""
-        if not entry.dlp_events:
-            return
-        into = self.events.setdefault(copying.month(moment), [])
-        into += dlp_events.lines(entry, moment)
+    def add_events(self, entry: Found, moment: datetime) -> list[str]:
+        """All that there is of a scan: it is part of no conversation, and no request that coverage could be of. The
+        answer is the events' ids."""
+        ids, day = dlp_events.ids(entry), moment.date()
+        self.events.setdefault(copying.month(moment), []).extend(dlp_events.lines(entry, ids, moment))
         for event in entry.dlp_events:
             names = event.entity_type[:_LONGEST_NAME], event.rule_name[:_LONGEST_NAME]
-            self.hits[Hits(entry.tenant_id, moment.date(), *names, event.action, event.severity)] += 1
+            self.hits[Hits(entry.tenant_id, day, *names, event.action, event.severity)] += 1
+        return ids
 
 
 def _payload(outcome: Outcome[str], event: DlpEvent, moment: datetime) -> str:

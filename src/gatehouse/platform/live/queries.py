@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 from uuid import UUID
 
+import msgspec
 from joserfc.jwk import RSAKey
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -52,15 +53,36 @@ async def users(session: AsyncSession, replica: Replica, keys: Keys) -> None:
     # A look into the index for each user: as fast for one as for all, which a join with a grouping is not.
     query = (
         "SELECT id, tenant_id, email, role, operator, is_active,"
-        " ARRAY(SELECT group_id FROM group_members m WHERE m.user_id = users.id ORDER BY group_id) AS groups FROM users"
+        " ARRAY(SELECT group_id FROM group_members m WHERE m.user_id = users.id ORDER BY group_id)::text AS groups"
+        " FROM users"
     )
     found = {row.id: row for row in await _rows(session, query, keys, "id")}
     for gone in () if keys is None else {UUID(key) for key in keys} - found.keys():
         replica.users.pop(gone, None)
+    # Many users are in the same groups: each set of them is made once.
+    sets = {array: _ids(array) for array in {row.groups for row in found.values()}}
     for row in found.values():
         replica.users[row.id] = LiveUser(
-            row.id, TenantId(row.tenant_id), row.email, Role(row.role), row.operator, row.is_active, tuple(row.groups)
+            row.id, TenantId(row.tenant_id), row.email, Role(row.role), row.operator, row.is_active, sets[row.groups]
         )
+
+
+def _ids(array: str) -> tuple[UUID, ...]:
+    """Of PostgreSQL's text of an array."""
+    return tuple(UUID(each) for each in array[1:-1].split(",") if each)
+
+
+async def groups(session: AsyncSession, replica: Replica, keys: Keys) -> None:
+    """A group that is gone leaves its members, however many: one entry in the feed. Who joins or leaves a group is
+    told with the user."""
+    if keys is None:
+        return
+    there = {row.id for row in await _rows(session, "SELECT id FROM groups", keys, "id")}
+    gone = {UUID(key) for key in keys} - there
+    for user in replica.users.values() if gone else ():
+        if not gone.isdisjoint(user.groups):
+            left = tuple(group for group in user.groups if group not in gone)
+            replica.users[user.id] = msgspec.structs.replace(user, groups=left)
 
 
 async def api_keys(session: AsyncSession, replica: Replica, keys: Keys) -> None:
@@ -146,6 +168,7 @@ async def approvals(session: AsyncSession, replica: Replica, keys: Keys) -> None
 LOADERS: Final[dict[str, Loader]] = {
     "tenant": tenants,
     "user": users,
+    "group": groups,
     "api_key": api_keys,
     "oauth_client": oauth_clients,
     "revocation": revocations,

@@ -3,7 +3,7 @@
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Body, Depends
+from fastapi import APIRouter, Body, Depends, Response
 
 from gatehouse.platform.access.groups import service
 from gatehouse.platform.access.groups.errors import GroupNotFound
@@ -17,7 +17,7 @@ from gatehouse.platform.access.groups.schemas import (
     NewOverride,
     Override,
 )
-from gatehouse.platform.access.groups.table import GroupRow, members_of, overrides_of
+from gatehouse.platform.access.groups.table import GroupRow, members_json, overrides_of
 from gatehouse.platform.callers import RESPONSES, GroupAdmin, GroupReader
 from gatehouse.platform.requests import Changing, Session, loaded
 
@@ -58,9 +58,9 @@ async def delete_group(caller: GroupAdmin, group: LoadedGroup, change: Changing)
 
 
 @router.get("/{group_id}/members", response_model=list[Member])
-async def list_members(caller: GroupReader, group: LoadedGroup, session: Session) -> object:
+async def list_members(caller: GroupReader, group: LoadedGroup, session: Session) -> Response:
     """All members, by address."""
-    return await members_of(session, group.id)
+    return Response(await members_json(session, group.id), media_type="application/json")
 
 
 @router.post("/{group_id}/members", status_code=201, response_model=Member)

@@ -71,11 +71,10 @@ async def update(change: Change, group: GroupRow, body: GroupUpdate) -> Group:
 
 async def delete(change: Change, group: GroupRow) -> None:
     """Members, overrides and the group's content filters go with it (by the database)."""
-    members = await table.member_ids(change.session, group.id)
+    members = await table.count_members(change.session, group.id)
     await change.session.delete(group)
-    change.record("group.deleted", "group", group.id, name=group.name, members=len(members))
-    for user_id in members:
-        change.touch("user", user_id, urgent=True)
+    change.record("group.deleted", "group", group.id, name=group.name, members=members)
+    change.touch("group", group.id, urgent=True)
     _touch_policy(change)
 
 

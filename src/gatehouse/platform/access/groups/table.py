@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import Row, Select, delete, func, insert, select, text
+from sqlalchemy import delete, func, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -42,6 +42,15 @@ class OverrideRow(TenantRow):
 
 _OWN_ENTITY_TYPES = text("SELECT entity_type FROM dlp_rules UNION SELECT entity_type FROM dlp_custom_patterns")
 
+# Made by the database: a group may have a hundred thousand members, which would take this process seconds to render.
+_MEMBERS = text(
+    "SELECT coalesce(json_agg(json_build_object('id', m.id, 'user_id', m.user_id, 'group_id', m.group_id,"
+    " 'user_email', u.email,"
+    """ 'joined_at', to_char(m.joined_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24\\:MI\\:SS.US"Z"')"""
+    " ) ORDER BY u.email, m.id), '[]')::text"
+    " FROM group_members m JOIN users u ON u.id = m.user_id WHERE m.group_id = :group"
+)
+
 
 async def all_groups(session: AsyncSession) -> Sequence[tuple[GroupRow, int]]:
     """By name, each with the number of its members."""
@@ -62,20 +71,10 @@ async def count_members(session: AsyncSession, group_id: UUID) -> int:
     return (await session.execute(select(func.count()).where(MemberRow.group_id == group_id))).scalar_one()
 
 
-async def members_of(session: AsyncSession, group_id: UUID) -> Sequence[Row[tuple[UUID, UUID, UUID, datetime, str]]]:
-    """By address."""
-    query = _members().where(MemberRow.group_id == group_id).order_by(UserRow.email, MemberRow.id)
-    return (await session.execute(query)).all()
-
-
-def _members() -> Select[tuple[UUID, UUID, UUID, datetime, str]]:
-    columns = (MemberRow.id, MemberRow.user_id, MemberRow.group_id, MemberRow.joined_at)
-    return select(*columns, UserRow.email.label("user_email")).join(UserRow, UserRow.id == MemberRow.user_id)
-
-
-async def member_ids(session: AsyncSession, group_id: UUID) -> Sequence[UUID]:
-    """The members' user ids."""
-    return (await session.scalars(select(MemberRow.user_id).where(MemberRow.group_id == group_id))).all()
+async def members_json(session: AsyncSession, group_id: UUID) -> str:
+    """All `Member`s by address, as a JSON array."""
+    members: str = (await session.execute(_MEMBERS, {"group": group_id})).scalar_one()
+    return members
 
 
 async def find_member(session: AsyncSession, group_id: UUID, user_id: UUID) -> MemberRow | None:

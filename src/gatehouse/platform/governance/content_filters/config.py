@@ -21,7 +21,7 @@ def _can_be_seen(keyword: str) -> str:
 
 
 Keyword = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_can_be_seen)]
-Topic = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Topic = Annotated[str, Field(min_length=1, max_length=300, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 
 class KeywordConfig(Body):

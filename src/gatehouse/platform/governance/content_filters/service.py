@@ -21,7 +21,7 @@ from gatehouse.platform.governance.content_filters.schemas import (
     TriedFilter,
     TriedInstruction,
 )
-from gatehouse.platform.governance.content_filters.table import ContentFilterRow, count_filters, group_exists
+from gatehouse.platform.governance.content_filters.table import ContentFilterRow, count_filters, lock_group
 from gatehouse.platform.requests import Apart
 
 #: Filters an organization may have.
@@ -92,7 +92,7 @@ async def _judge_scope(session: AsyncSession, scope: str, group_id: UUID | None)
         return
     if group_id is None:
         raise BadScope("is required for the scope 'group'")
-    if not await group_exists(session, group_id):
+    if not await lock_group(session, group_id):
         raise BadScope("is not a group of this organization")
 
 

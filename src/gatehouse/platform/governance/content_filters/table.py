@@ -10,9 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
 from gatehouse.foundation.storage.rows import TenantRow
+from gatehouse.platform.access.groups.table import GroupRow
 
-# Kept from being removed until the change is made.
-_GROUP = text("SELECT 1 FROM groups WHERE id = :group FOR KEY SHARE")
 # One organization's filters are counted and added to by one change at a time.
 _LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended('content_filters:' || :tenant, 0))")
 
@@ -47,5 +46,7 @@ async def count_filters(session: AsyncSession) -> tuple[int, int]:
     return int(row[0]), int(row[1])
 
 
-async def group_exists(session: AsyncSession, group_id: UUID) -> bool:
-    return (await session.execute(_GROUP, {"group": group_id})).first() is not None
+async def lock_group(session: AsyncSession, group_id: UUID) -> bool:
+    """Whether there is such a group; then it is not removed meanwhile."""
+    query = select(GroupRow.id).where(GroupRow.id == group_id).with_for_update(read=True, key_share=True)
+    return (await session.scalars(query)).one_or_none() is not None

@@ -31,7 +31,7 @@ async def create(change: Change, new: NewPolicy) -> PolicyRow:
     row = PolicyRow(id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, **values)
     change.session.add(row)
     await _flush(change.session)
-    _say(change, "policy.created", row, **values)
+    _say(change, "policy.created", row, rule=values)
     return row
 
 
@@ -45,13 +45,13 @@ async def update(change: Change, row: PolicyRow, body: PolicyUpdate) -> PolicyRo
         setattr(row, name, value)
     row.updated_at = utc_now()
     await _flush(change.session)
-    _say(change, "policy.updated", row, **sent)
+    _say(change, "policy.updated", row, changed=sent)
     return row
 
 
 async def delete(change: Change, row: PolicyRow) -> None:
     await change.session.delete(row)
-    _say(change, "policy.deleted", row, name=row.name)
+    _say(change, "policy.deleted", row)
 
 
 def check_condition(condition: str) -> None:
@@ -83,6 +83,6 @@ async def _flush(session: AsyncSession) -> None:
         raise PolicyNameTaken from None
 
 
-def _say(change: Change, action: str, row: PolicyRow, **told: Any) -> None:
-    change.record(action, "policy", row.id, **told)
+def _say(change: Change, did: str, row: PolicyRow, **told: Any) -> None:
+    change.record(did, "policy", row.id, name=row.name, **told)
     change.touch("policy", change.tenant_id, urgent=True)

@@ -9,7 +9,7 @@ from gatehouse.platform.governance.policies.schemas import PolicyTrial, PolicyTr
 from gatehouse.platform.governance.policies.service import check_condition
 from gatehouse.platform.requests import Apart
 from gatehouse.policy.conditions import EXAMPLES, FUNCTIONS, Failed, compiled, holds
-from gatehouse.policy.rules import RuleSet, context_of, decide, matched
+from gatehouse.policy.rules import RuleSet, Said, context_of, decide, matched
 
 _ALL: Final = frozenset(EXAMPLES.keys() | FUNCTIONS.keys())
 
@@ -20,7 +20,8 @@ async def try_out(parts: Apart, ports: Ports, trial: PolicyTrial, client_address
     variables = _variables(trial.context or TrialContext(), rules, parts, client_address)
     if trial.condition is not None:
         return _alone(trial.condition, variables)
-    ruling = decide(rules.rules, context_of(variables, _ALL), variables["model"])
+    trace: list[Said] = []
+    ruling = decide(rules.rules, context_of(variables, _ALL), variables["model"], trace)
     decisive = ruling.decisive
     return PolicyTried(
         matched=any(map(matched, ruling.said)),
@@ -33,7 +34,7 @@ async def try_out(parts: Apart, ports: Ports, trial: PolicyTrial, client_address
             TriedRule(
                 id=rule.id, name=rule.name, action=rule.action, terminal=rule.terminal, result=result, reason=reason
             )
-            for rule, result, reason in ruling.said
+            for rule, result, reason in trace
         ],
         context=variables,
     )

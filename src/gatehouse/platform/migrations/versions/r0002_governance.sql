@@ -163,7 +163,8 @@ CREATE TABLE approvals (
     decided_by text,
     decision_reason text
 );
-CREATE INDEX approvals_listing ON approvals (tenant_id, status, created_at DESC, id);
+CREATE INDEX approvals_listing ON approvals (tenant_id, created_at DESC, id DESC);
+CREATE INDEX approvals_by_status ON approvals (tenant_id, status, created_at DESC, id DESC);
 CREATE INDEX approvals_pending ON approvals (expires_at) WHERE status = 'pending';
 
 -- compliance bundles, model registry ------------------------------------------------------------------------------
@@ -195,7 +196,8 @@ CREATE TABLE registered_models (
         ('draft', 'pending_validation', 'in_validation', 'needs_remediation', 'validated', 'deprecated', 'unclassified')),
     owner text,
     description text,
-    tags jsonb NOT NULL DEFAULT '{}',
+    -- json, not jsonb: a list of tags is this object's keys, in the order in which they were given.
+    tags json NOT NULL DEFAULT '{}',
     first_seen_at timestamptz,
     last_seen_at timestamptz,
     created_at timestamptz NOT NULL DEFAULT now(),

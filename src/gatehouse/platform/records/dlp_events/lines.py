@@ -1,6 +1,6 @@
 """DLP events as the drain copies them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final, TypeAlias
 from uuid import UUID, uuid5
@@ -17,21 +17,23 @@ COLUMNS: Final = (
 )
 
 
-def event_id(entry: Found, number: int) -> str:
-    """Follows from the entry's, so that the same entry always gives the same events."""
-    return str(uuid5(UUID(entry.id), str(number)))
+def ids(entry: Found) -> list[str]:
+    """They follow from the entry's, so that the same entry always gives the same events."""
+    namespace = UUID(entry.id)
+    return [str(uuid5(namespace, str(number))) for number in range(len(entry.dlp_events))]
 
 
-def lines(entry: Found, moment: datetime) -> Iterator[str]:
+def lines(entry: Found, ids: Sequence[str], moment: datetime) -> Iterator[str]:
     """One an event. `moment` is the entry's timestamp."""
-    groups = copying.json(entry.group_ids)
-    for number, event in enumerate(entry.dlp_events):
+    at, request_id, user_id = moment.isoformat(), copying.text(entry.request_id), copying.known(entry.user_id)
+    groups, model = copying.json(entry.group_ids), copying.known_text(_model(entry))
+    for event_id, event in zip(ids, entry.dlp_events, strict=True):
         yield "\t".join((
             entry.tenant_id,
-            event_id(entry, number),
-            moment.isoformat(),
-            copying.text(entry.request_id),
-            copying.known(entry.user_id),
+            event_id,
+            at,
+            request_id,
+            user_id,
             groups,
             copying.known_text(event.rule_id),
             copying.known_text(event.rule_name),
@@ -41,7 +43,7 @@ def lines(entry: Found, moment: datetime) -> Iterator[str]:
             event.status,
             copying.number(event.score),
             repr(event.match_count),
-            copying.known_text(_model(entry)),
+            model,
             event.action,
             event.severity,
             event.source,

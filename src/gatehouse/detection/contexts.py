@@ -1,0 +1,105 @@
+"""Where context words stand in a text, those of all patterns by one search; what counts as one says `matching`."""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import re2
+
+from gatehouse.detection import matching
+from gatehouse.detection.normalise import View
+from gatehouse.detection.pattern import CONTEXT_AFTER, CONTEXT_BEFORE
+
+_ANYWHERE: Final = re2._re2.RE2.Anchor.UNANCHORED
+#: Characters of words in one automaton, and its memory in bytes: whatever the text, it fits.
+_CHUNK: Final = 4_000
+_MEMORY: Final = 16 << 20
+_LETTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz")
+
+
+class Standing(NamedTuple):
+    """The words of a text by where they begin, in characters of the view. `bits` say whose they are, `all_bits` of all
+    of them together."""
+
+    begins: Sequence[int] = ()
+    ends: Sequence[int] = ()
+    bits: Sequence[int] = ()
+    all_bits: int = 0
+
+    def near(self, start: int, end: int) -> int:
+        """The bits of the words near the finding from `start` to `end`."""
+        found = 0
+        for place in range(bisect_left(self.begins, start - CONTEXT_BEFORE), len(self.begins)):
+            begin, behind = self.begins[place], self.ends[place]
+            if begin >= end + CONTEXT_AFTER:
+                break
+            if behind <= start or (begin >= end and behind <= end + CONTEXT_AFTER):
+                found |= self.bits[place]
+        return found
+
+
+NONE: Final = Standing()
+
+
+class Contexts:
+    """`words`, in lower case, with the bits of the patterns whose context words they are."""
+
+    def __init__(self, words: Mapping[str, int]) -> None:
+        self._searches = [_compiled(chunk) for chunk in _chunks(sorted(words))]
+        #: what a search finds between two characters that are no letters: the words that begin there, by length
+        self._known = {key: tuple(_beginning(key, words)) for word in words for key in (word, word + "s")}
+
+    def standing(self, view: View) -> Standing:
+        found = [place for search in self._searches for place in self._places(search, view)]
+        if not found:
+            return NONE
+        if len(self._searches) > 1:
+            found.sort()
+        begins, ends, bits = zip(*found, strict=True)
+        together = 0
+        for each in bits:
+            together |= each
+        return Standing(begins, ends, bits, together)
+
+    def _places(self, search: Any, view: View) -> Iterator[tuple[int, int, int]]:
+        data, known = view.data, self._known
+        length = len(data)
+        begin, end = search(_ANYWHERE, data, 0, length)[0]
+        while begin >= 0:
+            seen = data[begin:end].decode()
+            start = view.character(begin)
+            for first in (0, 1) if begin == 0 else (1,):
+                for last in (len(seen) - 1, len(seen)) if end == length else (len(seen) - 1,):
+                    if last == len(seen) or seen[last].lower() not in _LETTERS:
+                        for size, bits in known.get(seen[first:last].lower(), ()):
+                            yield start + first, start + first + size, bits
+            begin, end = search(_ANYWHERE, data, begin + 1, length)[0]
+
+
+def _beginning(key: str, words: Mapping[str, int]) -> Iterator[tuple[int, int]]:
+    for size in range(1, len(key) + 1):
+        rest = key[size : size + 2]
+        stands = not rest or rest[0] not in _LETTERS or (rest[0] == "s" and (rest == "s" or rest[1] not in _LETTERS))
+        if stands and key[:size] in words:
+            yield size, words[key[:size]]
+
+
+def _chunks(words: Iterable[str]) -> Iterator[list[str]]:
+    chunk: list[str] = []
+    size = 0
+    for word in words:
+        if chunk and size + len(word) > _CHUNK:
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(word)
+        size += len(word)
+    if chunk:
+        yield chunk
+
+
+def _compiled(words: Sequence[str]) -> Any:
+    options = matching.options(ignore_case=True)
+    options.longest_match = True
+    options.never_capture = True
+    options.max_mem = _MEMORY
+    return re2.compile(matching.standing_alone(words), options)._regexp.Match

@@ -1,0 +1,17 @@
+"""What the registry gives to a tenant's policy."""
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.foundation.identity import TenantId
+from gatehouse.policy.governance import RegistryRecord
+
+_QUERY = text(
+    "SELECT provider, model_id, risk_tier, validation_status FROM registered_models"
+    " WHERE tenant_id = :tenant ORDER BY provider, model_id"
+)
+
+
+async def records(session: AsyncSession, tenant_id: TenantId) -> tuple[RegistryRecord, ...]:
+    rows = await session.execute(_QUERY, {"tenant": tenant_id})
+    return tuple(RegistryRecord(**row._mapping) for row in rows)

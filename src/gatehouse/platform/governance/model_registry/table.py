@@ -1,0 +1,106 @@
+"""The registry's rows and named queries."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from sqlalchemy import JSON, Select, func, or_, select, text, tuple_
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Mapped, mapped_column
+
+from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.http.lists import Window, counted
+from gatehouse.foundation.storage.rows import TenantRow
+from gatehouse.platform.records.usage.table import usage_counts
+
+
+class RegisteredModelRow(TenantRow):
+    """`display_name` is null where it is the model's id. `tags` keep their order."""
+
+    __tablename__ = "registered_models"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    model_id: Mapped[str]
+    provider: Mapped[str]
+    display_name: Mapped[str | None]
+    risk_tier: Mapped[str]
+    validation_status: Mapped[str]
+    owner: Mapped[str | None]
+    description: Mapped[str | None]
+    tags: Mapped[dict[str, str]] = mapped_column(JSON)
+    first_seen_at: Mapped[datetime | None]
+    last_seen_at: Mapped[datetime | None]
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+
+
+# Two entries of one model id at once must come one after the other, where an id may be there only once.
+_MODEL_LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended('registry:' || :tenant || :model, 0))")
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """None: whatever it is. `provider_part` is a part of the provider's name, whatever the case; `search` one of
+    `model_id`, `display_name` or `description`."""
+
+    risk_tier: str | None = None
+    validation_status: str | None = None
+    provider: str | None = None
+    provider_part: str | None = None
+    search: str | None = None
+
+
+async def page_of_models(
+    session: AsyncSession, window: Window, filters: Filters
+) -> tuple[Sequence[RegisteredModelRow], int]:
+    """The newest first, and how many there are in all."""
+    query = _filtered(filters)
+    total = (await session.execute(counted(query))).scalar_one()
+    ordered = query.order_by(RegisteredModelRow.created_at.desc(), RegisteredModelRow.id.desc())
+    return (await session.scalars(window.apply(ordered))).all(), total
+
+
+def _filtered(filters: Filters) -> Select[RegisteredModelRow]:
+    row, query = RegisteredModelRow, select(RegisteredModelRow)
+    for column, wanted in (
+        (row.risk_tier, filters.risk_tier),
+        (row.validation_status, filters.validation_status),
+        (row.provider, filters.provider),
+    ):
+        if wanted is not None:
+            query = query.where(column == wanted)
+    if filters.provider_part:
+        query = query.where(row.provider.icontains(filters.provider_part, autoescape=True))
+    if filters.search:
+        fields = (row.model_id, row.display_name, row.description)
+        query = query.where(or_(*(field.icontains(filters.search, autoescape=True) for field in fields)))
+    return query
+
+
+async def count_models(session: AsyncSession) -> int:
+    return (await session.execute(select(func.count()).select_from(RegisteredModelRow))).scalar_one()
+
+
+async def lock_model_id(session: AsyncSession, model_id: str) -> bool:
+    """Whether the registry has the id, of any provider; nobody else who asks this adds it until the commit."""
+    await session.execute(_MODEL_LOCK, {"tenant": str(session.info["tenant_id"]), "model": model_id})
+    query = select(RegisteredModelRow.id).where(RegisteredModelRow.model_id == model_id).limit(1)
+    return await session.scalar(query) is not None
+
+
+async def request_counts(session: AsyncSession, rows: Sequence[RegisteredModelRow]) -> dict[tuple[str, str], int]:
+    """Calls by provider and model id, of today (UTC) and the 29 days before; without those that had none."""
+    if not rows:
+        return {}
+    counts = usage_counts.c
+    query = (
+        select(counts.provider, counts.model_id, func.sum(counts.records))
+        .where(
+            counts.tenant_id == session.info["tenant_id"],
+            counts.day > utc_now().date() - timedelta(days=30),
+            tuple_(counts.provider, counts.model_id).in_([(row.provider, row.model_id) for row in rows]),
+        )
+        .group_by(counts.provider, counts.model_id)
+    )
+    return {(provider, model_id): int(records) for provider, model_id, records in await session.execute(query)}

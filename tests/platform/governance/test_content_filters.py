@@ -1,0 +1,236 @@
+"""Content filters (reference 3, Content filter; Endpoints, Content filters)."""
+
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import pytest
+from tests.support.platform import Person, RunningPlatform, Tenant
+
+BASE = "/api/admin/content-filters"
+FILTER: dict[str, Any] = {
+    "name": "Project names",
+    "filter_type": "keyword_block",
+    "config": {"keywords": ["Falcon", "project x"]},
+    "scope": "org",
+    "priority": 10,
+}
+
+
+async def made(tenant: Tenant, **changed: Any) -> dict[str, Any]:
+    answer = await tenant.admin.client.post(f"{BASE}/", json={**FILTER, **changed})
+    assert answer.status_code == 201, answer.text
+    content_filter: dict[str, Any] = answer.json()
+    return content_filter
+
+
+async def group_of(tenant: Tenant, *people: Person) -> str:
+    answer = await tenant.admin.client.post("/api/admin/groups", json={"name": f"group {uuid4()}"})
+    assert answer.status_code == 201, answer.text
+    group_id: str = answer.json()["id"]
+    for person in people:
+        await tenant.admin.client.post(f"/api/admin/groups/{group_id}/members", json={"user_id": str(person.id)})
+    return group_id
+
+
+async def chat(person: Person, text: str) -> httpx2.Response:
+    body = {"model": "sandbox/echo", "messages": [{"role": "user", "content": text}]}
+    return await person.client.post("/v1/chat/completions", json=body)
+
+
+@pytest.fixture
+async def sandbox(platform: RunningPlatform, tenant: Tenant) -> Tenant:
+    await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo")
+    return tenant
+
+
+async def test_a_filter_has_the_fields_of_the_contract(tenant: Tenant) -> None:
+    made_filter = await made(tenant)
+    assert made_filter == {
+        **FILTER, "id": made_filter["id"], "tenant_id": str(tenant.id), "description": None, "group_id": None,
+        "enabled": True, "created_at": made_filter["created_at"], "updated_at": made_filter["updated_at"],
+    }  # fmt: skip
+    assert (await tenant.auditor.client.get(f"{BASE}/{made_filter['id']}")).json() == made_filter
+
+
+async def test_the_list_is_in_the_order_in_which_filters_are_looked_at(tenant: Tenant) -> None:
+    assert (await tenant.admin.client.get(f"{BASE}/")).json() == []
+    last, first, second = (
+        await made(tenant, priority=5),
+        await made(tenant, priority=-3),
+        await made(tenant, priority=5),
+    )
+    listed = (await tenant.auditor.client.get(f"{BASE}/")).json()
+    assert [each["id"] for each in listed] == [first["id"], last["id"], second["id"]]
+
+
+async def test_a_filter_is_in_force_when_the_answer_is_there_and_out_of_it_when_it_is_removed(sandbox: Tenant) -> None:
+    content_filter = await made(sandbox)
+    refused = await chat(sandbox.user, "what is FALCON?")
+    assert (refused.status_code, refused.json()["error"]["filter_id"]) == (403, content_filter["id"])
+    assert "alcon" not in refused.json()["error"]["message"]
+    path = f"{BASE}/{content_filter['id']}"
+    await sandbox.admin.client.put(path, json={"config": {"keywords": ["eagle"]}})
+    assert (await chat(sandbox.user, "falcon")).status_code == 200
+    assert (await chat(sandbox.user, "eagle")).status_code == 403
+    await sandbox.admin.client.put(path, json={"enabled": False})
+    assert (await chat(sandbox.user, "eagle")).status_code == 200
+    await sandbox.admin.client.put(path, json={"enabled": True})
+    assert (await chat(sandbox.user, "eagle")).status_code == 403
+    assert (await sandbox.admin.client.delete(path)).status_code == 204
+    assert (await chat(sandbox.user, "eagle")).status_code == 200
+
+
+async def test_a_group_s_filter_holds_for_its_members(sandbox: Tenant) -> None:
+    group_id = await group_of(sandbox, sandbox.user)
+    await made(sandbox, scope="group", group_id=group_id)
+    assert (await chat(sandbox.user, "falcon")).status_code == 403
+    assert (await chat(sandbox.admin, "falcon")).status_code == 200
+    assert (await sandbox.admin.client.delete(f"/api/admin/groups/{group_id}")).status_code == 204
+    assert (await sandbox.admin.client.get(f"{BASE}/")).json() == []
+
+
+async def test_an_instruction_reaches_the_model(sandbox: Tenant) -> None:
+    """The sandbox's echo repeats the user's words; the tokens that it counts are those of the whole prompt."""
+    plain = (await chat(sandbox.user, "hello")).json()["usage"]["prompt_tokens"]
+    await made(sandbox, filter_type="custom_instruction", config={"instruction": "Be brief, and cite your sources."})
+    assert (await chat(sandbox.user, "hello")).json()["usage"]["prompt_tokens"] > plain
+
+
+async def test_the_scope_can_be_changed(tenant: Tenant) -> None:
+    group_id = await group_of(tenant)
+    content_filter = await made(tenant, scope="group", group_id=group_id)
+    path = f"{BASE}/{content_filter['id']}"
+    changed = (await tenant.admin.client.put(path, json={"scope": "org"})).json()
+    assert (changed["scope"], changed["group_id"]) == ("org", None)
+    answer = await tenant.admin.client.put(path, json={"scope": "group"})
+    assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", "group_id"])
+    changed = (await tenant.admin.client.put(path, json={"scope": "group", "group_id": group_id})).json()
+    assert (changed["scope"], changed["group_id"]) == ("group", group_id)
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"scope": "group"}, "group_id"),
+        ({"scope": "group", "group_id": None}, "group_id"),
+        ({"scope": "group", "group_id": str(uuid4())}, "group_id"),
+        ({"scope": "org", "group_id": str(uuid4())}, "group_id"),
+        ({"scope": "everybody"}, "scope"),
+        ({"filter_type": "regex"}, "filter_type"),
+        ({"name": ""}, "name"),
+        ({"priority": "high"}, "priority"),
+        ({"priority": None}, "priority"),
+        ({"config": {}}, "keywords"),
+        ({"config": None}, "config"),
+        ({"config": {"keywords": []}}, "keywords"),
+        ({"config": {"keywords": "falcon"}}, "keywords"),
+        ({"config": {"keywords": [""]}}, "0"),
+        ({"config": {"keywords": ["\u200b"]}}, "0"),
+        ({"config": {"keywords": ["a"], "topics": ["b"]}}, "topics"),
+        ({"filter_type": "topic_block"}, "topics"),
+        ({"filter_type": "topic_block", "config": {"topics": []}}, "topics"),
+        ({"filter_type": "topic_block", "config": {"topics": ["law"], "threshold": 2}}, "threshold"),
+        ({"filter_type": "custom_instruction", "config": {"instruction": " "}}, "instruction"),
+        ({"filter_type": "custom_instruction", "config": {}}, "instruction"),
+        ({"surprise": 1}, "surprise"),
+    ],
+)
+async def test_bad_input_is_400_that_names_the_field(tenant: Tenant, changed: dict[str, Any], field: str) -> None:
+    answer = await tenant.admin.client.post(f"{BASE}/", json={**FILTER, **changed})
+    assert answer.status_code == 400, answer.text
+    assert field in [str(part) for fault in answer.json()["detail"] for part in fault["loc"]]
+    assert (await tenant.admin.client.get(f"{BASE}/")).json() == []
+
+
+@pytest.mark.parametrize("missing", ["name", "filter_type", "config", "scope", "priority"])
+async def test_what_is_required_is_missed(tenant: Tenant, missing: str) -> None:
+    answer = await tenant.admin.client.post(f"{BASE}/", json={k: v for k, v in FILTER.items() if k != missing})
+    assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", missing])
+
+
+async def test_a_change_is_judged_as_a_whole_and_changes_nothing_where_it_is_bad(tenant: Tenant) -> None:
+    content_filter = await made(tenant)
+    path = f"{BASE}/{content_filter['id']}"
+    for body in ({"filter_type": "topic_block"}, {"config": {"keywords": []}}, {"name": None}, {"priority": None}):
+        assert (await tenant.admin.client.put(path, json=body)).status_code == 400
+    assert (await tenant.admin.client.get(path)).json() == content_filter
+    body = {"filter_type": "topic_block", "config": {"topics": ["law"]}, "description": "no law"}
+    changed = (await tenant.admin.client.put(path, json=body)).json()
+    assert changed == {**content_filter, **body, "updated_at": changed["updated_at"]}
+
+
+async def test_another_organization_s_filter_and_group_are_not_there(tenant: Tenant, other_tenant: Tenant) -> None:
+    theirs = await made(other_tenant)
+    for method, body in (("GET", None), ("PUT", {"name": "mine"}), ("DELETE", None)):
+        answer = await tenant.admin.client.request(method, f"{BASE}/{theirs['id']}", json=body)
+        assert (answer.status_code, answer.json()) == (404, {"detail": "Content filter not found"})
+    group_id = await group_of(other_tenant)
+    answer = await tenant.admin.client.post(f"{BASE}/", json={**FILTER, "scope": "group", "group_id": group_id})
+    assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", "group_id"])
+
+
+async def test_who_may(platform: RunningPlatform, tenant: Tenant) -> None:
+    path = f"{BASE}/{(await made(tenant))['id']}"
+    reader = await platform.new_m2m(tenant.id, "admin:read")
+    for client, reads, writes in (
+        (platform.anonymous, 401, 401), (tenant.user.client, 403, 403), (tenant.auditor.client, 200, 403),
+        (reader, 200, 403),
+    ):  # fmt: skip
+        assert (await client.get(f"{BASE}/")).status_code == reads
+        assert (await client.get(path)).status_code == reads
+        for method, to, body in (("POST", f"{BASE}/", FILTER), ("PUT", path, {}), ("DELETE", path, None),
+                                 ("POST", f"{BASE}/test", {"text": "x"})):  # fmt: skip
+            assert (await client.request(method, to, json=body)).status_code == writes
+
+
+async def test_each_change_is_in_the_audit_log_without_the_words(platform: RunningPlatform, tenant: Tenant) -> None:
+    content_filter = await made(tenant)
+    path = f"{BASE}/{content_filter['id']}"
+    await tenant.admin.client.put(path, json={"enabled": False})
+    await tenant.admin.client.delete(path)
+    for action in ("created", "updated", "deleted"):
+        (event,) = await platform.audit(tenant, f"content_filter.{action}")
+        assert (event["resource_id"], event["actor_id"]) == (content_filter["id"], str(tenant.admin.id))
+        assert event["details"]["name"] == "Project names"
+        assert "Falcon" not in str(event)
+
+
+async def test_there_is_an_end_to_keywords(tenant: Tenant) -> None:
+    words = [f"word{n}" for n in range(1_000)]
+    many = {"keywords": words}
+    for _ in range(10):
+        last = await made(tenant, config=many)
+    answer = await tenant.admin.client.post(f"{BASE}/", json=FILTER)
+    assert (answer.status_code, "as many" in answer.json()["detail"]) == (409, True)
+    answer = await tenant.admin.client.put(f"{BASE}/{last['id']}", json={"config": {"keywords": words[:998]}})
+    assert answer.status_code == 200
+    await made(tenant)
+
+
+async def test_filters_can_be_tried_out(platform: RunningPlatform, tenant: Tenant) -> None:
+    group_id = await group_of(tenant)
+    words = await made(tenant)
+    own = await made(tenant, name="Own", scope="group", group_id=group_id, priority=1, config={"keywords": ["eagle"]})
+    told = await made(
+        tenant, name="Tone", filter_type="custom_instruction", config={"instruction": "Be brief."}, priority=0
+    )
+    await made(tenant, name="Off", enabled=False, config={"keywords": ["sparrow"]})
+
+    async def tried(text: str, **more: Any) -> dict[str, Any]:
+        answer = await tenant.admin.client.post(f"{BASE}/test", json={"text": text, **more})
+        assert answer.status_code == 200, answer.text
+        told: dict[str, Any] = answer.json()
+        return told
+
+    assert await tried("eagle, sparrow") == {
+        "blocked": False, "blocked_by": None, "filters_evaluated": 2, "failed": [], "failure": None,
+        "instructions": [{"id": told["id"], "name": "Tone", "instruction": "Be brief."}],
+    }  # fmt: skip
+    blocked = {"id": words["id"], "name": "Project names", "filter_type": "keyword_block"}
+    assert (await tried("Project\tX"))["blocked_by"] == blocked
+    both = await tried("falcon and eagle", group_id=group_id)
+    assert (both["blocked_by"]["id"], both["filters_evaluated"]) == (own["id"], 3)
+    answer = await tenant.admin.client.post(f"{BASE}/test", json={"text": "x", "group_id": str(uuid4())})
+    assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", "group_id"])
+    assert platform.sql("SELECT count(*) FROM dlp_events WHERE tenant_id = %s", [tenant.id]) == [(0,)]

@@ -1,0 +1,334 @@
+"""The model registry, both variants (reference 3, Model registry entry; States; Endpoints, Model registry)."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import product
+from typing import Any, get_args
+from uuid import uuid4
+
+import pytest
+from tests.support.platform import RunningPlatform, Tenant
+
+from gatehouse.platform.governance.model_registry.states import Status
+
+BASE = "/api/admin/models"
+A, B = {"X-API-Variant": "a"}, {"X-API-Variant": "b"}
+CHAT = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "hi"}]}
+#: The contract's table (reference 3, Model validation status), and `unclassified`, which moves as `draft` does.
+PERMITTED = {
+    ("draft", "pending_validation"), ("unclassified", "pending_validation"), ("pending_validation", "in_validation"),
+    ("in_validation", "validated"), ("in_validation", "needs_remediation"), ("in_validation", "deprecated"),
+    ("needs_remediation", "validated"), ("needs_remediation", "in_validation"), ("validated", "deprecated"),
+}  # fmt: skip
+STATUSES = get_args(Status)
+
+
+def body(**fields: Any) -> dict[str, Any]:
+    return {"provider": "openai", "model_id": "gpt-4o", **fields}
+
+
+async def made(tenant: Tenant, headers: dict[str, str] | None = None, **fields: Any) -> dict[str, Any]:
+    answer = await tenant.admin.client.post(BASE, json=body(**fields), headers=headers)
+    assert answer.status_code == 201, answer.text
+    entry: dict[str, Any] = answer.json()
+    return entry
+
+
+# entries -------------------------------------------------------------------------------------------------------------
+
+
+async def test_an_entry_has_the_fields_of_both_variants(platform: RunningPlatform, tenant: Tenant) -> None:
+    entry = await made(tenant)
+    assert entry == {
+        "id": entry["id"], "model_id": "gpt-4o", "provider": "openai", "display_name": "gpt-4o",
+        "risk_tier": "unclassified", "validation_status": "draft", "owner": None, "description": None, "tags": [],
+        "request_count_30d": 0, "first_seen_at": None, "last_seen_at": None, "tenant_id": str(tenant.id),
+        "created_at": entry["created_at"], "updated_at": entry["created_at"],
+    }  # fmt: skip
+    assert (await tenant.auditor.client.get(f"{BASE}/{entry['id']}")).json() == entry
+    (event,) = await platform.audit(tenant, "registered_model.created")
+    assert (event["resource_id"], event["target_provider"], event["target_model"]) == (entry["id"], "openai", "gpt-4o")
+    assert event["details"]["risk_tier"] == "unclassified"
+
+
+async def test_every_field_can_be_given(tenant: Tenant) -> None:
+    given = body(
+        display_name="GPT-4o", risk_tier="tier_1", validation_status="unclassified", owner="Model risk",
+        description="Answers customers", tags={"team": "payments"},
+    )  # fmt: skip
+    answer = await tenant.admin.client.post(BASE, json=given, headers=B)
+    assert answer.status_code == 201, answer.text
+    assert given.items() <= answer.json().items()
+
+
+async def test_variant_b_requires_a_tier(tenant: Tenant) -> None:
+    for tier in ({}, {"risk_tier": None}, {"risk_tier": "unclassified"}):
+        answer = await tenant.admin.client.post(BASE, json=body(**tier), headers=B)
+        assert (answer.status_code, answer.json()["error"]) == (400, "validation_error")
+        assert answer.json()["details"][0]["field"] == "risk_tier"
+    assert (await made(tenant, B, risk_tier="tier_4"))["risk_tier"] == "tier_4"
+
+
+async def test_in_a_the_pair_and_in_b_the_id_is_there_once(tenant: Tenant, other_tenant: Tenant) -> None:
+    await made(tenant, A)
+    await made(other_tenant, A)
+    again = await tenant.admin.client.post(BASE, json=body(), headers=A)
+    assert (again.status_code, again.json()["error"]) == (409, "model_already_exists")
+    elsewhere = body(provider="hosted", risk_tier="tier_2")
+    refused = await tenant.admin.client.post(BASE, json=elsewhere, headers=B)
+    assert (refused.status_code, refused.json()["error"]) == (409, "model_already_exists")
+    assert (await tenant.admin.client.post(BASE, json=elsewhere, headers=A)).status_code == 201
+
+
+@pytest.mark.parametrize("tags", [["prod", "a"], {"prod": "", "a": ""}])
+async def test_tags_are_a_list_in_a_and_an_object_in_b(tenant: Tenant, tags: Any) -> None:
+    entry = await made(tenant, tags=tags)
+    path = f"{BASE}/{entry['id']}"
+    assert (await tenant.admin.client.get(path, headers=A)).json()["tags"] == ["prod", "a"]
+    assert (await tenant.admin.client.get(path, headers=B)).json()["tags"] == {"prod": "", "a": ""}
+
+
+async def test_tags_are_replaced_whole(tenant: Tenant) -> None:
+    entry = await made(tenant, B, risk_tier="tier_1", tags={"team": "payments", "stage": "pilot"})
+    changed = await tenant.admin.client.put(f"{BASE}/{entry['id']}", json={"tags": {"stage": "live"}}, headers=B)
+    assert changed.json()["tags"] == {"stage": "live"}
+
+
+async def test_an_update_changes_what_it_names(platform: RunningPlatform, tenant: Tenant) -> None:
+    entry = await made(tenant, owner="Ada", display_name="GPT", description="x")
+    path = f"{BASE}/{entry['id']}"
+    sent = {"risk_tier": "tier_2", "owner": None, "display_name": None, "description": "x", "provider": "openai"}
+    changed = (await tenant.admin.client.put(path, json=sent)).json()
+    assert changed == {
+        **entry, "risk_tier": "tier_2", "owner": None, "display_name": "gpt-4o", "updated_at": changed["updated_at"],
+    }  # fmt: skip
+    assert changed["updated_at"] > entry["updated_at"]
+    (event,) = await platform.audit(tenant, "registered_model.updated")
+    assert event["details"] == {"risk_tier": "tier_2", "owner": None, "display_name": None}
+    assert (await tenant.admin.client.put(path, json=sent)).json() == changed
+    assert len(await platform.audit(tenant, "registered_model.updated")) == 1
+
+
+@pytest.mark.parametrize("field", ["model_id", "provider"])
+@pytest.mark.parametrize(("headers", "status"), [(A, 422), (B, 400)])
+async def test_model_and_provider_are_fixed(tenant: Tenant, field: str, headers: dict[str, str], status: int) -> None:
+    entry = await made(tenant)
+    answer = await tenant.admin.client.put(f"{BASE}/{entry['id']}", json={field: "other"}, headers=headers)
+    assert (answer.status_code, answer.json()["error"]) == (status, "validation_error")
+    assert answer.json()["details"][0]["field"] == field
+
+
+async def test_a_deleted_entry_is_gone_and_its_events_keep_the_name(platform: RunningPlatform, tenant: Tenant) -> None:
+    entry = await made(tenant)
+    path = f"{BASE}/{entry['id']}"
+    assert (await tenant.admin.client.delete(path)).status_code == 204
+    gone = await tenant.admin.client.get(path)
+    assert (gone.status_code, gone.json()["error"]) == (404, "model_not_found")
+    (event,) = await platform.audit(tenant, "registered_model.deleted")
+    assert (event["target_provider"], event["target_model"]) == ("openai", "gpt-4o")
+
+
+# states --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("old", "new"), [pair for pair in product(STATUSES, STATUSES) if pair[0] != pair[1]])
+async def test_a_status_moves_as_the_table_says(platform: RunningPlatform, tenant: Tenant, old: str, new: str) -> None:
+    entry = await made(tenant)
+    platform.sql("UPDATE registered_models SET validation_status = %s WHERE id = %s", [old, entry["id"]])
+    answer = await tenant.admin.client.put(f"{BASE}/{entry['id']}", json={"validation_status": new}, headers=B)
+    events = await platform.audit(tenant, "registered_model.updated")
+    if (old, new) in PERMITTED:
+        assert (answer.status_code, answer.json()["validation_status"]) == (200, new)
+        (event,) = events
+        assert event["details"] == {"validation_status": new, "old_status": old, "new_status": new}
+        assert event["actor_id"] == str(tenant.admin.id)
+    else:
+        assert (answer.status_code, answer.json()["error"]) == (422, "invalid_status_transition")
+        assert events == []
+
+
+async def test_a_move_that_is_not_permitted_changes_nothing_else(tenant: Tenant) -> None:
+    entry = await made(tenant)
+    path = f"{BASE}/{entry['id']}"
+    answer = await tenant.admin.client.put(path, json={"owner": "Ada", "validation_status": "validated"})
+    assert answer.json()["message"] == (
+        "validation_status: draft cannot become validated; what may follow is pending_validation."
+    )
+    assert (await tenant.admin.client.get(path)).json() == entry
+
+
+async def test_the_status_that_it_has_is_no_move(tenant: Tenant) -> None:
+    entry = await made(tenant)
+    answer = await tenant.admin.client.put(f"{BASE}/{entry['id']}", json={"validation_status": "draft"})
+    assert (answer.status_code, answer.json()) == (200, entry)
+
+
+@pytest.mark.parametrize("status", [status for status in STATUSES if status not in {"draft", "unclassified"}])
+async def test_an_entry_begins_as_draft_or_unclassified(tenant: Tenant, status: str) -> None:
+    answer = await tenant.admin.client.post(BASE, json=body(validation_status=status))
+    assert (answer.status_code, answer.json()["details"][0]["field"]) == (422, "validation_status")
+
+
+# lists ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("headers", "name"), [(A, "items"), (B, "models")])
+async def test_the_list_is_newest_first_in_the_variants_envelope(
+    tenant: Tenant, other_tenant: Tenant, headers: dict[str, str], name: str
+) -> None:
+    entries = [(await made(tenant, model_id=f"m-{number}"))["id"] for number in range(3)]
+    await made(other_tenant)
+    told = (await tenant.auditor.client.get(BASE, headers=headers)).json()
+    assert set(told) == {name, "total", "limit", "offset"}
+    assert ([entry["id"] for entry in told[name]], told["total"]) == (entries[::-1], 3)
+    assert (told["limit"], told["offset"]) == (50, 0)
+    part = (await tenant.auditor.client.get(BASE, params={"limit": 1, "offset": 1}, headers=headers)).json()
+    assert ([entry["id"] for entry in part[name]], part["total"]) == ([entries[1]], 3)
+
+
+@pytest.mark.parametrize(
+    ("headers", "limit", "status"), [(A, 500, 200), (A, 501, 422), (B, 200, 200), (B, 201, 400), (B, 0, 400)]
+)
+async def test_the_list_has_the_variants_bounds(
+    tenant: Tenant, headers: dict[str, str], limit: int, status: int
+) -> None:
+    answer = await tenant.admin.client.get(BASE, params={"limit": limit}, headers=headers)
+    assert answer.status_code == status
+    if status != 200:
+        assert answer.json()["details"][0]["field"] == "limit"
+
+
+@pytest.mark.parametrize(
+    ("headers", "query", "expected"),
+    [
+        (A, {"risk_tier": "tier_1"}, {"gpt-4o"}),
+        (A, {"risk_tier": "unclassified"}, {"claude-x"}),
+        (A, {"validation_status": "unclassified"}, {"claude-x"}),
+        (A, {"provider": "openai"}, {"gpt-4o"}),
+        (A, {"provider": "OpenAI"}, set()),
+        (A, {"provider": "open"}, set()),
+        (B, {"provider": "OPEN"}, {"gpt-4o"}),
+        (A, {"search": "GPT"}, {"gpt-4o"}),
+        (A, {"search": "sonn"}, {"claude-x"}),
+        (B, {"search": "customers"}, {"claude-x"}),
+        (B, {"search": "%"}, set()),
+        (B, {"search": "claude", "risk_tier": "tier_1"}, set()),
+    ],
+)
+async def test_the_list_is_filtered(
+    tenant: Tenant, headers: dict[str, str], query: dict[str, str], expected: set[str]
+) -> None:
+    await made(tenant, risk_tier="tier_1")
+    await made(
+        tenant, provider="anthropic", model_id="claude-x", validation_status="unclassified", display_name="Sonnet",
+        description="For Customers",
+    )  # fmt: skip
+    told = (await tenant.admin.client.get(BASE, params=query, headers=headers)).json()
+    listed = told["items" if headers is A else "models"]
+    assert ({entry["model_id"] for entry in listed}, told["total"]) == (expected, len(expected))
+
+
+async def test_calls_of_the_last_thirty_days_are_counted(platform: RunningPlatform, tenant: Tenant) -> None:
+    entry = await made(tenant)
+    today = datetime.now(UTC).date()
+    for days, model, records in [(0, "gpt-4o", 3), (29, "gpt-4o", 4), (30, "gpt-4o", 100), (0, "other", 50)]:
+        platform.sql(
+            "INSERT INTO usage_counts (tenant_id, day, provider, model_id, records) VALUES (%s, %s, 'openai', %s, %s)",
+            [tenant.id, today - timedelta(days=days), model, records],
+        )
+    assert (await tenant.admin.client.get(f"{BASE}/{entry['id']}")).json()["request_count_30d"] == 7
+    (listed,) = (await tenant.admin.client.get(BASE, headers=A)).json()["items"]
+    assert listed["request_count_30d"] == 7
+
+
+async def test_the_catalog_is_still_under_its_own_name_and_form(tenant: Tenant) -> None:
+    for path in (f"{BASE}/catalog", f"{BASE}/catalog/"):
+        assert "per_page" in (await tenant.admin.client.get(path, headers=A)).json()
+    assert (await tenant.admin.client.get(f"{BASE}/catalog/{uuid4()}")).json() == {"detail": "Model config not found"}
+
+
+# in force ------------------------------------------------------------------------------------------------------------
+
+
+async def test_policy_rules_judge_by_the_registry_with_the_answer(tenant: Tenant) -> None:
+    client = tenant.admin.client
+    assert (await client.put("/api/admin/providers/sandbox/credentials", json={})).status_code == 200
+    entry: dict[str, Any] = {"provider": "sandbox", "model_id": "echo"}
+    assert (await client.post(f"{BASE}/catalog/", json=entry)).status_code == 201
+    rule = {"name": "No critical models", "condition": 'model_risk_tier == "tier_1"', "action": "BLOCK"}
+    assert (await client.post("/api/admin/policies", json=rule)).status_code == 201
+
+    async def chat() -> int:
+        return (await tenant.user.client.post("/v1/chat/completions", json=CHAT)).status_code
+
+    assert await chat() == 200
+    registered = await made(tenant, **entry, risk_tier="tier_1")
+    assert await chat() == 403
+    await client.put(f"{BASE}/{registered['id']}", json={"risk_tier": "tier_3"})
+    assert await chat() == 200
+    await client.put(f"{BASE}/{registered['id']}", json={"risk_tier": "tier_1"})
+    assert await chat() == 403
+    await client.delete(f"{BASE}/{registered['id']}")
+    assert await chat() == 200
+
+
+# callers -------------------------------------------------------------------------------------------------------------
+
+
+def calls(entry_id: object) -> list[tuple[str, str, Any]]:
+    path = f"{BASE}/{entry_id}"
+    return [("GET", path, None), ("PUT", path, {"owner": "Eve"}), ("DELETE", path, None)]
+
+
+async def test_users_see_no_registry_and_auditors_change_nothing(platform: RunningPlatform, tenant: Tenant) -> None:
+    entry = await made(tenant)
+    for method, path, sent in [("GET", BASE, None), ("POST", BASE, body(model_id="x")), *calls(entry["id"])]:
+        assert (await platform.anonymous.request(method, path, json=sent)).status_code == 401
+        assert (await tenant.user.client.request(method, path, json=sent)).status_code == 403
+        expected = 200 if method == "GET" else 403
+        assert (await tenant.auditor.client.request(method, path, json=sent)).status_code == expected
+
+
+async def test_another_organizations_entry_is_not_there(tenant: Tenant, other_tenant: Tenant) -> None:
+    theirs = await made(other_tenant)
+    for entry_id in (theirs["id"], uuid4()):
+        for method, path, sent in calls(entry_id):
+            answer = await tenant.admin.client.request(method, path, json=sent)
+            assert (answer.status_code, answer.json()["error"]) == (404, "model_not_found")
+    assert (await other_tenant.admin.client.get(f"{BASE}/{theirs['id']}")).json() == theirs
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"model_id": None}, "model_id"),
+        ({"model_id": "two words"}, "model_id"),
+        ({"provider": "a/b"}, "provider"),
+        ({"provider": ""}, "provider"),
+        ({"risk_tier": "tier_5"}, "risk_tier"),
+        ({"validation_status": "done"}, "validation_status"),
+        ({"display_name": ""}, "display_name"),
+        ({"owner": "two\nlines"}, "owner"),
+        ({"description": "x" * 2_001}, "description"),
+        ({"tags": [1]}, "tags"),
+        ({"tags": {"a": 1}}, "tags.a"),
+        ({"tags": "prod"}, "tags"),
+        ({"tags": [str(number) for number in range(101)]}, "tags"),
+        ({"unknown": 1}, "unknown"),
+    ],
+)
+@pytest.mark.parametrize(("headers", "status"), [(A, 422), (B, 400)])
+async def test_bad_input_names_the_field(
+    tenant: Tenant, headers: dict[str, str], status: int, fields: dict[str, Any], field: str
+) -> None:
+    answer = await tenant.admin.client.post(BASE, json=body(**{"risk_tier": "tier_1", **fields}), headers=headers)
+    assert (answer.status_code, answer.json()["error"]) == (status, "validation_error")
+    assert answer.json()["details"][0]["field"] == field
+
+
+@pytest.mark.parametrize("query", [{"risk_tier": "high"}, {"validation_status": "done"}, {"offset": -1}])
+@pytest.mark.parametrize(("headers", "status"), [(A, 422), (B, 400)])
+async def test_a_bad_filter_names_the_parameter(
+    tenant: Tenant, headers: dict[str, str], status: int, query: dict[str, Any]
+) -> None:
+    answer = await tenant.admin.client.get(BASE, params=query, headers=headers)
+    assert (answer.status_code, answer.json()["details"][0]["field"]) == (status, next(iter(query)))

@@ -1,0 +1,223 @@
+"""Policy rules (decisions of the contract: Policy engine)."""
+
+from typing import Any
+
+import httpx2
+import pytest
+from tests.support.platform import Person, RunningPlatform, Tenant
+
+BASE = "/api/admin/policies"
+POLICY: dict[str, Any] = {"name": "No echo", "condition": 'model == "sandbox/echo"', "action": "BLOCK"}
+
+
+async def made(tenant: Tenant, **changed: Any) -> dict[str, Any]:
+    answer = await tenant.admin.client.post(BASE, json={**POLICY, **changed})
+    assert answer.status_code == 201, answer.text
+    policy: dict[str, Any] = answer.json()
+    return policy
+
+
+async def chat(person: Person, model: str = "sandbox/echo", **more: Any) -> httpx2.Response:
+    body = {"model": model, "messages": [{"role": "user", "content": "hello"}], **more}
+    return await person.client.post("/v1/chat/completions", json=body)
+
+
+@pytest.fixture
+async def sandbox(platform: RunningPlatform, tenant: Tenant) -> Tenant:
+    await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo", "slow-1ms")
+    return tenant
+
+
+async def test_a_rule_has_these_fields_and_defaults(tenant: Tenant) -> None:
+    policy = await made(tenant)
+    assert policy == {
+        **POLICY, "id": policy["id"], "tenant_id": str(tenant.id), "description": None, "priority": 100,
+        "enabled": True, "route_to": None, "terminal": True, "message": None, "created_at": policy["created_at"],
+        "updated_at": policy["updated_at"],
+    }  # fmt: skip
+    assert (await tenant.auditor.client.get(f"{BASE}/{policy['id']}")).json() == policy
+    assert (await made(tenant, name="a log", action="LOG"))["terminal"] is False
+    assert (await made(tenant, name="the last log", action="LOG", terminal=True))["terminal"] is True
+
+
+async def test_the_list_is_in_the_order_in_which_rules_are_looked_at(tenant: Tenant) -> None:
+    a, b, c = [await made(tenant, name=name, priority=priority) for name, priority in (("a", 5), ("b", 1), ("c", 5))]
+    listed = (await tenant.auditor.client.get(BASE)).json()
+    assert [policy["id"] for policy in listed] == [b["id"], a["id"], c["id"]]
+
+
+async def test_a_rule_is_in_force_when_the_answer_is_there_and_out_of_it_when_it_is_removed(sandbox: Tenant) -> None:
+    policy = await made(sandbox, message="Use another.")
+    answer = await chat(sandbox.user)
+    assert answer.status_code == 403
+    assert answer.json()["error"] == {
+        "message": "Use another.", "type": "policy_violation", "code": "policy_violation", "rule_id": policy["id"],
+    }  # fmt: skip
+    assert (await chat(sandbox.user, "sandbox/slow-1ms")).status_code == 200
+    path = f"{BASE}/{policy['id']}"
+    await sandbox.admin.client.put(path, json={"condition": 'user.role == "admin"'})
+    assert [(await chat(who)).status_code for who in (sandbox.user, sandbox.admin)] == [200, 403]
+    await sandbox.admin.client.put(path, json={"enabled": False})
+    assert (await chat(sandbox.admin)).status_code == 200
+    await sandbox.admin.client.put(path, json={"enabled": True})
+    assert (await sandbox.admin.client.delete(path)).status_code == 204
+    assert (await chat(sandbox.admin)).status_code == 200
+
+
+async def test_a_call_is_sent_elsewhere(sandbox: Tenant) -> None:
+    await made(sandbox, action="ROUTE", route_to="sandbox/slow-1ms")
+    assert (await chat(sandbox.user)).headers["X-Gateway-Model"] == "slow-1ms"
+
+
+async def test_the_registry_s_tier_and_that_of_the_unregistered(platform: RunningPlatform, sandbox: Tenant) -> None:
+    await made(sandbox, condition='model_risk_tier == "tier_1" || validation_status == "deprecated"')
+    assert (await chat(sandbox.user)).status_code == 200
+    await sandbox.admin.client.put("/api/admin/config/unregistered_model_tier", json={"value": "tier_1"})
+    assert (await chat(sandbox.user)).status_code == 403
+    registered = {"provider": "sandbox", "model_id": "echo", "display_name": "Echo", "risk_tier": "tier_3"}
+    answer = await sandbox.admin.client.post("/api/admin/models", json=registered)
+    assert answer.status_code == 201, answer.text
+    assert (await chat(sandbox.user)).status_code == 200
+
+
+async def test_without_governance_nothing_is_judged_and_the_audit_log_says_so_once(
+    platform: RunningPlatform, sandbox: Tenant
+) -> None:
+    await made(sandbox)
+    for value, status in (("false", 200), ("false", 200), ("true", 403)):
+        await sandbox.admin.client.put("/api/admin/config/governance_enabled", json={"value": value})
+        assert (await chat(sandbox.user)).status_code == status
+    assert len(await platform.audit(sandbox, "governance.disabled")) == 1
+    assert len(await platform.audit(sandbox, "governance.enabled")) == 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"condition": "model =="}, "condition"),
+        ({"condition": "colour == 1"}, "condition"),
+        ({"condition": "tokens"}, "condition"),
+        ({"condition": ""}, "condition"),
+        ({"condition": "true" + " " * 2_000 + "|| false"}, "condition"),
+        ({"condition": 'model.matches("a")'}, "condition"),
+        ({"action": "block"}, "action"),
+        ({"action": "ROUTE"}, "route_to"),
+        ({"action": "ROUTE", "route_to": "nowhere/x"}, "route_to"),
+        ({"route_to": "sandbox/slow-1ms"}, "route_to"),
+        ({"name": ""}, "name"),
+        ({"priority": 1.5}, "priority"),
+        ({"enabled": "yes"}, "enabled"),
+        ({"terminal": 1}, "terminal"),
+        ({"message": ""}, "message"),
+        ({"surprise": 1}, "surprise"),
+    ],
+)
+async def test_bad_input_is_400_that_names_the_field(sandbox: Tenant, changed: dict[str, Any], field: str) -> None:
+    answer = await sandbox.admin.client.post(BASE, json={**POLICY, **changed})
+    assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", field])
+    policy = await made(sandbox)
+    assert (await sandbox.admin.client.put(f"{BASE}/{policy['id']}", json=changed)).status_code == 400
+    assert (await sandbox.admin.client.get(BASE)).json() == [policy]
+
+
+async def test_the_reason_and_its_place_are_told(tenant: Tenant) -> None:
+    answer = await tenant.admin.client.post(BASE, json={**POLICY, "condition": 'model == "a" &&'})
+    assert answer.json()["detail"][0]["msg"].startswith("at 1:16: Syntax error")
+
+
+async def test_a_change_of_action_takes_the_target_away(sandbox: Tenant) -> None:
+    policy = await made(sandbox, action="ROUTE", route_to="sandbox/slow-1ms")
+    changed = (await sandbox.admin.client.put(f"{BASE}/{policy['id']}", json={"action": "BLOCK"})).json()
+    assert (changed["action"], changed["route_to"]) == ("BLOCK", None)
+
+
+async def test_a_name_is_there_once(tenant: Tenant) -> None:
+    await made(tenant)
+    other = await made(tenant, name="other")
+    answer = await tenant.admin.client.post(BASE, json=POLICY)
+    assert (answer.status_code, answer.json()["detail"]) == (409, "There is a policy rule of this name.")
+    assert (await tenant.admin.client.put(f"{BASE}/{other['id']}", json={"name": "No echo"})).status_code == 409
+
+
+async def test_another_organization_s_rule_is_not_there(tenant: Tenant, other_tenant: Tenant) -> None:
+    theirs = await made(other_tenant)
+    for method, body in (("GET", None), ("PUT", {"name": "mine"}), ("DELETE", None)):
+        answer = await tenant.admin.client.request(method, f"{BASE}/{theirs['id']}", json=body)
+        assert (answer.status_code, answer.json()) == (404, {"detail": "Policy not found"})
+    await made(tenant)
+
+
+async def test_who_may(platform: RunningPlatform, tenant: Tenant) -> None:
+    path = f"{BASE}/{(await made(tenant))['id']}"
+    reader = await platform.new_m2m(tenant.id, "admin:read")
+    for client, reads, writes in (
+        (platform.anonymous, 401, 401), (tenant.user.client, 403, 403), (tenant.auditor.client, 200, 403),
+        (reader, 200, 403),
+    ):  # fmt: skip
+        assert (await client.get(BASE)).status_code == reads
+        assert (await client.get(path)).status_code == reads
+        for method, to, body in (("POST", BASE, POLICY), ("PUT", path, {}), ("DELETE", path, None),
+                                 ("POST", f"{BASE}/test", {})):  # fmt: skip
+            assert (await client.request(method, to, json=body)).status_code == writes
+
+
+async def test_each_change_is_in_the_audit_log(platform: RunningPlatform, tenant: Tenant) -> None:
+    policy = await made(tenant)
+    await tenant.admin.client.put(f"{BASE}/{policy['id']}", json={"priority": 7})
+    await tenant.admin.client.delete(f"{BASE}/{policy['id']}")
+    details = {}
+    for action in ("created", "updated", "deleted"):
+        (event,) = await platform.audit(tenant, f"policy.{action}")
+        assert (event["resource_id"], event["actor_id"]) == (policy["id"], str(tenant.admin.id))
+        details[action] = event["details"]
+    assert details["created"]["rule"]["condition"] == POLICY["condition"]
+    assert details["updated"] == {"name": "No echo", "changed": {"priority": 7}}
+    assert details["deleted"] == {"name": "No echo"}
+
+
+async def tried(tenant: Tenant, **body: Any) -> dict[str, Any]:
+    answer = await tenant.admin.client.post(f"{BASE}/test", json=body)
+    assert answer.status_code == 200, answer.text
+    told: dict[str, Any] = answer.json()
+    return told
+
+
+async def test_a_condition_can_be_tried_before_it_is_a_rule(tenant: Tenant) -> None:
+    context = {
+        "model": "openai/gpt-4o", "dlp": {"entities": ["ssn"], "counts": {"ssn": 2}}, "tokens": 9, "cost_usd": 0.5,
+        "ip": "10.1.2.3", "groups": ["g"], "user": {"role": "client"}, "time": "2026-07-15T23:00:00Z",
+    }  # fmt: skip
+    condition = (
+        'provider == "openai" && model == "openai/gpt-4o" && "ssn" in dlp.entities && dlp.counts.ssn == 2'
+        ' && tokens == 9 && cost_usd == 0.5 && ip.in_range("10.0.0.0/8") && "g" in groups && user.role == "client"'
+        ' && time.getHours() == 23 && model_risk_tier == "tier_4" && validation_status == "unregistered"'
+    )
+    told = await tried(tenant, condition=condition, context=context)
+    assert (told["matched"], told["error"], told["rules"]) == (True, None, [])
+    told = await tried(tenant, condition=f'user.id == "{tenant.admin.id}" && cost_usd == null && size(groups) == 0')
+    assert told["matched"] is True
+    told = await tried(tenant, condition='dlp.counts["iban"] > 1')
+    assert (told["matched"], "iban" in told["error"]) == (False, True)
+    answer = await tenant.admin.client.post(f"{BASE}/test", json={"condition": "colour == 1"})
+    assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", "condition"])
+    answer = await tenant.admin.client.post(f"{BASE}/test", json={"context": {"colour": 1}})
+    assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", "context", "colour"])
+
+
+async def test_the_rules_in_force_can_be_asked(sandbox: Tenant) -> None:
+    log = await made(sandbox, name="log", action="LOG", condition="true", priority=1)
+    await made(sandbox, name="broken", action="ALLOW", condition='dlp.counts["iban"] > 1', priority=2)
+    block = await made(sandbox, name="block", priority=3)
+    await made(sandbox, name="never", priority=4, condition="true")
+    told = await tried(sandbox, context={"model": "sandbox/echo"})
+    assert (told["action"], told["rule_id"], told["rule_name"], told["matched"]) == (
+        "BLOCK",
+        block["id"],
+        "block",
+        True,
+    )
+    assert [(rule["name"], rule["result"]) for rule in told["rules"]] == [
+        ("log", "matched"), ("broken", "failed"), ("block", "matched"),
+    ]  # fmt: skip
+    assert "iban" in told["rules"][1]["reason"]
+    assert told["rules"][0]["id"] == log["id"]
