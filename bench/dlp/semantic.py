@@ -7,7 +7,7 @@ Rows of sources that are trained on are scored by five heads, each trained witho
 other rows by the shipped heads, which have seen none of them. A label is given at a score of one half.
 
 Any attack's label counts for any other; topics are right when the best one is, or none for a text out of scope. With
---predictions each text's labels are written, for another program to score.
+--predictions each text's labels and scores are written, for another program to judge.
 """
 
 import argparse
@@ -19,12 +19,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
 from training.entities.folds import FOLDS, fold_of
 from training.semantic import attack_heads, sets, topic_head
 from training.semantic.__main__ import made_up, ordinary
+from training.semantic.corpus import attacks as injections
 from training.semantic.windowed import Reader
 
 from gatehouse.detection.semantic.embedded import DATA, EmbeddedClassifier
@@ -35,7 +37,7 @@ THRESHOLD = 0.5
 GOALS = {"attacks F1": 0.90, "most false alarms": 0.05, "topics": 0.90}
 #: Domains that a label's words alone can name, and the words.
 WORDED = {
-    "banking": "banking",
+    "banking": "bank accounts: balances, transfers and bills",
     "credit_cards": "credit cards",
     "travel": "travel: flights, hotels and trips",
     "kitchen_and_dining": "food: cooking, recipes and restaurants",
@@ -140,6 +142,26 @@ def topics(scored: Sequence[Scored]) -> dict[str, Any]:
     }
 
 
+def documents(shipped: EmbeddedClassifier, truth: Path) -> dict[str, str]:
+    """Real prose with and without a made-up injection, of the same templates as those trained on: how far an order is
+    found in a long text, not how well unknown orders are."""
+    random = Random(99)
+    paragraphs = sets.carriers(truth, random)
+    makers: dict[str, Callable[[], str]] = {
+        "paragraphs": lambda: next(paragraphs),
+        "documents": lambda: sets.document(paragraphs, random),
+    }
+    found = {}
+    for name, maker in makers.items():
+        clean = [maker() for _ in range(150)]
+        buried = [injections.buried(random, maker()) for _ in range(150)]
+        for kind, texts in (("with an injection", buried), ("clean", clean)):
+            scores = shipped.classify(texts, sets.CLASSES)
+            share = statistics.mean(max(one.values()) >= THRESHOLD for one in scores)
+            found[f"{name} {kind}, called attacks"] = f"{share:.3f} of {len(texts)}"
+    return found
+
+
 def zero_shot(shipped: EmbeddedClassifier, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """On the utterances: labels that none of them has, and domains that a label only names."""
     labels = [*known_labels(DATA), *WORDED.values()]
@@ -211,6 +233,7 @@ def main() -> None:
         "goals": GOALS,
         "attacks": attacks(scored),
         "topics": topics(scored),
+        "injections in prose": documents(shipped, asked.truth),
         "zero-shot": zero_shot(shipped, [row for row in rows if row["source"] == "clinc-oos"]),
         "milliseconds of processor": latency(shipped),
         "bytes": sum(path.stat().st_size for path in DATA.iterdir()),
@@ -223,7 +246,12 @@ def main() -> None:
         with asked.predictions.open("w", encoding="utf-8") as file:
             for one in scored:
                 labels = [label for label in sets.CLASSES if one.scores[label] >= THRESHOLD]
-                print(json.dumps({"id": one.row["id"], "labels": [*labels, f"topic:{clinc[one.topic]}"]}), file=file)
+                prediction = {
+                    "id": one.row["id"],
+                    "labels": [*labels, f"topic:{clinc[one.topic]}"],
+                    "scores": one.scores,
+                }
+                print(json.dumps(prediction), file=file)
 
 
 if __name__ == "__main__":

@@ -7,9 +7,10 @@ import msgspec
 import pytest
 
 from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.engine.scan import decode
 from gatehouse.foundation.http.openapi30 import downgraded
 from gatehouse.foundation.settings import Settings
-from gatehouse.ingress.gateway import MODEL_CALLS
+from gatehouse.ingress.gateway import MODEL_CALLS, SCAN
 from gatehouse.ingress.openapi import SCHEMAS, gateway_paths
 from gatehouse.platform.app import administration
 
@@ -75,7 +76,7 @@ def test_every_reference_leads_to_a_schema() -> None:
 
 
 def test_the_gateways_paths_are_described() -> None:
-    assert {path for path, item in gateway_paths().items() if "post" in item} == set(MODEL_CALLS)
+    assert {path for path, item in gateway_paths().items() if "post" in item} == {*MODEL_CALLS, SCAN}
     assert set(gateway_paths()) <= set(DOCUMENT["paths"])
     assert set(SCHEMAS) <= set(DOCUMENT["components"]["schemas"])
 
@@ -86,6 +87,11 @@ def test_the_examples_are_calls_that_the_gateway_understands(path: str) -> None:
     for example in content["examples"].values():
         call = DIALECTS[MODEL_CALLS[path]].decode(msgspec.json.encode(example["value"]))
         assert call.model == example["value"]["model"]
+
+
+def test_the_example_of_a_scan_is_one() -> None:
+    content = gateway_paths()[SCAN]["post"]["requestBody"]["content"]["application/json"]
+    assert decode(msgspec.json.encode(content["example"])).text
 
 
 @pytest.mark.parametrize("schema", ["ProviderConfigShown", "Provider", "ModelConfig", "OAuthClient", "ApiKey"])

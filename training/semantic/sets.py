@@ -50,10 +50,6 @@ class Example:
     #: rows of one group are never on both sides of a cross-validation; "" for made-up texts: always trained on
     group: str = ""
 
-    @property
-    def harmless(self) -> bool:
-        return self.targets == HARMLESS
-
 
 def rows(path: Path) -> list[dict[str, Any]]:
     """Packed (`.gz` behind the name) or not."""
@@ -103,7 +99,13 @@ def made_up(truth: Path, seed: int, attack_count: int, harmless_count: int) -> l
     for _ in range(harmless_count):
         text = next(paragraphs) if random.random() < 0.2 else _one(random, harmless.HARMLESS)
         found.append(Example(text, HARMLESS))
+    # Whole documents: with their length grows the chance that some passage looks odd.
+    found += [Example(document(paragraphs, random), HARMLESS) for _ in range(harmless_count // 30)]
     return list({example.text: example for example in found}.values())
+
+
+def document(paragraphs: Iterator[str], random: Random) -> str:
+    return random.choice((" ", "\n", "\n\n")).join(next(paragraphs) for _ in range(random.randint(4, 12)))
 
 
 def _one(random: Random, makers: Sequence[tuple[Maker, int]]) -> str:

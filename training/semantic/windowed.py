@@ -3,14 +3,14 @@
 import pickle
 from dataclasses import dataclass
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gatehouse.detection.semantic import windows
+from gatehouse.detection.semantic import ngrams, windows
 from gatehouse.detection.semantic.backbone import Backbone
+from gatehouse.detection.semantic.heads import Head
 
 Array = NDArray[Any]
 
@@ -37,14 +37,15 @@ class Reader:
             spans = [spans[i] for i in np.linspace(0, len(spans) - 1, windows.MOST).round().astype(int)]
         return [self._window(ids[start:end]) for start, end in spans]
 
-    def passage(self, text: str, random: Random) -> list[Window]:
-        """One of the passages that the run time may look at by itself."""
+    def worst_passages(self, text: str, head: Head) -> list[Window]:
+        """Those that the run time would look at by themselves, as `head` has it, and the next to them."""
         ids = self._backbone.tokens(text)
         passages = windows.passages(len(ids))
         if not passages:
             return []
-        start, end = random.choice(passages)
-        return [self._window(ids[start:end])]
+        suspicion = head.suspicion(ngrams.buckets(ids, head.buckets), passages)
+        worst = np.argsort(-suspicion)[: 1 + len(passages) // 8][:4]
+        return [self._window(ids[slice(*passages[number])]) for number in worst]
 
     def _window(self, ids: Array) -> Window:
         key = ids.astype(np.int32).tobytes()

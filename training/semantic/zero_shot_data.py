@@ -62,8 +62,8 @@ def _curve(background: Array, examples: dict[str, Array], prototypes: Mapping[st
 
 
 def _logistic(distances: Array, right: Array) -> Array:
-    """Slope and middle. A false alarm weighs as much as four misses."""
-    weights = np.where(right == 1, 1 / right.sum(), 4 / (1 - right).sum())
+    """Slope and middle. A false alarm weighs as much as eight misses."""
+    weights = np.where(right == 1, 1 / right.sum(), 8 / (1 - right).sum())
     slope, middle = 1.0, 3.0
     for _ in range(20000):
         error = (1 / (1 + np.exp(-slope * (distances - middle))) - right) * weights

@@ -8,6 +8,7 @@
 One large `re2.Set` is not an option: its automaton grows without bound on hostile texts.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -24,6 +25,9 @@ ANYWHERE: Final = re2._re2.RE2.Anchor.UNANCHORED
 HERE: Final = re2._re2.RE2.Anchor.ANCHOR_START
 #: The mask of what is looked for in every text.
 ALWAYS: Final = 1
+
+#: Longer matches begin with a literal of their own and are looked for in all of a text.
+NEAR: Final = 256
 
 #: A filter's literals are one automaton: few enough that it stays small.
 _REGEXES_A_FILTER: Final = 1024
@@ -50,14 +54,28 @@ class Regex(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Bytes of a text from `start` on: matches begin before `last` and may see what is before `end`. `shape` is the
-    skeleton of all of `data`."""
+    """Bytes of a text from `start` on: matches begin before `last`, and are looked for in what is before `end`. `shape`
+    is the skeleton of all of `data`. Regexes whose matches may be longer than `longest` are not looked for, nor with
+    `seams` ones that would hold none of them, and `width` bytes from there on."""
 
     data: bytes
     shape: bytes
     start: int
     last: int
     end: int
+    longest: int
+    seams: Sequence[int] | None = None
+    width: int = 0
+
+    def goes_over_a_seam(self, begin: int, stop: int) -> bool:
+        if self.seams is None:
+            return True
+        place = bisect_left(self.seams, begin)
+        return place < len(self.seams) and self.seams[place] + self.width <= stop
+
+    def sight(self, longest: int) -> int:
+        """Up to where a match of no more than `longest` characters may go."""
+        return self.end if longest <= NEAR else len(self.data)
 
 
 class Hit(NamedTuple):
@@ -95,10 +113,10 @@ class Candidates:
 
     def hits(self, piece: Piece, mask: int, behind: Behind) -> Iterator[Hit]:
         """Matches in `piece`, of the regexes that `mask` asks for; of one regex in the order of the text."""
-        data, _, start, last, end = piece
-        seen = data if start == 0 and end == len(data) else data[start:end]
-        passed = [regexes[place] for regexes, literals in self._filters for place in literals.Match(seen, True)]
-        yield from _first(passed + self._rest, piece, start, mask, behind)
+        for regexes, literals in self._filters:
+            passed = [regexes[place] for place in literals.Match(piece.data[piece.start : piece.end], True)]
+            yield from _first(passed, piece, piece.start, mask, behind)
+        yield from _first(self._rest, piece, piece.start, mask, behind)
         if self._numbers is not None:
             yield from self._numbers.hits(piece, mask, behind)
 
@@ -113,13 +131,16 @@ class _Numbers:
         self._known: dict[tuple[bytes, int], tuple[Regex, ...]] = {}
 
     def hits(self, piece: Piece, mask: int, behind: Behind) -> Iterator[Hit]:
-        data, shape, start, last, end = piece
+        data, shape, start, last, end = piece[:5]
         search, known = self._search, self._known
         unknown = 0
         while start < last:
             begin, stop = search(ANYWHERE, shape, start, end)[0]
             if not 0 <= begin < last:
                 return
+            start = begin + 1
+            if not piece.goes_over_a_seam(begin, stop):
+                continue
             # What begins here is settled by the longest match and a character on either side of it; at the very
             # beginning there is none.
             key = (shape[begin - 1 : stop + 2], stop - begin) if begin else (shape[: stop + 2], begin - stop)
@@ -130,7 +151,6 @@ class _Numbers:
                     yield from _first(self._regexes, piece, begin, mask, behind)
                     return
                 regexes = self._learn(key, shape, begin, end)
-            start = begin + 1
             for regex in regexes:
                 if regex.mask & mask and behind.get(regex.index, 0) <= begin:
                     spans = regex.search(HERE, data, begin, end)
@@ -148,10 +168,11 @@ class _Numbers:
 
 
 def _first(regexes: Iterable[Regex], piece: Piece, start: int, mask: int, behind: Behind) -> Iterator[Hit]:
-    data, _, _, last, end = piece
+    last = piece.last
     for regex in regexes:
-        if regex.mask & mask:
-            spans = regex.search(ANYWHERE, data, max(start, behind.get(regex.index, 0)), end)
+        if regex.mask & mask and regex.longest <= piece.longest:
+            begin = max(start, behind.get(regex.index, 0))
+            spans = regex.search(ANYWHERE, piece.data, begin, piece.sight(regex.longest))
             if 0 <= spans[0][0] < last:
                 yield Hit(regex.index, spans, last)
 

@@ -14,17 +14,19 @@ _ANYWHERE: Final = re2._re2.RE2.Anchor.UNANCHORED
 #: Characters of words in one automaton, and its memory in bytes: whatever the text, it fits.
 _CHUNK: Final = 4_000
 _MEMORY: Final = 16 << 20
+#: What a search has found is remembered: it comes again and again.
+_REMEMBERED: Final = 4096
 _LETTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz")
 
 
 class Standing(NamedTuple):
-    """The words of a text by where they begin, in characters of the view. `bits` say whose they are, `all_bits` of all
-    of them together."""
+    """The words of a text by where they begin, in characters of the view. `bits` say whose each is, `bits_of_all` whose
+    they are together."""
 
     begins: Sequence[int] = ()
     ends: Sequence[int] = ()
     bits: Sequence[int] = ()
-    all_bits: int = 0
+    bits_of_all: int = 0
 
     def near(self, start: int, end: int) -> int:
         """The bits of the words near the finding from `start` to `end`."""
@@ -47,7 +49,8 @@ class Contexts:
     def __init__(self, words: Mapping[str, int]) -> None:
         self._searches = [_compiled(chunk) for chunk in _chunks(sorted(words))]
         #: what a search finds between two characters that are no letters: the words that begin there, by length
-        self._known = {key: tuple(_beginning(key, words)) for word in words for key in (word, word + "s")}
+        self._words = {key: tuple(_beginning(key, words)) for word in words for key in (word, word + "s")}
+        self._by_bytes: dict[bytes, tuple[tuple[int, int, int], ...]] = {}
 
     def standing(self, view: View) -> Standing:
         found = [place for search in self._searches for place in self._places(search, view)]
@@ -62,18 +65,30 @@ class Contexts:
         return Standing(begins, ends, bits, together)
 
     def _places(self, search: Any, view: View) -> Iterator[tuple[int, int, int]]:
-        data, known = view.data, self._known
+        data, known, character = view.data, self._by_bytes, view.character
         length = len(data)
         begin, end = search(_ANYWHERE, data, 0, length)[0]
         while begin >= 0:
-            seen = data[begin:end].decode()
-            start = view.character(begin)
-            for first in (0, 1) if begin == 0 else (1,):
-                for last in (len(seen) - 1, len(seen)) if end == length else (len(seen) - 1,):
-                    if last == len(seen) or seen[last].lower() not in _LETTERS:
-                        for size, bits in known.get(seen[first:last].lower(), ()):
-                            yield start + first, start + first + size, bits
+            seen = data[begin:end]
+            if begin and end < length and seen in known:
+                words = known[seen]
+            else:
+                words = tuple(self._standing(seen.decode(), first=begin == 0, last=end == length))
+                if begin and end < length and len(known) < _REMEMBERED:
+                    known[seen] = words
+            start = character(begin)
+            for offset, size, bits in words:
+                yield start + offset, start + offset + size, bits
             begin, end = search(_ANYWHERE, data, begin + 1, length)[0]
+
+    def _standing(self, seen: str, *, first: bool, last: bool) -> Iterator[tuple[int, int, int]]:
+        """The words in what was found, from which character on, how long and whose. At the beginning and the end of a
+        text there may be no other character around them."""
+        for start in (0, 1) if first else (1,):
+            for stop in (len(seen) - 1, len(seen)) if last else (len(seen) - 1,):
+                if stop == len(seen) or seen[stop].lower() not in _LETTERS:
+                    for size, bits in self._words.get(seen[start:stop].lower(), ()):
+                        yield start, size, bits
 
 
 def _beginning(key: str, words: Mapping[str, int]) -> Iterator[tuple[int, int]]:

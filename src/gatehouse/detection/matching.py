@@ -92,7 +92,7 @@ def in_context(compiled: CompiledShape, text: str, start: int, end: int) -> bool
     found = compiled.context.search(text) if compiled.context is not None else None
     while found is not None:
         first, behind = found.span(1)
-        if start - CONTEXT_BEFORE <= first and behind <= start or end <= first and behind <= end + CONTEXT_AFTER:
+        if (start - CONTEXT_BEFORE <= first and behind <= start) or (end <= first and behind <= end + CONTEXT_AFTER):
             return True
         found = found.re.search(text, found.start() + 1)
     return False

@@ -30,15 +30,22 @@ class Openings:
     def __init__(self, reaches: Iterable[Reach]) -> None:
         reaches = list(reaches)
         self.window = max((each.max_length for each in reaches if each.opening is None), default=0) + AHEAD
-        #: characters by opening, of the openings as they are written at the beginning of a word or anywhere
-        self._lengths: dict[str, int] = {}
+        # Characters by opening, of the openings as they are written at the beginning of a word or anywhere.
+        lengths: dict[str, int] = {}
         written: dict[str, bool] = {}
         for max_length, opening, in_word in reaches:
             if opening is not None and max_length + AHEAD > self.window:
                 known = opening.lower()
-                self._lengths[known] = max(self._lengths.get(known, 0), max_length + AHEAD)
+                lengths[known] = max(lengths.get(known, 0), max_length + AHEAD)
                 written[known] = written.get(known, False) or in_word
-        self._longest = max(self._lengths.values(), default=0)
+        #: the longest of those that may begin with the same letters
+        self._needed = {
+            opening: max(
+                length for other, length in lengths.items() if other.startswith(opening) or opening.startswith(other)
+            )
+            for opening in lengths
+        }
+        self._longest = max(lengths.values(), default=0)
         self._search: Any = None
         if written:
             anyone = "|".join(("" if inside else r"\b") + re2.escape(opening) for opening, inside in written.items())
@@ -55,13 +62,7 @@ class Openings:
             if not 0 <= start < last:
                 break
             begin = view.character(start)
-            if begin + self._needed(view.data[start:stop].decode().lower()) > end:
+            if begin + self._needed[view.data[start:stop].decode().lower()] > end:
                 return begin
             place = start + 1
         return settled
-
-    def _needed(self, opening: str) -> int:
-        """By the longest of those that may begin with the same letters."""
-        return max(
-            length for other, length in self._lengths.items() if other.startswith(opening) or opening.startswith(other)
-        )

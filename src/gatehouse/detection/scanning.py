@@ -1,21 +1,19 @@
 """A whole text: in one go, or in slices between which an event loop may do something else."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.normalise import decoded as decoding
 from gatehouse.detection.normalise import seen
-from gatehouse.detection.rules import Chain, Rules
-from gatehouse.detection.windows import Scanner, by_place, keep, placed, regions
+from gatehouse.detection.rules import Rules
+from gatehouse.detection.windows import Scanner, by_place, keep, regions
 
 #: Code points a slice.
 SLICE: Final = 8192
 #: What a decoded slice is seen with, before and behind: what a match and its context words may take.
 _BEFORE: Final = 512
 _BEHIND: Final = 6 * 512
-#: The longest match that is partly encoded.
-_REACH: Final = 2048
 
 
 def scan(
@@ -45,7 +43,7 @@ def scan_in_slices(
     first = run = 0
     for start in range(0, len(text), SLICE):
         first, run = _aligned(text, start, first, run)
-        yield _decoded(rules, text, first, max(start, pos), start + SLICE, json_escapes=json_escapes)
+        yield list(_decoded(rules, text, first, max(start, pos), start + SLICE, json_escapes=json_escapes))
 
 
 def _aligned(text: str, start: int, before: int, run: int) -> tuple[int, int]:
@@ -59,17 +57,31 @@ def _aligned(text: str, start: int, before: int, run: int) -> tuple[int, int]:
 
 def _decoded(
     rules: Sequence[Rules], text: str, first: int, start: int, stop: int, *, json_escapes: bool
-) -> list[Finding]:
+) -> Iterator[Finding]:
     """What begins between `start` and `stop` and is encoded at least in part."""
-    piece = text[first : stop + _BEHIND]
-    if not decoding.possible(piece):
-        return []
-    view = decoding.decoded_view(seen(piece, json_escapes=json_escapes))
-    if view is None:
-        return []
-    seams = decoding.encoded(view)
     found: dict[tuple[int, int, str], Finding] = {}
-    for each in rules:
-        over = regions(seams, 0, len(view), len(view), reach=_REACH, width=1)
-        keep(found, placed(each.findings(view, over, Chain(), len(piece)), view, first))
-    return [finding for finding in found.values() if start <= finding.start < stop]
+    for begin, end in _passages(decoding.candidates(text[first : stop + _BEHIND]), first):
+        piece = text[begin:end]
+        view = decoding.decoded_view(seen(piece, json_escapes=json_escapes))
+        if view is None:
+            continue
+        seams = decoding.encoded(view)
+        for each in rules:
+            over = regions(seams, 0, len(view), len(view))
+            keep(found, each.findings(view, over, {}, begin))
+    return (finding for finding in found.values() if start <= finding.start < stop)
+
+
+def _passages(candidates: Iterable[tuple[int, int]], first: int) -> Iterator[tuple[int, int]]:
+    """What is seen of a text from `first` on to decode `candidates`, which count from there: those near each other
+    together."""
+    begin = end = -1
+    for start, stop in candidates:
+        if begin >= 0 and start - _BEFORE > end:
+            yield first + begin, first + end
+            begin = -1
+        if begin < 0:
+            begin = max(0, start - _BEFORE)
+        end = max(end, stop + _BEHIND)
+    if begin >= 0:
+        yield first + begin, first + end

@@ -9,12 +9,12 @@
 - the *tail*: what is kept, so much before settled as a match or a context word needs to see.
 """
 
+import sys
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
-import re2
-
+from gatehouse.detection.candidates import NEAR
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.normalise import View, characters, escapes, joined, seen
 from gatehouse.detection.pattern import CONTEXT_BEFORE
@@ -24,10 +24,6 @@ from gatehouse.detection.rules import Chain, Region, Rules
 STEP: Final = 32
 #: What decides about a match before its beginning. Joined, each character may have had a line break beside it.
 _BEFORE: Final = 3 * CONTEXT_BEFORE + characters.REACH + joined.REACH
-#: A match through a joined line break begins at most so far before it, and is of a shape no longer than this.
-REACH: Final = 256
-
-_ANYWHERE: Final = re2._re2.RE2.Anchor.UNANCHORED
 
 
 class Scanner:
@@ -62,7 +58,7 @@ class Scanner:
             through, seams = joined.joined(view, breaks)
             settled = min(settled, self._settle(through, final=final))
         if settled > self._settled or final:
-            self._search(view, through, seams, settled)
+            self._search(view, through, seams, settled, final=final)
             self._settled = settled
             if not final:
                 self._trim(view)
@@ -84,18 +80,23 @@ class Scanner:
             self._settled if settled <= 0 else max(self._settled, self._base + view.start_of(settled, len(self._tail)))
         )
 
-    def _search(self, view: View, through: View | None, seams: list[int], settled: int) -> None:
+    def _search(self, view: View, through: View | None, seams: list[int], settled: int, *, final: bool) -> None:
         first, last = max(0, self._settled - self._base), settled - self._base
-        length = len(self._tail)
         found: Found = {by_place(finding): finding for finding in self._pending}
         for rules, (plain, over_breaks) in zip(self._rules, self._chains, strict=True):
             region = Region(view.at(first), view.at(last), len(view))
-            keep(found, placed(rules.findings(view, (region,), plain, length), view, self._base))
+            keep(found, self._look(rules, view, (region,), plain, final=final))
             if through is not None:
-                over = regions(seams, through.at(first), through.at(last), len(through), reach=REACH, width=2)
-                crossing = placed(rules.findings(through, over, over_breaks, length), through, self._base)
-                keep(found, _unless_whole(crossing, found))
+                over = regions(seams, through.at(first), through.at(last), len(through), width=2, longest=NEAR)
+                keep(found, _unless_whole(self._look(rules, through, over, over_breaks, final=final), found))
         self._pending = sorted(found.values(), key=by_place)
+
+    def _look(self, rules: Rules, view: View, over: Iterable[Region], chain: Chain, *, final: bool) -> list[Finding]:
+        behind = chain.over(view)
+        found = rules.findings(view, over, behind, self._base)
+        if not final:
+            chain.keep(behind, view, len(self._tail))
+        return found
 
     def _trim(self, view: View) -> None:
         needed = view.at(max(0, self._settled - self._base)) - _BEFORE
@@ -133,13 +134,6 @@ def by_place(finding: Finding) -> tuple[int, int, str]:
 Found: TypeAlias = dict[tuple[int, int, str], Finding]
 
 
-def placed(findings: Iterable[Finding], view: View, base: int) -> Iterator[Finding]:
-    """Findings in characters of `view`, a view of what begins at `base`, as the caller's."""
-    for finding in findings:
-        start, end = view.origin(finding.start, finding.end)
-        yield Finding(base + start, base + end, finding.entity_type, finding.score, finding.source)
-
-
 def keep(found: Found, new: Iterable[Finding]) -> None:
     for finding in new:
         known = found.get(by_place(finding))
@@ -159,16 +153,19 @@ def _unless_whole(crossing: Iterable[Finding], found: Found) -> Iterator[Finding
             yield finding
 
 
-def regions(seams: Sequence[int], first: int, last: int, end: int, *, reach: int, width: int) -> Iterator[Region]:
-    """Where a match over one of `seams` may begin, no more than `reach` characters before it, between `first` and
-    `last` of a view that is known to `end`."""
+def regions(
+    seams: Sequence[int], first: int, last: int, end: int, *, width: int = 1, longest: int = sys.maxsize
+) -> Iterator[Region]:
+    """Where a match over one of `seams` may begin, no more than `NEAR` characters before it, between `first` and `last`
+    of a view that is known to `end`."""
     place = bisect_left(seams, first)
-    while place < len(seams) and seams[place] - reach < last:
-        begin, stop = seams[place] - reach, seams[place] + 1
+    while place < len(seams) and seams[place] - NEAR < last:
+        begin, stop = seams[place] - NEAR, seams[place] + 1
+        own = place
         place += 1
-        while place < len(seams) and seams[place] - reach <= stop:
+        while place < len(seams) and seams[place] - NEAR <= stop:
             stop = seams[place] + 1
             place += 1
         begin, stop = max(begin, first), min(stop, last)
         if begin < stop:
-            yield Region(begin, stop, min(end, stop + reach + 2), reach, seams, width)
+            yield Region(begin, stop, min(end, stop + NEAR + 2), longest, seams[own:place], width)

@@ -1,7 +1,7 @@
 """THE ORDER in which a request is looked at, as values. `engine.run` walks it; nothing else knows it.
 
 maintenance, authenticate, IP allowlist, rate limit, scope, exhausted budgets,
-content filters, DLP on input, the organization's instructions,
+DLP on an unknown model's name, content filters, DLP on input, the organization's instructions,
 for every candidate: policy rules, model access, kill switch,
 budget reservation, provider call (with retries and fallbacks), DLP on output, settle, record
 """
@@ -29,7 +29,7 @@ ON_ARRIVAL: Final = (maintenance.check,)
 OF_THE_CALLER: Final = (ip_allowlist.check, rate_limit.check, scope.check, budget.check)
 
 #: once the body is decoded: `check(Asked)`
-OF_THE_CALL: Final = (content_filters.check, dlp_input.inspect, content_filters.instruct)
+OF_THE_CALL: Final = (dlp_input.name, content_filters.check, dlp_input.inspect, content_filters.instruct)
 
 #: for each that `route.candidates` names, and each that a rule sends the call to: `judge(Asked, Candidate)`; whoever is
 #: refused leaves the chain

@@ -179,7 +179,10 @@ class Engine:
         for reserve in pipeline.BEFORE_THE_CALL:
             _obey(await reserve(admitted, self._ports))
         started = self._ports.clock.monotonic()
-        reply = await self._attempts.answer(admitted, answered)
+        try:
+            reply = await self._attempts.answer(admitted, answered)
+        except Refusal as error:
+            raise await dlp_output.of_error(asked, error, self._ports) from None
         answered.provider_latency_ms = self._settling.since(started)
         try:
             if reply.events is not None:

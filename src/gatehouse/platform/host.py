@@ -33,6 +33,7 @@ from gatehouse.platform.live.state import Replica
 from gatehouse.platform.metrics import Figures
 from gatehouse.platform.ports import Startup, TokenSigner
 from gatehouse.platform.publish import Publisher
+from gatehouse.policy.snapshot import Snapshot
 
 #: Seconds between two purges of expired counts (reference 1, Rate limiting on the platform, 2).
 _PURGE_SECONDS: Final = 60.0
@@ -53,7 +54,7 @@ class PlatformHost:
         self.startup = Startup(self.clock.monotonic())
         self.figures = Figures(settings.gatehouse_home)
         self.node = Node(database)
-        self.policies = Publisher(database)
+        self.policies = Publisher(database, self._activated)
         self.detectors = DetectionClient(
             settings.gatehouse_home,
             budget=settings.dlp_tier_timeout_ms / 1000,
@@ -78,6 +79,13 @@ class PlatformHost:
         self.journal: JournalWriter
         self.engine: Engine
         self.ports: Ports
+
+    def _activated(self, snapshot: Snapshot) -> None:
+        """The models that its rules need are loaded ahead: no request has to wait for that."""
+        if snapshot.dlp.entities:
+            self.detectors.need("ner")
+        if snapshot.dlp.labels or any(each.topics for each in snapshot.filters.filters):
+            self.detectors.need("llm")
 
     def build(self) -> None:
         """What needs a running loop: the journal, and the engine over it."""

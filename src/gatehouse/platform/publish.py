@@ -9,6 +9,7 @@ made leaves the old one in force and shows in `status`.
 import asyncio
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Final
 from uuid import UUID
 
@@ -97,8 +98,10 @@ async def _governance(session: AsyncSession, tenant_id: TenantId) -> GovernanceR
 class Publisher:
     """One worker's snapshots: the engine's `Policies`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, activated: Callable[[Snapshot], None] = lambda _: None) -> None:
+        """`activated` is told of each snapshot that came into force."""
         self._database = database
+        self._activated = activated
         self._snapshots: OrderedDict[TenantId, Snapshot] = OrderedDict()
         self._loading: dict[TenantId, asyncio.Task[Snapshot]] = {}
         self._preloading: set[TenantId] = set()
@@ -178,6 +181,7 @@ class Publisher:
         if held is None or held.revision <= compiled.revision:
             self._snapshots[tenant_id] = compiled
             self._snapshots.move_to_end(tenant_id)
+            self._activated(compiled)
         status.activated, status.failed, status.faults = time.time(), None, []
         while len(self._snapshots) > KEPT:
             dropped, _ = self._snapshots.popitem(last=False)

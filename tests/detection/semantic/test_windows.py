@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from gatehouse.detection.semantic.backbone import HEAD_CHARACTERS, TAIL_CHARACTERS, abridged
+from gatehouse.detection.semantic.backbone import HEAD_CHARACTERS, TAIL_CHARACTERS, readable
 from gatehouse.detection.semantic.windows import MOST, OVERLAP, PASSAGE, WINDOW, chosen, passages, spans
 
 
@@ -45,6 +45,6 @@ def test_of_many_windows_the_first_the_last_and_the_most_suspicious_are_read() -
 
 def test_a_text_of_unbounded_length_loses_its_middle() -> None:
     text = "a" * HEAD_CHARACTERS + "b" * 1_000_000 + "c" * TAIL_CHARACTERS
-    read = abridged(text)
+    read = readable(text)
     assert read == "a" * HEAD_CHARACTERS + "\n" + "c" * TAIL_CHARACTERS
-    assert abridged(read[:-1]) == read[:-1]
+    assert readable(read[:-1]) == read[:-1]

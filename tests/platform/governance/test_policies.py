@@ -1,5 +1,6 @@
 """Policy rules (decisions of the contract: Policy engine)."""
 
+import asyncio
 from typing import Any
 
 import httpx2
@@ -221,3 +222,17 @@ async def test_the_rules_in_force_can_be_asked(sandbox: Tenant) -> None:
     ]  # fmt: skip
     assert "iban" in told["rules"][1]["reason"]
     assert told["rules"][0]["id"] == log["id"]
+
+
+async def test_a_request_waits_for_a_person(sandbox: Tenant) -> None:
+    admin = sandbox.admin.client
+    await admin.patch("/api/v1/admin/org/feature-flags/human_in_loop", json={"enabled": True})
+    policy = await made(sandbox, action="REQUIRE_APPROVAL")
+    for decision, status in (("approve", 200), ("deny", 403)):
+        waiting = asyncio.create_task(chat(sandbox.user))
+        async with asyncio.timeout(20):
+            while not (held := (await admin.get("/api/admin/approvals?status=pending")).json()["items"]):
+                await asyncio.sleep(0.02)
+        assert (held[0]["rule_id"], held[0]["rule_name"], held[0]["entity_types"]) == (policy["id"], "No echo", [])
+        assert (await admin.post(f"/api/admin/approvals/{held[0]['id']}/{decision}")).status_code == 200
+        assert (await waiting).status_code == status

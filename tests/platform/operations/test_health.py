@@ -8,6 +8,7 @@ import pytest
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse import __version__
+from gatehouse.detection.service.tiers import TierState
 from gatehouse.foundation.ids import new_id
 
 SYSTEM = "/api/admin/system"
@@ -107,6 +108,22 @@ async def test_operators_see_the_workers_by_name(platform: RunningPlatform) -> N
     operator = await platform.operator()
     nodes = (await operator.client.get(f"{SYSTEM}/health/components/nodes")).json()["nodes"]
     assert platform.host.node.name in {node["name"] for node in nodes}
+
+
+async def test_only_operators_see_why_a_model_cannot_be_loaded(
+    platform: RunningPlatform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def states() -> dict[str, TierState]:
+        return {"ner": TierState("unusable", 3, "/srv/model is none"), "llm": TierState("idle")}
+
+    monkeypatch.setattr(platform.host.detectors, "_states", states)
+    operator = await platform.operator()
+    told, seen = [
+        (await person.client.get(f"{SYSTEM}/health")).json()["components"] for person in (tenant.admin, operator)
+    ]
+    assert told["ner_service"] == {"status": "degraded", "detail": "the model cannot be loaded"}
+    assert told["deberta_service"] == {"status": "healthy", "detail": "idle"}
+    assert seen["ner_service"] == {**told["ner_service"], "waiting": 3, "cause": "/srv/model is none"}
 
 
 async def test_one_component_alone_and_404_for_an_unknown_one(tenant: Tenant) -> None:

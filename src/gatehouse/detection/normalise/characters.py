@@ -11,6 +11,9 @@ from gatehouse.detection.normalise.view import View
 #: How far to either side, in characters of the view, a word is looked at to decide about a look-alike in it.
 REACH: Final = 32
 
+#: Code points below are read as they are.
+_ASCII: Final = 0x80
+
 _OTHER, _LATIN, _NATIVE, _JOINT = 0, 1, 2, 3
 #: What holds the parts of a token together.
 _JOINTS: Final = frozenset("_-.@/+=")
@@ -34,20 +37,26 @@ def character_view(text: str) -> View:
     if text.isascii():
         return View(text)
     source = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
-    read = TABLE[source]
-    kept = read != DELETED
+    places = np.flatnonzero(source >= _ASCII)
+    read = TABLE[source[places]]
+    changed = read != source[places]
+    if not changed.any():
+        return View(text)
+    places, read = places[changed], read[changed]
+    result = source.copy()
+    result[places] = read
     starts = None
-    if not kept.all():
-        starts = np.flatnonzero(kept)
-        source, read = source[starts], read[starts]
-    lookalikes = read >= LOOKALIKE
-    if lookalikes.any():
+    if (read == DELETED).any():
+        starts = np.flatnonzero(result != DELETED)
+        source, result = source[starts], result[starts]
+    if (read[read != DELETED] >= LOOKALIKE).any():
+        lookalikes = result >= LOOKALIKE
         places = np.flatnonzero(lookalikes)
         near = slice(max(0, int(places[0]) - REACH), int(places[-1]) + REACH + 1)
         latin = lookalikes.copy()
         latin[near] &= _meant_as_latin(source[near], lookalikes[near])
-        read = np.where(lookalikes, np.where(latin, read & ~LOOKALIKE, source), read)
-    return View(read.tobytes().decode("utf-32-le", "surrogatepass"), starts)
+        result = np.where(lookalikes, np.where(latin, result & ~LOOKALIKE, source), result)
+    return View(result.tobytes().decode("utf-32-le", "surrogatepass"), starts)
 
 
 def unsettled(view: View) -> int:

@@ -8,7 +8,7 @@ import binascii
 import re
 from collections.abc import Iterator
 from html import unescape
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import re2
@@ -28,8 +28,17 @@ _PLACES: Final = (
     r"|(?:%[0-9A-Fa-f]{2})+|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}"
 )
 _PLACE: Final = re.compile(_PLACES)
-_ANY_PLACE: Final = re2.compile(_PLACES.encode())._regexp
 _ANYWHERE: Final = re2._re2.RE2.Anchor.UNANCHORED
+
+
+def _quick(regex: str) -> Any:
+    """RE2's search for the whole of a match."""
+    options = re2.Options()
+    options.never_capture = True
+    return re2.compile(regex, options)._regexp.Match
+
+
+_ANY_PLACE: Final = _quick(_PLACES)
 
 _PRINTABLE: Final = bytes(range(0x20, 0x7F)) + b"\t\r\n"
 _BASE64_DIGITS: Final = ALPHABET[:64]
@@ -50,32 +59,43 @@ def _group() -> str:
 
 
 #: Where a segment can begin: two groups of base64, or eight bytes of hex, that are printable ASCII.
-_SEGMENT: Final = re2.compile(
-    rf"(?:^|[^A-Za-z0-9+])((?:0[xX])?(?:[2-7][0-9a-fA-F]|0[9aAdD]){{8}}|(?:{_group()}){{2}})".encode()
-)._regexp
+_SEGMENT: Final = _quick(rf"(?:^|[^A-Za-z0-9+])(?:(?:0[xX])?(?:[2-7][0-9a-fA-F]|0[9aAdD]){{8}}|(?:{_group()}){{2}})")
 _WRITTEN: Final = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 _HEX: Final = re.compile(r"(?:0[xX])?((?:[0-9a-fA-F]{2})+)")
 #: Behind a segment a path or a name with dashes may go on.
 _GOES_ON: Final = re.compile(r"[/_-]")
 
 
-def possible(text: str) -> bool:
-    """Whether anything in `text` looks encoded: mostly not, and then no view is needed."""
-    data = text.encode("utf-8", "replace")
-    return any(regex.Match(_ANYWHERE, data, 0, len(data))[0][0] >= 0 for regex in (_ANY_PLACE, _SEGMENT))
+def candidates(text: str) -> list[tuple[int, int]]:
+    """Where something in `text` looks encoded, from one code point to another: in most texts nowhere. What is not drawn
+    may stand in a segment, and some of its signs may be encoded once more."""
+    view = View(text)
+    data = view.data
+    found: list[tuple[int, int]] = []
+    if b"&" in data or b"%" in data or b"\\" in data:
+        place = 0
+        while (span := _ANY_PLACE(_ANYWHERE, data, place, len(data))[0])[0] >= 0:
+            found.append((view.character(span[0]), view.character(span[1])))
+            place = span[1]
+    for start, written, plain in _segments(view):
+        end = start + len(written)
+        if plain is not None or (end < len(text) and (text[end] in "&%\\" or not text[end].isascii())):
+            found.append((start, end))
+    return sorted(found)
 
 
 def decoded_view(view: View) -> View | None:
     """`view` with all that is encoded in it decoded; None where nothing is."""
     text = view.text
-    placed = _ANY_PLACE.Match(_ANYWHERE, view.data, 0, len(view.data))[0][0] >= 0
+    placed = _ANY_PLACE(_ANYWHERE, view.data, 0, len(view.data))[0][0] >= 0
     if placed:
         view = _decoded(view, _places(text))
-    # One level: what was decoded is not decoded again.
-    done = set(encoded(view)) if placed else ()
-    segments = [piece for piece in _segments(view) if piece[0] not in done]
+    segments = [(start, segment, plain) for start, segment, plain in _segments(view) if plain is not None]
     if segments:
-        view = _decoded(view, iter(segments))
+        # One level: what was decoded is not decoded again.
+        done = set(encoded(view))
+        pieces = [piece for found in segments if found[0] not in done for piece in _placed(*found)]
+        view = _decoded(view, iter(pieces))
     return view if placed or segments else None
 
 
@@ -89,7 +109,7 @@ def encoded(view: View) -> list[int]:
 
 def _decoded(view: View, pieces: Iterator[Piece]) -> View:
     spelled = spliced(view.text, pieces)
-    return character_view(spelled.text).over(spelled).over(view)
+    return (spelled if spelled.text.isascii() else character_view(spelled.text).over(spelled)).over(view)
 
 
 def _places(text: str) -> Iterator[Piece]:
@@ -118,19 +138,25 @@ def _percent(start: int, written: str) -> Iterator[Piece]:
         start += width
 
 
-def _segments(view: View) -> Iterator[Piece]:
+def _segments(view: View) -> Iterator[tuple[int, str, str | None]]:
+    """Where a segment begins, as far as it goes, and what it encodes, if it does."""
     data, place = view.data, 0
-    while (spans := _SEGMENT.Match(_ANYWHERE, data, place, len(data)))[0][0] >= 0:
-        place = spans[1][1]
-        start = view.character(spans[1][0])
+    while (span := _SEGMENT(_ANYWHERE, data, place, len(data))[0])[0] >= 0:
+        place = span[1]
+        # A match has the character before the segment, too, but for one at the very beginning.
+        start = view.character(span[0])
+        if start or not (view.text[0].isascii() and view.text[0].isalnum()):
+            start += 1
         written = _WRITTEN.match(view.text, start)
         assert written is not None
         whole = written[0]
         for segment in (whole, _GOES_ON.split(whole, maxsplit=1)[0]):
             if len(segment) >= _SHORTEST and (plain := _hex(segment) or _base64(segment)) is not None:
-                yield from _placed(start, segment, plain)
+                yield start, segment, plain
                 place = view.byte(start + len(segment))
                 break
+        else:
+            yield start, whole, None
 
 
 def _placed(start: int, segment: str, plain: str) -> Iterator[Piece]:

@@ -16,10 +16,12 @@ HEAD_CHARACTERS: Final = 96_000
 TAIL_CHARACTERS: Final = 32_000
 
 
-def abridged(text: str) -> str:
-    if len(text) <= HEAD_CHARACTERS + TAIL_CHARACTERS:
-        return text
-    return f"{text[:HEAD_CHARACTERS]}\n{text[-TAIL_CHARACTERS:]}"
+def readable(text: str) -> str:
+    """As much of it as is read. A half of a surrogate pair, which JSON may hold, becomes a question mark: the tokenizer
+    refuses it."""
+    if len(text) > HEAD_CHARACTERS + TAIL_CHARACTERS:
+        text = f"{text[:HEAD_CHARACTERS]}\n{text[-TAIL_CHARACTERS:]}"
+    return text.encode(errors="replace").decode()
 
 
 def session(path: Path) -> onnxruntime.InferenceSession:
@@ -43,7 +45,7 @@ class Backbone:
 
     def tokens(self, text: str) -> Ids:
         """Without the special tokens. Lower-case, accents taken off; empty for an empty text."""
-        return np.array(self._tokenizer.encode(abridged(text), add_special_tokens=False).ids, dtype=np.int64)
+        return np.array(self._tokenizer.encode(readable(text), add_special_tokens=False).ids, dtype=np.int64)
 
     def embed(self, ids: Ids) -> Vector:
         """One vector of length 1. One text a run: activations are quantised over a whole batch, so that in a batch a

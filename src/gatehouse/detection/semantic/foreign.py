@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from gatehouse.detection.models import Classifier
-from gatehouse.detection.semantic.backbone import Vector, abridged, session
+from gatehouse.detection.semantic.backbone import Vector, readable, session
 from gatehouse.detection.semantic.embedded import DATA, EmbeddedClassifier
 from gatehouse.detection.semantic.errors import BadModel, FileMissing
 from gatehouse.detection.semantic.heads import sigmoid, softmax
@@ -62,7 +62,7 @@ class _Model:
             return []
         special = self._tokenizer.num_special_tokens_to_add(is_pair=False)
         self._tokenizer.enable_truncation(self._window, stride=(self._window - special) // 5)
-        whole = self._tokenizer.encode(abridged(text))
+        whole = self._tokenizer.encode(readable(text))
         parts = [whole, *whole.overflowing]
         if len(parts) > _MOST:
             parts = [parts[number] for number in np.linspace(0, len(parts) - 1, _MOST).round().astype(int)]

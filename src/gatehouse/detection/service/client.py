@@ -58,6 +58,14 @@ class DetectionClient(TierDetectors):
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
+    def need(self, tier: TierName) -> None:
+        """Some rule will ask: the model is loaded ahead, so that no request waits for it."""
+        if tier in self._used:
+            return
+        self._used.add(tier)
+        if self._writer is not None:
+            self._writer.write(wire.framed(wire.Load(next(self._numbers), tier)))
+
     async def _ask(self, tier: TierName, asked: Asked, labels: Sequence[str], deadline: float) -> None:
         writer = await self._reached(tier)
         self._used.add(tier)

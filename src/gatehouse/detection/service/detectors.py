@@ -20,11 +20,12 @@ _REMEMBERED_SECONDS: Final = 60.0
 
 
 class Health(msgspec.Struct, frozen=True):
-    """`waiting`: texts in the tier's queue; None where it cannot be asked."""
+    """`waiting`: texts in the tier's queue; None where it cannot be asked. `cause` may name files of this machine."""
 
     status: Literal["healthy", "degraded", "unknown"]
     detail: str
     waiting: int | None = None
+    cause: str | None = None
 
 
 class Asked:
@@ -132,7 +133,7 @@ class TierDetectors(ABC):
     def _health(self, tier: TierName, state: TierState | None) -> Health:
         now = self._unreachable() if state is None else Health("healthy", state.phase, state.waiting)
         if state is not None and state.phase == "unusable":
-            now = Health("degraded", f"the model cannot be loaded: {state.detail}", state.waiting)
+            now = Health("degraded", "the model cannot be loaded", state.waiting, state.detail)
         reason, since = self._trouble.get(tier, ("", 0.0))
         if reason and now.status != "degraded" and time.monotonic() - since < _REMEMBERED_SECONDS:
             return Health("degraded", f"the last request failed: {reason}", now.waiting)

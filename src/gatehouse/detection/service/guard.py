@@ -39,6 +39,9 @@ class Guard:
     def limit_memory(self) -> None:
         """To be called once, before anything is loaded."""
         # Writable memory of its own: address space that is only reserved, as large libraries do, is no matter.
+        _, most = resource.getrlimit(resource.RLIMIT_DATA)
+        if most != resource.RLIM_INFINITY:
+            self._memory_bytes = min(self._memory_bytes, most)
         resource.setrlimit(resource.RLIMIT_DATA, (self._memory_bytes, self._memory_bytes))
         # Where the machine runs out of memory, this process goes first and not the database.
         with contextlib.suppress(OSError):

@@ -1,7 +1,6 @@
 """The process that holds the models: questions come over a Unix socket, from any number of askers."""
 
 import asyncio
-import gc
 import os
 import signal
 import socket
@@ -44,8 +43,6 @@ def serve(settings: Settings, load: Models, *, hung_seconds: float = HUNG_SECOND
     budget = settings.dlp_tier_timeout_ms / 1000
     hung_after = max(hung_seconds, _HUNG_BUDGETS * budget)
     tiers = Tiers(load, queue=settings.detection_queue, hung_after=hung_after, watch=guard)
-    # Messages are plain values that leave no rings.
-    gc.freeze()
     asyncio.run(_Service(tiers).serve(settings.gatehouse_home / wire.SOCKET))
 
 

@@ -1,14 +1,13 @@
 """Phone numbers, dates and mail addresses, as far as their structure goes."""
 
+import re
 from typing import Final
-
-import re2
 
 from gatehouse.detection.validators.checksums import all_same, digits
 from gatehouse.detection.validators.dates import is_date
 
-_ISO_DATE: Final = re2.compile(r"^(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})")
-_DATE: Final = re2.compile(r"^(\d{1,2})([-/.])(\d{1,2})([-/.])(\d{2,4})$")
+_ISO_DATE: Final = re.compile(r"([0-9]{4})[-/.]([0-9]{1,2})[-/.]([0-9]{1,2})")
+_DATE: Final = re.compile(r"([0-9]{1,2})([-/.])([0-9]{1,2})([-/.])([0-9]{2,4})")
 _FILE_ENDINGS: Final = frozenset(
     ["png", "jpg", "jpeg", "gif", "svg", "webp", "js", "css", "ts", "py", "json", "html", "md"]
 )
@@ -33,18 +32,18 @@ def international_phone(text: str) -> bool:
 def national_phone(text: str) -> bool:
     """Seven to eleven digits, not all the same, no date, no single kind of two-digit groups of an IP address."""
     number = digits(text.partition("x")[0])
-    return 7 <= len(number) <= 11 and not all_same(number) and not _ISO_DATE.search(text) and not _day_first(text)
+    return 7 <= len(number) <= 11 and not all_same(number) and not _ISO_DATE.match(text) and not _day_first(text)
 
 
 def _day_first(text: str) -> bool:
-    return _DATE.search(text) is not None and real_date(text)
+    return _DATE.fullmatch(text) is not None and real_date(text)
 
 
 def real_date(text: str) -> bool:
     """The day is in the calendar, day first or month first; what has a month's name is taken as it is."""
-    if found := _ISO_DATE.search(text):
+    if found := _ISO_DATE.match(text):
         return is_date(int(found[1]), int(found[2]), int(found[3]))
-    if found := _DATE.search(text):
+    if found := _DATE.fullmatch(text):
         first, second, year = int(found[1]), int(found[3]), int(found[5])
         year += 2000 if year < 100 else 0
         return found[2] == found[4] and (is_date(year, second, first) or is_date(year, first, second))

@@ -4,7 +4,7 @@ import calendar
 
 
 def is_date(year: int, month: int, day: int) -> bool:
-    return 1 <= month <= 12 and 1 <= day <= calendar.monthrange(year, month)[1]
+    return 1 <= month <= 12 and (1 <= day <= 28 or 28 < day <= calendar.monthrange(year, month)[1])
 
 
 def yymmdd(text: str) -> bool:

@@ -3,6 +3,7 @@
 from typing import Final
 
 from gatehouse.detection.validators.checksums import (
+    DIGITS,
     all_same,
     compact,
     digits,
@@ -43,11 +44,15 @@ _BRANDS: Final[tuple[tuple[str, str, frozenset[int]], ...]] = (
 )
 
 
+_BY_FIRST_DIGIT: Final = {digit: [brand for brand in _BRANDS if brand[0][0] == digit] for digit in DIGITS}
+
+
 def card(text: str) -> bool:
     """Luhn, and a prefix and length that some brand issues (ISO/IEC 7812)."""
     number = digits(text)
     return luhn(number) and any(
-        len(number) in lengths and low <= number[: len(low)] <= high for low, high, lengths in _BRANDS
+        len(number) in lengths and low <= number[: len(low)] <= high
+        for low, high, lengths in _BY_FIRST_DIGIT[number[0]]
     )
 
 

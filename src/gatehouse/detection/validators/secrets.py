@@ -4,32 +4,35 @@ import base64
 import binascii
 import json
 import math
+import re
 import zlib
 from collections import Counter
 from typing import Final
 
-import re2
-
 from gatehouse.detection.pattern import Validator
+from gatehouse.detection.validators.finding import finder
 
-_FILLER: Final = re2.compile(r"(?i)x{5,}|\*{3,}|#{4,}|\.{3,}|_{5,}|-{5,}|(?:123){4,}|abcdefghi|0123456789|…")
-_REFERENCE: Final = re2.compile(
+_filler: Final = finder(r"(?i)x{5,}|\*{3,}|#{4,}|\.{3,}|_{5,}|-{5,}|(?:123){4,}|abcdefghi|0123456789|…")
+_reference: Final = finder(
     r"""^(?:\$[({A-Za-z_]|%[+#\-]?[\w({]|\{\{|#\{|@\{|<[^>]*>?$|\[[\w -]*\]$|&[a-z]+;)"""
     r"""|^(?:env|process|os|secrets)\.|^(?:vault|ref):"""
     r"""|\{\{\s*[\w.$|() ]+\}\}|<%"""
 )
-_EXAMPLE_WORDS: Final = re2.compile(
+_example_words: Final = finder(
     r"(?i)example|placeholder|change[_-]?me|chang[_-]?it|redacted|dummy|fake|sample"
     r"|(?:^|[^a-z])(?:your|my|the|some|an?|insert|enter|put|replace|todo|tbd)[_ -]"
     r"|(?:key|token|secret|password|goes|value)[_ -]?here|lorem|foobar|_?(?:api_?key|token|secret|password)$"
 )
-_WORD: Final = re2.compile(r"^[A-Za-z]+(?:[_.\-/ :][A-Za-z]+)*[.!?;,:]*$")
-_EXPRESSION: Final = re2.compile(
+_word: Final = finder(r"^[A-Za-z]+(?:[_.\-/ :][A-Za-z]+)*[.!?;,:]*$")
+_expression: Final = finder(
     r"^[A-Za-z_$][\w$]*(?:(?:\.|->|::)[A-Za-z_]\w*)*(?:[(\[].*)?[;,)]*$|^[\w.$]+\(|^(?:function|new|lambda|return|await)\b|^[(\[{].*"
 )
-_ADDRESS: Final = re2.compile(r"(?i)^(?:[a-z][a-z0-9+.-]{1,12}://|\.{0,2}/[\w.]+/|[a-z]:\\|www\.|data:)")
-_UUID: Final = re2.compile(r"(?i)^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
-_LETTERS_OF_CODE: Final = re2.compile(r"[a-z]{3,}[A-Z][a-z]{3,}|[a-z]{4,}[_\-.][a-z]{4,}")
+_address: Final = finder(r"(?i)^(?:[a-z][a-z0-9+.-]{1,12}://|\.{0,2}/[\w.]+/|[a-z]:\\|www\.|data:)")
+_uuid: Final = finder(r"(?i)^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
+_name_in_code: Final = finder(r"^[\w.]+\(.*\)$|^[A-Z][A-Z0-9]*_[A-Z0-9_]+$|^[a-z]+(?:_[a-z]+)+\d?$")
+_letters_of_code: Final = finder(r"[a-z]{3,}[A-Z][a-z]{3,}|[a-z]{4,}[_\-.][a-z]{4,}")
+
+_BETWEEN: Final = re.compile(r"[^A-Za-z0-9]+")
 
 
 def entropy(text: str) -> float:
@@ -40,14 +43,14 @@ def entropy(text: str) -> float:
 
 def placeholder(value: str) -> bool:
     """`xxxxxxxx`, `${TOKEN}`, `<your key>`, `changeme`, `YOUR_KEY_HERE`, ..."""
-    return bool(_FILLER.search(value) or _REFERENCE.search(value) or _EXAMPLE_WORDS.search(value))
+    return _filler(value) or _reference(value) or _example_words(value)
 
 
 def token(bits: float) -> Validator:
     """For tokens of a published form: neither filler nor with less than `bits` of entropy a character."""
 
     def verdict(text: str) -> bool | None:
-        return False if _FILLER.search(text) or entropy(text) < bits else None
+        return False if _filler(text) or entropy(text) < bits else None
 
     return verdict
 
@@ -56,20 +59,20 @@ def assigned_key(bits: float) -> Validator:
     """For what is assigned to a name like `api_key`: random letters and digits, not words, versions or paths."""
 
     def verdict(text: str) -> bool | None:
-        if placeholder(text) or _WORD.search(text) or _ADDRESS.search(text) or entropy(text) < bits:
+        if placeholder(text) or _word(text) or _address(text) or entropy(text) < bits:
             return False
         if not any(character.isdigit() for character in text):
             return False
-        return None if _UUID.search(text) or not _reads_like_code(text) else False
+        return None if _uuid(text) or not _reads_like_code(text) else False
 
     return verdict
 
 
 def _reads_like_code(text: str) -> bool:
     """Mostly words: `fooBar2`, `rc0.15.0_20231217-SNAPSHOT`, `X25519.KeyPair`."""
-    if _LETTERS_OF_CODE.search(text) and sum(map(str.isdigit, text)) * 6 < len(text):
+    if _letters_of_code(text) and sum(map(str.isdigit, text)) * 6 < len(text):
         return True
-    pieces = [piece for piece in re2.split(r"[^A-Za-z0-9]+", text) if piece]
+    pieces = [piece for piece in _BETWEEN.split(text) if piece]
     return len(pieces) > 2 and max(map(len, pieces)) < 12
 
 
@@ -77,29 +80,29 @@ def password(text: str) -> bool | None:
     """For what stands in quotes behind a name like `password`. Words alone are none: labels, fields."""
     if len(text) < 4 or not any(character.isalnum() for character in text):
         return False
-    if placeholder(text) or _WORD.search(text) or _ADDRESS.search(text) or text.isdigit() or " " in text:
+    if placeholder(text) or _word(text) or _address(text) or text.isdigit() or " " in text:
         return False
-    return False if _named_like_code(text) else None
+    return False if _name_in_code(text) else None
 
 
 def bare_password(text: str) -> bool | None:
     """For what stands without quotes behind a name like `password`: no code either."""
     stripped = text.rstrip("\"'`,;")
-    if _EXPRESSION.search(stripped) and not _letters_and_digits(stripped):
+    if _expression(stripped) and not _letters_and_digits(stripped):
         return False
     return password(stripped)
 
 
 def configured(text: str) -> bool | None:
     """For the value of a setting in a file of settings, where nothing but a value can stand: words are secrets too."""
-    if len(text) < 3 or not any(character.isalnum() for character in text) or _ADDRESS.search(text):
+    if len(text) < 3 or not any(character.isalnum() for character in text) or _address(text):
         return False
-    if _NO_VALUES.search(text) or _FILLER.search(text) or _REFERENCE.search(text):
+    if _no_values(text) or _filler(text) or _reference(text):
         return False
     return False if text.isdigit() and len(text) < 6 else None
 
 
-_NO_VALUES: Final = re2.compile(
+_no_values: Final = finder(
     r"(?i)^(?:true|false|null|none|nil|undefined|yes|no|on|off|password|secret|token|string|text|required|optional|empty"
     r"|changeme|example|default|prompt|hidden|disabled|enabled)$"
 )
@@ -107,10 +110,6 @@ _NO_VALUES: Final = re2.compile(
 
 def _letters_and_digits(text: str) -> bool:
     return text.isalnum() and not text.isalpha() and not text.isdigit()
-
-
-def _named_like_code(text: str) -> bool:
-    return bool(re2.search(r"^[\w.]+\(.*\)$|^[A-Z][A-Z0-9]*_[A-Z0-9_]+$|^[a-z]+(?:_[a-z]+)+\d?$", text))
 
 
 def both(*checks: Validator) -> Validator:
@@ -168,4 +167,4 @@ def user_and_password(text: str) -> bool | None:
 def private_key_body(text: str) -> bool | None:
     """Between the lines of a private key there is more than `anything` or dots."""
     body = "".join(text.split("-----")[2:3]).strip()
-    return None if len(body) >= 12 and not _FILLER.search(body) else False
+    return None if len(body) >= 12 and not _filler(body) else False

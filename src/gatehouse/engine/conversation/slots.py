@@ -1,50 +1,58 @@
 """The texts of a decoded body, of any dialect, and how to replace them.
 
 Every string is looked at, known field or not: what the gateway does not know goes on to the provider all the same.
-Left out are only words of the protocol (`role`, `type`, ids), which a client cannot fill with text and be understood.
+Left out are only words of the protocol (`role`, `type`), where they are such words, and bytes, where they are bytes: a
+client can write what it likes under any name.
 """
 
 import re
+from base64 import b64decode
 from collections.abc import Iterator, Mapping
+from string import ascii_letters, digits
 from typing import Any, Final
 
 import msgspec
 
-#: Words of the protocol. `signature` and `encrypted_content` are the provider's own, checked by it.
-_STRUCTURAL: Final = frozenset(
-    [
-        "model",
+#: Fields that hold one of the protocol's words.
+_WORDS: Final = frozenset(
+    {
         "role",
         "type",
-        "id",
         "object",
-        "index",
         "finish_reason",
         "stop_reason",
-        "tool_call_id",
-        "tool_use_id",
-        "call_id",
-        "created",
         "media_type",
-        "system_fingerprint",
+        "mime_type",
         "service_tier",
         "encoding_format",
         "format",
         "detail",
-        "mime_type",
-        "signature",
-        "encrypted_content",
-    ]
+    }
 )
+_WORD: Final = re.compile(r"[A-Za-z][A-Za-z_./+-]{0,127}\Z")
+#: What the provider signed or encrypted, and checks: not to be changed, nor to be read.
+_SEALED: Final = frozenset({"signature", "encrypted_content", "encrypted_index"})
+_NOT_TEXTS: Final = _SEALED | {"model", "data"}
 #: Text that is JSON: what a model wrote as a tool's arguments.
 _JSON_TEXT: Final = frozenset({"arguments", "partial_json"})
-#: Fields that hold bytes as base64, beside something that says of what kind.
-_BYTES: Final = frozenset({"data", "file_data", "b64_json"})
+#: Fields that hold bytes as base64: in a `data:` URL, or beside something that says of what kind.
+_BYTES: Final = frozenset({"data", "file_data", "b64_json", "url", "image_url", "file_url", "uri"})
 _SAYS_KIND: Final = frozenset({"media_type", "mime_type", "format", "filename"})
+_PLAIN_BASE64: Final = str.maketrans("-_", "+/", "\r\n=")
+_BASE64: Final = (ascii_letters + digits + "+/-_=\r\n").encode()
+#: What is no longer than this is looked at in any case.
+_FEW: Final = 64
+#: Code points of base64 that are decoded to tell what they are. A multiple of four.
+_BEGINNING: Final = 1024
+#: What no text holds.
+_NO_TEXT: Final = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 #: Names of fields that hold nothing but their meaning: a value used as a name has digits, or what no name has.
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_]+\Z")
 #: Numbers shorter than this are no identifiers.
 _SHORT_NUMBER: Final = 1_000_000
+#: Numbers at a body's top that are any number at all, up to 32 bits: a seed, a time.
+_ANY_NUMBER: Final = frozenset({"seed", "created"})
+_ANY_NUMBER_LIMIT: Final = 2**32
 
 
 class Slot(msgspec.Struct, gc=False):
@@ -88,12 +96,15 @@ def slots(body: dict[str, Any]) -> Iterator[Slot | Unseen]:
                 yield Slot(holder, key, key, is_key=True)
             kind = type(value)
             if kind is str:
-                if field in _STRUCTURAL or not value:
+                if not value or (field in _WORDS and _WORD.match(value)):
                     continue
-                if is_object and (unseen := _bytes(holder, key, value)) is not None:
+                if field in _NOT_TEXTS and is_object and _is_left_out(holder, key, value, len(stack)):
+                    continue
+                if key in _BYTES and is_object and (unseen := _bytes(holder, value)) is not None:
                     yield unseen
-                else:
-                    yield Slot(holder, key, value, json_text=field in _JSON_TEXT)
+                    if len(value) > _FEW:
+                        continue
+                yield Slot(holder, key, value, json_text=field in _JSON_TEXT)
             elif kind is dict:
                 if key == "input" and str(holder.get("type")).endswith("tool_use"):
                     written = msgspec.json.encode(value).decode()
@@ -102,24 +113,67 @@ def slots(body: dict[str, Any]) -> Iterator[Slot | Unseen]:
                 stack.append((value, iter(list(value.items())), field, True))
                 break
             elif kind is list:
-                if value and type(value[0]) is int and field == "input":
+                if field == "input" and _are_tokens(value):
                     yield Unseen("tokens")
                     continue
                 stack.append((value, iter(list(enumerate(value))), field, False))
                 break
-            elif kind is int and abs(value) >= _SHORT_NUMBER and len(stack) > 1 and field not in _STRUCTURAL:
-                yield Slot(holder, key, str(value))
+            elif (kind is int or kind is float) and abs(value) >= _SHORT_NUMBER:
+                if len(stack) == 1 and key in _ANY_NUMBER and abs(value) < _ANY_NUMBER_LIMIT:
+                    continue
+                yield Slot(holder, key, str(value) if kind is int else _digits(value))
         else:
             stack.pop()
 
 
-def _bytes(holder: Mapping[str, Any], key: str, value: str) -> Unseen | None:
-    if value.startswith("data:") and ";base64," in value[:200]:
-        return Unseen(_kind(value[5:200]))
-    if key in _BYTES and (not _SAYS_KIND.isdisjoint(holder) or holder.get("type") == "base64"):
-        said = next((holder[name] for name in ("media_type", "mime_type", "format") if name in holder), "")
-        return Unseen(_kind(str(said)))
-    return None
+def _is_left_out(holder: Mapping[str, Any], key: str, value: str, depth: int) -> bool:
+    if key == "model":
+        # Never sent on: the provider is told the catalog's name.
+        return depth == 1
+    if key == "data" and holder.get("type") != "redacted_thinking":
+        return False
+    return "type" in holder and len(value) > _FEW and _is_base64(value)
+
+
+def _are_tokens(values: list[Any]) -> bool:
+    return bool(values) and set(map(type, values)) == {int} and max(values) < _SHORT_NUMBER and min(values) >= 0
+
+
+def _digits(value: float) -> str:
+    return str(int(value)) if value.is_integer() else repr(value)
+
+
+def _bytes(holder: Mapping[str, Any], value: str) -> Unseen | None:
+    """Judged by what they are: a client may say of a text that it is an image."""
+    if value.startswith("data:"):
+        head, _, data = value.partition(",")
+        if not head.endswith(";base64"):
+            return None
+        said = head[5:-7]
+    elif holder.get("type") == "base64" or (holder.get("type") != "text" and not _SAYS_KIND.isdisjoint(holder)):
+        data = value
+        said = str(next((holder[name] for name in ("media_type", "mime_type", "format") if name in holder), ""))
+    else:
+        return None
+    if not _is_base64(data) or _is_encoded_text(data[:_BEGINNING]):
+        return None
+    return Unseen(_kind(said))
+
+
+def _is_base64(value: str) -> bool:
+    return value.isascii() and not value.encode().translate(None, _BASE64)
+
+
+def _is_encoded_text(beginning: str) -> bool:
+    """A text, which is read as such. A PDF may begin like one."""
+    groups = beginning.translate(_PLAIN_BASE64)
+    try:
+        raw = b64decode(groups[: len(groups) // 4 * 4])
+    except ValueError:
+        return False
+    # The last character may be cut through.
+    text = raw.decode(errors="replace").rstrip("\ufffd")
+    return not raw.startswith(b"%PDF") and "\ufffd" not in text and _NO_TEXT.search(text) is None
 
 
 def _kind(media_type: str) -> str:

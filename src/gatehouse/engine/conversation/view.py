@@ -38,6 +38,17 @@ def whole_texts(holder: Any, prefix: str) -> list[Piece]:
     ]
 
 
+def without_logprobs(data: dict[str, Any]) -> bool:
+    """Takes the probabilities of tokens out of a decoded answer or event: they say its text again, token by token, so
+    that nothing is found in them. Whether there were any. An answer that is not changed goes on as its own bytes."""
+    had = False
+    for choice in data.get("choices") or ():
+        if isinstance(choice, dict) and choice.get("logprobs"):
+            choice["logprobs"] = None
+            had = True
+    return had
+
+
 _decoder: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
 
 

@@ -21,12 +21,17 @@ from gatehouse.foundation.errors import Refusal
 SEPARATOR: Final = "\n\x1e\n"
 
 
-async def inspect_request(body: dict[str, Any], examiner: Examiner) -> Hit | None:
-    """Redacts in place. The hit that a person has to decide about, if so. Raises a `Refusal` that blocks.
+async def inspect_request(
+    body: dict[str, Any], examiner: Examiner, headers: dict[str, Any] | None = None
+) -> Hit | None:
+    """Redacts in place, also in `headers` that go on with the body. The hit that a person has to decide about, if so.
+    Raises a `Refusal` that blocks.
 
     All texts are decided about together: what a later message holds counts for an earlier one's prompt.
     """
     texts = _texts(body, examiner)
+    if headers:
+        texts += _texts(headers, examiner)
     if not texts:
         return None
     # One scan for all: a body of many small texts would pay for the start of a scan each time.
@@ -76,7 +81,8 @@ def _whole(channel: Channel, text: str, found: Found, _: GivenUp) -> None:
 def write(channels: Sequence[tuple[Slot, Channel]]) -> bool:
     """Puts what may go on into the body. Whether anything changed."""
     changed = False
-    for slot, channel in channels:
+    # From the end: a field's name stands before its value, which is found by that name.
+    for slot, channel in reversed(channels):
         if channel.asks is not None:
             channel.go_on()
         if channel.changed(0, channel.end):
@@ -146,12 +152,18 @@ def _within(findings: list[Finding], texts: Sequence[Slot], bases: Sequence[int]
 
 def _redact(texts: Sequence[Slot], bases: Sequence[int], decision: Decision, examiner: Examiner) -> None:
     """Edits of different texts never overlap, so each lies in one."""
+    for slot in texts:
+        examiner.inspection.labels.leave_out(slot.text)
     of_text: dict[int, list[Edit]] = {}
     for edit in decision.edits:
         of_text.setdefault(bisect_right(bases, edit.start) - 1, []).append(edit)
-    for n, edits in of_text.items():
-        slot = texts[n]
-        slot.replace(replaced(slot, examiner.inspection.replacements(edits, slot.text, bases[n]), bases[n]))
+    changed = [
+        (texts[n], replaced(texts[n], examiner.inspection.replacements(edits, texts[n].text, bases[n]), bases[n]))
+        for n, edits in of_text.items()
+    ]
+    # From the end: a field's name stands before its value, which is found by that name.
+    for slot, text in reversed(changed):
+        slot.replace(text)
 
 
 def replaced(slot: Slot, replacements: Sequence[Replacement], offset: int = 0) -> str:

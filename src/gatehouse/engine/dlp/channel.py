@@ -135,7 +135,7 @@ class Channel:
             self.stopped = decision.decisive
             cut = min(edit.start for edit in decision.edits if edit.hit.effect == "block")
         edits = [edit for edit in decision.edits if edit.end <= cut]
-        changes = self._inspection.replacements(edits, self._text, self._base)
+        changes = self._inspection.replacements(edits, self._text, self._base, direction=self._examiner.direction)
         if self._inspection.labels.values:
             changes = self._restored(changes, cut)
         if self._json is not None:

@@ -58,16 +58,19 @@ class Inspection:
         for hit in decide(self.policy, found, self._groups).hits:
             self._note(hit, "logged", "log_only", direction)
 
-    def replacements(self, edits: Sequence[Edit], text: str, offset: int = 0) -> list[Replacement]:
+    def replacements(
+        self, edits: Sequence[Edit], text: str, offset: int = 0, *, direction: str = "input"
+    ) -> list[Replacement]:
         """Labels for the edits. `text` begins at `offset` of the text that the edits count in."""
         if edits:
             self.did("REDACT")
-        return [Replacement(edit.start, edit.end, self._label(edit, text, offset)) for edit in edits]
+        return [Replacement(edit.start, edit.end, self._label(edit, text, offset, direction)) for edit in edits]
 
-    def _label(self, edit: Edit, text: str, offset: int) -> str:
+    def _label(self, edit: Edit, text: str, offset: int, direction: str) -> str:
         rule = edit.hit.rule
         value = text[edit.start - offset : edit.end - offset]
-        return self.labels.of(rule.entity_type, value, reversible=rule.reversible)
+        # Turned back is what the caller said: nobody is told by a label what an answer was not to tell.
+        return self.labels.of(rule.entity_type, value, reversible=rule.reversible and direction == "input")
 
     def did(self, action: str) -> None:
         """Remembers the strongest of what was done."""

@@ -2,14 +2,30 @@
 
 from time import perf_counter
 
-from gatehouse.engine.dlp.body import inspect_request
-from gatehouse.engine.dlp.decide import Hit
+from gatehouse.engine.conversation.slots import Slot
+from gatehouse.engine.dlp.body import inspect_request, replaced
+from gatehouse.engine.dlp.decide import Found, Hit, decide
 from gatehouse.engine.dlp.errors import violation
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.exchange import Asked
 from gatehouse.engine.ports import Ports
+from gatehouse.engine.stages.route import AUTO
 from gatehouse.engine.verdict import ALLOW, Ask, Hold, Verdict
+
+
+async def name(x: Asked, ports: Ports) -> Verdict:
+    """A model's name that the catalog does not know is anything that a caller may have written: it is told and
+    recorded without what is found in it. It goes nowhere, so that there is nothing to block or to ask about."""
+    policy, groups, named = x.identified.policy, x.identified.caller.groups, x.call.model
+    if not policy.dlp.enabled or named == AUTO or policy.find_model(named) is not None:
+        return ALLOW
+    inspection = Inspection(policy.dlp, groups)
+    found = Found(await Examiner(inspection, ports.detectors, ports.dlp, "input").patterns(named))
+    if edits := decide(policy.dlp, found, groups).edits:
+        x.inspection = inspection
+        x.call.model = replaced(Slot({}, "model", named), inspection.replacements(edits, named))
+    return ALLOW
 
 
 async def inspect(x: Asked, ports: Ports) -> Verdict:
@@ -17,10 +33,13 @@ async def inspect(x: Asked, ports: Ports) -> Verdict:
     policy = x.identified.policy.dlp
     if not policy.enabled:
         return ALLOW
-    inspection = x.inspection = Inspection(policy, x.identified.caller.groups)
+    inspection = x.inspection = x.inspection or Inspection(policy, x.identified.caller.groups)
     started = perf_counter()
+    headers = dict(x.call.headers)
     try:
-        asks = await inspect_request(x.call.body, Examiner(inspection, ports.detectors, ports.dlp, "input"))
+        examiner = Examiner(inspection, ports.detectors, ports.dlp, "input")
+        asks = await inspect_request(x.call.body, examiner, headers)
+        x.call.headers = headers
     finally:
         inspection.seconds += perf_counter() - started
     return ALLOW if asks is None else held(asks, inspection, ports, "input")

@@ -6,6 +6,8 @@ from typing import Any
 import msgspec
 
 from gatehouse.engine.conversation.dialect import Dialect
+from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.engine.conversation.view import without_logprobs
 from gatehouse.engine.dlp.body import inspect_answer, write
 from gatehouse.engine.dlp.decide import Hit
 from gatehouse.engine.dlp.examine import Examiner
@@ -14,6 +16,7 @@ from gatehouse.engine.exchange import Asked
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.dlp_input import held
 from gatehouse.engine.verdict import ALLOW, Hold, Refuse, Rewrite, Verdict
+from gatehouse.foundation.errors import Refusal
 
 _decoder: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
 
@@ -21,11 +24,13 @@ _decoder: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, 
 async def inspect(x: Asked, body: bytes, ports: Ports) -> Verdict:
     """Of a whole answer. Waits for a person where a rule asks for one."""
     inspection = x.inspection
-    if inspection is None:
+    if inspection is None or DIALECTS[x.call.dialect].operation == "embeddings":
+        # Vectors, which as base64 look like anything.
         return ALLOW
     started = perf_counter()
     try:
         answer = _decoder.decode(body)
+        without_logprobs(answer)
         examiner = Examiner(inspection, ports.detectors, ports.dlp, "output")
         channels, asks = await inspect_answer(answer, examiner)
     finally:
@@ -35,6 +40,19 @@ async def inspect(x: Asked, body: bytes, ports: Ports) -> Verdict:
         if not await approved(x, hold, ports):
             return Refuse(hold.denied)
     return Rewrite(answer) if write(channels) else ALLOW
+
+
+async def of_error(x: Asked, error: Refusal, ports: Ports) -> Refusal:
+    """A provider's words about a request, which may quote anything: without them where a rule would not let them pass.
+    Raises `DlpUnavailable`."""
+    if x.inspection is None or error.text == type(error).message:
+        return error
+    examiner = Examiner(x.inspection, ports.detectors, ports.dlp, "output")
+    [found] = await examiner.whole([error.text])
+    if x.inspection.decide(found, "output").edits:
+        x.inspection.settle_prompts("cancelled")
+        error.text = type(error).message
+    return error
 
 
 def guard(x: Asked, dialect: Dialect, ports: Ports) -> StreamGuard | None:
@@ -50,8 +68,11 @@ def asked_about(x: Asked, hit: Hit, ports: Ports) -> Hold:
 
 
 async def approved(x: Asked, hold: Hold, ports: Ports) -> bool:
-    """Waits for the decision, and notes it."""
-    decision = await ports.approvals.decision(x, hold.ask)
-    if hold.settled is not None:
-        hold.settled(decision)
+    """Waits for the decision, and notes it: where nobody waits for it any more, there was none."""
+    decision = False
+    try:
+        decision = await ports.approvals.decision(x, hold.ask)
+    finally:
+        if hold.settled is not None:
+            hold.settled(decision)
     return decision

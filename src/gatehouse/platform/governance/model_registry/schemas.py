@@ -52,7 +52,7 @@ class NewRegisteredModel(Body):
 
     model_id: ModelId
     provider: Provider
-    display_name: Annotated[Line | None, Field(description="Omitted: the model's id.")] = None
+    display_name: Annotated[Line | None, Field(description="Omitted: the model's id.", examples=["GPT-4o mini"])] = None
     risk_tier: Annotated[RiskTier | None, Field(examples=["tier_2"])] = None
     validation_status: FirstStatus = "draft"
     owner: Annotated[Line | None, Field(description="Who is accountable.", examples=["Model risk"])] = None
@@ -65,10 +65,12 @@ class RegisteredModelUpdate(Body):
 
     model_id: Annotated[str, Field(default_factory=unsent, description="Cannot change.")]
     provider: Annotated[str, Field(default_factory=unsent, description="Cannot change.")]
-    display_name: Annotated[Line | None, Field(description="Null: the model's id again.")] = None
+    display_name: Annotated[
+        Line | None, Field(description="Null: the model's id again.", examples=["GPT-4o mini"])
+    ] = None
     risk_tier: Annotated[RiskTier, Field(default_factory=unsent)]
     validation_status: Annotated[Status, Field(default_factory=unsent, examples=["pending_validation"])]
-    owner: Line | None = None
+    owner: Annotated[Line | None, Field(examples=["Model risk"])] = None
     description: Description | None = None
     tags: Annotated[Tags, Field(default_factory=unsent)]
 

@@ -5,11 +5,11 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-import msgspec
 import psycopg
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gatehouse.detection.service.detectors import Health
 from gatehouse.foundation.counters.shared import RedisCounters
 from gatehouse.foundation.identity import Caller
 from gatehouse.platform.change import DEFAULT_TENANT
@@ -32,7 +32,7 @@ async def all_of(host: Host, caller: Caller) -> dict[str, Component]:
     told: dict[str, Component] = {
         "database": {"status": "unhealthy", "latency_ms": None, "pool": _pool(host)},
         "redis": _redis(host),
-        **await _tiers(host),
+        **await _tiers(host, caller),
         "celery_workers": {"status": "unknown"},
         "providers": {},
         "journal": _journal(host),
@@ -125,10 +125,19 @@ def _redis(host: Host) -> Component:
     return {"status": "healthy"}
 
 
-async def _tiers(host: Host) -> dict[str, Component]:
+async def _tiers(host: Host, caller: Caller) -> dict[str, Component]:
     """The entities and the semantic tier, by the contract's names."""
-    told = {tier: msgspec.structs.asdict(health) for tier, health in (await host.detectors.health()).items()}
+    told = {tier: _tier(health, caller) for tier, health in (await host.detectors.health()).items()}
     return {"ner_service": told["ner"], "deberta_service": told["llm"]}
+
+
+def _tier(health: Health, caller: Caller) -> Component:
+    told: Component = {"status": health.status, "detail": health.detail}
+    if caller.operator:
+        told["waiting"] = health.waiting
+        if health.cause is not None:
+            told["cause"] = health.cause
+    return told
 
 
 def _journal(host: Host) -> Component:

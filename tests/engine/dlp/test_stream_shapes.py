@@ -1,0 +1,381 @@
+"""Streams as providers may send them: what they hold is looked at in whatever shape it comes."""
+
+import asyncio
+import json
+import time
+import tracemalloc
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from tests.engine.dlp.test_requests import rule
+from tests.engine.dlp.test_streams import QUESTION, anthropic, engine, openai, streamed, told
+
+from gatehouse.engine.streaming import KEEP_ALIVE_SECONDS
+from gatehouse.policy.governance import GovernanceRecords
+
+CARD = "4111 1111 1111 1111"
+BARE = "4111111111111111"
+HALF, REST = "4111 1111 ", "1111 1111"
+CHAT, MESSAGES = "openai_chat", "anthropic_messages"
+KINDS = {CHAT: "openai_compatible", MESSAGES: "anthropic"}
+DONE = b"data: [DONE]\n\n"
+
+
+def chunk(*choices: dict[str, Any], **more: Any) -> bytes:
+    return b"data: " + json.dumps({"id": "c", "choices": list(choices), **more}).encode() + b"\n\n"
+
+
+def delta(index: int = 0, finish: str | None = None, /, **fields: Any) -> dict[str, Any]:
+    return {"index": index, "delta": fields, "finish_reason": finish}
+
+
+def said(*deltas: dict[str, Any]) -> list[bytes]:
+    """One event a delta, of one choice."""
+    return [*(chunk(delta(**each)) for each in deltas), chunk(delta(0, "stop")), DONE]
+
+
+def tool(index: int, arguments: str, **more: Any) -> dict[str, Any]:
+    return {"tool_calls": [{"index": index, "function": {"arguments": arguments}, **more}]}
+
+
+async def passed(events: Sequence[bytes | Exception], dialect: str = CHAT, *rules: Any, **options: Any) -> bytes:
+    """What of the provider's events reaches the client."""
+    held = engine(KINDS[dialect], *rules, **options)
+    held.outbound.script = [(200, list(events))]
+    answer = await held.engine.answer(held.request({**QUESTION, "stream": True}, dialect=dialect))
+    assert answer.stream is not None, answer.body
+    raw = b"".join([block async for block in answer.stream])
+    assert len(held.outcomes) == 1
+    return raw
+
+
+def texts(raw: bytes) -> dict[str, str]:
+    """The strings of all events by where they stand, joined as a client would."""
+    joined: dict[str, str] = {}
+
+    def walk(value: Any, path: str) -> None:
+        if isinstance(value, dict):
+            index = value.get("index", "")
+            for key, inner in value.items():
+                walk(inner, f"{path}{index}.{key}")
+        elif isinstance(value, list):
+            for inner in value:
+                walk(inner, path)
+        elif isinstance(value, str):
+            joined[path] = joined.get(path, "") + value
+
+    for line in raw.decode().splitlines():
+        if line.startswith("data: {"):
+            walk(json.loads(line[6:]), "")
+    return joined
+
+
+def clean(raw: bytes) -> bool:
+    everything = [raw.decode(), *texts(raw).values()]
+    return not any(value in text for value in (CARD, BARE, "4111 1111 1111") for text in everything)
+
+
+FUNCTION = {"function_call": {"arguments": HALF}}, {"function_call": {"arguments": REST}}
+PARTS = [{"content": [{"type": "thinking", "thinking": [{"type": "text", "text": each}]}]} for each in (HALF, REST)]
+SHAPES: dict[str, list[bytes]] = {
+    "a function call of old": said({"function_call": {"name": "f", "arguments": ""}}, *FUNCTION),
+    "a tool of one's own": said(
+        *({"tool_calls": [{"index": 0, "custom": {"input": each}}]} for each in (HALF, REST))
+    ),
+    "parts of content": said(*PARTS),
+    "details of reasoning": said(
+        *({"reasoning_details": [{"type": "reasoning.text", "text": each, "index": 0}]} for each in (HALF, REST))
+    ),
+    "reasoning": said({"reasoning_content": HALF}, {"reasoning_content": REST}, {"content": "x"}),
+    "a refusal": said({"refusal": HALF}, {"refusal": REST}),
+    "reasoning between": said({"content": HALF}, {"reasoning_content": "hm"}, {"content": REST}),
+    "two texts at once": said({"content": HALF, "reasoning": HALF}, {"content": REST, "reasoning": REST}),
+    "two tools in turn": said(tool(0, '{"a":"' + HALF), tool(1, '{"b":"' + HALF), tool(0, REST + '"}'), tool(1, REST + '"}')),
+    "choices in turn": [
+        chunk(delta(0, content=HALF)), chunk(delta(1, content=HALF)), chunk(delta(0, content=REST)),
+        chunk(delta(1, content=REST)), chunk(delta(0, "stop")), chunk(delta(1, "stop")), DONE,
+    ],
+    "choices in one event": [
+        chunk(delta(0, content=HALF), delta(1, content=HALF)), chunk(delta(0, "stop", content=REST), delta(1, "stop", content=REST)), DONE,
+    ],
+    "an empty reason to finish": [
+        chunk({"index": 0, "delta": {"content": each}, "finish_reason": ""}) for each in (HALF, REST)
+    ] + [chunk(delta(0, "stop")), DONE],
+    "text and a reason to finish": [chunk(delta(0, content=HALF)), chunk(delta(0, "stop", content=REST)), DONE],
+    "empty pieces between": said({"content": HALF}, {"content": ""}, {"content": None}, {}, {"content": REST}),
+    "one event": said({"content": CARD}),
+    "all in one block": [b"".join(said({"content": HALF}, {"content": REST}))],
+    "byte by byte": [bytes([each]) for each in b"".join(said({"content": HALF}, {"content": REST}))],
+    "CRLF": [each.replace(b"\n", b"\r\n") for each in said({"content": HALF}, {"content": REST})],
+    "named events": [b"event: chunk\nid: 1\n" + each for each in said({"content": HALF}, {"content": REST})],
+    "comments between": [b": ping\n\n" + each for each in said({"content": HALF}, {"content": REST})],
+    "data over two lines": [each.replace(b', "choices"', b',\ndata: "choices"') for each in said({"content": HALF}, {"content": REST})],
+    "no space before the data": [each.replace(b"data: {", b"data:{") for each in said({"content": CARD})],
+    "no last word": said({"content": HALF}, {"content": REST})[:-1],
+    "no last blank line": [*said({"content": CARD})[:-2], chunk(delta(0, "stop"))[:-2]],
+    "numbers": said({"content": "x", "found": {"card": int(BARE)}}),
+    "a message beside the delta": [
+        chunk({**delta(0, content="x"), "message": {"role": "assistant", "content": CARD}}), *said({})
+    ],
+    "a field beside the choices": [chunk(delta(0, content="x"), citations=[f"see {CARD}"]), *said({})],
+    "annotations": said({"annotations": [{"type": "url_citation", "url_citation": {"title": BARE, "url": BARE}}] * 2}, {"content": "x"}),
+    "a name in an object": said({"found": {CARD: 1}}),
+    "probabilities of tokens": [
+        chunk({**delta(0, content=each), "logprobs": {"content": [{"token": each}]}}) for each in (HALF, REST)
+    ] + said({}),
+    "probabilities beside no text": [
+        chunk({**delta(0), "logprobs": {"content": [{"token": each}]}}) for each in (HALF, REST)
+    ] + said({}),
+    "escapes": [b'data: {"choices":[{"index":0,"delta":{"content":"\\u0034111 1111 1111 \\u00311\\u00311"}}]}\n\n', *said({})],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("events", SHAPES.values(), ids=SHAPES.keys())
+async def test_a_value_does_not_leave_in_any_shape_of_chunks(events: list[bytes]) -> None:
+    raw = await passed(events)
+    assert clean(raw), raw.decode()
+    assert b"event: error" not in raw
+
+
+@pytest.mark.parametrize("events", SHAPES.values(), ids=SHAPES.keys())
+async def test_nor_where_it_is_blocked(events: list[bytes]) -> None:
+    raw = await passed(events, CHAT, rule("credit_card", "block"))
+    assert clean(raw), raw.decode()
+
+
+def event(kind: str, **data: Any) -> bytes:
+    return f"event: {kind}\ndata: {json.dumps({'type': kind, **data})}\n\n".encode()
+
+
+def block(index: int, start: dict[str, Any], *deltas: dict[str, Any]) -> list[bytes]:
+    return [
+        event("content_block_start", index=index, content_block=start),
+        *(event("content_block_delta", index=index, delta=each) for each in deltas),
+        event("content_block_stop", index=index),
+    ]
+
+
+def message(*middle: bytes) -> list[bytes]:
+    whole = anthropic([], arguments=False)
+    return [whole[0], *middle, *whole[-2:]]
+
+
+TEXT = {"type": "text", "text": ""}
+
+
+def text_delta(text: str, **more: Any) -> dict[str, Any]:
+    return {"type": "text_delta", "text": text, **more}
+
+
+BLOCKS: dict[str, list[bytes]] = {
+    "a block that begins with text": message(*block(0, {"type": "text", "text": HALF}, text_delta(REST))),
+    "thinking": message(
+        *block(0, {"type": "thinking", "thinking": ""}, *({"type": "thinking_delta", "thinking": e} for e in (HALF, REST)))
+    ),
+    "a citation": message(
+        *block(0, TEXT, text_delta("x"), {"type": "citations_delta", "citation": {"type": "c", "cited_text": CARD}})
+    ),
+    "a citation from the start": message(*block(0, {**TEXT, "citations": [{"cited_text": CARD}]})),
+    "more beside the text": message(*block(0, TEXT, text_delta("x", note=CARD))),
+    "an unknown kind of delta": message(
+        *block(0, TEXT, *({"type": "new_delta", "text": each} for each in (HALF, REST)))
+    ),
+    "an unknown event": message(event("news", text=CARD)),
+    "a stop sequence": [
+        *message()[:-2],
+        event("message_delta", delta={"stop_reason": "stop_sequence", "stop_sequence": CARD}, usage={"output_tokens": 5}),
+        event("message_stop"),
+    ],
+    "a tool's input from the start": message(
+        *block(0, {"type": "tool_use", "id": "t", "name": "f", "input": {"card": CARD}})
+    ),
+    "a result of the provider's tool": message(
+        *block(0, {"type": "web_search_tool_result", "tool_use_id": "t", "content": [{"title": CARD, "url": "u"}]})
+    ),
+    "blocks in turn": message(
+        event("content_block_start", index=0, content_block=TEXT), event("content_block_start", index=1, content_block=TEXT),
+        *(event("content_block_delta", index=n, delta=text_delta(e)) for e in (HALF, REST) for n in (0, 1)),
+        event("content_block_stop", index=0), event("content_block_stop", index=1),
+    ),
+    "pings between": message(*(
+        part for each in block(0, TEXT, text_delta(HALF), text_delta(REST)) for part in (event("ping"), each)
+    )),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("events", BLOCKS.values(), ids=BLOCKS.keys())
+async def test_a_value_does_not_leave_in_any_shape_of_blocks(events: list[bytes]) -> None:
+    raw = await passed(events, MESSAGES)
+    assert clean(raw), raw.decode()
+    assert b"event: error" not in raw
+
+
+async def test_a_tools_input_stays_an_object_when_it_is_redacted() -> None:
+    raw = await passed(BLOCKS["a tool's input from the start"], MESSAGES)
+    assert b'"input":{"card":"[CREDIT_CARD_1]"}' in raw
+
+
+async def test_tools_called_in_turn_are_looked_at_for_a_client_of_the_other_dialect() -> None:
+    held = engine("openai_compatible")
+    first = {"id": "a", "type": "function"}
+    script = said(
+        tool(0, "", **first) | {},
+        tool(0, '{"a":"' + HALF),
+        tool(1, '{"b":"', **first),
+        tool(0, REST + '"}'),
+        tool(1, 'x"}'),
+    )
+    held.outbound.script = [(200, list(script))]
+    answer = await held.engine.answer(held.request({**QUESTION, "stream": True}, dialect=MESSAGES))
+    assert answer.stream is not None
+    raw = b"".join([each async for each in answer.stream])
+    assert clean(raw), raw.decode()
+
+
+async def test_a_stream_that_breaks_gives_only_what_may_go() -> None:
+    events: list[bytes | Exception] = [*said({"content": "well: "}, {"content": HALF}, {"content": REST})[:-2]]
+    raw = await passed([*events, ConnectionResetError()])
+    assert clean(raw)
+    assert b"event: error" in raw
+
+
+@pytest.mark.parametrize("after", [{"content": "and so on. " * 40}, tool(0, '{"text": "' + "and so on. " * 40 + '"}')])
+async def test_a_text_that_has_paused_does_not_hold_back_another(after: dict[str, Any]) -> None:
+    held = engine("openai_compatible")
+    held.stop.at = "chunk 2"
+    events = [
+        chunk(delta(0, reasoning_content="Let me think.")),
+        chunk(delta(0, **after)),
+        chunk(delta(0, "stop")),
+        DONE,
+    ]
+    held.outbound.script = [(200, list(events))]
+    answer = await held.engine.answer(held.request({**QUESTION, "stream": True}))
+    assert answer.stream is not None
+    first = await asyncio.wait_for(anext(answer.stream), 5)
+    assert b"and so on" in first
+    await answer.stream.aclose()  # type: ignore[attr-defined]
+
+
+async def test_what_comes_later_of_a_paused_text_is_still_its_own() -> None:
+    raw = await passed(said({"reasoning": "the card is " + HALF}, {"content": "well. " * 60}, {"reasoning": REST}))
+    joined = texts(raw)
+    assert joined[".choices0.delta.reasoning"] == "the card is [CREDIT_CARD_1]"
+    assert joined[".choices0.delta.content"] == "well. " * 60
+
+
+async def test_a_label_in_arguments_is_turned_back_across_events() -> None:
+    held = engine("openai_compatible", rule("credit_card", "redact", reversible=True))
+    pieces = ['{"a":"[CRED', "IT_CA", "RD_", '1]","b":"[CREDIT_CARD_2]', '"}']
+    held.outbound.script = [(200, list(openai(pieces, arguments=True)))]
+    asked = {**QUESTION, "stream": True, "messages": [{"role": "user", "content": CARD}]}
+    answer = await held.engine.answer(held.request(asked))
+    assert answer.stream is not None
+    raw = b"".join([each async for each in answer.stream])
+    assert json.loads(told(CHAT, raw, arguments=True)) == {"a": CARD, "b": "[CREDIT_CARD_2]"}
+
+
+PROMPT = rule("credit_card", "prompt")
+
+
+async def held_stream(events: Sequence[bytes], *, approves: bool = True, rules: Sequence[Any] = (PROMPT,)) -> Any:
+    held = engine("openai_compatible", *rules)
+    held.flags = {"human_in_loop": True}
+    held.approves = approves
+    held.outbound.script = [(200, list(events))]
+    answer = await held.engine.answer(held.request({**QUESTION, "stream": True}))
+    assert answer.stream is not None
+    return held, answer.stream
+
+
+async def test_several_questions_in_one_stream_are_asked_one_by_one() -> None:
+    words = "and then a lot of words that say nothing at all. " * 20
+    pieces = [f"first {CARD} ", words, f"second {CARD} ", words, "end."]
+    held, stream = await held_stream(openai(pieces, arguments=False))
+    raw = b"".join([each async for each in stream])
+    assert told(CHAT, raw, arguments=False) == "".join(pieces)
+    assert len(held.asked) == 2
+    assert [event.status for event in held.outcomes[0].dlp_events] == ["approved"]
+
+
+@pytest.mark.parametrize("approves", [True, False])
+async def test_a_question_in_the_last_block_of_all(approves: bool) -> None:
+    whole = openai(["well ", f"my {CARD} ok. ", "That is it, and there is no more to say."], arguments=False)
+    held, stream = await held_stream([b"".join(whole)], approves=approves)
+    raw = b"".join([each async for each in stream])
+    assert (CARD in raw.decode()) is approves
+    assert (b"no more to say" in raw) is approves
+    assert raw.endswith(DONE) is approves
+    assert len(held.outcomes) == 1
+
+
+async def test_leaving_while_a_person_is_asked_ends_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    held, stream = await held_stream(openai([CARD, " " * 200, "x"], arguments=False))
+    ended = asyncio.Event()
+
+    async def decision(*_: object) -> bool:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return True
+
+    monkeypatch.setattr(held, "decision", decision)
+    before = asyncio.all_tasks()
+    async for each in stream:
+        if each.startswith(b": "):
+            break
+    await asyncio.sleep(0)
+    await stream.aclose()
+    assert ended.is_set()
+    await asyncio.sleep(0.01)
+    assert asyncio.all_tasks() <= before
+    [outcome] = held.outcomes
+    assert outcome.outcome == "cancelled"
+    assert [event.status for event in outcome.dlp_events] == ["cancelled"]
+    assert held.outbound.replies[0].closed
+
+
+async def test_leaving_right_when_the_call_begins_behind_an_approval_closes_the_providers_call() -> None:
+    held = engine("openai_compatible", PROMPT)
+    held.flags = {"human_in_loop": True}
+    held.outbound.script = [(200, list(openai(["x"], arguments=False)))]
+    asked = {**QUESTION, "stream": True, "messages": [{"role": "user", "content": CARD}]}
+    answer = await held.engine.answer(held.request(asked))
+    stream = answer.stream
+    assert stream is not None
+    assert (await anext(stream)).startswith(b": ")
+    waiting = asyncio.ensure_future(anext(stream))
+    while not held.outbound.replies:
+        await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    await stream.aclose()  # type: ignore[attr-defined]
+    await asyncio.sleep(0)
+    assert held.outbound.replies[0].closed
+    assert len(held.outcomes) == 1
+
+
+SMALL, LARGE = 20_000, 80_000
+
+
+def long_stream(size: int, *, shape: str) -> list[bytes]:
+    piece = {"content": "some word "} if shape != "arguments" else tool(0, "some word ")
+    begin = [] if shape == "content" else [{"reasoning_content": "first this"}]
+    return said(*begin, *([piece] * (size // 10)))
+
+
+@pytest.mark.parametrize("mode", ["window", "hold"])
+@pytest.mark.parametrize("shape", ["content", "behind another", "arguments"])
+async def test_time_grows_no_faster_than_a_stream(shape: str, mode: str) -> None:
+    async def seconds(size: int) -> float:
+        events = long_stream(size, shape=shape)
+        started = time.process_time()
+        await passed(events, stream_mode=mode)
+        return time.process_time() - started
+
+    await seconds(SMALL)
+    small = min([await seconds(SMALL) for _ in range(3)])
+    large = min([await seconds(LARGE) for _ in range(3)])
+    assert large < small * LARGE / SMALL * 2.5

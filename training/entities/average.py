@@ -1,0 +1,34 @@
+"""The mean of several runs' weights, quantised: better on unfamiliar texts than any of them, and no slower.
+
+    python -m training.entities.average --out out/mean out/all out/plain out/fold-0 out/fold-1 ...
+
+All runs begin at the same backbone, so that their weights stay near each other.
+"""
+
+import argparse
+import shutil
+from pathlib import Path
+
+import torch
+
+from training.entities.export import export
+from training.entities.network import Network
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m training.entities.average", description=__doc__)
+    parser.add_argument("runs", type=Path, nargs="+", help="folders that python -m training.entities has written")
+    parser.add_argument("--out", type=Path, required=True)
+    asked = parser.parse_args()
+
+    torch.set_num_threads(1)
+    states = [torch.load(run / "weights.pt") for run in asked.runs]
+    network = Network()
+    network.load_state_dict({name: sum(state[name] for state in states) / len(states) for name in states[0]})
+    asked.out.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(asked.runs[0] / "tokenizer.json", asked.out / "tokenizer.json")
+    export(network, asked.out / "model.onnx")
+
+
+if __name__ == "__main__":
+    main()
