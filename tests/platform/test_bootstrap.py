@@ -6,6 +6,7 @@ from tests.support.platform import RunningPlatform
 
 from gatehouse.foundation.settings import Settings
 from gatehouse.platform.bootstrap import trial_key
+from gatehouse.platform.change import DEFAULT_TENANT
 
 
 def test_a_trial_key_that_somebody_deleted_does_not_come_back(platform: RunningPlatform, tmp_path: Path) -> None:
@@ -20,7 +21,10 @@ def test_a_trial_key_that_somebody_deleted_does_not_come_back(platform: RunningP
 
 def test_the_sandboxes_models_say_what_they_can(platform: RunningPlatform) -> None:
     can = dict(
-        platform.sql("SELECT model_id, capabilities FROM model_configs WHERE provider = 'sandbox' ORDER BY model_id")
+        platform.sql(
+            "SELECT model_id, capabilities FROM model_configs WHERE provider = 'sandbox' AND tenant_id = %s",
+            [DEFAULT_TENANT],
+        )
     )
     assert (can["embed"]["embeddings"], can["embed"]["streaming"]) == (True, False)
     assert (can["echo"]["embeddings"], can["echo"]["streaming"]) == (False, True)

@@ -11,7 +11,8 @@ import pytest
 from tests.support.server import GatehouseServer
 from tests.support.upstream import Connection, Upstream, upstream
 
-EVENT = b'data: {"choices":[{"index":0,"delta":{"content":"word "}}]}\n\n'
+#: Longer than what a stream is held back by, so that each brings something to the client.
+EVENT = b'data: {"choices":[{"index":0,"delta":{"content":"word ' + b"and so on, " * 20 + b'"}}]}\n\n'
 END = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
 
 
@@ -72,7 +73,7 @@ async def records(server: GatehouseServer, name: str) -> list[str]:
             server.sql, "SELECT status, dlp_action FROM usage_records WHERE request_id = %s", [name]
         )
         if rows:
-            assert all(row[1] is None for row in rows), "no DLP has looked at it"
+            assert all(row[1] == "ALLOW" for row in rows), "looked at, and nothing found"
             return [row[0] for row in rows]
         await asyncio.sleep(0.05)
     return []

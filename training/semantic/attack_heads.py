@@ -12,11 +12,11 @@ from training.semantic.fit import Array, Fit, Recipe, Windows, arrays
 from training.semantic.sets import CLASSES, HARMLESS, Example
 from training.semantic.windowed import Reader, Window
 
-RECIPE = Recipe("sigmoid", epochs=8, batch=96, gram_dropout=0.6)
+RECIPE = Recipe("sigmoid", epochs=8, gram_dropout=0.6)
 NAME = "attacks"
 SEEDS = (7, 8)
-#: A score of one half means this logit, so that of long harmless prompts under five in a hundred are called attacks.
-MIDDLE = 0.25
+#: A score of one half means these logits: chosen so that under five in a hundred harmless role plays are jailbreaks.
+MIDDLE = (0.25, 0.9)
 #: A harmless passage by itself. Only injections are looked for there.
 PASSAGE = (0.0, nan)
 
@@ -48,7 +48,7 @@ def train(reader: Reader, examples: Sequence[Example], recipe: Recipe = RECIPE) 
             passages = reader.worst_passages(example.text, head)
             kept += [Sample(number, passage, PASSAGE, len(passages) ** -0.5) for passage in passages]
     merged = arrays([_fit(kept, replace(recipe, seed=seed)) for seed in SEEDS], NAME, CLASSES)
-    merged[f"{NAME}.bias"] -= np.float16(MIDDLE)
+    merged[f"{NAME}.bias"] -= np.array(MIDDLE, dtype=np.float16)
     return merged
 
 

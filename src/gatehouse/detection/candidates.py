@@ -67,11 +67,9 @@ class Piece(NamedTuple):
     seams: Sequence[int] | None = None
     width: int = 0
 
-    def goes_over_a_seam(self, begin: int, stop: int) -> bool:
-        if self.seams is None:
-            return True
-        place = bisect_left(self.seams, begin)
-        return place < len(self.seams) and self.seams[place] + self.width <= stop
+    def goes_over(self, seams: Sequence[int], begin: int, stop: int) -> bool:
+        place = bisect_left(seams, begin)
+        return place < len(seams) and seams[place] + self.width <= stop
 
     def sight(self, longest: int) -> int:
         """Up to where a match of no more than `longest` characters may go."""
@@ -139,7 +137,7 @@ class _Numbers:
             if not 0 <= begin < last:
                 return
             start = begin + 1
-            if not piece.goes_over_a_seam(begin, stop):
+            if piece.seams is not None and not piece.goes_over(piece.seams, begin, stop):
                 continue
             # What begins here is settled by the longest match and a character on either side of it; at the very
             # beginning there is none.
@@ -151,11 +149,11 @@ class _Numbers:
                     yield from _first(self._regexes, piece, begin, mask, behind)
                     return
                 regexes = self._learn(key, shape, begin, end)
-            for regex in regexes:
-                if regex.mask & mask and behind.get(regex.index, 0) <= begin:
-                    spans = regex.search(HERE, data, begin, end)
+            for index, _, _, look, wanted, _ in regexes:
+                if wanted & mask and behind.get(index, 0) <= begin:
+                    spans = look(HERE, data, begin, end)
                     if spans[0][0] >= 0:
-                        yield Hit(regex.index, spans, start)
+                        yield Hit(index, spans, start)
 
     def _learn(self, key: tuple[bytes, int], shape: bytes, begin: int, end: int) -> tuple[Regex, ...]:
         found = tuple(

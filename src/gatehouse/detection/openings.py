@@ -62,7 +62,11 @@ class Openings:
             if not 0 <= start < last:
                 break
             begin = view.character(start)
-            if begin + self._needed[view.data[start:stop].decode().lower()] > end:
+            if begin + self._needed.get(view.data[start:stop].decode().lower(), self._longest) > end:
                 return begin
             place = start + 1
         return settled
+
+    def opened(self, view: View) -> bool:
+        """Whether one of the longest shapes may begin in `view`."""
+        return self._search is not None and self._search(_ANYWHERE, view.data, 0, len(view.data))[0][0] >= 0

@@ -86,11 +86,9 @@ class Region(NamedTuple):
     seams: Sequence[int] | None = None
     width: int = 1
 
-    def takes(self, start: int, end: int) -> bool:
-        if self.seams is None:
-            return True
-        place = bisect_left(self.seams, start)
-        return place < len(self.seams) and self.seams[place] + self.width <= end
+    def takes(self, seams: Sequence[int], start: int, end: int) -> bool:
+        place = bisect_left(seams, start)
+        return place < len(seams) and seams[place] + self.width <= end
 
 
 class Rules:
@@ -157,9 +155,11 @@ class _Look:
             place = max(spans[0][1], begin + 1)
             if place - begin > same.longest:
                 spans, place = _within(same, view, spans, place)
-            start, stop = map(view.character, spans[same.group])
-            if start < stop and region.takes(start, stop):
-                self._judge(same, start, stop)
+            start, stop = spans[same.group]
+            if start < stop:
+                start, stop = view.character(start), view.character(stop)
+                if region.seams is None or region.takes(region.seams, start, stop):
+                    self._judge(same, start, stop)
             self._behind[index] = place
             if place >= last:
                 break
@@ -169,13 +169,11 @@ class _Look:
     def _judge(self, same: Same, start: int, stop: int) -> None:
         value = self._view.text[start:stop]
         near = self.standing.near(start, stop) if same.contexts & self.standing.bits_of_all else 0
-        for rule in same.rules:
-            score = matching.judge(rule.shape, value, near=near & rule.context != 0)
+        for shape, context, entity_type, source, _ in same.rules:
+            score = matching.judge(shape, value, near=near & context != 0)
             if score is not None:
                 first, behind = self._view.origin(start, stop)
-                self.found.append(
-                    Finding(self._base + first, self._base + behind, rule.entity_type, score, rule.source)
-                )
+                self.found.append(Finding(self._base + first, self._base + behind, entity_type, score, source))
 
 
 def _within(same: Same, view: View, match: Spans, behind: int) -> tuple[Spans, int]:

@@ -1,19 +1,28 @@
 """A whole text: in one go, or in slices between which an event loop may do something else."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from time import thread_time
 from typing import Final
 
+from gatehouse.detection.candidates import NEAR
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.normalise import decoded as decoding
 from gatehouse.detection.normalise import seen
 from gatehouse.detection.rules import Rules
-from gatehouse.detection.windows import Scanner, by_place, keep, regions
+from gatehouse.detection.windows import Found, Scanner, by_place, keep, regions
 
-#: Code points a slice.
+#: Code points a slice, at most and at least.
 SLICE: Final = 8192
-#: What a decoded slice is seen with, before and behind: what a match and its context words may take.
+_SHORTEST: Final = 1024
+#: Seconds that a slice should take: with more the next one is half as long.
+_LONG: Final = 0.004
+#: What is seen before and behind something encoded: what a match and its context words may take, and what a match of
+#: the longest shapes may.
 _BEFORE: Final = 512
-_BEHIND: Final = 6 * 512
+_BEHIND: Final = 512
+_FAR_BEHIND: Final = 3072
+#: How far behind a decoded slice that what a match beginning in it holds may be encoded: each character by some.
+_NEAR: Final = 6 * NEAR
 
 
 def scan(
@@ -32,18 +41,48 @@ def scan(
 def scan_in_slices(
     rules: Sequence[Rules], text: str, *, pos: int = 0, decoded: bool = True, json_escapes: bool = False
 ) -> Iterator[list[Finding]]:
-    """The same, each slice's findings for themselves. A slice takes some milliseconds at most."""
+    """The same, each slice's findings for themselves. A slice takes some milliseconds at most: what texts are found to
+    take decides how long it is, and changes nothing that is found."""
     scanner = Scanner(rules, json_escapes=json_escapes, start=pos)
-    for start in range(0, len(text), SLICE):
-        scanner.push(text[start : start + SLICE])
-        found, _ = scanner.advance(final=start + SLICE >= len(text))
+    slices = _Slices(len(text))
+    for start, stop in slices:
+        scanner.push(text[start:stop])
+        found, _ = scanner.advance(final=stop == len(text))
+        slices.done()
         yield found
     if not decoded:
         return
     first = run = 0
-    for start in range(0, len(text), SLICE):
+    slices = _Slices(len(text))
+    for start, stop in slices:
         first, run = _aligned(text, start, first, run)
-        yield list(_decoded(rules, text, first, max(start, pos), start + SLICE, json_escapes=json_escapes))
+        found = _decoded(rules, text, first, max(start, pos), stop, json_escapes=json_escapes)
+        slices.done()
+        yield found
+
+
+class _Slices:
+    """From where to where each slice of a text of `length` code points goes. `done`: the work on one is."""
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+        self._size = SLICE
+        self._began = 0.0
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        start = 0
+        while start < self._length:
+            stop = min(start + self._size, self._length)
+            self._began = thread_time()
+            yield start, stop
+            start = stop
+
+    def done(self) -> None:
+        took = thread_time() - self._began
+        if took > _LONG:
+            self._size = max(self._size // 2, _SHORTEST)
+        elif took < _LONG / 4:
+            self._size = min(self._size * 2, SLICE)
 
 
 def _aligned(text: str, start: int, before: int, run: int) -> tuple[int, int]:
@@ -57,31 +96,31 @@ def _aligned(text: str, start: int, before: int, run: int) -> tuple[int, int]:
 
 def _decoded(
     rules: Sequence[Rules], text: str, first: int, start: int, stop: int, *, json_escapes: bool
-) -> Iterator[Finding]:
+) -> list[Finding]:
     """What begins between `start` and `stop` and is encoded at least in part."""
-    found: dict[tuple[int, int, str], Finding] = {}
-    for begin, end in _passages(decoding.candidates(text[first : stop + _BEHIND]), first):
-        piece = text[begin:end]
-        view = decoding.decoded_view(seen(piece, json_escapes=json_escapes))
+    found: Found = {}
+    for begin, end in _passages(decoding.candidates(text[first : stop + _NEAR]), first):
+        view = decoding.decoded_view(seen(text[begin : end + _BEHIND], json_escapes=json_escapes))
+        if view is not None and any(each.openings.opened(view) for each in rules):
+            view = decoding.decoded_view(seen(text[begin : end + _FAR_BEHIND], json_escapes=json_escapes))
         if view is None:
             continue
         seams = decoding.encoded(view)
         for each in rules:
-            over = regions(seams, 0, len(view), len(view))
-            keep(found, each.findings(view, over, {}, begin))
-    return (finding for finding in found.values() if start <= finding.start < stop)
+            keep(found, each.findings(view, regions(seams, 0, len(view), len(view)), {}, begin))
+    return [finding for finding in found.values() if start <= finding.start < stop]
 
 
 def _passages(candidates: Iterable[tuple[int, int]], first: int) -> Iterator[tuple[int, int]]:
-    """What is seen of a text from `first` on to decode `candidates`, which count from there: those near each other
-    together."""
+    """From where to where a text is decoded for `candidates`, which count from `first`: those near each other together,
+    and what stands before them."""
     begin = end = -1
     for start, stop in candidates:
-        if begin >= 0 and start - _BEFORE > end:
+        if begin >= 0 and start - _BEFORE > end + _BEHIND:
             yield first + begin, first + end
             begin = -1
         if begin < 0:
             begin = max(0, start - _BEFORE)
-        end = max(end, stop + _BEHIND)
+        end = max(end, stop)
     if begin >= 0:
         yield first + begin, first + end

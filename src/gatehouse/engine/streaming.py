@@ -65,6 +65,7 @@ class AnswerStream:
         self._guard = guard
         self._ports = ports
         self._left = b""
+        self._approval: asyncio.Future[bool] | None = None
         self._blocks = self._read()
         answered.outcome, answered.status = "cancelled", 499
 
@@ -85,6 +86,8 @@ class AnswerStream:
         try:
             async for block in reply.events:
                 passed = block if self._guard is None else await self._guard.push(block)
+                if self._guard is not None and self._guard.held > self._ports.max_response_bytes:
+                    raise ProviderFailed("reply_too_large")  # noqa: TRY301 - as one that is too large when it is whole
                 if reply.finished:
                     if self._guard is not None:
                         passed += await self._guard.finish()
@@ -154,12 +157,10 @@ class AnswerStream:
             if passed:
                 yield passed
             hold = dlp_output.asked_about(asked, guard.asks, self._ports)
-            approval = asyncio.ensure_future(dlp_output.approved(asked, hold, self._ports))
-            try:
-                async for beat in kept_alive(approval):
-                    yield beat
-            finally:
-                approval.cancel()
+            # Ended in `_end`, for a client that leaves meanwhile.
+            self._approval = approval = asyncio.ensure_future(dlp_output.approved(asked, hold, self._ports))
+            async for beat in kept_alive(approval):
+                yield beat
             if not approval.result():
                 raise DlpStopped(hold.denied)
             passed = guard.go_on()
@@ -176,6 +177,8 @@ class AnswerStream:
         return self._dialect.render_stream_error(error)
 
     async def _end(self) -> None:
+        if self._approval is not None:
+            await _cancelled(self._approval)
         with contextlib.suppress(Exception):
             await self._reply.close()
         answered = self._answered
@@ -218,15 +221,16 @@ class HeldStream:
 
     async def _read(self) -> AsyncGenerator[bytes, None]:
         answer = asyncio.create_task(self._work)
+        told: Answer | None = None
         try:
             async for beat in kept_alive(answer):
                 yield beat
             told = answer.result()
         finally:
-            if not answer.done():
-                answer.cancel()
-                with contextlib.suppress(asyncio.CancelledError, Exception):
-                    await answer
+            await _cancelled(answer)
+            if told is None and not answer.cancelled() and answer.exception() is None:
+                # It came just as the client left.
+                await _closed(answer.result().stream)
         if told.refusal is not None:
             yield self._dialect.render_stream_error(told.refusal)
         elif told.stream is not None:
@@ -234,7 +238,19 @@ class HeldStream:
                 async for block in told.stream:
                     yield block
             finally:
-                await told.stream.aclose()  # type: ignore[attr-defined]
+                await _closed(told.stream)
+
+
+async def _cancelled(work: asyncio.Future[Any]) -> None:
+    """Nothing of it goes on when this returns."""
+    if not work.done():
+        work.cancel()
+        await asyncio.wait({work})
+
+
+async def _closed(stream: AsyncIterator[bytes] | None) -> None:
+    if stream is not None:
+        await stream.aclose()  # type: ignore[attr-defined]
 
 
 def _told(failed: ProviderFailed) -> Refusal:

@@ -77,7 +77,9 @@ async def test_a_providers_error_that_quotes_nothing_is_told_as_it_is() -> None:
 
 
 def with_logprobs(text: str) -> bytes:
-    tokens = [{"token": word, "bytes": list(word.encode()), "logprob": -0.1, "top_logprobs": []} for word in text.split(" ")]
+    tokens = [
+        {"token": word, "bytes": list(word.encode()), "logprob": -0.1, "top_logprobs": []} for word in text.split(" ")
+    ]
     reply = json.loads(completion(text))
     reply["choices"][0]["logprobs"] = {"content": tokens}
     return json.dumps(reply).encode()

@@ -28,6 +28,10 @@ def claude(*blocks: Any, **more: Any) -> dict[str, Any]:
     return {"max_tokens": 9, "messages": [{"role": "user", "content": list(blocks)}], **more}
 
 
+def used(given: Any) -> dict[str, Any]:
+    return claude({"type": "tool_use", "id": "t", "name": "n", "input": given})
+
+
 def document(**source: Any) -> dict[str, Any]:
     return claude({"type": "document", "source": source, "title": "t"})
 
@@ -85,7 +89,7 @@ PLACES: list[tuple[str, str, dict[str, Any]]] = [
     ("a document's title", MESSAGES, claude({"type": "document", "title": CARD, "source": {"type": "url"}})),
     ("thinking", MESSAGES, claude({"type": "thinking", "thinking": CARD, "signature": "AAAA"})),
     ("a signature", MESSAGES, claude({"type": "thinking", "thinking": "x", "signature": CARD})),
-    ("a signature of nothing", MESSAGES, {**claude(), "metadata": {"signature": BARE}}),
+    ("a signature of nothing", MESSAGES, {**claude(), "metadata": {"type": "t", "signature": BARE}}),
     ("redacted thinking", MESSAGES, claude({"type": "redacted_thinking", "data": CARD})),
     ("citations", MESSAGES, claude({"type": "text", "text": "x", "citations": [{"cited_text": CARD}]})),
     ("the control of a cache", MESSAGES, claude({"type": "text", "text": "x", "cache_control": {"type": CARD}})),
@@ -94,9 +98,9 @@ PLACES: list[tuple[str, str, dict[str, Any]]] = [
         claude({"type": "tool_result", "tool_use_id": "t", "content": [
             {"type": "search_result", "source": "s", "content": [{"type": "text", "text": CARD}]}]}),
     ),
-    ("a tool's input with a point", MESSAGES, claude({"type": "tool_use", "id": "t", "name": "n", "input": {"c": float(BARE)}})),
-    ("a tool's input as a list", MESSAGES, claude({"type": "tool_use", "id": "t", "name": "n", "input": [1, CARD]})),
-    ("a name in a tool's input", MESSAGES, claude({"type": "tool_use", "id": "t", "name": "n", "input": {CARD: 1}})),
+    ("a tool's input with a point", MESSAGES, used({"c": float(BARE)})),
+    ("a tool's input as a list", MESSAGES, used([1, CARD])),
+    ("a name in a tool's input", MESSAGES, used({CARD: 1})),
     ("a stop sequence", MESSAGES, {**claude(), "stop_sequences": [CARD]}),
     ("metadata of messages", MESSAGES, {**claude(), "metadata": {"user_id": CARD}}),
     ("numbers among tokens", EMBEDDINGS, {"input": [int(BARE), 5]}),

@@ -3,16 +3,14 @@
 import asyncio
 import json
 import time
-import tracemalloc
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from tests.engine.dlp.test_requests import rule
-from tests.engine.dlp.test_streams import QUESTION, anthropic, engine, openai, streamed, told
+from tests.engine.dlp.test_streams import QUESTION, anthropic, engine, openai, told
 
-from gatehouse.engine.streaming import KEEP_ALIVE_SECONDS
-from gatehouse.policy.governance import GovernanceRecords
+from gatehouse.engine.conversation.sse import data_of, events
 
 CARD = "4111 1111 1111 1111"
 BARE = "4111111111111111"
@@ -65,9 +63,9 @@ def texts(raw: bytes) -> dict[str, str]:
         elif isinstance(value, str):
             joined[path] = joined.get(path, "") + value
 
-    for line in raw.decode().splitlines():
-        if line.startswith("data: {"):
-            walk(json.loads(line[6:]), "")
+    for each in events(raw):
+        if (data := data_of(each)).startswith(b"{"):
+            walk(json.loads(data), "")
     return joined
 
 
@@ -91,13 +89,16 @@ SHAPES: dict[str, list[bytes]] = {
     "a refusal": said({"refusal": HALF}, {"refusal": REST}),
     "reasoning between": said({"content": HALF}, {"reasoning_content": "hm"}, {"content": REST}),
     "two texts at once": said({"content": HALF, "reasoning": HALF}, {"content": REST, "reasoning": REST}),
-    "two tools in turn": said(tool(0, '{"a":"' + HALF), tool(1, '{"b":"' + HALF), tool(0, REST + '"}'), tool(1, REST + '"}')),
+    "two tools in turn": said(
+        tool(0, '{"a":"' + HALF), tool(1, '{"b":"' + HALF), tool(0, REST + '"}'), tool(1, REST + '"}')
+    ),
     "choices in turn": [
         chunk(delta(0, content=HALF)), chunk(delta(1, content=HALF)), chunk(delta(0, content=REST)),
         chunk(delta(1, content=REST)), chunk(delta(0, "stop")), chunk(delta(1, "stop")), DONE,
     ],
     "choices in one event": [
-        chunk(delta(0, content=HALF), delta(1, content=HALF)), chunk(delta(0, "stop", content=REST), delta(1, "stop", content=REST)), DONE,
+        chunk(delta(0, content=HALF), delta(1, content=HALF)),
+        chunk(delta(0, "stop", content=REST), delta(1, "stop", content=REST)), DONE,
     ],
     "an empty reason to finish": [
         chunk({"index": 0, "delta": {"content": each}, "finish_reason": ""}) for each in (HALF, REST)
@@ -110,7 +111,9 @@ SHAPES: dict[str, list[bytes]] = {
     "CRLF": [each.replace(b"\n", b"\r\n") for each in said({"content": HALF}, {"content": REST})],
     "named events": [b"event: chunk\nid: 1\n" + each for each in said({"content": HALF}, {"content": REST})],
     "comments between": [b": ping\n\n" + each for each in said({"content": HALF}, {"content": REST})],
-    "data over two lines": [each.replace(b', "choices"', b',\ndata: "choices"') for each in said({"content": HALF}, {"content": REST})],
+    "data over two lines": [
+        each.replace(b', "choices"', b',\ndata: "choices"') for each in said({"content": HALF}, {"content": REST})
+    ],
     "no space before the data": [each.replace(b"data: {", b"data:{") for each in said({"content": CARD})],
     "no last word": said({"content": HALF}, {"content": REST})[:-1],
     "no last blank line": [*said({"content": CARD})[:-2], chunk(delta(0, "stop"))[:-2]],
@@ -119,7 +122,9 @@ SHAPES: dict[str, list[bytes]] = {
         chunk({**delta(0, content="x"), "message": {"role": "assistant", "content": CARD}}), *said({})
     ],
     "a field beside the choices": [chunk(delta(0, content="x"), citations=[f"see {CARD}"]), *said({})],
-    "annotations": said({"annotations": [{"type": "url_citation", "url_citation": {"title": BARE, "url": BARE}}] * 2}, {"content": "x"}),
+    "annotations": said(
+        {"annotations": [{"type": "url_citation", "url_citation": {"title": BARE, "url": BARE}}] * 2}, {"content": "x"}
+    ),
     "a name in an object": said({"found": {CARD: 1}}),
     "probabilities of tokens": [
         chunk({**delta(0, content=each), "logprobs": {"content": [{"token": each}]}}) for each in (HALF, REST)
@@ -127,7 +132,7 @@ SHAPES: dict[str, list[bytes]] = {
     "probabilities beside no text": [
         chunk({**delta(0), "logprobs": {"content": [{"token": each}]}}) for each in (HALF, REST)
     ] + said({}),
-    "escapes": [b'data: {"choices":[{"index":0,"delta":{"content":"\\u0034111 1111 1111 \\u00311\\u00311"}}]}\n\n', *said({})],
+    "escapes": [each.replace(b"4", b"\\u0034").replace(b"1 1", b"\\u0031\\u00201") for each in said({"content": CARD})],
 }  # fmt: skip
 
 
@@ -171,7 +176,9 @@ def text_delta(text: str, **more: Any) -> dict[str, Any]:
 BLOCKS: dict[str, list[bytes]] = {
     "a block that begins with text": message(*block(0, {"type": "text", "text": HALF}, text_delta(REST))),
     "thinking": message(
-        *block(0, {"type": "thinking", "thinking": ""}, *({"type": "thinking_delta", "thinking": e} for e in (HALF, REST)))
+        *block(
+            0, {"type": "thinking", "thinking": ""}, *({"type": "thinking_delta", "thinking": e} for e in (HALF, REST))
+        )
     ),
     "a citation": message(
         *block(0, TEXT, text_delta("x"), {"type": "citations_delta", "citation": {"type": "c", "cited_text": CARD}})
@@ -184,7 +191,7 @@ BLOCKS: dict[str, list[bytes]] = {
     "an unknown event": message(event("news", text=CARD)),
     "a stop sequence": [
         *message()[:-2],
-        event("message_delta", delta={"stop_reason": "stop_sequence", "stop_sequence": CARD}, usage={"output_tokens": 5}),
+        event("message_delta", delta={"stop_reason": "stop_sequence", "stop_sequence": CARD}),
         event("message_stop"),
     ],
     "a tool's input from the start": message(
@@ -194,7 +201,7 @@ BLOCKS: dict[str, list[bytes]] = {
         *block(0, {"type": "web_search_tool_result", "tool_use_id": "t", "content": [{"title": CARD, "url": "u"}]})
     ),
     "blocks in turn": message(
-        event("content_block_start", index=0, content_block=TEXT), event("content_block_start", index=1, content_block=TEXT),
+        *(event("content_block_start", index=n, content_block=TEXT) for n in (0, 1)),
         *(event("content_block_delta", index=n, delta=text_delta(e)) for e in (HALF, REST) for n in (0, 1)),
         event("content_block_stop", index=0), event("content_block_stop", index=1),
     ),
@@ -240,21 +247,15 @@ async def test_a_stream_that_breaks_gives_only_what_may_go() -> None:
     assert b"event: error" in raw
 
 
-@pytest.mark.parametrize("after", [{"content": "and so on. " * 40}, tool(0, '{"text": "' + "and so on. " * 40 + '"}')])
+@pytest.mark.parametrize("after", [{"content": "and so on. "}, tool(0, "and so on. ")], ids=["content", "tool"])
 async def test_a_text_that_has_paused_does_not_hold_back_another(after: dict[str, Any]) -> None:
     held = engine("openai_compatible")
-    held.stop.at = "chunk 2"
-    events = [
-        chunk(delta(0, reasoning_content="Let me think.")),
-        chunk(delta(0, **after)),
-        chunk(delta(0, "stop")),
-        DONE,
-    ]
+    held.stop.at = "chunk 41"
+    events = said({"reasoning_content": "Let me think."}, *[after] * 40)
     held.outbound.script = [(200, list(events))]
     answer = await held.engine.answer(held.request({**QUESTION, "stream": True}))
     assert answer.stream is not None
-    first = await asyncio.wait_for(anext(answer.stream), 5)
-    assert b"and so on" in first
+    assert b"and so on" in await asyncio.wait_for(anext(answer.stream), 5)
     await answer.stream.aclose()  # type: ignore[attr-defined]
 
 

@@ -182,7 +182,7 @@ PATTERNS = (
         ),
         # words are a password where it is the name itself, or little more, that they are assigned to
         shape(
-            rf"(?:passw(?:or)?d|passphrase)(?:{_DECOY}|\w{{0,16}}\s?:?=\s?"
+            rf"(?:passwd|password|passphrase)(?:{_DECOY}|\w{{0,16}}\s?:?=\s?"
             r"[\"'](?P<value>[a-z]{3,12}(?:[ \-][a-z]{2,12}){3,5})[\"'])",
             0.7,
             ignore_case=True,

@@ -20,6 +20,10 @@ _CLS, _SEP = 101, 102
 
 #: Handles, addresses of e-mail and pages: other tiers' business, and no names even where they contain one.
 _TECHNICAL: Final = re.compile(r"https?://\S+|www\.\S+|[^\s@]*@\w[\w.-]*")
+#: No name, whatever the network says: words that only stand before names, figures and marks.
+_NO_NAME: Final = re.compile(
+    r"(?i)(?:the|an?|of|and|or|in|at|on|for|from|to|by|with|my|our|your|his|her|its|their|[\W\d_]+)"
+)
 
 
 class Tagger:
@@ -47,7 +51,9 @@ class Tagger:
         return [
             Finding(name.start, name.end, name.kind, round(min(name.score, 1.0), 4), name.kind)
             for name in self.names(unit)
-            if name.score >= THRESHOLD and not any(s < name.end and name.start < e for s, e in technical)
+            if name.score >= THRESHOLD
+            and not _NO_NAME.fullmatch(unit, name.start, name.end)
+            and not any(s < name.end and name.start < e for s, e in technical)
         ]
 
     def names(self, unit: str) -> list[Name]:

@@ -58,8 +58,11 @@ def _group() -> str:
     return "".join(f"[{place}{'_-' if '/' in place else ''}]" for place in digits)
 
 
-#: Where a segment can begin: two groups of base64, or eight bytes of hex, that are printable ASCII.
-_SEGMENT: Final = _quick(rf"(?:^|[^A-Za-z0-9+])(?:(?:0[xX])?(?:[2-7][0-9a-fA-F]|0[9aAdD]){{8}}|(?:{_group()}){{2}})")
+#: Where a segment can begin: two groups of base64, or eight bytes of hex, that are printable ASCII, and some more.
+_SEGMENT: Final = _quick(
+    rf"(?:^|[^A-Za-z0-9+])(?:(?:0[xX])?(?:[2-7][0-9a-fA-F]|0[9aAdD]){{8}}|(?:{_group()}){{2}}[A-Za-z0-9+/_=-]{{3}})"
+)
+_MORE: Final = 3
 _WRITTEN: Final = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 _HEX: Final = re.compile(r"(?:0[xX])?((?:[0-9a-fA-F]{2})+)")
 #: Behind a segment a path or a name with dashes may go on.
@@ -142,7 +145,7 @@ def _segments(view: View) -> Iterator[tuple[int, str, str | None]]:
     """Where a segment begins, as far as it goes, and what it encodes, if it does."""
     data, place = view.data, 0
     while (span := _SEGMENT(_ANYWHERE, data, place, len(data))[0])[0] >= 0:
-        place = span[1]
+        place = span[1] - _MORE
         # A match has the character before the segment, too, but for one at the very beginning.
         start = view.character(span[0])
         if start or not (view.text[0].isascii() and view.text[0].isalnum()):

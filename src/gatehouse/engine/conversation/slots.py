@@ -32,11 +32,11 @@ _WORDS: Final = frozenset(
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z_./+-]{0,127}\Z")
 #: What the provider signed or encrypted, and checks: not to be changed, nor to be read.
 _SEALED: Final = frozenset({"signature", "encrypted_content", "encrypted_index"})
-_NOT_TEXTS: Final = _SEALED | {"model", "data"}
 #: Text that is JSON: what a model wrote as a tool's arguments.
 _JSON_TEXT: Final = frozenset({"arguments", "partial_json"})
 #: Fields that hold bytes as base64: in a `data:` URL, or beside something that says of what kind.
 _BYTES: Final = frozenset({"data", "file_data", "b64_json", "url", "image_url", "file_url", "uri"})
+_SPECIAL: Final = _WORDS | _SEALED | _BYTES | {"model"}
 _SAYS_KIND: Final = frozenset({"media_type", "mime_type", "format", "filename"})
 _PLAIN_BASE64: Final = str.maketrans("-_", "+/", "\r\n=")
 _BASE64: Final = (ascii_letters + digits + "+/-_=\r\n").encode()
@@ -96,15 +96,10 @@ def slots(body: dict[str, Any]) -> Iterator[Slot | Unseen]:
                 yield Slot(holder, key, key, is_key=True)
             kind = type(value)
             if kind is str:
-                if not value or (field in _WORDS and _WORD.match(value)):
-                    continue
-                if field in _NOT_TEXTS and is_object and _is_left_out(holder, key, value, len(stack)):
-                    continue
-                if key in _BYTES and is_object and (unseen := _bytes(holder, value)) is not None:
-                    yield unseen
-                    if len(value) > _FEW:
-                        continue
-                yield Slot(holder, key, value, json_text=field in _JSON_TEXT)
+                if field in _SPECIAL:
+                    yield from _special(holder, key, field, value, top=len(stack) == 1)
+                elif value:
+                    yield Slot(holder, key, value, json_text=field in _JSON_TEXT)
             elif kind is dict:
                 if key == "input" and str(holder.get("type")).endswith("tool_use"):
                     written = msgspec.json.encode(value).decode()
@@ -119,28 +114,38 @@ def slots(body: dict[str, Any]) -> Iterator[Slot | Unseen]:
                 stack.append((value, iter(list(enumerate(value))), field, False))
                 break
             elif (kind is int or kind is float) and abs(value) >= _SHORT_NUMBER:
-                if len(stack) == 1 and key in _ANY_NUMBER and abs(value) < _ANY_NUMBER_LIMIT:
-                    continue
-                yield Slot(holder, key, str(value) if kind is int else _digits(value))
+                if len(stack) > 1 or key not in _ANY_NUMBER or abs(value) >= _ANY_NUMBER_LIMIT:
+                    yield Slot(holder, key, _digits(value))
         else:
             stack.pop()
 
 
-def _is_left_out(holder: Mapping[str, Any], key: str, value: str, depth: int) -> bool:
-    if key == "model":
+def _special(holder: Any, key: Any, field: str, value: str, *, top: bool) -> Iterator[Slot | Unseen]:
+    """A string under a name that may say that it is no text."""
+    if not value or (field in _WORDS and _WORD.match(value)):
+        return
+    if key == field:
         # Never sent on: the provider is told the catalog's name.
-        return depth == 1
-    if key == "data" and holder.get("type") != "redacted_thinking":
-        return False
-    return "type" in holder and len(value) > _FEW and _is_base64(value)
+        if (top and key == "model") or _is_sealed(holder, key, value):
+            return
+        if key in _BYTES and (unseen := _bytes(holder, value)) is not None:
+            yield unseen
+            if len(value) > _FEW:
+                return
+    yield Slot(holder, key, value)
+
+
+def _is_sealed(holder: Mapping[str, Any], key: str, value: str) -> bool:
+    named = key in _SEALED and "type" in holder
+    return (named or holder.get("type") == "redacted_thinking") and len(value) > _FEW and _is_base64(value)
 
 
 def _are_tokens(values: list[Any]) -> bool:
     return bool(values) and set(map(type, values)) == {int} and max(values) < _SHORT_NUMBER and min(values) >= 0
 
 
-def _digits(value: float) -> str:
-    return str(int(value)) if value.is_integer() else repr(value)
+def _digits(value: int | float) -> str:
+    return str(int(value)) if type(value) is int or value.is_integer() else repr(value)
 
 
 def _bytes(holder: Mapping[str, Any], value: str) -> Unseen | None:

@@ -1,41 +1,53 @@
 """The texts of one event of a stream: what a dialect tells about its own events."""
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
 
 import msgspec
 
 from gatehouse.engine.conversation.slots import Slot, slots
 
+#: Fields of a delta that do not go on in the next one.
+_AT_ONCE: Final = frozenset({"id", "call_id", "name", "title", "url", "filename", "cited_text"})
+
 
 class Piece(msgspec.Struct, gc=False):
-    """A piece of one of the answer's texts. `channel` names the text, `holder[key]` is where the piece stands. `whole`:
-    the text comes in this piece alone."""
+    """A piece of one of the answer's texts. `channel` names the text: what it belongs to (a choice, a block), a dot,
+    and more. `whole`: the text comes in this piece alone."""
 
     channel: str
-    holder: Any
-    key: Any
-    text: str
-    json_text: bool = False
+    slot: Slot
     whole: bool = False
 
 
 class EventView(msgspec.Struct):
     """`ends` are prefixes of the names of channels that have come to their end with this event. `data` is the decoded
-    event, encoded anew after a piece was changed; `name` the event's name where it has one."""
+    event, encoded anew after a piece was changed, or where it is `altered` already; `name` the event's name where it
+    has one.
+
+    `follows` says what the event must not overtake: everything (""), all of a choice or block, or, where it is None,
+    only what is before it in the texts that it has pieces of."""
 
     data: dict[str, Any]
     pieces: list[Piece]
     ends: tuple[str, ...] = ()
     name: str | None = None
+    altered: bool = False
+    follows: str | None = ""
 
 
-def whole_texts(holder: Any, prefix: str) -> list[Piece]:
+def whole_texts(holder: Any, prefix: str) -> Iterator[Piece]:
     """Texts of an event's part that do not go on in the next one."""
-    return [
-        Piece(f"{prefix}.{number}", slot.holder, slot.key, slot.text, json_text=slot.json_text, whole=True)
-        for number, slot in enumerate(slots(holder))
-        if isinstance(slot, Slot) and not slot.is_key
-    ]
+    for slot in slots(holder):
+        if isinstance(slot, Slot):
+            yield Piece(f"{prefix}.{slot.key}", slot, whole=True)
+
+
+def growing_texts(holder: Any, prefix: str) -> Iterator[Piece]:
+    """Texts of a delta. Those that the next one adds to are told by the names of their fields."""
+    for slot in slots(holder):
+        if isinstance(slot, Slot):
+            yield Piece(f"{prefix}.{slot.key}", slot, whole=slot.is_key or slot.is_object or slot.key in _AT_ONCE)
 
 
 def without_logprobs(data: dict[str, Any]) -> bool:

@@ -6,6 +6,7 @@ is not held.
 """
 
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterator, Sequence
 
 from gatehouse.detection.findings import Finding
@@ -31,34 +32,37 @@ class Channel:
         self._scanner = Scanner(policy.matchers, json_escapes=json_text) if scans else None
         self._sentences = bool(policy.entities)
         self._json = JsonCursor() if json_text else None
-        #: text from `_base` on that was not taken
+        #: text from `_base` on; what is before `_taken` is not needed any more
         self._text = ""
-        self._base = 0
+        self._base = self._taken = 0
+        #: what came of a text that is not scanned
+        self._coming: list[str] = []
+        self.end = 0
         self._read = 0
         self._patterns: list[Finding] = []
         self._entities: list[Finding] = []
         self._labels: list[Finding] = []
-        self._edits: list[Replacement] = []
+        #: in order, apart from each other
+        self._edits: deque[Replacement] = deque()
         self.released = 0
         self.stopped: Hit | None = None
         self.asks: Hit | None = None
         self._asked_to = 0
 
-    @property
-    def end(self) -> int:
-        return self._base + len(self._text)
-
     def push(self, text: str) -> int:
         """The next piece; where it ends."""
-        self._text += text
-        if self._scanner is not None:
+        self.end += len(text)
+        if self._scanner is None:
+            self._coming.append(text)
+        else:
+            self._text += text
             self._scanner.push(text)
         return self.end
 
     @property
     def text(self) -> str:
-        """What came and was not taken."""
-        return self._text
+        """All that came of a text that is not scanned."""
+        return "".join(self._coming)
 
     async def advance(self, *, final: bool) -> None:
         """Looks at what came, and releases what can be."""
@@ -73,7 +77,8 @@ class Channel:
 
     def whole(self, text: str, found: Found) -> None:
         """All of the text at once, and everything that was found in it."""
-        self._text = text
+        self._text, self.end = text, len(text)
+        self._coming.clear()
         self._patterns, self._entities, self._labels = map(list, found)
         self._release(self.end, final=True)
 
@@ -104,13 +109,17 @@ class Channel:
 
     def drop(self, end: int) -> None:
         """What is before it goes on as it is, or has been taken."""
-        self._edits = [edit for edit in self._edits if edit.end > end]
-        self._text = self._text[end - self._base :]
-        self._base = end
+        while self._edits and self._edits[0].end <= end:
+            self._edits.popleft()
+        self._taken = max(self._taken, end)
+        # The rest is moved when that is less than what has gone: each character is moved once or so.
+        if self._taken - self._base > len(self._text) // 2:
+            self._text = self._text[self._taken - self._base :]
+            self._base = self._taken
 
     def changed(self, start: int, end: int) -> bool:
-        """Whether the released text between two positions differs from what came."""
-        return any(edit.start < end and edit.end > start for edit in self._edits)
+        """Whether the released text between two positions differs from what came. What is before `start` was taken."""
+        return bool(self._edits) and self._edits[0].start < end and self._edits[0].end > start
 
     async def _recognize(self, *, final: bool) -> int:
         rest = self._text[self._read - self._base :]

@@ -1,7 +1,8 @@
-"""A stream's events in order, each held back until all of its texts may go on.
+"""A stream's events, each held back until all of its texts may go on.
 
 Events that nothing is changed in go on as the bytes they came in. Held back is only what a finding may still reach;
-with `hold`, everything until the end.
+with `hold`, everything until the end. What is held back of one text does not hold back another: only within a text, and
+around what concerns a whole choice or the whole answer, events keep their order.
 """
 
 from collections import deque
@@ -9,8 +10,9 @@ from collections.abc import Callable
 
 import msgspec
 
+from gatehouse.engine.conversation.slots import Slot
 from gatehouse.engine.conversation.sse import events, frame
-from gatehouse.engine.conversation.view import EventView, Piece
+from gatehouse.engine.conversation.view import EventView, Unreadable
 from gatehouse.engine.dlp.channel import Channel
 from gatehouse.engine.dlp.decide import Found, Hit
 from gatehouse.engine.dlp.errors import violation
@@ -19,11 +21,53 @@ from gatehouse.foundation.errors import Refusal
 
 
 class _Waiting(msgspec.Struct, gc=False):
-    """An event, and where in their channels its pieces lie."""
+    """An event, and where in their channels its pieces lie. What is changed is decoded again: a decoded event takes
+    many times the memory."""
 
     event: bytes
-    view: EventView | None
-    places: list[tuple[Piece, Channel, int, int]]
+    places: list[tuple[Channel, int, int]]
+    altered: bool
+
+
+class _Order:
+    """Events that wait: at the root those for everything before them, below them those of one choice or block, below
+    these those of one text."""
+
+    __slots__ = ("_below", "_queue")
+
+    def __init__(self) -> None:
+        self._below: dict[str, _Order] = {}
+        self._queue: deque[tuple[tuple[str, ...], _Waiting]] = deque()
+
+    def put(self, path: tuple[str, ...], waiting: _Waiting) -> None:
+        if self._queue or not path:
+            self._queue.append((path, waiting))
+        else:
+            self._down(path, waiting)
+
+    def drain(self, go: Callable[[_Waiting], bool]) -> bool:
+        """Lets go whatever `go` takes. Whether nothing is left."""
+        while True:
+            for name, below in list(self._below.items()):
+                if below.drain(go):
+                    del self._below[name]
+            if not self._queue:
+                return not self._below
+            path, waiting = self._queue[0]
+            if not path and (self._below or not go(waiting)):
+                return False
+            self._queue.popleft()
+            while path:
+                self._down(path, waiting)
+                if not self._queue or not self._queue[0][0]:
+                    break
+                path, waiting = self._queue.popleft()
+
+    def _down(self, path: tuple[str, ...], waiting: _Waiting) -> None:
+        below = self._below.get(path[0])
+        if below is None:
+            below = self._below[path[0]] = _Order()
+        below.put(path[1:], waiting)
 
 
 class StreamGuard:
@@ -34,14 +78,20 @@ class StreamGuard:
         self._examiner = examiner
         self._hold = examiner.options.stream_mode == "hold"
         self._channels: dict[str, Channel] = {}
-        self._waiting: deque[_Waiting] = deque()
+        #: texts that have come to their end
+        self._over: set[str] = set()
+        self._order = _Order()
         self._whole_pieces = 0
         #: the texts for the semantic tier, which reads them when they have gone on; none where no rule asks for it
         self._gone: dict[str, list[str]] | None = None
         if not self._hold and examiner.inspection.policy.labels:
             self._gone = {}
+        self._out: list[bytes] = []
+        self._asking: Channel | None = None
         self.refusal: Refusal | None = None
         self.asks: Hit | None = None
+        #: bytes of events that came and have not gone on
+        self.held = 0
 
     @property
     def waits(self) -> bool:
@@ -52,19 +102,26 @@ class StreamGuard:
         """Whole events in, what of them and those before may go on out. Raises `Unreadable`."""
         touched: set[str] = set()
         ended: set[str] = set()
+        self.held += len(block)
         for event in events(block):
             view = self._view(event)
             places = []
             for piece in view.pieces if view is not None else ():
-                name, channel = self._channel(piece)
+                text = piece.slot.text
+                # A text that comes in one piece is nobody's continuation, whatever it is called.
+                self._whole_pieces += piece.whole
+                name = f"{piece.channel}#{self._whole_pieces}" if piece.whole else piece.channel
+                channel = self._channel(name, json_text=piece.slot.json_text)
                 start = channel.end
-                places.append((piece, channel, start, channel.push(piece.text)))
+                places.append((channel, start, channel.push(text)))
                 if self._gone is not None:
-                    self._gone.setdefault(name, []).append(piece.text)
+                    self._gone.setdefault(name, []).append(text)
                 (ended if piece.whole else touched).add(name)
             if view is not None and view.ends:
-                ended |= {name for name in self._channels if name.startswith(view.ends)}
-            self._waiting.append(_Waiting(event, view, places))
+                over = {name for name in self._channels if name.startswith(view.ends)}
+                ended |= over
+                self._over |= over
+            self._order.put(self._path(view), _Waiting(event, places, view is not None and view.altered))
         if self._hold:
             return b""
         for name in touched - ended:
@@ -90,22 +147,33 @@ class StreamGuard:
 
     def go_on(self) -> bytes:
         """A person approved."""
-        self.asks = None
-        for waiting in self._waiting:
-            for _, channel, _, _ in waiting.places:
-                if channel.asks is not None:
-                    channel.go_on()
+        assert self._asking is not None
+        self._asking.go_on()
+        self.asks = self._asking = None
         return self._drain()
 
-    def _channel(self, piece: Piece) -> tuple[str, Channel]:
-        # A text that comes in one piece is nobody's continuation, whatever it is called.
-        self._whole_pieces += piece.whole
-        name = f"{piece.channel}#{self._whole_pieces}" if piece.whole else piece.channel
+    def _channel(self, name: str, *, json_text: bool) -> Channel:
         channel = self._channels.get(name)
         if channel is None:
-            channel = Channel(self._examiner, json_text=piece.json_text, scans=not self._hold)
-            self._channels[name] = channel
-        return name, channel
+            if name in self._over:
+                # What was before has gone on already: nobody can say what the two are together.
+                raise Unreadable
+            channel = self._channels[name] = Channel(self._examiner, json_text=json_text, scans=not self._hold)
+        return channel
+
+    def _path(self, view: EventView | None) -> tuple[str, ...]:
+        """What an event waits for, besides its own texts."""
+        if view is None or self._hold:
+            return ()
+        growing = {piece.channel for piece in view.pieces if not piece.whole}
+        groups = {name.partition(".")[0] for name in growing}
+        if view.follows is not None:
+            groups.add(view.follows)
+        if len(groups) > 1 or "" in groups:
+            return ()
+        if view.follows is None and len(growing) <= 1:
+            return (*groups, *growing) or ("",)
+        return tuple(groups)
 
     async def _whole(self) -> None:
         """Each text of the whole stream, through all tiers."""
@@ -115,43 +183,49 @@ class StreamGuard:
             channel.whole(text, found)
 
     def _drain(self) -> bytes:
-        out: list[bytes] = []
-        while self._waiting and self.refusal is None and self.asks is None:
-            waiting = self._waiting[0]
-            held = next((place for place in waiting.places if place[1].released < place[3]), None)
-            if held is None:
-                self._waiting.popleft()
-                out.append(self._released(waiting))
-                continue
-            _, channel, start, _ = held
-            if channel.stopped is not None:
-                if channel.released > start:
-                    out.append(self._cut_off(waiting))
-                self._examiner.inspection.did("BLOCK")
-                self.refusal = violation(channel.stopped, "BLOCK", self._examiner.options.block_status)
-                self._waiting.clear()
-            self.asks = channel.asks
-            break
-        return b"".join(out)
+        self._order.drain(self._go)
+        out, self._out = b"".join(self._out), []
+        return out
+
+    def _go(self, waiting: _Waiting) -> bool:
+        """Lets an event go on if it may."""
+        if self.waits:
+            return False
+        held = next((place for place in waiting.places if place[0].released < place[2]), None)
+        if held is None:
+            self.held -= len(waiting.event)
+            self._out.append(self._released(waiting))
+            return True
+        channel, start, _ = held
+        if channel.stopped is not None:
+            if channel.released > start:
+                self._out.append(self._rewritten(waiting))
+            self._examiner.inspection.did("BLOCK")
+            self.refusal = violation(channel.stopped, "BLOCK", self._examiner.options.block_status)
+            self._order = _Order()
+        elif channel.asks is not None:
+            self.asks, self._asking = channel.asks, channel
+        return False
 
     def _released(self, waiting: _Waiting) -> bytes:
-        changed = False
-        for piece, channel, start, end in waiting.places:
-            if channel.changed(start, end):
-                piece.holder[piece.key] = channel.take(start, end)
-                changed = True
-            else:
-                channel.drop(end)
-        return _encoded(waiting.view) if changed and waiting.view is not None else waiting.event
+        if waiting.altered or any(channel.changed(start, end) for channel, start, end in waiting.places):
+            return self._rewritten(waiting)
+        for channel, _, end in waiting.places:
+            channel.drop(end)
+        return waiting.event
 
-    def _cut_off(self, waiting: _Waiting) -> bytes:
+    def _rewritten(self, waiting: _Waiting) -> bytes:
         """The event with as much of its texts as may go on."""
-        for piece, channel, start, end in waiting.places:
+        view = self._view(waiting.event)
+        assert view is not None
+        texts: list[tuple[Slot, str]] = []
+        for piece, (channel, start, end) in zip(view.pieces, waiting.places, strict=True):
             allowed = max(start, min(end, channel.released))
-            piece.holder[piece.key] = channel.take(start, allowed)
-        assert waiting.view is not None
-        return _encoded(waiting.view)
-
-
-def _encoded(view: EventView) -> bytes:
-    return frame(msgspec.json.encode(view.data), view.name)
+            changed = allowed < end or channel.changed(start, allowed)
+            text = channel.take(start, allowed)
+            if changed:
+                texts.append((piece.slot, "{}" if piece.slot.is_object and allowed < end else text))
+        # From the end: a field's name stands before its value, which is found by that name.
+        for slot, text in reversed(texts):
+            slot.replace(text)
+        return frame(msgspec.json.encode(view.data), view.name)

@@ -1,56 +1,78 @@
 """The texts of a chunk, for whoever has to look at them before they go on."""
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
 
+from gatehouse.engine.conversation.slots import Slot
 from gatehouse.engine.conversation.sse import data_of
-from gatehouse.engine.conversation.view import EventView, Piece, decoded, whole_texts
+from gatehouse.engine.conversation.view import (
+    EventView,
+    Piece,
+    decoded,
+    growing_texts,
+    whole_texts,
+    without_logprobs,
+)
 
-#: Fields of a delta that hold words of the protocol.
-_WORDS = frozenset({"role"})
+#: Fields of a chunk without texts. `obfuscation` is noise.
+_NO_TEXTS: Final = frozenset(
+    {"id", "object", "created", "model", "choices", "usage", "system_fingerprint", "service_tier", "obfuscation"}
+)
+#: Fields of a choice that are read by themselves, or hold a word of the protocol.
+_KNOWN: Final = frozenset({"index", "delta", "finish_reason", "logprobs"})
+#: Fields of a delta that hold finished things, each time others.
+_LISTS: Final = frozenset({"annotations", "citations", "images"})
 
 
 def view(event: bytes) -> EventView | None:
     data = data_of(event)
     if not data:
-        return None
+        return EventView({}, [], follows=None)
     if data == b"[DONE]":
         return EventView({}, [], ends=("",))
     chunk = decoded(data)
+    # A stream's choices are told apart by their numbers; a reason to finish is for its choice's text so far, and no
+    # end: some tell one in every chunk.
+    altered = without_logprobs(chunk)
     pieces: list[Piece] = []
-    ends: list[str] = []
-    for choice in chunk.get("choices") or ():
-        number = choice.get("index", 0)
-        delta = choice.get("delta")
-        if isinstance(delta, dict):
-            pieces += _of_delta(delta, number)
-        if choice.get("finish_reason") is not None:
-            ends.append(f"{number}.")
-    return EventView(chunk, pieces, tuple(ends)) if pieces or ends else None
+    finished: set[str] = set()
+    choices = chunk.get("choices") or ()
+    for choice in choices:
+        if not isinstance(choice, dict):
+            pieces += whole_texts({"choice": choice}, "0.choice")
+            continue
+        number = str(choice.get("index", 0))
+        pieces += _of_choice(choice, number)
+        if choice.get("finish_reason"):
+            finished.add(number)
+    for key, value in chunk.items():
+        if key not in _NO_TEXTS:
+            pieces += whole_texts({key: value}, "0.chunk")
+    follows = None
+    if finished or not choices:
+        # What tells the usage comes last.
+        follows = finished.pop() if len(finished) == 1 else ""
+    return EventView(chunk, pieces, altered=altered and not pieces, follows=follows)
 
 
-def _of_delta(delta: dict[str, Any], number: int) -> list[Piece]:
-    pieces: list[Piece] = []
+def _of_choice(choice: dict[str, Any], number: str) -> Iterator[Piece]:
+    delta = choice.get("delta")
+    if isinstance(delta, dict):
+        yield from _of_delta(delta, number)
+    for key, value in choice.items():
+        if key not in _KNOWN or (key == "delta" and not isinstance(value, dict)):
+            yield from whole_texts({key: value}, f"{number}.{key}")
+
+
+def _of_delta(delta: dict[str, Any], number: str) -> Iterator[Piece]:
     for key, value in delta.items():
         if isinstance(value, str):
-            if value and key not in _WORDS:
-                pieces.append(Piece(f"{number}.{key}", delta, key, value))
+            if value and key != "role":
+                yield Piece(f"{number}.{key}", Slot(delta, key, value))
         elif key == "tool_calls" and isinstance(value, list):
             for call in value:
-                pieces += _of_tool_call(call, f"{number}.tool.{call.get('index', 0)}")
+                index = call.get("index", 0) if isinstance(call, dict) else 0
+                yield from growing_texts({"call": call}, f"{number}.tool.{index}")
         elif isinstance(value, dict | list):
-            pieces += whole_texts({key: value}, f"{number}.{key}")
-    return pieces
-
-
-def _of_tool_call(call: dict[str, Any], name: str) -> list[Piece]:
-    function = call.get("function")
-    if not isinstance(function, dict):
-        return whole_texts(call, name)
-    pieces = []
-    arguments = function.get("arguments")
-    if isinstance(arguments, str) and arguments:
-        pieces.append(Piece(name, function, "arguments", arguments, json_text=True))
-    called = function.get("name")
-    if isinstance(called, str) and called:
-        pieces.append(Piece(f"{name}.name", function, "name", called, whole=True))
-    return pieces
+            texts = whole_texts if key in _LISTS else growing_texts
+            yield from texts({key: value}, f"{number}.{key}")
