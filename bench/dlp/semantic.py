@@ -110,6 +110,10 @@ def attacks(scored: Sequence[Scored]) -> dict[str, Any]:
     }
 
 
+def _plain(row: dict[str, Any]) -> bool:
+    return row["source"] == "bipia" and row["note"].endswith(sets.PLAIN_KINDS)
+
+
 def _shares(scored: Sequence[Scored], key: Callable[[Scored], str]) -> dict[str, str]:
     counts: dict[str, list[bool]] = collections.defaultdict(list)
     for one in scored:
@@ -232,6 +236,7 @@ def main() -> None:
     figures = {
         "goals": GOALS,
         "attacks": attacks(scored),
+        "attacks without BIPIA's plain requests, F1": attacks([one for one in scored if not _plain(one.row)])["F1"],
         "topics": topics(scored),
         "injections in prose": documents(shipped, asked.truth),
         "zero-shot": zero_shot(shipped, [row for row in rows if row["source"] == "clinc-oos"]),

@@ -36,6 +36,11 @@ def test_what_is_only_logged_is_shown_on_demand(tmp_path: Path) -> None:
     assert (status, "email" in out) == (1, True)
 
 
+def test_the_help_shows_examples_that_can_be_pasted() -> None:
+    lines = [line.strip() for line in run("--help")[1].splitlines()]
+    assert {"gatehouse scan src README.md", "git diff --cached | gatehouse scan -"} <= set(lines)
+
+
 def test_standard_input_and_json_lines() -> None:
     status, out = run("-", "--json", text=f"first line\ncard {CARD}, key {KEY}")
     told = [json.loads(line) for line in out.splitlines()]

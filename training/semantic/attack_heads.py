@@ -16,7 +16,7 @@ RECIPE = Recipe("sigmoid", epochs=8, gram_dropout=0.6)
 NAME = "attacks"
 SEEDS = (7, 8)
 #: A score of one half means these logits: chosen so that under five in a hundred harmless role plays are jailbreaks.
-MIDDLE = (0.25, 0.9)
+MIDDLE = (0.75, 1.15)
 #: A harmless passage by itself. Only injections are looked for there.
 PASSAGE = (0.0, nan)
 

@@ -19,7 +19,7 @@ INJECTION, JAILBREAK, HARMLESS = (1.0, nan), (nan, 1.0), (0.0, 0.0)
 
 #: BIPIA's rows are orders to be hidden in other texts. These kinds are plain questions and wishes when they stand
 #: alone: whoever learnt them as attacks would block ordinary users.
-_PLAIN_KINDS = (
+PLAIN_KINDS = (
     "Task Automation",
     "Business Intelligence",
     "Conversational Agent",
@@ -62,7 +62,7 @@ def licensed(truth: Path) -> list[Example]:
     found = []
     for row in rows(truth / "c_semantic.jsonl"):
         targets = SOURCES.get(row["source"])
-        if targets is None or (row["source"] == "bipia" and row["note"].endswith(_PLAIN_KINDS)):
+        if targets is None or (row["source"] == "bipia" and row["note"].endswith(PLAIN_KINDS)):
             continue
         found.append(Example(row["text"], targets if row["is_positive"] else HARMLESS, row["group"]))
     code = rows(truth / "a_clean_code.jsonl")

@@ -19,7 +19,7 @@ _SKIPPED_FOLDERS: Final = frozenset({".git", ".hg", ".svn", "node_modules", "__p
 _ACTIONS: Final = ("log_only", "redact", "prompt", "block")
 
 
-@click.command(epilog="Example: gatehouse scan src README.md    git diff --cached | gatehouse scan -")
+@click.command(epilog="Examples:\n\n  gatehouse scan src README.md\n\n  git diff --cached | gatehouse scan -")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH... | -")
 @click.option("--json", "as_json", is_flag=True, help="A JSON object a finding, instead of a line of text.")
 @click.option(

@@ -45,7 +45,7 @@ _LARGEST_PROGRAM: Final = 20_000
 class Regex(NamedTuple):
     """`mask`: it is looked for where one of these bits is asked for. `longest` is in code points."""
 
-    index: int
+    number: int
     regex: str
     ignore_case: bool
     search: Search
@@ -55,8 +55,8 @@ class Regex(NamedTuple):
 
 class Piece(NamedTuple):
     """Bytes of a text from `start` on: matches begin before `last`, and are looked for in what is before `end`. `shape`
-    is the skeleton of all of `data`. Regexes whose matches may be longer than `longest` are not looked for, nor with
-    `seams` ones that would hold none of them, and `width` bytes from there on."""
+    is the skeleton of all of `data`. Regexes whose matches may be longer than `longest` are not looked for, and numbers
+    with `seams` only where one of those lies in them with the `width` bytes from there on."""
 
     data: bytes
     shape: bytes
@@ -79,12 +79,12 @@ class Piece(NamedTuple):
 class Hit(NamedTuple):
     """A regex's match; others that begin before `last` may follow."""
 
-    index: int
+    number: int
     spans: Spans
     last: int
 
 
-#: From which byte on a regex may match again, by its index.
+#: From which byte on a regex may match again, by its number.
 Behind: TypeAlias = Mapping[int, int]
 
 
@@ -149,11 +149,11 @@ class _Numbers:
                     yield from _first(self._regexes, piece, begin, mask, behind)
                     return
                 regexes = self._learn(key, shape, begin, end)
-            for index, _, _, look, wanted, _ in regexes:
-                if wanted & mask and behind.get(index, 0) <= begin:
+            for number, _, _, look, wanted, _ in regexes:
+                if wanted & mask and behind.get(number, 0) <= begin:
                     spans = look(HERE, data, begin, end)
                     if spans[0][0] >= 0:
-                        yield Hit(index, spans, start)
+                        yield Hit(number, spans, start)
 
     def _learn(self, key: tuple[bytes, int], shape: bytes, begin: int, end: int) -> tuple[Regex, ...]:
         found = tuple(
@@ -169,10 +169,10 @@ def _first(regexes: Iterable[Regex], piece: Piece, start: int, mask: int, behind
     last = piece.last
     for regex in regexes:
         if regex.mask & mask and regex.longest <= piece.longest:
-            begin = max(start, behind.get(regex.index, 0))
+            begin = max(start, behind.get(regex.number, 0))
             spans = regex.search(ANYWHERE, piece.data, begin, piece.sight(regex.longest))
             if 0 <= spans[0][0] < last:
-                yield Hit(regex.index, spans, last)
+                yield Hit(regex.number, spans, last)
 
 
 def _filter(regexes: Sequence[Regex]) -> Any:

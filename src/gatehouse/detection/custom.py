@@ -2,24 +2,33 @@
 
 A stream holds back as much text as a match can be long, so every match has an end: `*`, `+` and `{n,}` repeat at most
 `MOST_REPEATS` times more than they must. That also keeps the search linear: RE2 never tracks back, but a regex whose
-matches look ahead without bound is searched for in quadratic time. `^` and `$` are the ends of a line.
+matches look ahead without bound is searched for in quadratic time. A class of Unicode's (`\\p{L}+`) is too large to be
+written down so many times: there the matcher sees to it that no match is longer. `^` and `$` are the ends of a line.
+
+Nothing here is measured by the clock, so that what is taken once is always taken. RE2 stops compiling at `_MEMORY`
+bytes, after some ten milliseconds.
 """
 
 import re
+from collections.abc import Iterator
+from functools import lru_cache
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any, Final, NamedTuple
 
 import re2
 
 from gatehouse.detection import matching
-from gatehouse.detection.pattern import MAX_CUSTOM_LENGTH, Shape
+from gatehouse.detection.pattern import CONTEXT_BONUS, MAX_CUSTOM_LENGTH, ActionTier, Pattern, Shape
 from gatehouse.detection.rules import spoken
 
 #: Characters of a regex.
-MAX_REGEX: Final = 1000
+MAX_REGEX: Final = 2000
 MOST_REPEATS: Final = 100
 #: RE2's instructions for a regex; each may be looked at for each character of a text.
-MAX_PROGRAM: Final = 20_000
+MAX_PROGRAM: Final = 8_000
+_MEMORY: Final = 512 << 10
+#: At so many places of a regex a fault is looked for.
+_PLACES: Final = 16
 
 #: What RE2 says is explained where people stumble.
 _EXPLAINED: Final = {
@@ -32,17 +41,22 @@ _EXPLAINED: Final = {
 _FLAGS: Final = re.compile(r"\(\?[imsU-]+\)")
 #: Escapes that RE2 takes and Python does not; each stands for one character.
 _CLASSES: Final = re.compile(r"\\(?:[pP](?:\{\^?\w+\}|\w)|x\{[0-9a-fA-F]+\})")
+_LARGE: Final = re.compile(r"\\[pP]")
 _OPEN_REPEAT: Final = re.compile(r"\{(\d+),\}")
 
 
 class Problem(NamedTuple):
-    """Why a regex is not taken, and at which of its characters, where that can be told."""
+    """Why a regex is not taken, and at which of its characters, from 0, where that can be told."""
 
     reason: str
     position: int | None = None
 
     def __str__(self) -> str:
-        return self.reason if self.position is None else f"{self.reason} (at character {self.position + 1})"
+        return self.reason if self.position is None else f"{self.reason} (position {self.position})"
+
+
+_REPEATED: Final = "a repetition is too long, or several within each other are: bound the inner ones, as in {1,9}"
+_TOO_LARGE: Final = Problem("the pattern is too large: bound its repetitions more tightly, or write + for a class")
 
 
 class Refused(ValueError):
@@ -60,6 +74,31 @@ def check_pattern(regex: str) -> Problem | None:
     return None
 
 
+def custom_pattern(
+    id: str,
+    name: str,
+    entity_type: str,
+    regex: str,
+    *,
+    context: tuple[str, ...] = (),
+    action: ActionTier = "redact",
+    threshold: float = 0.5,
+) -> Pattern:
+    """What matches counts in full, or with context words only beside one of them. Raises `Refused`."""
+    return Pattern(
+        id=id,
+        name=name,
+        entity_type=entity_type,
+        category="secret",
+        action=action,
+        threshold=threshold,
+        shapes=(custom_shape(regex, score=1.0 - CONTEXT_BONUS if context else 1.0),),
+        context=context,
+    )
+
+
+# Policies are compiled again whenever something of theirs changed: mostly not their patterns.
+@lru_cache(maxsize=4096)
 def custom_shape(regex: str, *, score: float) -> Shape:
     """What a regex becomes. Raises `Refused`."""
     if not regex:
@@ -68,11 +107,12 @@ def custom_shape(regex: str, *, score: float) -> Shape:
         raise Refused(Problem(f"the pattern has {len(regex)} characters; at most {MAX_REGEX} are taken", MAX_REGEX))
     _compiled(regex, regex)
     flags, body = _flags(regex)
-    bounded = f"(?m{flags}){_bounded(body)}"
+    written = "".join(_pieces(body, all_bounded=False))
+    bounded = f"(?m{flags}){written}"
     program = _compiled(bounded, regex)
     if program.programsize > MAX_PROGRAM:
-        raise Refused(Problem("the pattern is too large: bound its repetitions more tightly"))
-    tree = _tree(_bounded(body))
+        raise Refused(_TOO_LARGE)
+    tree = _tree("".join(_pieces(body, all_bounded=True)))
     shortest, longest = map(int, tree.getwidth())
     if shortest == 0 or program.search("") is not None:
         raise Refused(Problem("the pattern matches the empty text, so it would match everywhere"))
@@ -81,7 +121,7 @@ def custom_shape(regex: str, *, score: float) -> Shape:
             Problem(f"a match can have {longest} characters, more than {MAX_CUSTOM_LENGTH}: bound its repetitions")
         )
     if not _line_ends(tree):
-        bounded = f"(?{flags}){_bounded(body)}" if flags else _bounded(body)
+        bounded = f"(?{flags}){written}" if flags else written
     return Shape(regex=bounded, score=score, max_length=longest)
 
 
@@ -96,53 +136,81 @@ def _flags(regex: str) -> tuple[str, str]:
 
 def _compiled(regex: str, written: str) -> Any:
     try:
-        return re2.compile(regex, matching.options())
+        return re2.compile(regex, _options())
     except re2.error as error:
         raise Refused(_explained(spoken(error), written)) from None
 
 
+def _options() -> Any:
+    options = matching.options()
+    options.max_mem = _MEMORY
+    return options
+
+
 def _explained(said: str, regex: str) -> Problem:
     """RE2 ends its words with the part of the regex that they are about."""
-    reason, _, part = said.partition(": ")
-    if reason == "invalid repetition size":
-        reason = "a repetition is too long, or several within each other are: bound the inner ones, as in {1,9}"
-    position = regex.find(part) if part else -1
+    kind, _, part = said.partition(": ")
+    if kind.startswith("pattern too large"):
+        return _TOO_LARGE
+    position = _position(regex, kind, part)
+    if kind == "invalid repetition size":
+        return Problem(_REPEATED, position)
+    if re.fullmatch(r"\\[1-9]", part):
+        return Problem("references to groups are not possible", position)
     for opening, explained in _EXPLAINED.items():
         if part.startswith(opening):
-            reason = explained
-            position = regex.find(opening)
-    if re.fullmatch(r"\\[1-9]", part):
-        reason = "references to groups are not possible"
-    return Problem(reason, position if position >= 0 else None)
+            return Problem(explained, position)
+    return Problem(kind, position)
 
 
-def _bounded(regex: str) -> str:
-    """The regex with bounds where it has none."""
-    pieces: list[str] = []
+def _position(regex: str, kind: str, part: str) -> int | None:
+    """RE2 names the part that it stumbled over, not its place: the first where the regex, cut behind it, has the same
+    fault."""
+    if kind == "missing )":
+        return len(regex)
+    if kind == "unexpected )":
+        part = ")"
+    place = first = regex.find(part) if part else -1
+    for _ in range(_PLACES):
+        if place < 0:
+            break
+        try:
+            re2.compile(regex[: place + len(part)], _options())
+        except re2.error as error:
+            if spoken(error).partition(": ")[0] == kind:
+                return place
+        place = regex.find(part, place + 1)
+    return first if first >= 0 else None
+
+
+def _pieces(regex: str, *, all_bounded: bool) -> Iterator[str]:
+    """The regex with bounds where it has none, in pieces. Not `all_bounded`: those of Unicode's classes have none."""
     place = 0
+    token = ""
     while place < len(regex):
         character = regex[place]
+        bounds: tuple[int, int] | None = None
         if character == "\\":
             if regex.startswith(r"\Q", place):
                 raise Refused(Problem(r"\Q...\E is not taken: put a \ before each special character", place))
-            token = _CLASSES.match(regex, place)
-            end = token.end() if token else place + 2
-            pieces.append(regex[place:end])
+            known = _CLASSES.match(regex, place)
+            end = known.end() if known else place + 2
         elif character == "[":
             end = _class_end(regex, place)
-            pieces.append(regex[place:end])
         elif character in "*+":
-            pieces.append(f"{{{int(character == '+')},{MOST_REPEATS}}}")
-            end = place + 1
+            least = int(character == "+")
+            bounds, end = (least, MOST_REPEATS), place + 1
         elif found := _OPEN_REPEAT.match(regex, place):
             least = int(found[1])
-            pieces.append(f"{{{least},{least + MOST_REPEATS}}}")
-            end = found.end()
+            bounds, end = (least, least + MOST_REPEATS), found.end()
         else:
-            pieces.append(character)
             end = place + 1
+        if bounds is None or (not all_bounded and _LARGE.search(token)):
+            yield regex[place:end]
+        else:
+            yield f"{{{bounds[0]},{bounds[1]}}}"
+        token = regex[place:end]
         place = end
-    return "".join(pieces)
 
 
 def _class_end(regex: str, start: int) -> int:

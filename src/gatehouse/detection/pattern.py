@@ -57,21 +57,3 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True):
     #: texts in which it must be found, and texts in which it must not; the tests run them
     examples: tuple[str, ...] = ()
     counterexamples: tuple[str, ...] = ()
-
-
-def custom_pattern(
-    id: str, name: str, entity_type: str, regex: str, context: tuple[str, ...], action: ActionTier, threshold: float
-) -> Pattern:
-    """An organization's own: what matches counts in full, or with context words only beside one of them."""
-    score = 1.0 - CONTEXT_BONUS if context else 1.0
-    shape = Shape(regex=regex, score=score, max_length=MAX_CUSTOM_LENGTH)
-    return Pattern(
-        id=id,
-        name=name,
-        entity_type=entity_type,
-        category="secret",
-        action=action,
-        threshold=threshold,
-        shapes=(shape,),
-        context=context,
-    )

@@ -97,15 +97,15 @@ class Rules:
     def __init__(self, patterns: Sequence[Pattern]) -> None:
         words: dict[str, int] = {}
         compiled: list[tuple[Shape, Rule]] = []
-        for number, pattern in enumerate(patterns, 1):
-            bit = ALWAYS << number if pattern.context else 0
+        for place, pattern in enumerate(patterns, 1):
+            bit = ALWAYS << place if pattern.context else 0
             for word in pattern.context:
                 words[word] = words.get(word, 0) | bit
             compiled += _compiled(pattern, bit)
         self._contexts = Contexts(words)
         self._same: list[Same] = []
         regexes: list[Regex] = []
-        for index, ((regex, ignore_case), rules) in enumerate(_by_regex(compiled).items()):
+        for number, ((regex, ignore_case), rules) in enumerate(_by_regex(compiled).items()):
             contexts = mask = 0
             for rule in rules:
                 contexts |= rule.context
@@ -114,7 +114,7 @@ class Rules:
             shape = rules[0].shape
             same = Same(shape.regex._regexp.Match, shape.group, contexts, most, rules)
             self._same.append(same)
-            regexes.append(Regex(index, regex, ignore_case, same.search, mask, most))
+            regexes.append(Regex(number, regex, ignore_case, same.search, mask, most))
         self._candidates = Candidates(regexes)
         self.openings = Openings(
             Reach(shape.max_length, shape.opening, not _begins_word(shape)) for shape, _ in compiled
@@ -130,7 +130,7 @@ class Rules:
             seams = None if region.seams is None else [view.byte(seam) for seam in region.seams]
             piece = Piece(view.data, shape, first, last, end, region.longest, seams, region.width)
             for hit in self._candidates.hits(piece, look.standing.bits_of_all | ALWAYS, behind):
-                same = self._same[hit.index]
+                same = self._same[hit.number]
                 look.follow(same, hit, region, piece.sight(same.longest))
         return look.found
 
@@ -149,7 +149,7 @@ class _Look:
 
     def follow(self, same: Same, hit: Hit, region: Region, end: int) -> None:
         """A regex's matches in a region, `hit` and those behind it; they see what is before `end`."""
-        view, (index, spans, last) = self._view, hit
+        view, (number, spans, last) = self._view, hit
         begin = spans[0][0]
         while 0 <= begin < last:
             place = max(spans[0][1], begin + 1)
@@ -160,7 +160,7 @@ class _Look:
                 start, stop = view.character(start), view.character(stop)
                 if region.seams is None or region.takes(region.seams, start, stop):
                     self._judge(same, start, stop)
-            self._behind[index] = place
+            self._behind[number] = place
             if place >= last:
                 break
             spans = same.search(ANYWHERE, view.data, place, end)

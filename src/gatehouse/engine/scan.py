@@ -15,7 +15,7 @@ from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.exchange import Asked, Identified
 from gatehouse.engine.ports import Ports
-from gatehouse.engine.stages import content_filters, route
+from gatehouse.engine.stages import content_filters, dlp_input, route
 from gatehouse.engine.verdict import Hold, Refuse, Reroute
 from gatehouse.foundation.errors import BadRequest, Refusal
 
@@ -91,12 +91,14 @@ def decode(body: bytes) -> ScanRequest:
 
 
 async def scan(x: Identified, request: ScanRequest, ports: Ports) -> tuple[ScanAnswer, Inspection]:
-    """The answer, and what it notes. Raises `DlpUnavailable`."""
+    """The answer, and what it notes. An unknown model's name is redacted in the request. Raises `DlpUnavailable`."""
     inspection = Inspection(x.policy.dlp, x.caller.groups)
     examiner = Examiner(inspection, ports.detectors, ports.dlp, "input")
     policy, text = x.policy.dlp, request.text
     call = ModelCall(dialect="", model=request.model or "", stream=False, body={"text": text})
-    asked = Asked(identified=x, call=call, inspection=inspection)
+    asked = Asked(identified=x, call=call)
+    await dlp_input.name(asked, ports)
+    request.model, asked.inspection = call.model or None, inspection
     blocked = await content_filters.check(asked, ports)
     patterns, took_patterns = await _timed(examiner.patterns(text))
     entities, took_entities = await _timed(examiner.entities_of([text]))

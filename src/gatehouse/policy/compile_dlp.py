@@ -1,16 +1,17 @@
 """Rules to what finds and decides: the DLP part of a snapshot."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Final
 
 import msgspec
 
 from gatehouse.detection.catalog import BUILT_IN
+from gatehouse.detection.custom import Refused, custom_pattern
 from gatehouse.detection.matcher import BadPattern, Matcher
 from gatehouse.detection.models import ENTITIES
-from gatehouse.detection.pattern import Pattern, custom_pattern
+from gatehouse.detection.pattern import Pattern
 from gatehouse.policy.dlp import STRENGTH, DlpPolicy, Rule
 from gatehouse.policy.governance import BundleRecord, DlpRuleRecord, GovernanceRecords
 
@@ -45,7 +46,7 @@ def compile_dlp(
     if not flags.get("dlp_enabled", True):
         return DlpPolicy(enabled=False, records=records), []
     faults: list[str] = []
-    own = tuple(_pattern_of(rule) for rule in records.dlp_rules if rule.detector_type == "regex" and rule.pattern)
+    own = tuple(_own_patterns(records.dlp_rules, faults))
     matchers = [built_in_matcher()]
     if own:
         same = before is not None and before.own_patterns == own
@@ -69,9 +70,21 @@ def compile_dlp(
     return policy, faults
 
 
-def _pattern_of(rule: DlpRuleRecord) -> Pattern:
-    assert rule.pattern is not None
-    return custom_pattern(rule.id, rule.name, rule.entity_type, rule.pattern, rule.context, rule.action, rule.threshold)
+def _own_patterns(records: Iterable[DlpRuleRecord], faults: list[str]) -> Iterator[Pattern]:
+    for rule in records:
+        if rule.detector_type == "regex" and rule.pattern:
+            try:
+                yield custom_pattern(
+                    rule.id,
+                    rule.name,
+                    rule.entity_type,
+                    rule.pattern,
+                    context=rule.context,
+                    action=rule.action,
+                    threshold=rule.threshold,
+                )
+            except Refused as refused:
+                faults.append(f"a pattern of the organization's own cannot be used: {refused}")
 
 
 def _patterns(records: GovernanceRecords) -> dict[str, tuple[Rule, ...]]:

@@ -10,7 +10,12 @@ from gatehouse.detection.matcher import Matcher
 
 REFUSED = {
     "": ("is empty", None),
-    "(a": ("missing )", 0),
+    "(a": ("missing )", 2),
+    r"a\)b)c": ("unexpected )", 4),
+    "a**": ("bad repetition", 1),
+    r"\\Z\Z": ("invalid escape", 3),
+    "(?i)\u00e9\\Z": ("invalid escape", 5),
+    "a\\": ("trailing", None),
     "[a-z": ("missing ]", 0),
     "(?=x)y": ("look-ahead", 0),
     "a(?<!x)y": ("look-behind", 1),
@@ -26,7 +31,9 @@ REFUSED = {
     r"\Aabc": (r"\A", None),
     r"\Qa.b\E": (r"\Q", 0),
     r"\C": ("not taken", None),
-    "x" * 1001: ("1001 characters", 1000),
+    r"\p{L}{1,500}": ("too large", None),
+    r"(?:\p{L}\p{N}){500}": ("too large", None),
+    "x" * 2001: ("2001 characters", 2000),
 }
 
 
@@ -49,6 +56,8 @@ TAKEN = {
     r"a{,3}": (r"a{,3}", 5),
     r"(?P<value>\d{3})x": (r"(?P<value>\d{3})x", 4),
     r"паспорт \d{4}": (r"паспорт \d{4}", 12),
+    r"\p{Lu}\p{L}+ [\p{L}-]{2,}": (r"\p{Lu}\p{L}+ [\p{L}-]{2,}", 204),
+    r"[a-z]{1,500}-[0-9]+": (r"[a-z]{1,500}-[0-9]{1,100}", 601),
 }
 
 
@@ -76,6 +85,14 @@ EVIL = [
     (r"(?i)(?:secret|key).{0,200}=", "secret key "),
     (r"\d{1,100}x", "1" * 40),
     (r"(?:a?){30}a{30}", "a" * 30),
+    (r"(a|a?)+$", "a" * 30 + "!"),
+    (r"(?:\d+,?)+;", "1," * 30),
+    (r"<(?:[^>]*>?)*/>", "<" * 60),
+    (r"^(?:(?:https?|ftp):\/\/)?(?:[a-z0-9-]+\.)+[a-z]{2,}$", "a." * 40),
+    (r"([a-zA-Z0-9])(([\-.]|[_]+)?([a-zA-Z0-9]+))*(@){1}[a-z0-9]+", "a" * 60),
+    (r"(?s)x.*?y|x", "x" * 60),
+    (r".+b|a", "a" * 60),
+    (r"\d{3}-\d{2}(?:.*x)?|-", "000-00" * 10),
 ]
 
 
@@ -96,6 +113,21 @@ def test_evil_patterns_are_refused_or_stay_linear(regex: str, evil: str) -> None
 
     seconds(1_000)
     assert seconds(64_000) < 9 * max(seconds(16_000), 0.001)
+
+
+def test_a_match_of_a_class_without_bounds_is_no_longer_than_promised_either() -> None:
+    shape = custom_shape(r"\p{Lu}\p{L}+", score=1.0)
+    found = Matcher((pattern("own", shape),)).scan("X" + "\u00e9" * 300)
+    assert [(f.start, f.end) for f in found] == [(0, 101)]
+
+
+@pytest.mark.parametrize(
+    "regex", ["|".join([r"\p{L}{1000}"] * 150), r"(?i)" + "\u017f" * 1900, "(?:a{1,9}){1,9}" * 130]
+)
+def test_a_check_never_takes_long(regex: str) -> None:
+    started = process_time()
+    check_pattern(regex)
+    assert process_time() - started < 0.5
 
 
 def test_a_match_is_never_longer_than_promised() -> None:

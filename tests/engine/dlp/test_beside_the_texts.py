@@ -1,12 +1,16 @@
 """What leaves or stays beside a call's texts: headers, names of models, errors, records, labels."""
 
+import asyncio
 import json
+import re
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from tests.engine.dlp.test_requests import CARD, OTHER_CARD, ask, engine, rule, sent, user
 from tests.support.engine import HeldEngine, completion
 
+from gatehouse.engine.dlp import aside
 from gatehouse.engine.exchange import Answer
 from gatehouse.policy.governance import DlpRuleRecord, GovernanceRecords
 
@@ -176,3 +180,40 @@ async def test_a_fallback_gets_what_is_left_in_another_dialect_too() -> None:
     assert len(held.outbound.sent) == 2
     for request in held.outbound.sent:
         assert b"card [CREDIT_CARD_1]" in request.body
+
+
+@pytest.mark.parametrize("cuts", [(5,), (10,), (4, 9), (2, 7, 12, 17)])
+async def test_a_value_over_several_parts_of_a_message_is_redacted_in_each(cuts: tuple[int, ...]) -> None:
+    held = engine()
+    text = f"my card is {CARD} ok"
+    marks = [0, *(11 + cut for cut in cuts), len(text)]
+    parts = [{"type": "text", "text": text[a:b]} for a, b in pairwise(marks)]
+    await ask(held, user(parts))
+    left = "".join(part["text"] for part in sent(held)["messages"][0]["content"])
+    assert left.startswith("my card is [CREDIT_CARD_1]")
+    assert left.endswith(" ok")
+    assert not re.search(r"\d{2}", left.replace("[CREDIT_CARD_1", ""))
+
+
+async def test_parts_that_hold_nothing_together_stay_as_they_are() -> None:
+    held = engine()
+    parts = [{"type": "text", "text": each} for each in ("my key is AKIA" + "Z7Q2MXR4TNVB5KLP", "Next to it", CARD)]
+    await ask(held, user(parts))
+    told = [part["text"] for part in sent(held)["messages"][0]["content"]]
+    assert told[1:] == ["Next to it", "[CREDIT_CARD_1]"]
+    assert "AKIA" not in told[0]
+
+
+async def test_leaving_while_a_long_text_is_looked_at_records_once_and_leaves_nothing() -> None:
+    held = engine()
+    work = asyncio.ensure_future(ask(held, user(f"{CARD} and so on, " * 40_000)))
+    while not aside._waiting:
+        await asyncio.sleep(0)
+    await asyncio.sleep(0.01)
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    await asyncio.sleep(0)
+    assert [outcome.outcome for outcome in held.outcomes] == ["cancelled"]
+    assert aside._waiting == 0
+    assert held.outbound.sent == []

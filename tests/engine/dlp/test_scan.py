@@ -97,3 +97,11 @@ async def test_it_needs_the_scope_of_dlp(held: HeldEngine) -> None:
     held.caller = msgspec.structs.replace(held.caller, kind=CallerKind.OAUTH_CLIENT, scopes=frozenset({"chat:write"}))
     with pytest.raises(Forbidden):
         await scan(held, {"text": "a"})
+
+
+async def test_the_name_of_an_unknown_model_is_recorded_without_what_it_holds(held: HeldEngine) -> None:
+    told = await scan(held, {"text": f"my card is {CARD}", "model": f"m {CARD}"})
+    assert told["redacted_text"] == "my card is [CREDIT_CARD_1]"
+    [entry] = held.entries
+    assert isinstance(entry, Scanned)
+    assert entry.requested_model == "m [CREDIT_CARD_1]"

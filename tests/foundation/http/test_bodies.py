@@ -38,6 +38,18 @@ def test_a_bad_field_is_named(body: dict[str, Any], loc: tuple[str, ...]) -> Non
     assert [error["loc"][: len(loc)] for error in raised.value.errors()] == [loc]
 
 
+def test_what_lies_deeper_than_the_stack_is_high_is_looked_through_too() -> None:
+    for innermost, good in (("x", True), ("\0", False)):
+        deep: list[Any] = [innermost]
+        for _ in range(10_000):
+            deep = [deep]
+        if good:
+            Example.model_validate({"values": {"a": deep}})
+        else:
+            with pytest.raises(ValidationError, match="NUL"):
+                Example.model_validate({"values": {"a": deep}})
+
+
 def test_an_update_knows_what_was_sent() -> None:
     assert Example.model_validate({"text": None}).sent() == {"text": None}
     assert Example.model_validate({}).sent() == {}

@@ -255,13 +255,14 @@ async def test_a_file_with_faults_changes_nothing_and_names_them_all(tenant: Ten
     file = [
         body(name="Good"), body(name=""), body(regulatory_framework="PCI"),
         body(seed_rule_mappings=["credit_card", "cards"]), body(version=" "), {"name": "Half"},
+        body(name="two\nlines"),
     ]  # fmt: skip
     answer = await tenant.admin.client.post(f"{EXPORT}/", json=file)
     assert answer.status_code == 422
     assert [fault["loc"] for fault in answer.json()["detail"]] == [
         ["body", 1, "name"], ["body", 2, "regulatory_framework"], ["body", 3, "seed_rule_mappings", 1],
         ["body", 4, "version"], ["body", 5, "regulatory_framework"], ["body", 5, "version"],
-        ["body", 5, "seed_rule_mappings"],
+        ["body", 5, "seed_rule_mappings"], ["body", 6, "name"],
     ]  # fmt: skip
     assert (await tenant.admin.client.get(BASE)).json() == []
 

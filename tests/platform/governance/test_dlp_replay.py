@@ -182,6 +182,19 @@ async def test_a_bad_body_is_400_that_names_the_field(tenant: Tenant, body: dict
     assert answer.json()["detail"][0]["loc"] == ["body", *place]
 
 
+@pytest.mark.parametrize(
+    ("content", "detail"),
+    [
+        (b"{bad", "The body is not valid JSON."),
+        (b"", "The body is not valid JSON."),
+        (b"[]", [{"type": "value_error", "loc": ["body"], "msg": "Input should be an object"}]),
+    ],
+)
+async def test_a_body_that_is_no_object_is_400(tenant: Tenant, content: bytes, detail: object) -> None:
+    answer = await tenant.admin.client.post(REPLAY, content=content, headers={"content-type": "application/json"})
+    assert (answer.status_code, answer.json()["detail"]) == (400, detail)
+
+
 async def test_more_than_ten_megabytes_are_413(tenant: Tenant) -> None:
     sample = "x" * 99_000
     answer = await tenant.admin.client.post(REPLAY, json={"samples": [sample] * 102})

@@ -102,7 +102,7 @@ async def test_a_regex_is_shown_with_the_rules_type_and_action(tenant: Tenant) -
     assert [(match["entity_type"], match["action"]) for match in told["matches"]] == [("my_x", "block")] * 2
 
 
-@pytest.mark.parametrize("pattern", ["(", "(?=a)b", "a*", "a(?:.*b)?", r"\p{L}{1,900}", "(?:(?:a{100}){100}){100}"])
+@pytest.mark.parametrize("pattern", ["(", "(?=a)b", "a*", "a{900}b{900}", r"\p{L}{1,900}", "(?:(?:a{100}){100}){100}"])
 async def test_a_bad_pattern_is_told_and_is_no_error(tenant: Tenant, pattern: str) -> None:
     told = await tried(tenant, rule_type="regex", pattern=pattern, sample_text="a" * 1_000)
     assert (told["valid_pattern"], told["matches"], told["match_count"]) == (False, [], 0)

@@ -76,6 +76,8 @@ async def test_in_a_the_pair_and_in_b_the_id_is_there_once(tenant: Tenant, other
     elsewhere = body(provider="hosted", risk_tier="tier_2")
     refused = await tenant.admin.client.post(BASE, json=elsewhere, headers=B)
     assert (refused.status_code, refused.json()["error"]) == (409, "model_already_exists")
+    # The pair is not there: only the id is.
+    assert "hosted" not in refused.json()["message"]
     assert (await tenant.admin.client.post(BASE, json=elsewhere, headers=A)).status_code == 201
 
 

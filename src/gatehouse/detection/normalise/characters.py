@@ -82,4 +82,5 @@ def _meant_as_latin(source: CodePoints, lookalikes: npt.NDArray[np.bool_]) -> np
     latin = np.concatenate(([0], np.cumsum(kinds == _LATIN)))
     native = np.concatenate(([0], np.cumsum(kinds == _NATIVE)))
     behind = np.maximum(behind, first)
-    return (latin[behind] > latin[first]) & (native[behind] == native[first])
+    meant: npt.NDArray[np.bool_] = (latin[behind] > latin[first]) & (native[behind] == native[first])
+    return meant

@@ -12,6 +12,8 @@ REACH: Final = 26
 
 _LETTERS: Final = "[A-Za-z_.+/=-]"
 _PART: Final = "[0-9A-Za-z_.+/=-]"
+#: The last before a break: behind `=` a token has ended, or its value begins.
+_LAST: Final = "[0-9A-Za-z_.+/-]"
 #: Both sides are of one token: digits on both, or digits and letters mixed on one, or what only an identifier has.
 #: Two words of prose are not joined, nor a word and the number that ends or begins the next line.
 _BREAK: Final = re2.compile(
@@ -19,10 +21,10 @@ _BREAK: Final = re2.compile(
         (
             r"[0-9A-Z)] ?\r?\n ?(?:[0-9]|[A-Z]{1,24}\b)",
             r"[0-9A-Fa-f:]\r?\n[:-][0-9A-Fa-f]",
-            rf"[0-9@]{_LETTERS}{{1,24}}\r?\n{_PART}",
+            rf"[0-9@]{_LETTERS}{{0,23}}[A-Za-z_.+/-]\r?\n{_PART}",
             rf"[A-Za-z]{_PART}{{0,24}}[0-9@]\r?\n[A-Za-z]",
-            rf"{_PART}\r?\n[0-9]{{1,24}}{_LETTERS}",
-            rf"{_PART}\r?\n{_LETTERS}{{1,24}}[0-9@]",
+            rf"{_LAST}\r?\n[0-9]{{1,24}}{_LETTERS}",
+            rf"{_LAST}\r?\n{_LETTERS}{{1,24}}[0-9@]",
             r"[A-Za-z]\r?\n[A-Za-z]{0,24}[a-z][A-Z]",
             r"\.[A-Za-z]{1,24}\r?\n[A-Za-z]{1,24}\.[0-9A-Za-z]",
             r"[0-9]\r?\n[A-Z]{1,24}\b",

@@ -44,7 +44,7 @@ class View:
         if self._characters is None:
             # How many characters begin before each byte; a memoryview is read faster than an array.
             begins = np.cumsum((np.frombuffer(self.data, np.uint8) & 0xC0) != 0x80, dtype=np.int32)
-            self._characters = memoryview(np.concatenate((np.zeros(1, np.int32), begins)))
+            self._characters = np.concatenate((np.zeros(1, np.int32), begins)).data
         return int(self._characters[byte])
 
     def byte(self, character: int) -> int:
@@ -56,7 +56,7 @@ class View:
         if len(self.data) < _SHORT:
             return len(self.text[:character].encode("utf-8", _SURROGATE))
         if self._bytes is None:
-            self._bytes = memoryview(np.flatnonzero((np.frombuffer(self.data, np.uint8) & 0xC0) != 0x80))
+            self._bytes = np.flatnonzero((np.frombuffer(self.data, np.uint8) & 0xC0) != 0x80).data
         return int(self._bytes[character])
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
@@ -105,7 +105,9 @@ def spliced(text: str, pieces: Iterable[Piece]) -> View:
     """`text` with each piece, in order, replaced; each character of a replacement stands for the whole piece."""
     texts: list[str] = []
     # What the view is made of, gaps and replacements in turn: where each begins and ends in the text, and its length.
-    begins, stops, lengths = [0], [], []
+    begins: list[int] = [0]
+    stops: list[int] = []
+    lengths: list[int] = []
     last = 0
     for start, end, replacement in pieces:
         texts += (text[last:start], replacement)

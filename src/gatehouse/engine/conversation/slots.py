@@ -36,7 +36,7 @@ _SEALED: Final = frozenset({"signature", "encrypted_content", "encrypted_index"}
 _JSON_TEXT: Final = frozenset({"arguments", "partial_json"})
 #: Fields that hold bytes as base64: in a `data:` URL, or beside something that says of what kind.
 _BYTES: Final = frozenset({"data", "file_data", "b64_json", "url", "image_url", "file_url", "uri"})
-_SPECIAL: Final = _WORDS | _SEALED | _BYTES | {"model"}
+_SPECIAL: Final = _SEALED | _BYTES | {"model"}
 _SAYS_KIND: Final = frozenset({"media_type", "mime_type", "format", "filename"})
 _PLAIN_BASE64: Final = str.maketrans("-_", "+/", "\r\n=")
 _BASE64: Final = (ascii_letters + digits + "+/-_=\r\n").encode()
@@ -96,6 +96,8 @@ def slots(body: dict[str, Any]) -> Iterator[Slot | Unseen]:
                 yield Slot(holder, key, key, is_key=True)
             kind = type(value)
             if kind is str:
+                if field in _WORDS and _WORD.match(value):
+                    continue
                 if field in _SPECIAL:
                     yield from _special(holder, key, field, value, top=len(stack) == 1)
                 elif value:
@@ -114,15 +116,14 @@ def slots(body: dict[str, Any]) -> Iterator[Slot | Unseen]:
                 stack.append((value, iter(list(enumerate(value))), field, False))
                 break
             elif (kind is int or kind is float) and abs(value) >= _SHORT_NUMBER:
-                if len(stack) > 1 or key not in _ANY_NUMBER or abs(value) >= _ANY_NUMBER_LIMIT:
-                    yield Slot(holder, key, _digits(value))
+                yield from _number(holder, key, value, top=len(stack) == 1)
         else:
             stack.pop()
 
 
 def _special(holder: Any, key: Any, field: str, value: str, *, top: bool) -> Iterator[Slot | Unseen]:
     """A string under a name that may say that it is no text."""
-    if not value or (field in _WORDS and _WORD.match(value)):
+    if not value:
         return
     if key == field:
         # Never sent on: the provider is told the catalog's name.
@@ -144,8 +145,10 @@ def _are_tokens(values: list[Any]) -> bool:
     return bool(values) and set(map(type, values)) == {int} and max(values) < _SHORT_NUMBER and min(values) >= 0
 
 
-def _digits(value: int | float) -> str:
-    return str(int(value)) if type(value) is int or value.is_integer() else repr(value)
+def _number(holder: Any, key: Any, value: float, *, top: bool) -> Iterator[Slot]:
+    if not (top and key in _ANY_NUMBER and abs(value) < _ANY_NUMBER_LIMIT):
+        whole = int(value)
+        yield Slot(holder, key, str(whole) if whole == value else repr(value))
 
 
 def _bytes(holder: Mapping[str, Any], value: str) -> Unseen | None:

@@ -3,8 +3,8 @@
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import partial
-from itertools import accumulate
-from typing import Any, Final
+from itertools import accumulate, pairwise
+from typing import Any, Final, NamedTuple
 
 from gatehouse.detection.findings import Finding
 from gatehouse.engine.conversation.slots import Slot, Unseen, slots
@@ -19,24 +19,23 @@ from gatehouse.foundation.errors import Refusal
 
 #: Between two texts of a body: nothing that a built-in pattern matches goes across it.
 SEPARATOR: Final = "\n\x1e\n"
+#: Between two parts of one message, which a model reads as one text: a value goes across it as across a line's end.
+_SEAM: Final = "\n"
 
 
 async def inspect_request(
     body: dict[str, Any], examiner: Examiner, headers: dict[str, Any] | None = None
 ) -> Hit | None:
     """Redacts in place, also in `headers` that go on with the body. The hit that a person has to decide about, if so.
-    Raises a `Refusal` that blocks.
+    Raises a `Refusal` that blocks. `size` is the body's, in bytes.
 
     All texts are decided about together: what a later message holds counts for an earlier one's prompt.
     """
-    texts = _texts(body, examiner)
-    if headers:
-        texts += _texts(headers, examiner)
+    joined = await beside(size, lambda _: _joined(body, headers or {}, examiner))
+    texts, bases = joined.texts, joined.bases
     if not texts:
         return None
-    # One scan for all: a body of many small texts would pay for the start of a scan each time.
-    bases = [0, *accumulate(len(slot.text) + len(SEPARATOR) for slot in texts)]
-    found = await _found(texts, bases, examiner)
+    found = await _found(joined, examiner)
     size = bases[-1]
     decision = await beside(size, lambda _: examiner.inspection.decide(found, examiner.direction))
     if decision.effect == "block":
@@ -115,12 +114,34 @@ def _blocked(hit: Hit | None, examiner: Examiner) -> Refusal:
     return violation(hit, "BLOCK", examiner.options.block_status)
 
 
-async def _found(texts: Sequence[Slot], bases: Sequence[int], examiner: Examiner) -> Found:
+def _between(slot: Slot, following: Slot) -> str:
+    return _SEAM if slot.key == following.key == "text" and slot.holder is not following.holder else SEPARATOR
+
+
+class _Joined(NamedTuple):
+    """All texts as one: a body of many small texts would pay for the start of a scan each time."""
+
+    texts: list[Slot]
+    #: where they begin, and the end
+    bases: list[int]
+    #: texts that are JSON are blanks here, and read apart from the others
+    text: str
+
+
+def _joined(body: dict[str, Any], headers: dict[str, Any], examiner: Examiner) -> _Joined:
+    texts = _texts(body, examiner) + _texts(headers, examiner)
+    behind = [*(_between(slot, following) for slot, following in pairwise(texts)), SEPARATOR]
+    pieces = [
+        (" " * len(slot.text) if slot.json_text else slot.text) + gap for slot, gap in zip(texts, behind, strict=False)
+    ]
+    return _Joined(texts, [0, *accumulate(map(len, pieces))], "".join(pieces))
+
+
+async def _found(joined: _Joined, examiner: Examiner) -> Found:
     """Everything found, placed in the joined text."""
-    policy = examiner.inspection.policy
-    # In the joined text, texts that are JSON are read as such, apart from the others.
-    joined = SEPARATOR.join(" " * len(slot.text) if slot.json_text else slot.text for slot in texts)
-    patterns = _within(await examiner.patterns(joined), texts, bases)
+    policy, texts, bases = examiner.inspection.policy, joined.texts, joined.bases
+    of_all = await examiner.patterns(joined.text)
+    patterns = await beside(len(joined.text), lambda _: _within(of_all, texts, bases))
     for base, slot in zip(bases, texts, strict=False):
         if slot.json_text:
             patterns += shifted(await examiner.patterns(slot.text, json_text=True), base)
@@ -136,7 +157,7 @@ async def _found(texts: Sequence[Slot], bases: Sequence[int], examiner: Examiner
 
 
 def _within(findings: list[Finding], texts: Sequence[Slot], bases: Sequence[int]) -> list[Finding]:
-    """A customer's pattern may match across a separator: such a finding is cut at it."""
+    """What matches across two texts is cut between them."""
     cut: list[Finding] = []
     for f in findings:
         first, last = bisect_right(bases, f.start) - 1, bisect_right(bases, f.end - 1) - 1

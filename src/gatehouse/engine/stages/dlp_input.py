@@ -18,7 +18,7 @@ async def name(x: Asked, ports: Ports) -> Verdict:
     """A model's name that the catalog does not know is anything that a caller may have written: it is told and
     recorded without what is found in it. It goes nowhere, so that there is nothing to block or to ask about."""
     policy, groups, named = x.identified.policy, x.identified.caller.groups, x.call.model
-    if not policy.dlp.enabled or named == AUTO or policy.find_model(named) is not None:
+    if not policy.dlp.enabled or named in {"", AUTO} or policy.find_model(named) is not None:
         return ALLOW
     inspection = Inspection(policy.dlp, groups)
     found = Found(await Examiner(inspection, ports.detectors, ports.dlp, "input").patterns(named))
@@ -38,7 +38,7 @@ async def inspect(x: Asked, ports: Ports) -> Verdict:
     headers = dict(x.call.headers)
     try:
         examiner = Examiner(inspection, ports.detectors, ports.dlp, "input")
-        asks = await inspect_request(x.call.body, examiner, headers)
+        asks = await inspect_request(x.call.body, examiner, headers, len(x.identified.received.body))
         x.call.headers = headers
     finally:
         inspection.seconds += perf_counter() - started

@@ -37,11 +37,19 @@ def unsent() -> Any:
 
 
 def _has_nul(value: object) -> bool:
-    if isinstance(value, str):
-        return "\0" in value
-    if isinstance(value, dict):
-        return any(_has_nul(key) or _has_nul(held) for key, held in value.items())
-    return isinstance(value, list) and any(map(_has_nul, value))
+    """Without recursion: what a free-form object holds may lie deeper than Python's stack is high."""
+    waiting = [value]
+    while waiting:
+        held = waiting.pop()
+        if isinstance(held, str):
+            if "\0" in held:
+                return True
+        elif isinstance(held, dict):
+            waiting += held.keys()
+            waiting += held.values()
+        elif isinstance(held, list):
+            waiting += held
+    return False
 
 
 # JSON has no type of its own for these, so a strict body still reads them from a string or a number.

@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import Sequence
 
-from gatehouse.detection.checking import check_pattern
+from gatehouse.detection.custom import check_pattern
 from gatehouse.foundation.errors import FieldFault, Unprocessable
 
 
 def faults(patterns: Sequence[tuple[str, str]]) -> list[FieldFault]:
-    """What is wrong with patterns, each given behind the name of its field. Blocks, a second for a hostile one: for a
-    thread."""
+    """What is wrong with patterns, each given behind the name of its field. Blocks, some ten milliseconds for a hostile
+    one: for a thread."""
     return [FieldFault(field, str(fault)) for field, regex in patterns if (fault := check_pattern(regex)) is not None]
 
 

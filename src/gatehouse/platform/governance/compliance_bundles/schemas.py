@@ -33,7 +33,9 @@ def _once(entity_types: list[str]) -> list[str]:
     return list(dict.fromkeys(entity_types))
 
 
-Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=255, examples=["Card data"])]
+Name: TypeAlias = Annotated[
+    str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]+$", examples=["Card data"])
+]
 Description: TypeAlias = Annotated[str, Field(max_length=2000)]
 Version: TypeAlias = Annotated[str, Field(min_length=1, max_length=50, examples=["4.0.1"])]
 EntityTypes: TypeAlias = Annotated[

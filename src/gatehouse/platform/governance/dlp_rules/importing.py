@@ -1,7 +1,7 @@
 """Taking over rules from another organization's export (reference 3, Endpoints, DLP rules: import)."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -31,48 +31,48 @@ class _Read(NamedTuple):
 
 
 async def take_over(change: Change, body: DlpRulesImport) -> DlpRulesImported:
-    """Rules that are good are imported, the others told about. `skip` leaves out names that there are, `overwrite`
-    changes the oldest rule of the name, `rename` adds a suffix until the name is free.
+    """Rules that are good are imported, the others told about. `skip` leaves out names that there are, `rename` adds a
+    suffix until the name is free. Where several have a name, `overwrite` goes by their order: the first in the file
+    changes the oldest, the second the next, so that an organization's own export changes nothing.
 
     Raises `NameTwice` in `skip` mode, and `TooManyRules`; then nothing is imported.
     """
     read, faults = await asyncio.to_thread(_read, body.rules)
     if body.conflict_mode == "skip":
         _refuse_twice(read)
-    known: dict[str, DlpRuleRow] = {}
+    #: by name, those that no rule of the file has taken yet
+    known: dict[str, deque[DlpRuleRow]] = {}
     rows = await all_rules(change.session, lock=True)
     for row in rows:
-        known.setdefault(row.detector_name, row)
+        known.setdefault(row.detector_name, deque()).append(row)
     skipped = 0
     imported: list[DlpRuleRow] = []
     for place, rule in read:
         there = known.get(rule.detector_name)
-        if there is not None and body.conflict_mode == "skip":
+        if there and body.conflict_mode == "skip":
             skipped += 1
-        elif there is not None and body.conflict_mode == "overwrite":
-            service.changed(change, there, rule.model_dump())
-            imported.append(there)
+        elif there and body.conflict_mode == "overwrite":
+            row = there.popleft()
+            service.changed(change, row, rule.model_dump())
+            imported.append(row)
         else:
             name = rule.detector_name
-            while name in known:
+            while body.conflict_mode == "rename" and name in known:
                 name += SUFFIX
             if len(name) > 255:
                 faults.append(ImportFault(index=place, detector_name=rule.detector_name, error="the name is too long"))
                 continue
-            row = service.added(change, rule.model_copy(update={"detector_name": name}))
-            known[name] = row
-            imported.append(row)
-    # A name that stands twice is changed twice in `overwrite` mode, and is one rule.
-    rules = list({row.id: row for row in imported}.values())
-    if len({row.id for row in [*rows, *rules]}) > MOST:
+            known.setdefault(name, deque())
+            imported.append(service.added(change, rule.model_copy(update={"detector_name": name})))
+    if len({row.id for row in [*rows, *imported]}) > MOST:
         raise TooManyRules
-    if rules:
-        names = [row.detector_name for row in rules]
-        change.record("dlp_rule.imported", "dlp_rule", imported=len(rules), skipped=skipped, names=names)
+    if imported:
+        names = [row.detector_name for row in imported]
+        change.record("dlp_rule.imported", "dlp_rule", imported=len(imported), skipped=skipped, names=names)
         service.touch(change)
     faults.sort(key=lambda fault: fault.index)
-    shown = [DlpRule.model_validate(row) for row in rules]
-    return DlpRulesImported(imported=len(rules), skipped=skipped, errors=faults, rules=shown)
+    shown = [DlpRule.model_validate(row) for row in imported]
+    return DlpRulesImported(imported=len(imported), skipped=skipped, errors=faults, rules=shown)
 
 
 def _read(rules: Sequence[dict[str, Any]]) -> tuple[list[_Read], list[ImportFault]]:
@@ -113,4 +113,5 @@ def _sentence(fault: FieldFault) -> str:
 
 def _name(raw: dict[str, Any]) -> str | None:
     name = raw.get("detector_name")
-    return name[:255] if isinstance(name, str) else None
+    # A name that is no Unicode (half a surrogate pair) cannot be told as it came.
+    return name[:255].encode(errors="replace").decode() if isinstance(name, str) else None

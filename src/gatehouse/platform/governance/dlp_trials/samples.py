@@ -12,6 +12,8 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
 from gatehouse.foundation.errors import BadRequest, FieldFault, PayloadTooLarge, Unprocessable
+from gatehouse.foundation.http.envelopes import ParameterFault
+from gatehouse.foundation.http.handlers import MalformedBody
 from gatehouse.platform.governance.dlp_fields import LONGEST_TEXT
 from gatehouse.platform.governance.dlp_trials.schemas import Draft, NewReplay
 
@@ -108,10 +110,12 @@ def _validated(kind: type[Any], body: bytes, prefix: str | None = None) -> Any:
         return kind.model_validate_json(body)
     except ValidationError as error:
         errors = error.errors(include_url=False, include_input=False)
+        if prefix is None and errors[0]["type"] == "json_invalid":
+            raise MalformedBody from None
         raise Unprocessable(faults=list(_faults(errors, prefix))) from None
 
 
 def _faults(errors: Sequence[Any], prefix: str | None) -> Iterator[FieldFault]:
     for error in errors:
-        place = ".".join(str(part) for part in ((prefix,) if prefix else ()) + error["loc"])
-        yield FieldFault(place or prefix or "body", str(error["msg"]).removeprefix("Value error, "))
+        place = ("body", *((prefix,) if prefix else ()), *map(str, error["loc"]))
+        yield ParameterFault(place, str(error["msg"]).removeprefix("Value error, "))

@@ -4,12 +4,11 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from gatehouse.detection.checking import check_pattern
+from gatehouse.detection.custom import Refused, custom_pattern
 from gatehouse.detection.entities.choosing import own_name
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.matcher import Matcher
 from gatehouse.detection.models import ENTITIES
-from gatehouse.detection.pattern import custom_pattern
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.dlp.tiers import DlpOptions
@@ -33,10 +32,10 @@ async def test(ports: Ports, asked: NewTest) -> TestResult:
 
 
 def _regex(asked: NewTest) -> TestResult:
-    fault = check_pattern(asked.pattern)
-    if fault is not None:
-        return _told(asked, str(fault))
-    pattern = custom_pattern("test", "test", asked.entity_type, asked.pattern, (), asked.action_tier, 0.5)
+    try:
+        pattern = custom_pattern("test", "test", asked.entity_type, asked.pattern)
+    except Refused as refused:
+        return _told(asked, str(refused))
     return _shown(asked, Matcher([pattern]).scan(asked.sample_text))
 
 

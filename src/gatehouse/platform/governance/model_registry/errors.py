@@ -18,8 +18,10 @@ class RegisteredModelNotFound(NotFound):
 class ModelAlreadyExists(Conflict):
     code = "model_already_exists"
 
-    def __init__(self, provider: str, model_id: str) -> None:
-        super().__init__(f"The registry has {provider}/{model_id} already.")
+    def __init__(self, provider: str | None, model_id: str) -> None:
+        """`provider` is None where it does not matter whose the other one is."""
+        there = repr(model_id) if provider is None else f"{model_id!r} of {provider}"
+        super().__init__(f"The registry has {there} already.")
 
 
 class TooManyModels(Conflict):

@@ -39,7 +39,7 @@ async def create(change: Change, new: NewRegisteredModel, *, once_an_id: bool) -
     """`once_an_id`: another provider's model of the same id is in the way too. Raises `ModelAlreadyExists`,
     `TooManyModels`."""
     if once_an_id and await table.lock_model_id(change.session, new.model_id):
-        raise ModelAlreadyExists(new.provider, new.model_id)
+        raise ModelAlreadyExists(None, new.model_id)
     if await table.count_models(change.session) >= MOST:
         raise TooManyModels
     now = utc_now()

@@ -31,20 +31,23 @@ def view(event: bytes) -> EventView | None:
     if data == b"[DONE]":
         return EventView({}, [], ends=("",))
     chunk = decoded(data)
-    # A stream's choices are told apart by their numbers; a reason to finish is for its choice's text so far, and no
-    # end: some tell one in every chunk.
     altered = without_logprobs(chunk)
     pieces: list[Piece] = []
     finished: set[str] = set()
+    ends: list[str] = []
     choices = chunk.get("choices") or ()
     for choice in choices:
         if not isinstance(choice, dict):
             pieces += whole_texts({"choice": choice}, "0.choice")
             continue
         number = str(choice.get("index", 0))
+        before = len(pieces)
         pieces += _of_choice(choice, number)
         if choice.get("finish_reason"):
             finished.add(number)
+            if len(pieces) == before:
+                # Beside a text it is no end: some tell one in every chunk.
+                ends.append(f"{number}.")
     for key, value in chunk.items():
         if key not in _NO_TEXTS:
             pieces += whole_texts({key: value}, "0.chunk")
@@ -52,7 +55,7 @@ def view(event: bytes) -> EventView | None:
     if finished or not choices:
         # What tells the usage comes last.
         follows = finished.pop() if len(finished) == 1 else ""
-    return EventView(chunk, pieces, altered=altered and not pieces, follows=follows)
+    return EventView(chunk, pieces, tuple(ends), altered=altered and not pieces, follows=follows)
 
 
 def _of_choice(choice: dict[str, Any], number: str) -> Iterator[Piece]:
