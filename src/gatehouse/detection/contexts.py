@@ -52,8 +52,11 @@ class Contexts:
         self._words = {key: tuple(_beginning(key, words)) for word in words for key in (word, word + "s")}
         self._by_bytes: dict[bytes, tuple[tuple[int, int, int], ...]] = {}
 
-    def standing(self, view: View) -> Standing:
-        found = [place for search in self._searches for place in self._places(search, view)]
+    def standing(self, view: View, first: int, last: int) -> Standing:
+        """The words near what is from `first` to `last`."""
+        start = view.byte(max(0, first - CONTEXT_BEFORE - 1))
+        end = view.byte(min(len(view), last + CONTEXT_AFTER + 2))
+        found = [place for search in self._searches for place in self._places(search, view, start, end)]
         if not found:
             return NONE
         if len(self._searches) > 1:
@@ -64,10 +67,10 @@ class Contexts:
             together |= each
         return Standing(begins, ends, bits, together)
 
-    def _places(self, search: Any, view: View) -> Iterator[tuple[int, int, int]]:
+    def _places(self, search: Any, view: View, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
         data, known, character = view.data, self._by_bytes, view.character
         length = len(data)
-        begin, end = search(_ANYWHERE, data, 0, length)[0]
+        begin, end = search(_ANYWHERE, data, start, stop)[0]
         while begin >= 0:
             seen = data[begin:end]
             if begin and end < length and seen in known:
@@ -76,10 +79,10 @@ class Contexts:
                 words = tuple(self._standing(seen.decode(), first=begin == 0, last=end == length))
                 if begin and end < length and len(known) < _REMEMBERED:
                     known[seen] = words
-            start = character(begin)
+            place = character(begin)
             for offset, size, bits in words:
-                yield start + offset, start + offset + size, bits
-            begin, end = search(_ANYWHERE, data, begin + 1, length)[0]
+                yield place + offset, place + offset + size, bits
+            begin, end = search(_ANYWHERE, data, begin + 1, stop)[0]
 
     def _standing(self, seen: str, *, first: bool, last: bool) -> Iterator[tuple[int, int, int]]:
         """The words in what was found, from which character on, how long and whose. At the beginning and the end of a

@@ -15,7 +15,7 @@ import re2
 
 from gatehouse.detection import matching
 from gatehouse.detection.candidates import ALWAYS, ANYWHERE, HERE, Candidates, Hit, Piece, Regex, Search, Spans
-from gatehouse.detection.contexts import Contexts, Standing
+from gatehouse.detection.contexts import NONE, Contexts
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.matching import CompiledShape
 from gatehouse.detection.normalise import LOOKALIKES, View
@@ -124,8 +124,9 @@ class Rules:
         """What is found in `regions`, in order, of a view of what begins at `base`. `behind` says where each regex goes
         on, in bytes of the view, and is kept."""
         shape = view.data.translate(SKELETON)
-        look = _Look(view, self._contexts.standing(view), behind, base)
+        look = _Look(view, behind, base)
         for region in regions:
+            look.standing = self._contexts.standing(view, region.first, region.end)
             first, last, end = view.byte(region.first), view.byte(region.last), view.byte(region.end)
             seams = None if region.seams is None else [view.byte(seam) for seam in region.seams]
             piece = Piece(view.data, shape, first, last, end, region.longest, seams, region.width)
@@ -136,15 +137,15 @@ class Rules:
 
 
 class _Look:
-    """One look at a view, and what it found: findings of the caller's text."""
+    """One look at a view, and what it found: findings of the caller's text. `standing` are a region's context words."""
 
     __slots__ = ("_base", "_behind", "_view", "found", "standing")
 
-    def __init__(self, view: View, standing: Standing, behind: dict[int, int], base: int) -> None:
+    def __init__(self, view: View, behind: dict[int, int], base: int) -> None:
         self._view = view
         self._behind = behind
         self._base = base
-        self.standing = standing
+        self.standing = NONE
         self.found: list[Finding] = []
 
     def follow(self, same: Same, hit: Hit, region: Region, end: int) -> None:

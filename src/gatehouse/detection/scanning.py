@@ -13,7 +13,7 @@ from gatehouse.detection.windows import Found, Scanner, by_place, keep, regions
 
 #: Code points a slice, at most and at least.
 SLICE: Final = 8192
-_SHORTEST: Final = 1024
+_SHORTEST: Final = SLICE // 2
 #: Seconds that a slice should take: with more the next one is half as long.
 _LONG: Final = 0.004
 #: What is seen before and behind something encoded: what a match and its context words may take, and what a match of
@@ -33,8 +33,7 @@ def scan(
     found: list[Finding] = []
     for part in scan_in_slices(rules, text, pos=pos, decoded=decoded, json_escapes=json_escapes):
         found += part
-    if len(text) > SLICE or decoded:
-        found.sort(key=by_place)
+    found.sort(key=by_place)
     return found
 
 
@@ -66,7 +65,7 @@ class _Slices:
 
     def __init__(self, length: int) -> None:
         self._length = length
-        self._size = SLICE
+        self._size = _SHORTEST
         self._began = 0.0
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
@@ -100,6 +99,8 @@ def _decoded(
     """What begins between `start` and `stop` and is encoded at least in part."""
     found: Found = {}
     for begin, end in _passages(decoding.candidates(text[first : stop + _NEAR]), first):
+        if begin >= stop:
+            break
         view = decoding.decoded_view(seen(text[begin : end + _BEHIND], json_escapes=json_escapes))
         if view is not None and any(each.openings.opened(view) for each in rules):
             view = decoding.decoded_view(seen(text[begin : end + _FAR_BEHIND], json_escapes=json_escapes))
@@ -107,7 +108,8 @@ def _decoded(
             continue
         seams = decoding.encoded(view)
         for each in rules:
-            keep(found, each.findings(view, regions(seams, 0, len(view), len(view)), {}, begin))
+            over = regions(seams, 0, view.at(stop - begin), len(view))
+            keep(found, each.findings(view, over, {}, begin))
     return [finding for finding in found.values() if start <= finding.start < stop]
 
 

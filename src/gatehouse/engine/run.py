@@ -6,6 +6,7 @@ in the client's dialect. Only cancellation and `ClientLeft` pass through, record
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import Final, TypeAlias
 
 import msgspec
@@ -169,7 +170,8 @@ class Engine:
             if isinstance(verdict, Hold) and asked.call.stream and not answered.held:
                 # A stream hears at once that it has to wait; everything else goes on from there.
                 answered.held = True
-                work = self._approved(dialect, verdict, asked, checks, answered, recorder)
+                proceed = partial(self._proceed, dialect, asked, checks, answered, recorder)
+                work = self._approved(verdict, asked, proceed)
                 await recorder.opened(answered)
                 recorded = self._recorded(work, dialect, answered, recorder)
                 held = HeldStream(recorded, dialect, self._settling, answered, recorder)
@@ -188,24 +190,18 @@ class Engine:
             if reply.events is not None:
                 await recorder.opened(answered)
                 guard = dlp_output.guard(asked, dialect, self._ports)
-                stream = AnswerStream(self._settling, dialect, reply, answered, recorder, guard, self._ports)
+                stream = AnswerStream(
+                    self._settling, dialect, reply, answered, recorder, guard=guard, ports=self._ports
+                )
                 return Answer(status=200, headers=_headers(reply, answered), stream=stream)
             return await self._whole(reply, asked, answered, recorder)
         except BaseException:
             await reply.close()
             raise
 
-    async def _approved(
-        self,
-        dialect: Dialect,
-        hold: Hold,
-        asked: Asked,
-        checks: Iterator[CallCheck],
-        answered: Answered,
-        recorder: Recorder,
-    ) -> Answer:
+    async def _approved(self, hold: Hold, asked: Asked, proceed: Callable[[], Awaitable[Answer]]) -> Answer:
         await self._obey(hold, asked)
-        return await self._proceed(dialect, asked, checks, answered, recorder)
+        return await proceed()
 
     async def _whole(self, reply: Reply, asked: Asked, answered: Answered, recorder: Recorder) -> Answer:
         body = reply.body or b""

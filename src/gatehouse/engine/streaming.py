@@ -54,6 +54,7 @@ class AnswerStream:
         reply: Reply,
         answered: Answered,
         recorder: Recorder,
+        *,
         guard: StreamGuard | None,
         ports: Ports,
     ) -> None:
@@ -80,43 +81,17 @@ class AnswerStream:
         await self._end()
 
     async def _read(self) -> AsyncGenerator[bytes, None]:
-        answered, reply = self._answered, self._reply
-        assert reply.events is not None
+        answered = self._answered
         answered.time_to_first_token_ms = self._settling.since(answered.identified.received.started)
         try:
-            async for block in reply.events:
-                passed = block if self._guard is None else await self._guard.push(block)
-                if self._guard is not None and self._guard.held > self._ports.max_response_bytes:
-                    raise ProviderFailed("reply_too_large")  # noqa: TRY301 - as one that is too large when it is whole
-                if reply.finished:
-                    if self._guard is not None:
-                        passed += await self._guard.finish()
-                        async for early in self._decided(passed):
-                            yield early
-                        passed = self._left
-                    # A client that has its whole answer can rely on its record.
-                    await self._done()
-                elif self._guard is not None and self._guard.waits:
-                    async for early in self._decided(passed):
-                        yield early
-                    passed = self._left
-                if passed:
-                    yield passed
-            if self._guard is not None and not reply.finished:
-                async for early in self._decided(await self._guard.finish()):
-                    yield early
-                if self._left:
-                    yield self._left
+            async for block in self._untouched() if self._guard is None else self._guarded(self._guard):
+                yield block
             answered.outcome, answered.status = "success", 200
-        except ProviderFailed as failed:
+        except (ProviderFailed, Unreadable) as failed:
             # What had come before is the client's, as far as it may have it.
             async for early in self._rest():
                 yield early
-            yield self._broken(_told(failed), failed.reason)
-        except Unreadable:
-            async for early in self._rest():
-                yield early
-            yield self._broken(AllProvidersFailed("The provider sent an event that cannot be inspected."), "bad_reply")
+            yield self._broken(*_told(failed))
         except DlpStopped as stopped:
             yield self._broken(stopped.refusal, stopped.refusal.code)
             answered.outcome = "refused"
@@ -130,15 +105,48 @@ class AnswerStream:
         finally:
             await self._end()
 
+    async def _untouched(self) -> AsyncGenerator[bytes, None]:
+        assert self._reply.events is not None
+        async for block in self._reply.events:
+            if self._reply.finished:
+                # A client that has its whole answer can rely on its record.
+                await self._done()
+            yield block
+
+    async def _guarded(self, guard: StreamGuard) -> AsyncGenerator[bytes, None]:
+        reply = self._reply
+        assert reply.events is not None
+        async for block in reply.events:
+            passed = await guard.push(block)
+            if guard.held > self._ports.max_response_bytes:
+                raise ProviderFailed("reply_too_large")
+            if reply.finished:
+                passed += await guard.finish()
+            if reply.finished or guard.waits:
+                async for early in self._decided(passed):
+                    yield early
+                passed = self._left
+            if reply.finished:
+                await self._done()
+            if passed:
+                yield passed
+        if not reply.finished:
+            async for last in self._last(guard):
+                yield last
+
     async def _rest(self) -> AsyncGenerator[bytes, None]:
         """What a stream that broke has left behind in the guard."""
         if self._guard is None or self._guard.waits:
             return
         with contextlib.suppress(DlpStopped, Refusal):
-            async for early in self._decided(await self._guard.finish()):
-                yield early
-            if self._left:
-                yield self._left
+            async for last in self._last(self._guard):
+                yield last
+
+    async def _last(self, guard: StreamGuard) -> AsyncGenerator[bytes, None]:
+        async for early in self._decided(await guard.finish()):
+            yield early
+        if self._left:
+            yield self._left
 
     async def _done(self) -> None:
         answered = self._answered
@@ -253,8 +261,12 @@ async def _closed(stream: AsyncIterator[bytes] | None) -> None:
         await stream.aclose()  # type: ignore[attr-defined]
 
 
-def _told(failed: ProviderFailed) -> Refusal:
-    """What a client is told whose stream broke off: the reason as a word, nothing of the provider's body."""
+def _told(failed: ProviderFailed | Unreadable) -> tuple[Refusal, str]:
+    """What a client is told whose stream broke off (the reason as a word, nothing of the provider's body), and what
+    the record says."""
+    if isinstance(failed, Unreadable):
+        return AllProvidersFailed("The provider sent an event that cannot be inspected."), "bad_reply"
     if failed.reason == "timeout":
-        return ProviderTimeout("The provider stopped sending; the answer is incomplete.")
-    return AllProvidersFailed(f"The provider broke the stream off ({failed.reason}); the answer is incomplete.")
+        return ProviderTimeout("The provider stopped sending; the answer is incomplete."), failed.reason
+    told = f"The provider broke the stream off ({failed.reason}); the answer is incomplete."
+    return AllProvidersFailed(told), failed.reason

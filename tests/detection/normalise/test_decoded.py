@@ -6,7 +6,7 @@ from urllib.parse import quote
 import pytest
 
 from gatehouse.detection.normalise import seen
-from gatehouse.detection.normalise.decoded import decoded_view
+from gatehouse.detection.normalise.decoded import candidates, decoded_view
 from gatehouse.detection.normalise.joined import breaks, joined
 
 VALUE = "4111-1111-1111-1111"
@@ -52,6 +52,33 @@ def test_encoded_values_are_read_and_lead_back_to_all_that_encodes_them(encoded:
 def test_what_was_never_text_is_not_decoded(text: str) -> None:
     view = decoded_view(seen(text, json_escapes=False))
     assert view is None or view.text == text
+
+
+@pytest.mark.parametrize("encoded", ENCODED.values(), ids=ENCODED.keys())
+def test_what_is_encoded_is_among_the_candidates(encoded: str) -> None:
+    text = f"the card: {encoded} it is"
+    found = candidates(text)
+    assert found[0][0] >= len("the card: ")
+    assert found[-1][1] <= len(text) - len(" it is")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Relationships between internationally acclaimed neighbourhoods were straightforward.",
+        "def decoded_view(view: View) -> View | None: return SomeLongIdentifier.someOtherMethodOf(view, 100 % 7 & 3)",
+        "/usr/local/lib/python3.11/site-packages/gatehouse/detection/normalise/decoded.py",
+        "https://example.com/some/long-path/with_underscores?and=arguments",
+        "commit da39a3ee5e6b4b0d3255bfef95601890afd80709",
+    ],
+)
+def test_prose_and_code_have_no_candidates(text: str) -> None:
+    assert candidates(text) == []
+
+
+def test_a_segment_that_something_not_drawn_goes_through_is_a_candidate() -> None:
+    text = "NDExMS0xMT\u200bExLTExMTEtMTExMQ=="
+    assert candidates(text)
 
 
 def test_of_a_long_segment_only_the_place_of_the_value_is_found() -> None:

@@ -93,7 +93,7 @@ PATTERNS = (
             r"\b(?P<value>projects/[a-z][a-z0-9\-]{4,28}[a-z0-9]/(?:locations|secrets|zones|topics|subscriptions)/[\w.\-/]{1,50})",
             0.8,
         ),
-        shape(r"\b(?P<value>(?:s3|gs|abfss?)://[\w.\-]{3,63})", 0.7),
+        shape(r"\b(?P<value>(?:s3|gs|abfs|abfss)://[\w.\-]{3,63})", 0.7),
         examples=(
             "arn:aws:s3:::my-bucket/key",
             "/subscriptions/11111111-2222-3333-4444-555555555555",

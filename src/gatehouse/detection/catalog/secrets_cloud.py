@@ -127,7 +127,11 @@ PATTERNS = (
             r"|tencent|scaleway|scalingo|godaddy|namecheap|ibm|softlayer|cloudant|ibmcos",
             r"[\w=.\-]{16,64}",
         ),
-        named(r"\b(?:ibm|cos[_\-]|clou[_\-]|sl[_\-]?api|sl[_\-]key|sl[_\-]pass|iam[_\-])", r"[\w\-]{24,64}", bits=2.5),
+        named(
+            r"\b(?:ibm|cos_|cos-|clou_|clou-|slapi|sl_api|sl-api|sl_key|sl-key|sl_pass|sl-pass|iam_|iam-)",
+            r"[\w\-]{24,64}",
+            bits=2.5,
+        ),
         shape(r"api\.softlayer\.com/soap/v\d(?:\.\d)?/(?P<value>[0-9a-z]{64})\b", 0.9, token(2.0), ignore_case=True),
         examples=(
             "dop_v1_" + body(64, HEX),
@@ -142,9 +146,8 @@ PATTERNS = (
         "Build, deployment or secret store token",
         vendor(r"hv[sbr]\.[\w\-]{24,120}", bits=3.2),
         vendor(r"[A-Za-z0-9]{14}\.atlasv1\.[\w=\-]{60,70}", bits=3.5),
-        vendor(
-            r"dapi[a-f0-9]{32}(?:-\d)?\b|dkea[a-f0-9]{32}\b|pul-[a-f0-9]{40}\b|dp\.(?:pt|st|ct|sa|scim)\.[\w.\-]{40,70}"
-        ),
+        vendor(r"dapi[a-f0-9]{32}(?:-\d)?\b|pul-[a-f0-9]{40}\b|dkea[a-f0-9]{32}\b"),
+        vendor(r"dp\.(?:pt|st|ct|sa|scim)\.[\w.\-]{40,70}"),
         vendor(
             r"A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})-[A-Z0-9]{5}-[A-Z0-9]{5}-[A-Z0-9]{5}\b", bits=3.3
         ),

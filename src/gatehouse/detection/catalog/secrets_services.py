@@ -176,7 +176,7 @@ PATTERNS = (
             r"sgp_(?:[a-fA-F0-9]{16}_|local_)?[a-fA-F0-9]{40}\b|sm_[as]at_[A-Za-z0-9]{16}\b|s-s4t2(?:ud|af)-[abcdef0-9]{64}\b"
         ),
         vendor(
-            r"patp?_[A-Za-z0-9]{40}\b|sdk-[a-f0-9]{8}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{12}\b|ubdt_[\w]{30,60}",
+            r"(?:pat_|patp_)[A-Za-z0-9]{40}\b|sdk-[a-f0-9]{8}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{12}\b|ubdt_[\w]{30,60}",
             bits=3.3,
         ),
         shape(r"\bEAA[A-Z][A-Za-z0-9]{80,250}", 0.85, token(3.5), opening="EAA"),

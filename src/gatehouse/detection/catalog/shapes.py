@@ -1,4 +1,8 @@
-"""How the catalogue's modules write a shape."""
+"""How the catalogue's modules write a shape.
+
+RE2's filter knows a shape by its literals. It finds them where alternatives are written out (`cos_|cos-` rather than
+`cos[_-]`) and two beside each other do not begin alike.
+"""
 
 from re import _parser  # type: ignore[attr-defined]  # the width of a regex; RE2 does not tell it
 

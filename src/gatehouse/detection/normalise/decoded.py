@@ -58,11 +58,13 @@ def _group() -> str:
     return "".join(f"[{place}{'_-' if '/' in place else ''}]" for place in digits)
 
 
-#: Where a segment can begin: two groups of base64, or eight bytes of hex, that are printable ASCII, and some more.
+#: Where a segment can begin: two groups of base64, or eight bytes of hex, that are printable ASCII. More of it follows,
+#: or what is not drawn.
 _SEGMENT: Final = _quick(
-    rf"(?:^|[^A-Za-z0-9+])(?:(?:0[xX])?(?:[2-7][0-9a-fA-F]|0[9aAdD]){{8}}|(?:{_group()}){{2}}[A-Za-z0-9+/_=-]{{3}})"
+    rf"(?:^|[^A-Za-z0-9+])(?:(?:0[xX])?(?:[2-7][0-9a-fA-F]|0[9aAdD]){{8}}"
+    rf"|(?:{_group()}){{2}}(?:[A-Za-z0-9+/_=-]{{3}}|[A-Za-z0-9+/_=-]{{0,2}}[^\x00-\x7f]))"
 )
-_MORE: Final = 3
+_GROUPS: Final = 8
 _WRITTEN: Final = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 _HEX: Final = re.compile(r"(?:0[xX])?((?:[0-9a-fA-F]{2})+)")
 #: Behind a segment a path or a name with dashes may go on.
@@ -145,11 +147,11 @@ def _segments(view: View) -> Iterator[tuple[int, str, str | None]]:
     """Where a segment begins, as far as it goes, and what it encodes, if it does."""
     data, place = view.data, 0
     while (span := _SEGMENT(_ANYWHERE, data, place, len(data))[0])[0] >= 0:
-        place = span[1] - _MORE
         # A match has the character before the segment, too, but for one at the very beginning.
         start = view.character(span[0])
         if start or not (view.text[0].isascii() and view.text[0].isalnum()):
             start += 1
+        place = view.byte(start + _GROUPS)
         written = _WRITTEN.match(view.text, start)
         assert written is not None
         whole = written[0]

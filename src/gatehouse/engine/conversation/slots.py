@@ -94,31 +94,42 @@ def slots(body: dict[str, Any]) -> Iterator[Slot | Unseen]:
             field = key if is_object else name
             if is_object and not _PLAIN_NAME.match(key):
                 yield Slot(holder, key, key, is_key=True)
-            kind = type(value)
-            if kind is str:
-                if field in _WORDS and _WORD.match(value):
-                    continue
-                if field in _SPECIAL:
-                    yield from _special(holder, key, field, value, top=len(stack) == 1)
-                elif value:
-                    yield Slot(holder, key, value, json_text=field in _JSON_TEXT)
-            elif kind is dict:
-                if key == "input" and str(holder.get("type")).endswith("tool_use"):
-                    written = msgspec.json.encode(value).decode()
-                    yield Slot(holder, key, written, json_text=True, is_object=True)
-                    continue
-                stack.append((value, iter(list(value.items())), field, True))
+            inner = _inner(holder, key, field, value)
+            if inner is not None:
+                stack.append((value, inner, field, type(value) is dict))
                 break
-            elif kind is list:
-                if field == "input" and _are_tokens(value):
-                    yield Unseen("tokens")
-                    continue
-                stack.append((value, iter(list(enumerate(value))), field, False))
-                break
-            elif (kind is int or kind is float) and abs(value) >= _SHORT_NUMBER:
-                yield from _number(holder, key, value, top=len(stack) == 1)
+            yield from _of(holder, key, field, value, top=len(stack) == 1)
         else:
             stack.pop()
+
+
+def _inner(holder: Any, key: Any, field: str, value: Any) -> Iterator[tuple[Any, Any]] | None:
+    """What is to be looked into, by its keys; None for what is looked at as a whole."""
+    kind = type(value)
+    if kind is dict:
+        return None if _is_tool_input(holder, key) else iter(list(value.items()))
+    if kind is list and not (field == "input" and _are_tokens(value)):
+        return iter(list(enumerate(value)))
+    return None
+
+
+def _of(holder: Any, key: Any, field: str, value: Any, *, top: bool) -> Iterator[Slot | Unseen]:
+    kind = type(value)
+    if kind is str:
+        if field in _SPECIAL:
+            yield from _special(holder, key, field, value, top=top)
+        elif value and not (field in _WORDS and _WORD.match(value)):
+            yield Slot(holder, key, value, json_text=field in _JSON_TEXT)
+    elif kind is dict:
+        yield Slot(holder, key, msgspec.json.encode(value).decode(), json_text=True, is_object=True)
+    elif kind is list:
+        yield Unseen("tokens")
+    elif kind in {int, float} and abs(value) >= _SHORT_NUMBER:
+        yield from _number(holder, key, value, top=top)
+
+
+def _is_tool_input(holder: Any, key: Any) -> bool:
+    return key == "input" and type(holder) is dict and str(holder.get("type")).endswith("tool_use")
 
 
 def _special(holder: Any, key: Any, field: str, value: str, *, top: bool) -> Iterator[Slot | Unseen]:

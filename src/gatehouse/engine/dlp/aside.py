@@ -1,7 +1,7 @@
 """Work on long texts, in a thread beside the event loop: other requests go on meanwhile.
 
-One thread a process: scanning holds the interpreter's lock, so that more would only take turns with the loop. Texts wait
-in line for it; a line that is too long refuses.
+One thread a process: scanning holds the interpreter's lock, so that more would only take turns with the loop. Texts
+wait in line for it; a line that is too long refuses.
 """
 
 import asyncio

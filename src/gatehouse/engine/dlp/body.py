@@ -24,7 +24,7 @@ _SEAM: Final = "\n"
 
 
 async def inspect_request(
-    body: dict[str, Any], examiner: Examiner, headers: dict[str, Any] | None = None
+    body: dict[str, Any], examiner: Examiner, headers: dict[str, Any] | None = None, size: int = 0
 ) -> Hit | None:
     """Redacts in place, also in `headers` that go on with the body. The hit that a person has to decide about, if so.
     Raises a `Refusal` that blocks. `size` is the body's, in bytes.

@@ -62,8 +62,8 @@ def decide(policy: DlpPolicy, found: Found, groups: Iterable[UUID] = (), trace: 
     sentences without any of the text.
 
     A finding within another one that is at least as strong (effect, score, length) is not counted: the digits of an
-    IBAN are no card number. Where stretches to redact overlap otherwise, all that any of them covers is redacted under the label of the strongest
-    (effect, score, length, then the earlier one).
+    IBAN are no card number. Where stretches to redact overlap otherwise, all that any of them covers is redacted under
+    the label of the strongest (effect, score, length, then the earlier one).
     """
     hits = [
         hit
@@ -92,12 +92,21 @@ def _hits(
             continue
         effect = _effect(policy, rule, groups)
         if trace is not None:
-            why = "" if effect == rule.action else f" (its action is {rule.action}; a group's override)"
+            why = _why(policy, rule, effect)
             trace.append(
                 f"{rule.name}: {rule.entity_type} at {finding.start} to {finding.end}, score {finding.score:.2f}:"
                 f" {effect}{why}"
             )
         yield Hit(finding, rule, effect)
+
+
+def _why(policy: DlpPolicy, rule: Rule, effect: Effect) -> str:
+    """What made another effect of the rule's action."""
+    if effect == rule.action:
+        return ""
+    if rule.action == "prompt" and effect == "block" and not policy.asks:
+        return " (its action is prompt, and human_in_loop is off)"
+    return f" (its action is {rule.action}; a group's override)"
 
 
 def _effect(policy: DlpPolicy, rule: Rule, groups: Iterable[UUID]) -> Effect:

@@ -12,7 +12,8 @@ class NoTenant(Forbidden):
 
 
 async def caller(x: Received, ports: Ports, scope: str) -> Identified:
-    """`scope` is what the call needs; `stages.scope` asks for it. Raises `Unauthenticated`, `Forbidden`, or, for an address that guesses too often, `RateLimited`."""
+    """`scope` is what the call needs; `stages.scope` asks for it. Raises `Unauthenticated`, `Forbidden`, or, for an
+    address that guesses too often, `RateLimited`."""
     try:
         found = ports.credentials.identify(x)
     except Unauthenticated as error:

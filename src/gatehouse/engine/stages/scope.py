@@ -1,4 +1,4 @@
-"""Whether the caller's token is for this (reference 1, Authentication, 3). After the rate limit: a refusal counts too."""
+"""Whether the caller's token is for this (reference 1, Authentication, 3). Behind the rate limit: refusals count."""
 
 from gatehouse.engine.exchange import Identified
 from gatehouse.engine.ports import Ports

@@ -65,9 +65,9 @@ class RegisteredModelUpdate(Body):
 
     model_id: Annotated[str, Field(default_factory=unsent, description="Cannot change.")]
     provider: Annotated[str, Field(default_factory=unsent, description="Cannot change.")]
-    display_name: Annotated[
-        Line | None, Field(description="Null: the model's id again.", examples=["GPT-4o mini"])
-    ] = None
+    display_name: Annotated[Line | None, Field(description="Null: the model's id again.", examples=["GPT-4o mini"])] = (
+        None
+    )
     risk_tier: Annotated[RiskTier, Field(default_factory=unsent)]
     validation_status: Annotated[Status, Field(default_factory=unsent, examples=["pending_validation"])]
     owner: Annotated[Line | None, Field(examples=["Model risk"])] = None
