@@ -14,7 +14,7 @@ from gatehouse.engine.dlp.errors import DlpUnavailable
 T = TypeVar("T")
 
 #: Code points of a text that is worth the way to the thread and back.
-LONG: Final = 32 * 1024
+LONG: Final = 8 * 1024
 #: Texts that wait at most.
 _MOST_WAITING: Final = 64
 

@@ -21,6 +21,8 @@ from gatehouse.foundation.errors import Refusal
 SEPARATOR: Final = "\n\x1e\n"
 #: Between two parts of one message, which a model reads as one text: a value goes across it as across a line's end.
 _SEAM: Final = "\n"
+#: Of an answer: what the provider calls it and its calls, made up by the provider.
+_PROVIDERS_OWN: Final = frozenset({"id", "system_fingerprint"})
 
 
 async def inspect_request(
@@ -50,7 +52,7 @@ async def inspect_request(
 async def inspect_answer(body: dict[str, Any], examiner: Examiner) -> tuple[list[tuple[Slot, Channel]], Hit | None]:
     """The texts that are to be replaced once nothing speaks against it (`write`), and the hit that a person has to
     decide about. Each text is decided about by itself, as it is in a stream. Raises a `Refusal` that blocks."""
-    texts = _texts(body, examiner)
+    texts = [slot for slot in _texts(body, examiner) if slot.key not in _PROVIDERS_OWN]
     # The texts of tools' arguments are JSON, and read as such.
     plain = [slot for slot in texts if not slot.json_text]
     as_json = [slot for slot in texts if slot.json_text]
