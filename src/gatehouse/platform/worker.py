@@ -1,5 +1,7 @@
 """One gateway process: the application on the socket that the supervisor opened."""
 
+import contextlib
+import ctypes
 import gc
 import os
 import socket
@@ -33,6 +35,9 @@ class _Server(uvicorn.Server):
             # What is loaded by now stays: collections need not look at it again.
             gc.collect()
             gc.freeze()
+            # What starting took and gave back goes back to the system, where the C library can (glibc).
+            with contextlib.suppress(AttributeError, OSError):
+                ctypes.CDLL(None).malloc_trim(0)
             # Requests leave hardly any cycles: looking for them after every 700 objects costs more than it finds.
             gc.set_threshold(20_000, 20, 20)
             # Long texts are inspected in a thread: it must give the lock back to the loop quickly.
