@@ -247,3 +247,19 @@ async def test_a_held_stream_sees_what_needs_the_whole_text() -> None:
     hidden = "NDI0MiA0MjQyIDQyNDIgNDI0Mg=="
     raw = await streamed(held, "openai_chat", "openai_chat", cut(f"card {hidden} ok", range(0, 40, 3)))
     assert told("openai_chat", raw, arguments=False) == "card [CREDIT_CARD_1] ok"
+
+
+async def test_no_more_is_held_back_than_a_match_may_be_long() -> None:
+    """Of prose: what came less what went on, at every step."""
+    held = engine("openai_compatible")
+    prose = "Revenue grew well in the third quarter, and the team plans to hire in Berlin; costs stayed flat. " * 20
+    pieces = [prose[at : at + 7] for at in range(0, len(prose), 7)]
+    held.outbound.script = [(200, list(openai(pieces, arguments=False)))]
+    answer = await held.engine.answer(held.request({**QUESTION, "stream": True}, dialect="openai_chat"))
+    assert answer.stream is not None
+    blocks = [block async for block in answer.stream]
+    arrived = [told("openai_chat", block, arguments=False) for block in blocks]
+    assert "".join(arrived) == prose
+    # No block brings more than the window: else the text before had waited for longer.
+    assert max(map(len, arrived)) <= 320
+    assert len(arrived) > len(prose) / 320

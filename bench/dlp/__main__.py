@@ -1,0 +1,31 @@
+"""All of detection's measurements of quality, one after the other: `python -m bench.dlp TRUTH/dev [--folds FOLDER]`.
+
+TRUTH/dev holds the labelled texts. `--folds`: the models of the cross-validation that `training.entities` left; without
+them the sets that the entities tier was trained on are left out.
+"""
+
+import argparse
+import subprocess
+import sys
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("truth")
+    parser.add_argument("--folds")
+    chosen = parser.parse_args()
+    folds = ["--folds", chosen.folds] if chosen.folds else []
+    failed = 0
+    for module, arguments in (
+        ("quality", ["--truth", chosen.truth]),
+        ("evasion", ["--truth", chosen.truth]),
+        ("entities", [chosen.truth, *folds]),
+        ("semantic", [chosen.truth]),
+    ):
+        print(f"\n== {module}", flush=True)
+        failed |= subprocess.run([sys.executable, "-m", f"bench.dlp.{module}", *arguments], check=False).returncode
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
