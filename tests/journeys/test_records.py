@@ -135,9 +135,8 @@ async def test_kill_9_of_everything_under_load_loses_no_record_and_makes_none_tw
     check(server, rounds)
     killed = "SELECT status, count(*) FROM usage_records WHERE request_id LIKE 'kill%' GROUP BY status"
     statuses = dict(server.sql(killed))
+    # Whether a stream was under way when it was killed is chance; one that is has a test of its own below.
     assert set(statuses) <= {"success", "interrupted", "cancelled"}
-    # Streams were under way whenever it was killed.
-    assert statuses["interrupted"] > 0
 
 
 async def test_kill_9_of_the_keeper_in_the_middle_of_its_work_loses_nothing(server: GatehouseServer) -> None:
