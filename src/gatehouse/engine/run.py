@@ -62,9 +62,12 @@ class Engine:
         self._attempts = Attempts(ports)
         self._settling = Settling(ports)
 
-    async def answer(self, x: Received, read: ReadBody | None = None) -> Answer:
+    async def answer(
+        self, x: Received, read: ReadBody | None = None, let_in: Callable[[], None] = lambda: None
+    ) -> Answer:
         """The answer to a model call: a body, or a stream that must be closed if it is not read to its end. `read` is
-        asked for the request's body once the caller is known and has room; without it `x.body` is there already."""
+        asked for the request's body once the caller is known and has room; without it `x.body` is there already.
+        `let_in` is told when maintenance cannot refuse it any more."""
         assert x.dialect is not None
         dialect = DIALECTS[x.dialect]
         try:
@@ -77,7 +80,8 @@ class Engine:
             return _refusal(dialect, Internal(), None)
         answered = Answered(identified=identified)
         recorder = Recorder(self._ports)
-        work = self._answer(dialect, identified, read, answered, recorder)
+        body = partial(self._body, x, read, let_in)
+        work = self._answer(dialect, identified, body, answered, recorder)
         return await self._recorded(work, dialect, answered, recorder)
 
     async def _recorded(
@@ -148,17 +152,22 @@ class Engine:
             _obey(await check(identified, self._ports))
         return identified
 
+    async def _body(self, x: Received, read: ReadBody | None, let_in: Callable[[], None]) -> bytes:
+        if read is not None:
+            x.body = await read()
+            # A body may take its time, and only now has all of the request arrived.
+            await self._arrived(x)
+        # Without a turn of the loop since maintenance was looked at.
+        let_in()
+        return x.body
+
     async def _answer(
-        self, dialect: Dialect, x: Identified, read: ReadBody | None, answered: Answered, recorder: Recorder
+        self, dialect: Dialect, x: Identified, body: ReadBody, answered: Answered, recorder: Recorder
     ) -> Answer:
         await self._of_the_caller(x)
         if self._ports.journal.full():
             raise JournalFull
-        if read is not None:
-            x.received.body = await read()
-            # A body may take its time, and only now has all of the request arrived.
-            await self._arrived(x.received)
-        answered.asked = asked = Asked(identified=x, call=dialect.decode(x.received.body, x.received.headers))
+        answered.asked = asked = Asked(identified=x, call=dialect.decode(await body(), x.received.headers))
         return await self._proceed(dialect, asked, iter(_CHECKS), answered, recorder)
 
     async def _proceed(

@@ -110,22 +110,19 @@ class Gateway:
         return status
 
     async def _answer(self, x: Received, body: Body, send: Send) -> int:
-        # Before maintenance is looked at: what is let in is counted.
-        self.active += 1
+        counted = 0
+
+        def let_in() -> None:
+            nonlocal counted
+            counted = 1
+            self.active += 1
+
         try:
-            answer = await self._engine.answer(x, lambda: self._read(body))
+            answer = await self._engine.answer(x, body.read, let_in)
             await _write(answer, x, send, ended=not body.in_the_way)
         finally:
-            self.active -= 1
+            self.active -= counted
         return answer.status
-
-    async def _read(self, body: Body) -> bytes:
-        """The body. While it is on its way the request is not counted: it can still be refused."""
-        self.active -= 1
-        try:
-            return await body.read()
-        finally:
-            self.active += 1
 
     async def _scan(self, scope: Scope, x: Received, receive: Receive, send: Send) -> None:
         body = Body(x, receive, self._max_request_bytes, self._deadlines)
