@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gatehouse.detection.entities.units import units
+from gatehouse.detection.units import units
 
 KINDS = ("person", "organization", "location")
 TRAINED_SETS = ("b_wnut17", "b_btc", "b_sec", "b_re3d_gov")

@@ -1,7 +1,7 @@
 """Where context words stand in a text, those of all patterns by one search; what counts as one says `matching`."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import re2
@@ -11,8 +11,6 @@ from gatehouse.detection.normalise import View
 from gatehouse.detection.pattern import CONTEXT_AFTER, CONTEXT_BEFORE
 
 _ANYWHERE: Final = re2._re2.RE2.Anchor.UNANCHORED
-#: Characters of words in one automaton, and its memory in bytes: whatever the text, it fits.
-_CHUNK: Final = 4_000
 _MEMORY: Final = 16 << 20
 #: What a search has found is remembered: it comes again and again.
 _REMEMBERED: Final = 4096
@@ -47,7 +45,7 @@ class Contexts:
     """`words`, in lower case, with the bits of the patterns whose context words they are."""
 
     def __init__(self, words: Mapping[str, int]) -> None:
-        self._searches = [_compiled(chunk) for chunk in _chunks(sorted(words))]
+        self._searches = [_compiled(chunk) for chunk in matching.chunks(sorted(words))]
         #: what a search finds between two characters that are no letters: the words that begin there, by length
         self._words = {key: tuple(_beginning(key, words)) for word in words for key in (word, word + "s")}
         self._by_bytes: dict[bytes, tuple[tuple[int, int, int], ...]] = {}
@@ -100,19 +98,6 @@ def _beginning(key: str, words: Mapping[str, int]) -> Iterator[tuple[int, int]]:
         stands = not rest or rest[0] not in _LETTERS or (rest[0] == "s" and (rest == "s" or rest[1] not in _LETTERS))
         if stands and key[:size] in words:
             yield size, words[key[:size]]
-
-
-def _chunks(words: Iterable[str]) -> Iterator[list[str]]:
-    chunk: list[str] = []
-    size = 0
-    for word in words:
-        if chunk and size + len(word) > _CHUNK:
-            yield chunk
-            chunk, size = [], 0
-        chunk.append(word)
-        size += len(word)
-    if chunk:
-        yield chunk
 
 
 def _compiled(words: Sequence[str]) -> Any:

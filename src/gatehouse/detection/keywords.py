@@ -9,11 +9,12 @@ keyword is found anywhere. So `cat` is in `Cat!` and `my_cat` and not in `concat
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import re2
 
+from gatehouse.detection import matching
 from gatehouse.detection.normalise import seen
 
 #: Code points a passage.
@@ -24,8 +25,6 @@ _EDGE: Final = rf"(?:[^\pL\pN\pM]|[{_UNSPACED}])"
 _ends_in_word: Final = re2.compile(r"[\pL\pN\pM]\z")
 _begins_in_word: Final = re2.compile(r"\A[\pL\pN\pM]")
 _unspaced: Final = re2.compile(rf"[{_UNSPACED}]")
-#: Characters of keywords in one regex: its automaton then fits into memory, whatever the text.
-_CHUNK: Final = 4_000
 _MEMORY: Final = 16 << 20
 _ANYWHERE: Final = re2._re2.RE2.Anchor.UNANCHORED
 #: How much white space within a keyword may lie across the end of a passage.
@@ -45,7 +44,7 @@ class Keywords:
     def __init__(self, keywords: Iterable[str]) -> None:
         known = sorted({word for keyword in keywords if (word := folded(keyword))})
         self.longest = max(map(len, known), default=0)
-        self._matches = [re2.compile(_regex(chunk), _options())._regexp.Match for chunk in _chunks(known)]
+        self._matches = [re2.compile(_regex(chunk), _options())._regexp.Match for chunk in matching.chunks(known)]
 
     def found(self, passages: Iterable[bytes]) -> bool:
         return any(self.within(passage) for passage in passages)
@@ -78,19 +77,6 @@ def _cut(text: str, start: int) -> int:
         return len(text)
     blank = max(text.rfind(" ", end - 1_024, end), text.rfind("\n", end - 1_024, end))
     return end if blank < 0 else blank + 1
-
-
-def _chunks(keywords: Sequence[str]) -> Iterator[list[str]]:
-    chunk: list[str] = []
-    size = 0
-    for keyword in keywords:
-        if chunk and size + len(keyword) > _CHUNK:
-            yield chunk
-            chunk, size = [], 0
-        chunk.append(keyword)
-        size += len(keyword)
-    if chunk:
-        yield chunk
 
 
 def _regex(keywords: Iterable[str]) -> str:

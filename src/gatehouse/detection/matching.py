@@ -32,6 +32,7 @@ Regex: TypeAlias = Any
 
 #: RE2 asks for memory for its automaton up to this many bytes; beyond it compiling fails.
 MAX_MEMORY: Final = 8 << 20
+_CHUNK: Final = 4_000
 
 
 class Span(NamedTuple):
@@ -60,6 +61,20 @@ def options(*, ignore_case: bool = False) -> Any:
     chosen.log_errors = False
     chosen.max_mem = MAX_MEMORY
     return chosen
+
+
+def chunks(words: Iterable[str]) -> Iterator[list[str]]:
+    """The words in lists of so many characters that the automaton of each has a lot of room left."""
+    chunk: list[str] = []
+    size = 0
+    for word in words:
+        if chunk and size + len(word) > _CHUNK:
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(word)
+        size += len(word)
+    if chunk:
+        yield chunk
 
 
 def standing_alone(words: Iterable[str]) -> str:

@@ -99,7 +99,7 @@ async def scan(x: Identified, request: ScanRequest, ports: Ports) -> tuple[ScanA
     asked = Asked(identified=x, call=call)
     await dlp_input.name(asked, ports)
     request.model, asked.inspection = call.model or None, inspection
-    blocked = await content_filters.check(asked, ports)
+    blocked, took_filters = await _timed(content_filters.check(asked, ports))
     patterns, took_patterns = await _timed(examiner.patterns(text))
     entities, took_entities = await _timed(examiner.entities_of([text]))
     labels, took_labels = await _timed(examiner.labels_of([text]))
@@ -108,16 +108,18 @@ async def scan(x: Identified, request: ScanRequest, ports: Ports) -> tuple[ScanA
     action = _ACTIONS[decision.effect]
     if action != "ALLOW":
         inspection.did(action)
+    verdict = await _policy(asked, ports) if request.model else PolicyVerdict("ALLOW", None)
+    topics = any(each.topics for each in x.policy.filters.of(x.caller.groups))
     answer = ScanAnswer(
-        action="BLOCK" if isinstance(blocked, Refuse) else action,
+        action="BLOCK" if isinstance(blocked, Refuse) or verdict.action == "BLOCK" else action,
         findings=_findings(decision),
         redacted_text=_redacted(text, decision, inspection),
         content_filter=_filter(blocked.error) if isinstance(blocked, Refuse) else None,
-        policy=await _policy(asked, ports) if request.model else PolicyVerdict("ALLOW", None),
+        policy=verdict,
         tiers={
             "regex": _run(policy.enabled, took_patterns),
             "ner": _run(bool(policy.entities), took_entities),
-            "llm": _run(bool(policy.labels), took_labels),
+            "llm": _run(bool(policy.labels) or topics, took_labels + took_filters * topics),
         },
     )
     return answer, inspection

@@ -42,10 +42,34 @@ async def kept_alive(work: asyncio.Future[Any]) -> AsyncGenerator[bytes, None]:
         yield _KEEP_ALIVE
 
 
-class AnswerStream:
+class _Blocks:
+    """The blocks of bytes that `_read` gives, with something to do at the end however it ends. A class, because a
+    generator that was never begun does nothing when it is closed."""
+
+    def __init__(self) -> None:
+        self._blocks = self._read()
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._blocks
+
+    def __anext__(self) -> Awaitable[bytes]:
+        return self._blocks.__anext__()
+
+    async def aclose(self) -> None:
+        await self._blocks.aclose()
+        await self._end()
+
+    def _read(self) -> AsyncGenerator[bytes, None]:
+        raise NotImplementedError
+
+    async def _end(self) -> None:
+        """Also after the end was reached."""
+        raise NotImplementedError
+
+
+class AnswerStream(_Blocks):
     """The events for the client. However it ends (read, broken, left, or never begun), the provider's call is closed
-    and the request recorded, once. A class, because a generator that was never begun does nothing when it is closed.
-    """
+    and the request recorded, once."""
 
     def __init__(
         self,
@@ -67,18 +91,8 @@ class AnswerStream:
         self._ports = ports
         self._left = b""
         self._approval: asyncio.Future[bool] | None = None
-        self._blocks = self._read()
+        super().__init__()
         answered.outcome, answered.status = "cancelled", 499
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._blocks
-
-    def __anext__(self) -> Awaitable[bytes]:
-        return self._blocks.__anext__()
-
-    async def aclose(self) -> None:
-        await self._blocks.aclose()
-        await self._end()
 
     async def _read(self) -> AsyncGenerator[bytes, None]:
         answered = self._answered
@@ -196,7 +210,7 @@ class AnswerStream:
         self._settling.leave(answered, self._recorder)
 
 
-class HeldStream:
+class HeldStream(_Blocks):
     """A stream that begins before its call does, because a person is asked first. `work` gives the answer, recorded in
     any case; left before it began, the request is recorded here."""
 
@@ -213,17 +227,10 @@ class HeldStream:
         self._settling = settling
         self._answered = answered
         self._recorder = recorder
-        self._blocks = self._read()
+        super().__init__()
         answered.outcome, answered.status = "cancelled", 499
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._blocks
-
-    def __anext__(self) -> Awaitable[bytes]:
-        return self._blocks.__anext__()
-
-    async def aclose(self) -> None:
-        await self._blocks.aclose()
+    async def _end(self) -> None:
         self._work.close()
         self._settling.leave(self._answered, self._recorder)
 

@@ -5,8 +5,8 @@ import pytest
 
 from gatehouse.detection.entities import open_recognizer
 from gatehouse.detection.entities.embedded import DATA
-from gatehouse.detection.entities.units import settled, units
 from gatehouse.detection.models import Recognizer
+from gatehouse.detection.units import units
 
 LETTER = (
     "Yesterday Maria Keller of the Harbour Insurance Group wrote to our office in Rotterdam about a claim. "
@@ -93,7 +93,7 @@ def test_any_script_and_length_is_read(recognizer: Recognizer, text: str) -> Non
 
 @pytest.mark.parametrize("at", range(0, len(LETTER) + 1, 15))
 def test_what_a_stream_has_settled_gives_what_the_whole_gives(recognizer: Recognizer, at: int) -> None:
-    done = settled(LETTER[:at])
+    done = max((end for _, end in units(LETTER[:at], final=False)), default=0)
     (whole,) = recognizer.recognize([LETTER])
     (begun,) = recognizer.recognize([LETTER[:done]])
     assert begun == [finding for finding in whole if finding.end <= done]

@@ -2,16 +2,19 @@
 
 import json
 from typing import Any
+from uuid import UUID
 
 import msgspec
 import pytest
+from tests.engine.stages.test_content_filters import Topics, topics
+from tests.engine.stages.test_content_filters import engine as topical_engine
 from tests.support.engine import HeldEngine
 
 from gatehouse.engine.exchange import Received
 from gatehouse.engine.outcome import Scanned
 from gatehouse.foundation.errors import Forbidden, Refusal
 from gatehouse.foundation.identity import CallerKind
-from gatehouse.policy.governance import DlpRuleRecord, GovernanceRecords
+from gatehouse.policy.governance import DlpRuleRecord, GovernanceRecords, PolicyRuleRecord
 
 CARD = "4242 4242 4242 4242"
 
@@ -73,6 +76,21 @@ async def test_a_rule_that_blocks_is_told_and_not_raised(held: HeldEngine) -> No
     held.governance = GovernanceRecords(dlp_rules=(rule,))
     told = await scan(held, {"text": CARD})
     assert (told["action"], told["findings"][0]["rule_id"]) == ("BLOCK", "r")
+
+
+async def test_a_policy_rule_that_blocks_the_model_is_told(held: HeldEngine) -> None:
+    rule = PolicyRuleRecord(id=UUID(int=5), name="no m", priority=1, condition='model == "one/m"', action="BLOCK")
+    held.governance = GovernanceRecords(policy_rules=(rule,))
+    told = await scan(held, {"text": "Hello", "model": "one/m"})
+    assert (told["action"], told["policy"]) == ("BLOCK", {"action": "BLOCK", "rule_id": str(UUID(int=5))})
+    assert (await scan(held, {"text": "Hello"}))["action"] == "ALLOW"
+
+
+async def test_a_topic_that_a_filter_forbids_has_asked_the_semantic_tier() -> None:
+    held = topical_engine(topics(1, "law"), topics=Topics(law=0.9))
+    told = await scan(held, {"text": "about law"})
+    assert (told["action"], told["content_filter"]["filter_id"]) == ("BLOCK", str(UUID(int=1)))
+    assert told["tiers"]["llm"]["ran"] is True
 
 
 @pytest.mark.parametrize(

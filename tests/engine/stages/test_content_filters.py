@@ -184,6 +184,13 @@ async def test_only_what_is_said_has_a_topic() -> None:
     assert tier.asked == [(["hello"], ["law"])]
 
 
+async def test_words_that_are_spread_over_the_parts_of_a_message_are_found() -> None:
+    held = engine(keywords(1, "project falcon"))
+    parts = [{"type": "text", "text": "tell me of project"}, {"type": "text", "text": "falcon, please"}]
+    assert (await ask(held, parts))[0] == 403
+    assert (await ask(held, parts[::-1]))[0] == 200
+
+
 async def test_keywords_and_topics_are_judged_in_one_order() -> None:
     tier = Topics(law=0.9)
     held = engine(topics(1, "law"), keywords(2, "falcon"), topics(3, "war"), topics=tier)

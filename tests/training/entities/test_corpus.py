@@ -9,7 +9,7 @@ from training.entities.folds import FOLDS, fold_of
 from training.entities.made_names import MadeNames
 from training.entities.wordings import Wordings
 
-from gatehouse.detection.entities.units import SHORTEST
+from gatehouse.detection.units import SHORTEST
 
 TEXT = "Ada Keller of Acme Foods met Boris Okafor in Oslo."
 SPANS = [(0, 10, "person"), (14, 24, "organization"), (29, 41, "person"), (45, 49, "location")]

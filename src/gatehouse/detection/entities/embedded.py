@@ -7,8 +7,8 @@ from typing import Final
 from gatehouse.detection.entities import addresses, births
 from gatehouse.detection.entities.decoding import KINDS
 from gatehouse.detection.entities.tagger import Tagger
-from gatehouse.detection.entities.units import units
 from gatehouse.detection.findings import Finding
+from gatehouse.detection.units import units
 
 DATA: Final = Path(__file__).with_name("data")
 

@@ -17,9 +17,9 @@ from tokenizers import Tokenizer
 
 from gatehouse.detection.entities.choosing import own_name, without_overlaps
 from gatehouse.detection.entities.errors import BadModel, LibraryMissing
-from gatehouse.detection.entities.units import units
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.models import Recognizer
+from gatehouse.detection.units import units
 
 #: What is asked for, in the words that these models know best.
 LABELS: Final = ("person", "organization", "location", "address", "date of birth")

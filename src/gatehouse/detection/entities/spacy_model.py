@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from gatehouse.detection.entities.choosing import own_name, without_overlaps
 from gatehouse.detection.entities.errors import BadModel, LibraryMissing
-from gatehouse.detection.entities.units import units
 from gatehouse.detection.findings import Finding
+from gatehouse.detection.units import units
 
 #: spaCy's statistical recognizers give no score.
 SCORE: Final = 0.85

@@ -14,11 +14,11 @@ from gatehouse.engine.dlp.decide import Decision, Edit, Found, Hit
 from gatehouse.engine.dlp.errors import violation
 from gatehouse.engine.dlp.examine import Examiner, shifted
 from gatehouse.engine.dlp.inspection import Replacement
-from gatehouse.engine.dlp.json_text import JsonCursor, fitted, scalar_start
+from gatehouse.engine.dlp.json_text import JsonCursor, fitted
 from gatehouse.foundation.errors import Refusal
 
 #: Between two texts of a body: nothing that a built-in pattern matches goes across it.
-SEPARATOR: Final = "\n\x1e\n"
+_SEPARATOR: Final = "\n\x1e\n"
 #: Between two parts of one message, which a model reads as one text: a value goes across it as across a line's end.
 _SEAM: Final = "\n"
 #: Of an answer: what the provider calls it and its calls, made up by the provider.
@@ -116,8 +116,9 @@ def _blocked(hit: Hit | None, examiner: Examiner) -> Refusal:
     return violation(hit, "BLOCK", examiner.options.block_status)
 
 
-def _between(slot: Slot, following: Slot) -> str:
-    return _SEAM if slot.key == following.key == "text" and slot.holder is not following.holder else SEPARATOR
+def gap(slot: Slot, following: Slot) -> str:
+    """What stands between two texts of a body where they are read as one."""
+    return _SEAM if slot.key == following.key == "text" and slot.holder is not following.holder else _SEPARATOR
 
 
 class _Joined(NamedTuple):
@@ -132,7 +133,7 @@ class _Joined(NamedTuple):
 
 def _joined(body: dict[str, Any], headers: dict[str, Any], examiner: Examiner) -> _Joined:
     texts = _texts(body, examiner) + _texts(headers, examiner)
-    behind = [*(_between(slot, following) for slot, following in pairwise(texts)), SEPARATOR]
+    behind = [*(gap(slot, following) for slot, following in pairwise(texts)), _SEPARATOR]
     pieces = [
         (" " * len(slot.text) if slot.json_text else slot.text) + gap for slot, gap in zip(texts, behind, strict=False)
     ]
@@ -194,24 +195,10 @@ def replaced(slot: Slot, replacements: Sequence[Replacement], offset: int = 0) -
     text = slot.text
     changes = [Replacement(change.start - offset, change.end - offset, change.text) for change in replacements]
     if slot.json_text:
-        changes = _as_json(text, changes)
+        changes = fitted(changes, text, JsonCursor())
     place = 0
     pieces: list[str] = []
     for change in changes:
         pieces += (text[place : change.start], change.text)
         place = change.end
     return "".join([*pieces, text[place:]])
-
-
-def _as_json(text: str, changes: Sequence[Replacement]) -> list[Replacement]:
-    cursor = JsonCursor()
-    fit: list[Replacement] = []
-    for change in changes:
-        if change.end <= cursor.position:
-            continue
-        start = max(change.start, cursor.position)
-        cursor.move(text[cursor.position : start])
-        if not cursor.in_string:
-            start = cursor.position = max(scalar_start(text, start), fit[-1].end if fit else 0)
-        fit += fitted(Replacement(start, change.end, change.text), text[start:], cursor)
-    return fit

@@ -7,15 +7,15 @@ is not held.
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from gatehouse.detection.findings import Finding
+from gatehouse.detection.units import units
 from gatehouse.detection.windows import Scanner
 from gatehouse.engine.dlp.decide import Found, Hit
 from gatehouse.engine.dlp.examine import Examiner, shifted
 from gatehouse.engine.dlp.inspection import Replacement
 from gatehouse.engine.dlp.json_text import JsonCursor, fitted, inside_string, scalar_start
-from gatehouse.engine.dlp.sentences import complete_sentences
 
 
 class Channel:
@@ -30,7 +30,7 @@ class Channel:
         self._inspection = examiner.inspection
         policy = examiner.inspection.policy
         self._scanner = Scanner(policy.matchers, json_escapes=json_text) if scans else None
-        self._sentences = bool(policy.entities)
+        self._in_units = bool(policy.entities)
         self._json = JsonCursor() if json_text else None
         #: text from `_base` on; what is before `_taken` is not needed any more
         self._text = ""
@@ -71,7 +71,7 @@ class Channel:
             return
         findings, cut = self._scanner.advance(final=final)
         self._patterns += findings
-        if self._sentences:
+        if self._in_units:
             cut = min(cut, await self._recognize(final=final))
         self._release(cut, final=final)
 
@@ -123,7 +123,7 @@ class Channel:
 
     async def _recognize(self, *, final: bool) -> int:
         rest = self._text[self._read - self._base :]
-        places = complete_sentences(rest, final=final)
+        places = list(units(rest, final=final))
         if places:
             told = await self._examiner.entities([rest[start:end] for start, end in places])
             for (start, _), findings in zip(places, told, strict=True):
@@ -148,7 +148,9 @@ class Channel:
         if self._inspection.labels.values:
             changes = self._restored(changes, cut)
         if self._json is not None:
-            changes = list(self._fitted(self._json, changes, cut))
+            changes = fitted(changes, self._text, self._json, base=self._base, untouched=self.released)
+            if self._json.position < cut:
+                self._json.move(self._text[self._json.position - self._base : cut - self._base])
         self._edits += changes
         self.released = max(cut, self.released)
 
@@ -201,20 +203,3 @@ class Channel:
             if all(other.end <= edit.start for other in replacements[:after]):
                 merged.append(edit)
         return sorted(merged, key=lambda edit: edit.start)
-
-    def _fitted(self, cursor: JsonCursor, changes: Sequence[Replacement], cut: int) -> Iterator[Replacement]:
-        """The changes, so that JSON stays JSON. The cursor goes on to the cut."""
-        base = self._base
-        for change in changes:
-            if change.end <= cursor.position:
-                # Gone with the number or word that the change before has replaced.
-                continue
-            start = max(change.start, cursor.position)
-            cursor.move(self._text[cursor.position - base : start - base])
-            if not cursor.in_string:
-                before = base + scalar_start(self._text, start - base)
-                # Back to where the number or word began: nothing but its own letters lies between.
-                start = cursor.position = max(before, self.released)
-            yield from fitted(Replacement(start, change.end, change.text), self._text[start - base :], cursor)
-        if cursor.position < cut:
-            cursor.move(self._text[cursor.position - base : cut - base])

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.scanning import scan_in_slices
+from gatehouse.detection.units import units
 from gatehouse.engine.dlp.aside import GivenUp, beside
 from gatehouse.engine.dlp.decide import Found
 from gatehouse.engine.dlp.errors import DlpUnavailable
 from gatehouse.engine.dlp.inspection import Inspection
-from gatehouse.engine.dlp.sentences import complete_sentences
 from gatehouse.engine.dlp.tiers import Detectors, DlpOptions, TierFailed
 
 
@@ -44,20 +44,19 @@ class Examiner(NamedTuple):
     async def entities_of(self, texts: Sequence[str]) -> list[list[Finding]]:
         if not self.inspection.policy.entities:
             return [[] for _ in texts]
-        places = [(n, start, text[start:end]) for n, text in enumerate(texts)
-                  for start, end in complete_sentences(text, final=True)]  # fmt: skip
+        places = [(n, start, text[start:end]) for n, text in enumerate(texts) for start, end in units(text)]
         found: list[list[Finding]] = [[] for _ in texts]
         for (n, start, _), findings in zip(places, await self.entities([p[2] for p in places]), strict=True):
             found[n] += shifted(findings, start)
         return found
 
-    async def entities(self, sentences: Sequence[str]) -> list[list[Finding]]:
+    async def entities(self, passages: Sequence[str]) -> list[list[Finding]]:
         """Nothing found where the tier fails and `DLP_FAIL_MODE` is `open`. Raises `DlpUnavailable` otherwise."""
         try:
-            return await self.detectors.entities(sentences)
+            return await self.detectors.entities(passages)
         except TierFailed as failed:
             self._failed(failed)
-            return [[] for _ in sentences]
+            return [[] for _ in passages]
 
     async def labels_of(self, texts: Sequence[str]) -> list[list[Finding]]:
         """A label is about a whole text, so its finding is too."""

@@ -86,34 +86,24 @@ class Inspection:
 
     def note_unseen(self, kind: str, *, blocked: bool, direction: str) -> None:
         """Something that no tier can read."""
-        self._add(
-            DlpEvent(
-                rule_id=None,
-                rule_name="uninspectable content",
-                detector_type=None,
-                entity_type=kind,
-                direction=direction,
-                status="blocked" if blocked else "logged",
-                action="block" if blocked else "log_only",
-                severity=SEVERITY["block" if blocked else "log_only"],
-                source="platform",
-                score=None,
-                match_count=1,
-            )
-        )
+        self._note_unread("uninspectable content", None, kind, blocked=blocked, direction=direction)
 
     def note_failure(self, tier: str, reason: str, *, blocked: bool, direction: str) -> None:
         """A tier that gave no answer."""
+        self._note_unread(f"{tier}: {reason}", tier, "tier_failure", blocked=blocked, direction=direction)
+
+    def _note_unread(self, why: str, tier: str | None, entity_type: str, *, blocked: bool, direction: str) -> None:
+        action = "block" if blocked else "log_only"
         self._add(
             DlpEvent(
                 rule_id=None,
-                rule_name=f"{tier}: {reason}",
+                rule_name=why,
                 detector_type=tier,
-                entity_type="tier_failure",
+                entity_type=entity_type,
                 direction=direction,
-                status="blocked" if blocked else "logged",
-                action="block" if blocked else "log_only",
-                severity=SEVERITY["block" if blocked else "log_only"],
+                status=_STATUS[action],
+                action=action,
+                severity=SEVERITY[action],
                 source="platform",
                 score=None,
                 match_count=1,

@@ -1,6 +1,6 @@
 """Changing text that is JSON (a tool's arguments) so that it stays JSON, also while it still comes in pieces."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -44,7 +44,27 @@ class JsonCursor:
             place = quote + 1
 
 
-def fitted(replacement: Replacement, text: str, cursor: JsonCursor) -> Iterator[Replacement]:
+def fitted(
+    changes: Sequence[Replacement], text: str, cursor: JsonCursor, *, base: int = 0, untouched: int = 0
+) -> list[Replacement]:
+    """The changes, in order, so that JSON stays JSON; the cursor goes on to the last one's end. `text` begins at `base`
+    of the text that changes and cursor count in; nothing before `untouched` is changed."""
+    fit: list[Replacement] = []
+    for change in changes:
+        if change.end <= cursor.position:
+            # Gone with the number or word that the change before has replaced.
+            continue
+        start = max(change.start, cursor.position)
+        cursor.move(text[cursor.position - base : start - base])
+        if not cursor.in_string:
+            # Back to where the number or word began: nothing but its own letters lies between.
+            floor = fit[-1].end if fit else untouched
+            start = cursor.position = max(base + scalar_start(text, start - base), floor)
+        fit += _in_pieces(Replacement(start, change.end, change.text), text[start - base :], cursor)
+    return fit
+
+
+def _in_pieces(replacement: Replacement, text: str, cursor: JsonCursor) -> Iterator[Replacement]:
     """The replacement in pieces that leave JSON as JSON. `text` is what it replaces and what follows, from
     `replacement.start` on, where the cursor stands; the cursor is moved to the replacement's end.
 

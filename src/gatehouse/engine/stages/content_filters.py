@@ -3,13 +3,13 @@ DLP; instructions are added behind it: they are not the caller's words."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, Final, NamedTuple
 
 from gatehouse.detection.keywords import SLICE, passages
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.slots import Slot, slots
-from gatehouse.engine.dlp.body import SEPARATOR
+from gatehouse.engine.dlp.body import gap
 from gatehouse.engine.dlp.errors import DlpUnavailable
 from gatehouse.engine.dlp.tiers import Detectors, TierFailed
 from gatehouse.engine.exchange import Asked
@@ -100,9 +100,11 @@ async def _first_with_keyword(filter_set: FilterSet, filters: Sequence[Filter], 
 
 def _passages(body: dict[str, Any], longest: int) -> Iterator[bytes]:
     texts = [slot for slot in slots(body) if isinstance(slot, Slot)]
-    plain = SEPARATOR.join(slot.text for slot in texts if not slot.json_text)
+    plain = [slot for slot in texts if not slot.json_text]
+    gaps = [*(gap(slot, following) for slot, following in pairwise(plain)), ""]
+    text = "".join(f"{slot.text}{between}" for slot, between in zip(plain, gaps, strict=False))
     as_json = (passages(slot.text, longest, json_escapes=True) for slot in texts if slot.json_text)
-    return chain(passages(plain, longest), *as_json)
+    return chain(passages(text, longest), *as_json)
 
 
 async def _first_with_topic(filters: Sequence[Filter], body: dict[str, Any], detectors: Detectors) -> Filter | None:

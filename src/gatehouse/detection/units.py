@@ -23,27 +23,20 @@ _ABBREVIATIONS: Final = frozenset(_SHORTENED.split())
 #: An end mark with what closes behind it and white space; a line's end; an end mark that needs no space.
 _END: Final = re.compile(r"[.!?\u2026]+[\"'\u2019\u201d)\]]*(?=\s)|\n|[\u3002\uff01\uff1f]")
 _LAST_WORD: Final = re.compile(r"[\w.]*\Z")
-#: Where a stream is cut: so much must be there behind a unit to know that it has ended.
-LOOKAHEAD: Final = 2
+#: So much must be there behind a unit to know that it has ended.
+_LOOKAHEAD: Final = 2
 
 
-def units(text: str) -> Iterator[tuple[int, int]]:
-    """Start and end of every unit, in order, together the whole text."""
+def units(text: str, *, final: bool = True) -> Iterator[tuple[int, int]]:
+    """Start and end of every unit, in order, together the whole text; of a text that still grows (`final` false) those
+    that no longer change."""
     start = 0
     while start < len(text):
         end = _end_of_unit(text, start)
+        if not final and end + _LOOKAHEAD > len(text):
+            return
         yield start, end
         start = end
-
-
-def settled(text: str) -> int:
-    """How much of a text that still grows is in units that no longer change."""
-    done = 0
-    for _, end in units(text):
-        if end + LOOKAHEAD > len(text):
-            break
-        done = end
-    return done
 
 
 def _end_of_unit(text: str, start: int) -> int:
