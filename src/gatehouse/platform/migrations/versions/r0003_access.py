@@ -1,0 +1,22 @@
+"""Access and organization: second factors, single sign-on, provisioning, settings, conversations."""
+
+from pathlib import Path
+from typing import Final
+
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+
+#: in this order: each may refer to tables of those before it
+_PARTS: Final = ("organization", "mfa", "sign_in", "saml", "scim", "model_access", "people", "conversations")
+
+
+def upgrade() -> None:
+    cursor = op.get_bind().connection.cursor()
+    here = Path(__file__).parent
+    cursor.execute((here / "r0003_tenant_table.sql").read_text())
+    for part in _PARTS:
+        cursor.execute((here / f"r0003_{part}.sql").read_text())
+    # Only added to: the versions of the schema before go on serving.
+    cursor.execute("UPDATE schema_compatibility SET serves = serves || '{0002}'::text[]")
