@@ -1,6 +1,7 @@
 """Tenants' rows."""
 
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import select
@@ -23,6 +24,12 @@ class TenantRecord(Row):
     monthly_request_limit: Mapped[Big | None]
     timezone: Mapped[str]
     feature_flags: Mapped[dict[str, bool]] = mapped_column(JSONB)
+    contact_email: Mapped[str | None]
+    session_policy: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    mfa_policy: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    mfa_policy_changed_at: Mapped[datetime | None]
+    ip_allowlist: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    retention_policy: Mapped[dict[str, Any]] = mapped_column(JSONB)
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
     deleted_at: Mapped[datetime | None]
