@@ -39,9 +39,10 @@ def missing(gateways: list[str], gatehouse: Path | None) -> list[str]:
     for name in gateways:
         wanted.update(BY_GATEWAY.get(name, {}))
     lines = [f"{tool}: apt-get install {package}" for tool, package in wanted.items() if not shutil.which(tool)]
-    if "gatehouse" in gateways and gatehouse is None:
+    ours = {"gatehouse", "inspecting"} & set(gateways)
+    if ours and gatehouse is None:
         lines.append("gatehouse: run `make setup`, or name the command with --gatehouse")
-    if "gatehouse" in gateways and find_spec("psycopg") is None:
+    if ours and find_spec("psycopg") is None:
         lines.append("psycopg: run this with the Python into which Gatehouse is installed")
     return lines
 

@@ -1,4 +1,5 @@
-"""Gatehouse with everything on: authentication, rate limit, audit and usage records, embedded PostgreSQL, one worker.
+"""Gatehouse with authentication, rate limit, audit and usage records on, embedded PostgreSQL, one worker; and the same
+with every request and answer inspected too, which none of the others does.
 
 Roles: `gateway` is the worker, which answers requests; `recording` is the keeper, which drains the journal, and
 PostgreSQL; `supervision` starts and watches the others.
@@ -20,6 +21,7 @@ EMAIL = "bench@example.com"
 
 class Gatehouse(Gateway):
     name = "gatehouse"
+    inspects = False
 
     def __init__(self, site: Site) -> None:
         super().__init__(site)
@@ -70,6 +72,8 @@ class Gatehouse(Gateway):
                 ],
             }
             self.call("POST", "/api/admin/providers/byoe", provider, session)
+        inspection = {"enabled": self.inspects}
+        self.call("PATCH", "/api/v1/admin/org/feature-flags/dlp_enabled", inspection, session)
         self.key = self.call("POST", "/api/auth/api-keys", {"description": "bench"}, session)["api_key"]
 
     def _ready(self) -> bool:
@@ -145,3 +149,10 @@ class Gatehouse(Gateway):
             self._database.close()
             self._database = None
         super().stop()
+
+
+class Inspecting(Gatehouse):
+    """As it is out of the box: the 76 built-in patterns in force."""
+
+    name = "inspecting"
+    inspects = True
