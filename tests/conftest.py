@@ -4,11 +4,17 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage import embedded
+
+# One commit, one verdict: the suite's examples are the same each time. `--hypothesis-profile=explore` draws new ones.
+hypothesis.settings.register_profile("suite", derandomize=True)
+hypothesis.settings.register_profile("explore", derandomize=False)
+hypothesis.settings.load_profile("suite")
 
 
 @pytest.fixture(scope="session")
