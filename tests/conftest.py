@@ -16,6 +16,8 @@ hypothesis.settings.register_profile("suite", derandomize=True)
 hypothesis.settings.register_profile("explore", derandomize=False)
 hypothesis.settings.load_profile("suite")
 
+pytest_plugins = ["tests.support.leak_plugin"]
+
 
 @pytest.fixture(scope="session")
 def home() -> Iterator[Path]:
@@ -36,7 +38,7 @@ def settings(home: Path) -> Settings:
             "RATE_LIMIT_REQUESTS_PER_MINUTE": "1000000",
             "RATE_LIMIT_ADMIN_RPM": "1000000",
             "RATE_LIMIT_TIERS": '{"/api/auth/login": 1000000, "/api/auth/register": 1000000,'
-            ' "/api/auth/refresh": 1000000}',
+            ' "/api/auth/refresh": 1000000, "/login": 1000000}',
         }
     )
 

@@ -24,7 +24,7 @@ from gatehouse.platform.change import DEFAULT_TENANT
 
 ROUNDS = int(os.environ.get("GATEHOUSE_KILL_ROUNDS", "5"))
 CALLERS = 12
-STREAMING = "stream-500"
+STREAMING = "stream-200"
 
 _OF_REQUESTS = "FROM usage_records WHERE request_id LIKE %s"
 
@@ -65,7 +65,7 @@ class Callers:
         await asyncio.gather(*self._tasks)
         await self._session.close()
 
-    async def until(self, answers: int, *, patience: float = 30) -> None:
+    async def until(self, answers: int, *, patience: float = 60) -> None:
         async with asyncio.timeout(patience):
             while len(self.answered) < answers:
                 await asyncio.sleep(0.005)

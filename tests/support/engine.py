@@ -25,6 +25,7 @@ from gatehouse.foundation.outbound import OutboundReply, OutboundRequest
 from gatehouse.foundation.settings import Settings
 from gatehouse.policy.compile import compile_policy
 from gatehouse.policy.governance import GovernanceRecords
+from gatehouse.policy.model_access import ModelAccessRecord
 from gatehouse.policy.records import ModelRecord, ProviderConfig, ProviderRecord, TenantRecords
 from gatehouse.policy.snapshot import Snapshot
 
@@ -122,6 +123,7 @@ class HeldEngine:
         self.models: list[ModelRecord] = []
         self.allowlist: tuple[str, ...] | None = None
         self.governance = GovernanceRecords()
+        self.model_access: tuple[ModelAccessRecord, ...] = ()
         self.flags: dict[str, bool] = {}
         self._counters = MemoryCounters(self.clock)
         read = Settings.from_environment(settings)
@@ -190,6 +192,7 @@ class HeldEngine:
         records = TenantRecords(
             tenant_id=tenant_id, revision=1, providers=tuple(self.providers), models=tuple(self.models),
             ip_allowlist=self.allowlist, governance=self.governance, feature_flags=self.flags,
+            model_access=self.model_access,
         )  # fmt: skip
         compiled = compile_policy(records)
         assert isinstance(compiled, Snapshot)

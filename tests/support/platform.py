@@ -15,6 +15,7 @@ import psycopg
 import uvicorn
 from psycopg.types.json import Jsonb
 from sqlalchemy import text
+from tests.support.watched import WatchedPlatform
 
 from gatehouse.foundation import jwt
 from gatehouse.foundation.ids import new_id
@@ -72,7 +73,7 @@ class RunningPlatform:
             hosts.append(PlatformHost(settings, Database(installed.url, pool_size=10), installed.master_keys))
             return hosts[0]
 
-        app = Platform(settings, make_host)
+        app = WatchedPlatform(settings, make_host)
         async with app._serving():
             owner = psycopg.connect(installed.owner_url, autocommit=True)
             running = cls(installed, hosts[0], app, _client(app), owner)
@@ -130,6 +131,15 @@ class RunningPlatform:
         token = self.signed(claims)
         return Person(user_id, email, self.client(token), token, session_id)
 
+    async def require_mfa(self, tenant_id: UUID) -> None:
+        """From now on everybody there is asked for a second factor, without a period of grace."""
+        self.sql(
+            "UPDATE tenants SET mfa_policy = %s, mfa_policy_changed_at = now() WHERE id = %s",
+            [Jsonb({"enforcement_level": "required", "grace_period_hours": 0}), tenant_id],
+        )
+        self.touch("tenant", tenant_id)
+        await self.refresh()
+
     async def operator(self) -> Person:
         """An admin of the tenant `default` with the operator mark."""
         tenant_id = self.sql("SELECT id FROM tenants WHERE slug = 'default'")[0][0]
@@ -165,7 +175,7 @@ class RunningPlatform:
         return jwt.sign({"iss": issuer, "aud": issuer, "iat": now, "exp": now + int(lifetime), **claims}, self._key)
 
     @asynccontextmanager
-    async def listening(self) -> AsyncIterator[str]:
+    async def listening(self, port: int = 0) -> AsyncIterator[str]:
         """The same application on a real socket, as `gatehouse serve` runs it. Gives its URL."""
         config = uvicorn.Config(
             self.app, port=0, http=WatchfulProtocol, lifespan="off", log_config=None, access_log=False, ws="none"
@@ -173,7 +183,7 @@ class RunningPlatform:
         server = uvicorn.Server(config)
         server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
         with socket.socket() as listener:
-            listener.bind(("127.0.0.1", 0))
+            listener.bind(("127.0.0.1", port))
             task = asyncio.create_task(server.serve(sockets=[listener]))
             while not server.started:
                 await asyncio.sleep(0.01)

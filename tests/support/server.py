@@ -26,6 +26,8 @@ from uuid import UUID, uuid4
 import psutil
 import psycopg
 from psycopg.types.json import Jsonb
+from tests.support.leaks import WATCH
+from tests.support.watched import see_databases
 
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage import embedded
@@ -119,7 +121,11 @@ class GatehouseServer:
         self._process.wait(10)
 
     def close(self) -> None:
-        """Ends everything, and removes the home if it was made here."""
+        """Ends everything, and removes the home if it was made here. No secret was told in its log or its database."""
+        if self.log_path.exists():
+            WATCH.saw("a server's log", self.log_path.read_bytes())
+        with contextlib.suppress(psycopg.OperationalError):
+            see_databases(self.database_url)
         if self._owner is not None:
             self._owner.close()
         if self._process is not None and self._process.poll() is None:

@@ -1,4 +1,4 @@
-"""`keys rotate`, `keys rotate-master`."""
+"""`keys rotate`, `keys rotate-saml`, `keys rotate-master`."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def keys() -> None:
-    """Rotate the keys that sign tokens, and the one that seals secrets."""
+    """Rotate the keys that sign tokens and SAML requests, and the one that seals secrets."""
 
 
 @keys.command(epilog="Example: gatehouse keys rotate")
@@ -40,6 +40,25 @@ def rotate(stolen: bool) -> None:
     click.echo(f"Key {rotated.new_kid} signs from now on ({rotated.workers} running workers know it).")
     for kid in rotated.old_kids:
         click.echo(f"Key {kid} {'is refused' if stolen else 'stays published until its last token has expired'}.")
+
+
+@keys.command("rotate-saml", epilog="Example: gatehouse keys rotate-saml; gatehouse keys rotate-saml --activate")
+@click.option("--activate", is_flag=True, help="Let the prepared key sign.")
+def rotate_saml(activate: bool) -> None:
+    """Sign SAML requests with a new key, in two steps.
+
+    \b
+    1. Run this: the next certificate stands in the metadata, and signs nothing yet.
+    2. Have every identity provider read the metadata again (GET /api/saml/metadata).
+    3. Run this with --activate: the new key signs. The old certificate leaves the metadata with the next rotation.
+    """
+    from gatehouse.platform.access.saml.keys import NothingPrepared
+
+    installed, sealer = _installation()
+    try:
+        click.echo(asyncio.run(_rotate_saml(installed, sealer, activate)))
+    except NothingPrepared:
+        raise CommandError("no key is prepared: run this without --activate first") from None
 
 
 @keys.command("rotate-master", epilog="Example: GATEHOUSE_MASTER_KEY=k2:NEW,k1:OLD gatehouse keys rotate-master")
@@ -82,6 +101,21 @@ async def _rotate(installed: "Installation", sealer: "Sealer", stolen: bool) -> 
     database = Database(installed.url, pool_size=1)
     try:
         return await rotate(database, sealer, stolen=stolen)
+    finally:
+        await database.close()
+
+
+async def _rotate_saml(installed: "Installation", sealer: "Sealer", activate: bool) -> str:
+    from gatehouse.foundation.storage.database import Database
+    from gatehouse.platform.access.saml import keys as saml_keys
+
+    database = Database(installed.url, pool_size=1)
+    try:
+        if activate:
+            new, old = await saml_keys.activate(database)
+            return f"Key {new} signs SAML requests from now on, and {old} no more."
+        key_id = await saml_keys.prepare(database, sealer)
+        return f"Key {key_id} is in the metadata. Have your identity providers read it, then run this with --activate."
     finally:
         await database.close()
 

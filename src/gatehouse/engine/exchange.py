@@ -132,3 +132,5 @@ class Answer(msgspec.Struct, kw_only=True):
     stream: AsyncIterator[bytes] | None = None
     #: what `body` tells, where the answer is an error
     refusal: Refusal | None = None
+    #: what it is the answer to, for a host that keeps both. None where it is an error from the start
+    answered: Answered | None = None

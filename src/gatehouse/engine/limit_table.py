@@ -12,11 +12,14 @@ import msgspec
 
 from gatehouse.foundation.settings import BadSettings
 
-#: Requests a minute (reference 1, Rate limiting on the platform, the table; the probes: as many as an admin's).
+#: Requests a minute (reference 1, Rate limiting on the platform, the table; the probes: as many as an admin's; the
+#: sign-in pages).
 DEFAULTS: Final = {
     "/api/auth/login": 100,
     "/api/auth/register": 10,
     "/api/auth/refresh": 30,
+    # The pages and what they are made of; passwords that are tried there count as at /api/auth/login.
+    "/login": 300,
     "/api/conversations/shared/": 30,
     "POST /api/conversations/{id}/messages": 60,
     "POST /api/admin/dlp-rules/test": 10,

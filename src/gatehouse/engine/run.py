@@ -38,6 +38,7 @@ from gatehouse.engine.stages.maintenance import InMaintenance
 from gatehouse.engine.stages.record import Recorder, scanned
 from gatehouse.engine.streaming import AnswerStream, HeldStream
 from gatehouse.engine.verdict import Hold, Refuse, Rewrite, Verdict
+from gatehouse.foundation.counters import RateState
 from gatehouse.foundation.errors import Internal, Refusal, Unavailable
 from gatehouse.policy.records import ModelRecord
 
@@ -63,15 +64,21 @@ class Engine:
         self._settling = Settling(ports)
 
     async def answer(
-        self, x: Received, read: ReadBody | None = None, let_in: Callable[[], None] = lambda: None
+        self,
+        x: Received,
+        read: ReadBody | None = None,
+        let_in: Callable[[], None] = lambda: None,
+        counted: RateState | None = None,
     ) -> Answer:
         """The answer to a model call: a body, or a stream that must be closed if it is not read to its end. `read` is
         asked for the request's body once the caller is known and has room; without it `x.body` is there already.
-        `let_in` is told when maintenance cannot refuse it any more."""
+        `let_in` is told when maintenance cannot refuse it any more. `counted`: the state of the limit that the host has
+        counted the request against."""
         assert x.dialect is not None
         dialect = DIALECTS[x.dialect]
         try:
             identified = await self._identify(x, "chat:write")
+            identified.rate = counted
         except Refusal as error:
             # No caller, or none of an organization, whose record this could be: it is counted, not recorded.
             return _refusal(dialect, error, None)
@@ -184,7 +191,7 @@ class Engine:
                 await recorder.opened(answered)
                 recorded = self._recorded(work, dialect, answered, recorder)
                 held = HeldStream(recorded, dialect, self._settling, answered, recorder)
-                return Answer(status=200, headers=_event_headers(answered), stream=held)
+                return Answer(status=200, headers=_event_headers(answered), stream=held, answered=answered)
             await self._obey(verdict, asked)
         admitted = Admitted(asked=asked, chain=asked.chain)
         for reserve in pipeline.BEFORE_THE_CALL:
@@ -202,7 +209,7 @@ class Engine:
                 stream = AnswerStream(
                     self._settling, dialect, reply, answered, recorder, guard=guard, ports=self._ports
                 )
-                return Answer(status=200, headers=_headers(reply, answered), stream=stream)
+                return Answer(status=200, headers=_headers(reply, answered), stream=stream, answered=answered)
             return await self._whole(reply, asked, answered, recorder)
         except BaseException:
             await reply.close()
@@ -226,7 +233,7 @@ class Engine:
         if answered.cost_usd is not None:
             headers["X-Cost-USD"] = f"{answered.cost_usd:f}"
         await self._settling.finish(answered, recorder)
-        return Answer(status=reply.status, headers=headers, body=body)
+        return Answer(status=reply.status, headers=headers, body=body, answered=answered)
 
     async def _ended(self, dialect: Dialect, error: Refusal, answered: Answered, recorder: Recorder) -> Answer:
         """An answer that is an error, recorded as such."""

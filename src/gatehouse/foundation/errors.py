@@ -7,6 +7,7 @@
     ├── Forbidden            403  credential lacks a right
     ├── NotFound             404  absent, or another tenant's
     ├── Conflict             409
+    ├── PreconditionFailed   412  `If-Match` names another version than the one that is there
     ├── PayloadTooLarge      413
     ├── Unprocessable        422  understood, but a field is wrong
     ├── TooManyRequests      429
@@ -90,6 +91,13 @@ class Conflict(Refusal):
     type = "invalid_request_error"
     code = "conflict"
     message = "It conflicts with what exists."
+
+
+class PreconditionFailed(Refusal):
+    status = 412
+    type = "invalid_request_error"
+    code = "precondition_failed"
+    message = "Somebody else has changed it since you read it. Read it again, then repeat your change."
 
 
 class PayloadTooLarge(Refusal):

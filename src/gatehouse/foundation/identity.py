@@ -22,6 +22,7 @@ class CallerKind(StrEnum):
     USER = "user"
     API_KEY = "api_key"
     OAUTH_CLIENT = "oauth_client"
+    SCIM = "scim"
 
 
 #: What a token may be for (reference 1, Authentication, 3).
@@ -45,6 +46,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     api_key_id: UUID | None = None
     client_id: UUID | None = None
     session_id: UUID | None = None
+    scim_token_id: UUID | None = None
     email: str | None = None
     role: Role = Role.USER
     operator: bool = False
@@ -63,9 +65,13 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def actor_id(self) -> str:
-        """The id that audit events carry: the user behind a session or a key, else the client."""
-        return str(self.user_id or self.client_id)
+        """The id that audit events carry: the user behind a session or a key, else the client or the SCIM token."""
+        return str(self.user_id or self.client_id or self.scim_token_id)
 
     def has_scope(self, scope: str) -> bool:
         """Whether a scope permits this: always true for callers that a role judges."""
         return self.scopes is None or scope in self.scopes
+
+    def has_fresh_factor(self, now: float) -> bool:
+        """Whether a second factor was shown that is not too old yet at this Unix time."""
+        return self.mfa_at is not None and now - self.mfa_at <= self.mfa_ttl_seconds

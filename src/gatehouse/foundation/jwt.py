@@ -4,6 +4,7 @@
 (`jwk`, `jku`, `x5c`) are not looked at.
 """
 
+import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -86,6 +87,20 @@ def sign(claims: Mapping[str, Any], key: SigningKey) -> str:
     return jwt.encode({"alg": ALGORITHM, "kid": key.kid}, dict(claims), key.key, algorithms=[ALGORITHM])
 
 
+class _OnceEach(json.JSONDecoder):
+    """Of two claims with one name readers differ in which they believe (RFC 7519, 4): so neither is."""
+
+    def __init__(self) -> None:
+        super().__init__(object_pairs_hook=_once_each)
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    claims = dict(pairs)
+    if len(claims) != len(pairs):
+        raise ValueError("a name comes twice")
+    return claims
+
+
 def verify(
     token: str,
     keys_by_kid: Mapping[str, SigningKey],
@@ -118,7 +133,7 @@ def verify(
         exp={"essential": True},
     )
     try:
-        verified = jwt.decode(token, key_of, algorithms=[ALGORITHM])
+        verified = jwt.decode(token, key_of, algorithms=[ALGORITHM], decoder_cls=_OnceEach)
         rules.validate(verified.claims)
     except ExpiredTokenError:
         raise ExpiredToken from None

@@ -43,6 +43,7 @@ class Settings(BaseModel):
     oauth_delete_revokes_tokens: bool = True
     oauth_secret_grace_seconds: int = Field(86_400, ge=0)
     public_url: str | None = Field(None, description="How clients reach the platform; the tokens' issuer.")
+    portal_public_url: str | None = Field(None, description="The cloud portal; single sign-on may return there.")
 
     rate_limit_requests_per_minute: int = Field(60, ge=1)
     rate_limit_admin_rpm: int = Field(600, ge=1)

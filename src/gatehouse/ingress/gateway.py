@@ -101,7 +101,7 @@ class Gateway:
         """Answers it. Returns the status that the client was given."""
         body = Body(x, receive, self._max_request_bytes, self._deadlines)
         try:
-            status = await _while_connected(scope, receive, body, self._answer(x, body, send))
+            status = await while_connected(scope, receive, body.whole, self._answer(x, body, send))
         except ClientLeft:
             return CLIENT_LEFT
         if body.in_the_way:
@@ -119,7 +119,7 @@ class Gateway:
 
         try:
             answer = await self._engine.answer(x, body.read, let_in)
-            await _write(answer, x, send, ended=not body.in_the_way)
+            await write(answer, x, send, ended=not body.in_the_way)
         finally:
             self.active -= counted
         return answer.status
@@ -128,8 +128,8 @@ class Gateway:
         body = Body(x, receive, self._max_request_bytes, self._deadlines)
         status = CLIENT_LEFT
         try:
-            answer = await _while_connected(scope, receive, body, self._scanned(x, body))
-            await _write(answer, x, send, ended=not body.in_the_way)
+            answer = await while_connected(scope, receive, body.whole, self._scanned(x, body))
+            await write(answer, x, send, ended=not body.in_the_way)
             status = answer.status
             if body.in_the_way:
                 await body.discard()
@@ -162,7 +162,7 @@ class Gateway:
             if identified is not None and identified.rate is not None:
                 error.headers = {**identified.rate.headers(), **error.headers}
             answer = _told(error, x)
-        await _write(answer, x, send)
+        await write(answer, x, send)
         self._observe("GET", MODELS, answer.status, time.monotonic() - x.started)
 
 
@@ -171,7 +171,7 @@ def _told(error: Refusal, x: Received) -> Answer:
     return Answer(status=told.status, headers=told.headers, body=told.body)
 
 
-async def _write(answer: Answer, x: Received, send: Send, *, ended: bool = True) -> None:
+async def write(answer: Answer, x: Received, send: Send, *, ended: bool = True) -> None:
     """With `ended` false the connection is to be closed, and the last message of a whole answer left to the caller."""
     # A catalog may name its models in any script: what a header cannot hold is told by the body's `model`.
     headers = [(name.lower().encode(), value.encode("latin-1", "replace")) for name, value in answer.headers.items()]
@@ -205,9 +205,9 @@ async def _closed(stream: AsyncIterator[bytes]) -> None:
         await close()
 
 
-async def _while_connected(scope: Scope, receive: Receive, body: Body, work: Coroutine[Any, Any, T]) -> T:
-    """Does the work, which reads the body, unless the client leaves: then it is cancelled at once. Raises
-    `ClientLeft`."""
+async def while_connected(scope: Scope, receive: Receive, whole: asyncio.Event, work: Coroutine[Any, Any, T]) -> T:
+    """Does the work, unless the client leaves: then it is cancelled at once. `whole` is set once the work has read the
+    request's body. Raises `ClientLeft`."""
     task = asyncio.current_task()
     assert task is not None
     left = False
@@ -218,7 +218,7 @@ async def _while_connected(scope: Scope, receive: Receive, body: Body, work: Cor
         task.cancel(_LEFT)
 
     async def watch() -> None:
-        await body.whole.wait()
+        await whole.wait()
         while (await receive())["type"] != "http.disconnect":
             pass
         leave()

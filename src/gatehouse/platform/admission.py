@@ -2,6 +2,7 @@
 limiting, 1). It answers nobody for a bad credential: which paths need one is the routes' affair."""
 
 import time
+from collections.abc import Callable
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -13,7 +14,9 @@ from gatehouse.engine.stages.rate_limit import Toll
 from gatehouse.engine.verdict import Refuse
 from gatehouse.foundation.deadlines import Deadlines
 from gatehouse.foundation.errors import Refusal, Unauthenticated
+from gatehouse.foundation.http import forms
 from gatehouse.foundation.http.addresses import ClientAddresses
+from gatehouse.foundation.http.forms import BadForm
 from gatehouse.foundation.http.handlers import ErrorResponses
 from gatehouse.foundation.identity import Caller
 from gatehouse.ingress import receive as receiving
@@ -26,7 +29,13 @@ LOGIN: Final = "/api/auth/login"
 #: What must answer in maintenance too: probes, and the way to end it.
 OPEN_IN_MAINTENANCE: Final = (
     "/health", "/api/health/", "/metrics", "/api/admin/system/", LOGIN, "/api/auth/refresh", "/api/auth/mfa/verify",
+    "/api/auth/mfa/webauthn/assert/", "/login", "/logout",
 )  # fmt: skip
+
+#: How a second factor is shown: where it lets in from anywhere (`bypass_for_mfa`), these must be reached without it.
+STEPPING_UP: Final = frozenset(
+    {"/api/auth/mfa/verify", "/api/auth/mfa/webauthn/assert/begin", "/api/auth/mfa/webauthn/assert/finish"}
+)
 
 #: What is read of a body before anybody has shown a credential: it is held, and parsed, before the 401.
 _STRANGERS_BYTES: Final = 1024 * 1024
@@ -60,9 +69,11 @@ class Admission:
             return
         received = receiving.head(scope, self._addresses)
         state = scope.setdefault("state", {})
-        state.update(request_id=received.request_id, client_address=received.client_address)
         # Answers hold tokens, keys shown once, and who is who: nothing between here and the caller keeps them.
         told = {"X-Request-Id": received.request_id, "Cache-Control": "no-store"}
+        state.update(
+            received=received, request_id=received.request_id, client_address=received.client_address, told=told
+        )
         status = CLIENT_LEFT
 
         async def with_headers(message: Message) -> None:
@@ -94,6 +105,7 @@ class Admission:
                 raise verdict.error
         caller = self._caller(x, state)
         rate, refused = await self._toll(x, caller, state, receive)
+        state["rate"] = rate
         if rate is not None:
             told.update(rate.headers())
         if refused is not None:
@@ -103,8 +115,7 @@ class Admission:
         return await self._bounded(x, state, receive)
 
     def _caller(self, x: Received, state: dict[str, object]) -> Caller | None:
-        # SCIM's tokens are their own family's; here they would only be bad ones.
-        if presented(x) is None or x.path.startswith("/api/scim/v2"):
+        if presented(x) is None:
             return None
         try:
             caller = self._ports.credentials.identify(x)
@@ -115,18 +126,20 @@ class Admission:
         return caller
 
     async def _toll(self, x: Received, caller: Caller | None, state: dict[str, object], receive: Receive) -> Toll:
-        if x.path.removesuffix("/") != LOGIN or x.method != "POST":
+        email_of = _SIGN_INS.get(x.path.removesuffix("/")) if x.method == "POST" else None
+        if email_of is None:
             return await rate_limit.take(x, caller, self._ports.limits, self._ports.counters)
         # Whose account is tried stands in the body, which is read here and handed on.
         body = await Body(x, receive, 64 * 1024, self._deadlines).read()
         state["body"] = body
-        email = rate_limit.email_of(body)
-        return await rate_limit.take_login(email, x.client_address, self._ports.limits, self._ports.counters)
+        return await rate_limit.take_login(email_of(body), x.client_address, self._ports.limits, self._ports.counters)
 
     async def _check_address(self, x: Received, caller: Caller) -> None:
         assert caller.tenant_id is not None
         policy = await self._ports.policies.current(caller.tenant_id)
-        refused = ip_allowlist.refused(x.client_address, policy)
+        if policy.ip_bypass_for_mfa and x.path.removesuffix("/") in STEPPING_UP:
+            return
+        refused = ip_allowlist.refused(x, caller, policy)
         if refused is not None:
             raise refused
 
@@ -139,6 +152,19 @@ class Admission:
             limit = self._max_request_bytes if "caller" in state else min(self._max_request_bytes, _STRANGERS_BYTES)
             known = await Body(x, receive, limit, self._deadlines).read()
         return _replay(known, receive)
+
+
+def _email_of_form(body: bytes) -> str | None:
+    """As `rate_limit.email_of` reads the API's body, by the parser of the page behind this."""
+    try:
+        named = forms.parsed(body).get("email")
+    except BadForm:
+        return None
+    return named if rate_limit.is_name(named) else None
+
+
+#: Where passwords are tried, and whose account a body says. Both enter the same counts.
+_SIGN_INS: Final[dict[str, Callable[[bytes], str | None]]] = {LOGIN: rate_limit.email_of, "/login": _email_of_form}
 
 
 def _route(scope: Scope) -> str:

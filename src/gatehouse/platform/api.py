@@ -8,11 +8,26 @@ from gatehouse.foundation.http.envelopes import DETAIL, ErrorForm
 from gatehouse.platform.access.accounts.routes import router as accounts
 from gatehouse.platform.access.api_keys.routes import router as api_keys
 from gatehouse.platform.access.groups.routes import router as groups
+from gatehouse.platform.access.mfa.routes import router as mfa
+from gatehouse.platform.access.model_access.routes import router as model_access
 from gatehouse.platform.access.oauth_clients.routes import router as oauth_clients
+from gatehouse.platform.access.openid.routes import router as openid
+from gatehouse.platform.access.pages.errors import FORM as PAGES_FORM
+from gatehouse.platform.access.pages.routes import router as pages
+from gatehouse.platform.access.preferences.routes import router as preferences
+from gatehouse.platform.access.saml.errors import FORM as SAML_FORM
+from gatehouse.platform.access.saml.routes import router as saml
+from gatehouse.platform.access.scim.provisioning import router as provisioning
+from gatehouse.platform.access.scim.routes import router as scim
 from gatehouse.platform.access.sessions.routes import router as sessions
+from gatehouse.platform.access.sign_in.factors import router as sign_in_factors
+from gatehouse.platform.access.sign_in.new_password import router as sign_in_new_password
+from gatehouse.platform.access.sign_in.routes import router as sign_in
 from gatehouse.platform.access.tenants.routes import router as tenants
 from gatehouse.platform.access.tokens.routes import router as tokens
 from gatehouse.platform.access.users.routes import router as users
+from gatehouse.platform.conversations.conversations.routes import router as conversations
+from gatehouse.platform.conversations.share_links.routes import router as share_links
 from gatehouse.platform.governance.approvals.routes import router as approvals
 from gatehouse.platform.governance.compliance_bundles.routes import router as compliance_bundles
 from gatehouse.platform.governance.content_filters.errors import FORM as CONTENT_FILTERS_FORM
@@ -30,8 +45,15 @@ from gatehouse.platform.operations.health.errors import FORM as HEALTH_FORM
 from gatehouse.platform.operations.health.probes import router as probes
 from gatehouse.platform.operations.health.routes import router as health
 from gatehouse.platform.operations.maintenance.routes import router as maintenance
+from gatehouse.platform.organization.allowed_domains.routes import router as allowed_domains
 from gatehouse.platform.organization.feature_flags.errors import FORM as FLAGS_FORM
 from gatehouse.platform.organization.feature_flags.routes import router as feature_flags
+from gatehouse.platform.organization.ip_allowlist.routes import router as ip_allowlist
+from gatehouse.platform.organization.policies.routes import router as organization_policies
+from gatehouse.platform.organization.retention_policy.errors import FORM as RETENTION_FORM
+from gatehouse.platform.organization.retention_policy.routes import router as retention_policy
+from gatehouse.platform.organization.settings.errors import FORM as SETTINGS_FORM
+from gatehouse.platform.organization.settings.routes import router as settings
 from gatehouse.platform.organization.system_config.routes import router as system_config
 from gatehouse.platform.records.audit.routes import router as audit
 from gatehouse.platform.records.dlp_events.routes import router as dlp_events
@@ -46,11 +68,23 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     accounts,
     api_keys,
     sessions,
+    mfa,
     users,
+    preferences,
+    # Before groups, whose {group_id} would take `model-access` for an id.
+    model_access,
     groups,
+    scim,
+    provisioning,
     kill_switch,
     oauth_clients,
     tokens,
+    openid,
+    saml,
+    pages,
+    sign_in,
+    sign_in_factors,
+    sign_in_new_password,
     # Before byoe: PATCH /providers/byoe/config is the config of a provider called `byoe`.
     providers,
     byoe,
@@ -58,6 +92,11 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     model_catalog,
     model_registry,
     tenants,
+    settings,
+    allowed_domains,
+    organization_policies,
+    retention_policy,
+    ip_allowlist,
     feature_flags,
     system_config,
     probes,
@@ -75,11 +114,20 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     audit,
     dlp_events,
     usage,
+    # Before conversations, whose {conversation_id} would take `shared` for an id.
+    share_links,
+    conversations,
 )  # fmt: skip
 
 #: The error forms of families that do not answer in `detail` form, by path prefix (each from its `errors.py`).
 ERROR_FORMS: Final[dict[str, ErrorForm]] = {
+    "/oauth/authorize": PAGES_FORM,
+    "/login": PAGES_FORM,
+    "/api/saml": SAML_FORM,
+    "/logout": PAGES_FORM,
+    "/api/v1/admin/org": SETTINGS_FORM,
     "/api/v1/admin/org/feature-flags": FLAGS_FORM,
+    "/api/v1/admin/retention": RETENTION_FORM,
     "/api/admin/system": HEALTH_FORM,
     "/api/health": HEALTH_FORM,
     "/metrics": HEALTH_FORM,

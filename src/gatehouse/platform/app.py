@@ -26,7 +26,7 @@ from gatehouse.platform.host import PlatformHost
 #: Headers that a page in a browser may read.
 EXPOSED: Final = (
     "X-Request-Id", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After", "X-API-Variant",
-    "X-DLP-Action", "X-Gateway-Provider", "X-Gateway-Model", "X-Gateway-Fallbacks", "X-Cost-USD",
+    "ETag", "X-DLP-Action", "X-Gateway-Provider", "X-Gateway-Model", "X-Gateway-Fallbacks", "X-Cost-USD",
 )  # fmt: skip
 
 

@@ -13,7 +13,10 @@
     ClientAdmin     whoever may change them: AdminStepUp, and the platform-wide client
     OperatorStepUp  admin with the operator mark, and a fresh second factor
     PlatformClient  the platform-wide client with `admin:write`, which the portal's jobs use; and OperatorStepUp
+    ScimClient      a SCIM token; it is good under /api/scim/v2 alone, where nothing else is
     Scoped("..")    any caller; clients need that scope
+    PersonReader    a user, by session or key; a key with scopes needs `api:read`
+    PersonWriter    the same with `api:write`
 
 A route names its caller first: dependencies are solved in that order, so 401 and 403 come before 404 and 422.
 """
@@ -26,7 +29,7 @@ from fastapi import Depends, Request
 
 from gatehouse.foundation.errors import Forbidden, Refusal
 from gatehouse.foundation.identity import Caller, CallerKind, Role
-from gatehouse.platform.live.credentials import MissingCredential
+from gatehouse.platform.live.credentials import InvalidToken, MissingCredential
 
 
 class AdminOnly(Forbidden):
@@ -39,6 +42,10 @@ class SessionOnly(Forbidden):
 
 class OperatorOnly(Forbidden):
     message = "This needs an operator of the platform."
+
+
+class PeopleOnly(Forbidden):
+    message = "This is a user's own: an OAuth client has none."
 
 
 class NoTenant(Forbidden):
@@ -82,6 +89,11 @@ def _session_user(caller: Annotated[Caller, Depends(_member)]) -> Caller:
     if caller.kind is not CallerKind.USER:
         raise SessionOnly
     return caller
+
+
+def session_user(request: Request) -> Caller:
+    """For routes that something in the body opens too. Raises what `SessionUser` does."""
+    return _session_user(_member(_caller(request)))
 
 
 def _session_step_up(caller: Annotated[Caller, Depends(_session_user)]) -> Caller:
@@ -147,12 +159,17 @@ def _platform_client(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
     raise OperatorOnly
 
 
+def _scim_client(caller: Annotated[Caller, Depends(_member)]) -> Caller:
+    if caller.kind is not CallerKind.SCIM:
+        raise InvalidToken
+    return caller
+
+
 def stepped_up(caller: Caller) -> Caller:
     """Raises `MfaRequired`. For routes that ask for the second factor only if the body gives a right; all others name
     one of the types below."""
-    fresh = caller.mfa_at is not None and time.time() - caller.mfa_at <= caller.mfa_ttl_seconds
     # A machine has no second factor: its credential is all it can show.
-    if caller.kind is CallerKind.USER and caller.mfa_required and not fresh:
+    if caller.kind is CallerKind.USER and caller.mfa_required and not caller.has_fresh_factor(time.time()):
         raise MfaRequired
     return caller
 
@@ -172,6 +189,17 @@ def scoped(scope: str) -> Callable[..., Caller]:
     return check
 
 
+def person(scope: str) -> Callable[..., Caller]:
+    """A dependency: a user of a tenant, whatever their role; a key with scopes needs this one."""
+
+    def check(caller: Annotated[Caller, Depends(_member)]) -> Caller:
+        if caller.user_id is None:
+            raise PeopleOnly
+        return _with_scope(caller, scope)
+
+    return check
+
+
 SessionUser = Annotated[Caller, Depends(_session_user)]
 SessionUserStepUp = Annotated[Caller, Depends(_session_step_up)]
 AdminReader = Annotated[Caller, Depends(reads("admin:read"))]
@@ -185,7 +213,10 @@ ClientReader = Annotated[Caller, Depends(_any_admin_reader)]
 ClientAdmin = Annotated[Caller, Depends(_any_admin)]
 OperatorStepUp = Annotated[Caller, Depends(_operator_step_up)]
 PlatformClient = Annotated[Caller, Depends(_platform_client)]
+ScimClient = Annotated[Caller, Depends(_scim_client)]
 ApiReader = Annotated[Caller, Depends(scoped("api:read"))]
+PersonReader = Annotated[Caller, Depends(person("api:read"))]
+PersonWriter = Annotated[Caller, Depends(person("api:write"))]
 
 #: what FastAPI's OpenAPI document says about a route with a caller
 RESPONSES: dict[int | str, dict[str, Any]] = {

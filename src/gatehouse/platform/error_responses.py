@@ -31,6 +31,9 @@ SCHEMAS: Final[dict[str, Any]] = {
     "DetailError": _object(["detail"], detail={"anyOf": [_TEXT, {"type": "array", "items": _FAULT}]}),
     "CodedError": _object(["error", "message"], error=_TEXT, message=_TEXT, details={"type": "array", "items": _FIELD}),
     "OAuthError": _object(["error", "error_description"], error=_TEXT, error_description=_TEXT),
+    "ScimError": _object(
+        ["schemas", "status"], schemas={"type": "array", "items": _TEXT}, status=_TEXT, detail=_TEXT, scimType=_TEXT
+    ),
     "RateLimitedError": _object(
         ["error"], error={"const": "rate_limit_exceeded"}, tier=_TEXT, retry_after={"type": "integer"}
     ),
@@ -42,11 +45,16 @@ _OF_FORM: Final[dict[Callable[[Refusal], dict[str, Any]], str]] = {
     envelopes.coded: "CodedError",
     envelopes.named: "CodedError",
     envelopes.oauth: "OAuthError",
+    envelopes.scim: "ScimError",
 }
 _FORMS: Final = ErrorForms(ERROR_FORMS)
 
 #: What a status can look like beside its path's form: some errors have a form of their own, as `mfa_required` has.
-_ALSO: Final = {"403": ["CodedError"], "429": ["RateLimitedError"], "503": ["MaintenanceError"]}
+_ALSO: Final = {
+    **{status: ["CodedError"] for status in ("400", "401", "403", "409")},
+    "429": ["RateLimitedError", "CodedError"],
+    "503": ["MaintenanceError"],
+}
 
 _WRITES: Final = {"post", "put", "patch", "delete"}
 
@@ -55,13 +63,14 @@ def complete(document: dict[str, Any]) -> None:
     """Adds to administration's operations what their shape says and they do not say themselves."""
     document["components"]["schemas"].update(SCHEMAS)
     for path, operations in document["paths"].items():
-        schema = _OF_FORM.get(_FORMS.for_path(path).render)
+        form = _FORMS.for_path(path)
+        schema = _OF_FORM.get(form.render)
         for method, operation in operations.items():
             if schema is not None:
-                _complete(operation, method, path, schema)
+                _complete(operation, method, path, schema, form.media_type)
 
 
-def _complete(operation: dict[str, Any], method: str, path: str, schema: str) -> None:
+def _complete(operation: dict[str, Any], method: str, path: str, schema: str, media_type: str) -> None:
     responses = operation["responses"]
     # The framework's own description of failed validation is not how this path answers.
     responses.pop("422", None)
@@ -70,7 +79,7 @@ def _complete(operation: dict[str, Any], method: str, path: str, schema: str) ->
     for status, told in responses.items():
         if status >= "400":
             names = list(dict.fromkeys([schema, *_ALSO.get(status, [])]))
-            told.setdefault("content", {"application/json": {"schema": _any_of(names)}})
+            told.setdefault("content", {media_type: {"schema": _any_of(names)}})
 
 
 def _statuses(operation: dict[str, Any], method: str, path: str) -> dict[str, str]:
@@ -84,6 +93,7 @@ def _statuses(operation: dict[str, Any], method: str, path: str) -> dict[str, st
         found["404"] = "There is no such thing, or it is another organization's."
     if method in _WRITES:
         found["409"] = "It conflicts with what exists."
+        found["412"] = "`If-Match` names another version than the one that is there."
     if "requestBody" in operation:
         found["413"] = "The body is too large."
     return found

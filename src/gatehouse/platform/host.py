@@ -12,6 +12,7 @@ from gatehouse.engine.run import Engine
 from gatehouse.foundation.clock import SYSTEM_CLOCK, Clock
 from gatehouse.foundation.counters.memory import MemoryCounters
 from gatehouse.foundation.counters.shared import RedisCounters
+from gatehouse.foundation.dns import SystemResolver, TxtResolver
 from gatehouse.foundation.egress import EgressGuard
 from gatehouse.foundation.http.lists import CursorSigner
 from gatehouse.foundation.journal.writer import JournalWriter
@@ -76,6 +77,7 @@ class PlatformHost:
         self.outbound: Outbound = AiohttpOutbound(
             settings.provider_max_connections, guard=EgressGuard(settings.egress_allowlist)
         )
+        self.resolver: TxtResolver = SystemResolver()
         self.journal: JournalWriter
         self.engine: Engine
         self.ports: Ports

@@ -54,7 +54,7 @@ def _closed() -> Iterator[tuple[str, str]]:
         for route in family.routes:
             if isinstance(route, APIRoute) and _names_a_caller(route.dependant):
                 for method in route.methods or ():
-                    yield route.path, method.lower()
+                    yield route.path_format, method.lower()
 
 
 def _names_a_caller(dependant: Dependant) -> bool:

@@ -7,7 +7,9 @@ from fastapi import Depends, Request
 
 from gatehouse.detection.service.client import DetectionClient
 from gatehouse.engine.ports import Counters, Ports
+from gatehouse.engine.run import Engine
 from gatehouse.foundation.clock import Clock
+from gatehouse.foundation.dns import TxtResolver
 from gatehouse.foundation.http.lists import CursorSigner
 from gatehouse.foundation.journal.writer import JournalWriter
 from gatehouse.foundation.outbound import Outbound
@@ -25,8 +27,8 @@ from gatehouse.platform.metrics import Figures
 class TokenSigner(Protocol):
     """See `access.signing.Signer`."""
 
-    async def sign(self, claims: Mapping[str, Any], lifetime_seconds: int) -> str:
-        """A token with these claims and `iss`, `aud`, `iat`, `exp`, `jti`."""
+    async def sign(self, claims: Mapping[str, Any], lifetime_seconds: int, *, audience: str | None = None) -> str:
+        """A token with these claims and `iss`, `aud` (this platform without an `audience`), `iat`, `exp`, `jti`."""
 
 
 class Startup:
@@ -56,12 +58,15 @@ class Host(Protocol):
     detectors: DetectionClient
     #: what the engine reaches: for those who try out what it would do
     ports: Ports
+    #: for families that call models themselves
+    engine: Engine
     journal: JournalWriter
     startup: Startup
     figures: Figures
     sealer: Sealer
     cursors: CursorSigner
     outbound: Outbound
+    resolver: TxtResolver
     clock: Clock
     passwords: Passwords
     #: typed as a protocol, so that chapters below `access` do not reach up to it through here

@@ -23,12 +23,14 @@ from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.access.groups import bundle as groups
+from gatehouse.platform.access.model_access import bundle as model_access
 from gatehouse.platform.governance.compliance_bundles import bundle as compliance_bundles
 from gatehouse.platform.governance.content_filters import bundle as content_filters
 from gatehouse.platform.governance.dlp_customization import bundle as dlp_customization
 from gatehouse.platform.governance.dlp_rules import bundle as dlp_rules
 from gatehouse.platform.governance.model_registry import bundle as model_registry
 from gatehouse.platform.governance.policies import bundle as policies
+from gatehouse.platform.organization.ip_allowlist import bundle as ip_allowlist
 from gatehouse.platform.organization.system_config import bundle as system_config
 from gatehouse.platform.routing.model_catalog import bundle as model_catalog
 from gatehouse.platform.routing.providers import bundle as providers
@@ -42,7 +44,7 @@ log = structlog.get_logger(__name__)
 #: Snapshots a worker keeps.
 KEPT: Final = 2_000
 
-_TENANT = text("SELECT feature_flags FROM tenants WHERE id = :tenant AND deleted_at IS NULL")
+_TENANT = text("SELECT feature_flags, ip_allowlist FROM tenants WHERE id = :tenant AND deleted_at IS NULL")
 _REVISION = text("SELECT revision FROM revision_head")
 _ACTIVE = text("SELECT id FROM tenants WHERE deleted_at IS NULL ORDER BY id = :first DESC, updated_at DESC LIMIT :most")
 
@@ -69,6 +71,7 @@ async def gather(session: AsyncSession, tenant_id: TenantId) -> TenantRecords | 
     tenant = (await session.execute(_TENANT, {"tenant": tenant_id})).first()
     if tenant is None:
         return None
+    cidrs, bypass_for_mfa = ip_allowlist.record(tenant.ip_allowlist)
     return TenantRecords(
         tenant_id=tenant_id,
         revision=revision,
@@ -76,6 +79,9 @@ async def gather(session: AsyncSession, tenant_id: TenantId) -> TenantRecords | 
         models=await model_catalog.records(session, tenant_id),
         feature_flags=tenant.feature_flags,
         governance=await _governance(session, tenant_id),
+        model_access=await model_access.records(session, tenant_id),
+        ip_allowlist=cidrs,
+        ip_bypass_for_mfa=bypass_for_mfa,
     )
 
 

@@ -15,6 +15,7 @@ from gatehouse.foundation.storage.rows import Row
 from gatehouse.platform.change import DEFAULT_TENANT, Change
 from gatehouse.platform.live.nodes import Propagation, wait_for
 from gatehouse.platform.ports import Host, TheHost
+from gatehouse.platform.versions import READING, TheVersions
 
 R = TypeVar("R", bound=Row)
 
@@ -32,12 +33,15 @@ async def _tenant_session(request: Request, host: TheHost) -> AsyncIterator[Asyn
 Session = Annotated[AsyncSession, Depends(_tenant_session, scope="function")]
 
 
-async def _change(request: Request, session: Session, host: TheHost) -> AsyncIterator[Change]:
+async def _change(request: Request, session: Session, host: TheHost, versions: TheVersions) -> AsyncIterator[Change]:
     """Committed when the route has returned, before its answer is sent; rolled back when it raised."""
     state = request.scope["state"]
     change = Change(session, state["caller"], request_id=state["request_id"], ip=state["client_address"])
+    # Here, and not where the row is loaded: whether it is the caller's to see was judged in between.
+    versions.require()
     yield change
     await commit(change, host)
+    versions.changed()
 
 
 @asynccontextmanager
@@ -108,17 +112,21 @@ InParts = Annotated[Apart, Depends(Apart)]
 def loaded(row: type[R], parameter: str, missing: type[NotFound], *, column: str = "id") -> Callable[..., Any]:
     """A dependency: the caller's tenant's row that a path parameter names. Absent or another tenant's is `missing`.
 
-    Locked for change where the request can change it: two changes at once are one after the other.
+    Locked for change where the request can change it: two changes at once are one after the other, and one that names
+    another version in `If-Match` is 412. Where the path ends with the parameter, the answer carries the row's `ETag`.
     """
     key = getattr(row, column)
 
-    async def load(session: Session, request: Request, wanted: Annotated[UUID, Path(alias=parameter)]) -> Row:
+    async def load(
+        session: Session, request: Request, versions: TheVersions, wanted: Annotated[UUID, Path(alias=parameter)]
+    ) -> Row:
         query = select(row).where(key == wanted)
-        if request.method not in {"GET", "HEAD"}:
+        if request.method not in READING:
             query = query.with_for_update()
         found = (await session.scalars(query)).one_or_none()
         if found is None:
             raise missing
+        versions.about(found, parameter)
         return found
 
     return load

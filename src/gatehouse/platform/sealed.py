@@ -13,6 +13,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.sealing import CannotOpen, Sealer, UnknownSealingKey
 from gatehouse.platform.change import Change
+from gatehouse.platform.conversations.conversations.contents import key_context
+from gatehouse.platform.conversations.share_links.service import token_context
 from gatehouse.platform.live.ports import sealing_context
 
 
@@ -27,7 +29,14 @@ class SealedColumn(msgspec.Struct, frozen=True):
 
 SEALED: Final = (
     SealedColumn("signing_keys", ("kid",), "sealed_private", lambda kid: f"signing_key:{kid}".encode()),
+    SealedColumn(
+        "mfa_totp", ("tenant_id", "id"), "sealed_secret", lambda tenant, row: f"mfa_totp:{tenant}:{row}".encode()
+    ),
+    SealedColumn("saml_keys", ("id",), "sealed_private", lambda key_id: f"saml_key:{key_id}".encode()),
     SealedColumn("providers", ("tenant_id", "id"), "sealed_credentials", sealing_context),
+    # Their texts are sealed under a key of each conversation's own.
+    SealedColumn("conversations", ("id",), "sealed_key", key_context),
+    SealedColumn("share_links", ("id",), "sealed_token", token_context),
 )
 
 

@@ -4,10 +4,11 @@ All or nothing: the result is a snapshot or the list of every fault found.
 """
 
 from collections import defaultdict
-from ipaddress import IPv4Network, IPv6Network, ip_network
 
+from gatehouse.policy.addresses import AddressRanges, network
 from gatehouse.policy.compile_dlp import compile_dlp
 from gatehouse.policy.filters import compile_filters
+from gatehouse.policy.model_access import compile_access
 from gatehouse.policy.records import ModelRecord, TenantRecords
 from gatehouse.policy.rules import compile_rules
 from gatehouse.policy.snapshot import Snapshot
@@ -28,7 +29,7 @@ def compile_policy(records: TenantRecords, before: Snapshot | None = None) -> Sn
         models[f"{model.provider}/{model.model_id}"] = model
         if model.is_active:
             bare[model.model_id].append(model)
-    networks = _networks(records.ip_allowlist, faults)
+    ranges = _ranges(records.ip_allowlist, faults)
     dlp, wrong = compile_dlp(records.governance, records.feature_flags, before.dlp if before else None)
     faults += map(Fault, wrong)
     rules, wrong = compile_rules(records.governance)
@@ -45,17 +46,19 @@ def compile_policy(records: TenantRecords, before: Snapshot | None = None) -> Sn
         dlp=dlp,
         filters=compile_filters(records.governance.filters),
         rules=rules,
-        ip_allowlist=networks,
+        access=compile_access(records.model_access),
+        ip_allowlist=ranges,
+        ip_bypass_for_mfa=records.ip_bypass_for_mfa,
     )
 
 
-def _networks(cidrs: tuple[str, ...] | None, faults: list[Fault]) -> tuple[IPv4Network | IPv6Network, ...] | None:
+def _ranges(cidrs: tuple[str, ...] | None, faults: list[Fault]) -> AddressRanges | None:
     if cidrs is None:
         return None
     networks = []
     for cidr in cidrs:
         try:
-            networks.append(ip_network(cidr, strict=False))
+            networks.append(network(cidr))
         except ValueError:
             faults.append(Fault(f"ip_allowlist: {cidr!r} is not a CIDR range"))
-    return tuple(networks)
+    return AddressRanges(networks)

@@ -59,7 +59,7 @@ def compile_dlp(
         asks=flags.get("human_in_loop", False),
         matchers=tuple(matchers),
         own_patterns=own,
-        patterns=_patterns(records),
+        patterns=_patterns(records, credentials=flags.get("credential_intelligence", True)),
         entities=_entities(records.dlp_rules),
         labels=_labels(records.dlp_rules),
         overrides=records.overrides,
@@ -87,9 +87,10 @@ def _own_patterns(records: Iterable[DlpRuleRecord], faults: list[str]) -> Iterat
                 faults.append(f"a pattern of the organization's own cannot be used: {refused}")
 
 
-def _patterns(records: GovernanceRecords) -> dict[str, tuple[Rule, ...]]:
+def _patterns(records: GovernanceRecords, *, credentials: bool) -> dict[str, tuple[Rule, ...]]:
     """A rule without a pattern takes the place of the platform's rules for its entity type; a bundle puts its entity
-    types in force with at least redact, suppressed or not."""
+    types in force with at least redact, suppressed or not. Without `credentials` (feature flag
+    `credential_intelligence`) the platform looks for no secrets of its own accord."""
     instead: dict[str, list[Rule]] = defaultdict(list)
     rules: dict[str, tuple[Rule, ...]] = {}
     for record in records.dlp_rules:
@@ -103,6 +104,8 @@ def _patterns(records: GovernanceRecords) -> dict[str, tuple[Rule, ...]]:
     for pattern in BUILT_IN:
         entity = pattern.entity_type
         if pattern.id in records.suppressions and entity not in demanded:
+            continue
+        if pattern.category == "secret" and not credentials and entity not in demanded and entity not in instead:
             continue
         chosen = instead.get(entity) or [platform_rule(pattern)]
         if entity in demanded:

@@ -13,7 +13,7 @@ from ipaddress import ip_address, ip_network
 from itertools import accumulate, pairwise
 from typing import Any, Final
 
-import cel
+from gatehouse.policy.cel_library import cel
 
 #: Characters of a condition, tokens in it, and brackets inside each other.
 LONGEST: Final = 2_000

@@ -7,6 +7,7 @@ import msgspec
 
 from gatehouse.foundation.identity import TenantId
 from gatehouse.policy.governance import GovernanceRecords
+from gatehouse.policy.model_access import ModelAccessRecord
 
 
 class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,5 +65,9 @@ class TenantRecords(msgspec.Struct, frozen=True, kw_only=True):
     models: tuple[ModelRecord, ...] = ()
     feature_flags: dict[str, bool] = {}
     governance: GovernanceRecords = GovernanceRecords()
+    #: which models groups may use, and may not
+    model_access: tuple[ModelAccessRecord, ...] = ()
     #: CIDRs; None when the allowlist is not enforced
     ip_allowlist: tuple[str, ...] | None = None
+    #: a caller with a fresh second factor passes from anywhere
+    ip_bypass_for_mfa: bool = False

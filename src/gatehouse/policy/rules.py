@@ -4,9 +4,9 @@ Policy engine)."""
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-import cel
 import msgspec
 
+from gatehouse.policy.cel_library import cel
 from gatehouse.policy.conditions import EXAMPLES, FUNCTIONS, BadCondition, Failed, compiled, holds
 from gatehouse.policy.governance import GovernanceRecords, PolicyAction, PolicyRuleRecord
 

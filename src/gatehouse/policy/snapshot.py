@@ -1,13 +1,14 @@
 """A tenant's policy, compiled: frozen, indexed, replaced whole and never changed."""
 
 from collections.abc import Mapping
-from ipaddress import IPv4Network, IPv6Network
 
 import msgspec
 
 from gatehouse.foundation.identity import TenantId
+from gatehouse.policy.addresses import AddressRanges
 from gatehouse.policy.dlp import DlpPolicy
 from gatehouse.policy.filters import FilterSet
+from gatehouse.policy.model_access import ModelAccess
 from gatehouse.policy.records import ModelRecord, ProviderRecord
 from gatehouse.policy.rules import RuleSet
 
@@ -24,7 +25,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     dlp: DlpPolicy
     filters: FilterSet
     rules: RuleSet
-    ip_allowlist: tuple[IPv4Network | IPv6Network, ...] | None
+    access: ModelAccess
+    ip_allowlist: AddressRanges | None
+    ip_bypass_for_mfa: bool
 
     def find_model(self, name: str) -> ModelRecord | None:
         """The active entry that `provider/model-id`, or a bare id where it is unique, names; else None."""

@@ -92,6 +92,16 @@ async def test_an_invitation_is_good_once_also_in_parallel(platform: RunningPlat
     assert sorted(answer.status_code for answer in answers) == [201, 403, 403, 403]
 
 
+async def test_an_invitation_that_was_lost_is_replaced_by_a_reset(platform: RunningPlatform, tenant: Tenant) -> None:
+    email = address()
+    invited = (await tenant.admin.client.post(USERS, json={"email": email})).json()
+    reset = (await tenant.admin.client.post(f"{USERS}/{invited['id']}/password-reset")).json()["token"]
+    assert (await register(platform, email, invitation_token=invited["invitation_token"])).status_code == 403
+    body = {"token": reset, "password": PASSWORD}
+    assert (await platform.anonymous.post("/api/auth/password/reset", json=body)).status_code == 204
+    assert (await login(platform, email)).status_code == 200
+
+
 @pytest.mark.parametrize("how", ["expired", "unknown", "a reset token", "deactivated"])
 async def test_an_invitation_that_is_no_good_opens_nothing(platform: RunningPlatform, tenant: Tenant, how: str) -> None:
     email = address()

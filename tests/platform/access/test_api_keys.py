@@ -148,7 +148,7 @@ async def test_enabling_a_key_again_asks_for_a_second_factor_and_disabling_it_do
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     created = (await tenant.user.client.post(BASE, json={"description": "x"})).json()
-    platform.sql("INSERT INTO system_config (tenant_id, key, value) VALUES (%s, 'mfa_required', 'true')", [tenant.id])
+    await platform.require_mfa(tenant.id)
     platform.touch("tenant", tenant.id)
     await platform.refresh()
     for who, base in ((tenant.user, BASE), (tenant.admin, ADMIN)):

@@ -53,7 +53,7 @@ async def test_a_login_gives_tokens_that_work(platform: RunningPlatform, tenant:
     )
     assert answer.status_code == 200, answer.text
     body = answer.json()
-    assert set(body) == {"access_token", "token_type", "expires_in", "refresh_token", "user"}
+    assert set(body) == {"access_token", "token_type", "expires_in", "refresh_token", "user", "mfa_enrollment_deadline"}
     assert (body["token_type"], body["expires_in"]) == ("bearer", 900)
     assert (body["user"]["id"], body["user"]["email"], body["user"]["role"]) == (str(user_id), email, "user")
     assert body["user"]["last_login_at"] is not None
@@ -223,3 +223,47 @@ async def test_sign_ins_at_once_open_a_session_each(platform: RunningPlatform, t
     answers = await asyncio.gather(*logins)
     assert [answer.status_code for answer in answers] == [200] * 10
     assert len({answer.json()["refresh_token"] for answer in answers}) == 10
+
+
+async def test_eleven_tries_at_one_address_in_a_minute_are_too_many(
+    platform: RunningPlatform, tenant: Tenant, member: Member
+) -> None:
+    email = address()
+    await member(tenant, email)
+    answers = [
+        await platform.anonymous.post(LOGIN, json={"email": spelt, "password": "wrong password"})
+        for spelt in (email, email.upper()) * 5
+    ]
+    assert {answer.status_code for answer in answers} == {401}
+    # The right password does not help, and a name in the other field is the same name.
+    for field in ("email", "username"):
+        refused = await platform.anonymous.post(LOGIN, json={field: email, "password": PASSWORD})
+        assert refused.status_code == 429
+        assert 0 < int(refused.headers["retry-after"]) <= 60
+    unknown = address()
+    tries = [
+        (await platform.anonymous.post(LOGIN, json={"email": unknown, "password": "wrong password"})).status_code
+        for _ in range(11)
+    ]
+    # Whether there is such a user makes no difference.
+    assert tries == [401] * 10 + [429]
+
+
+async def test_a_login_takes_nothing_over_from_what_the_caller_brings(
+    platform: RunningPlatform, tenant: Tenant, member: Member
+) -> None:
+    """Session fixation: whatever was planted in the browser before, what counts is made by the login."""
+    email = address()
+    await member(tenant, email)
+    planted = {"Authorization": f"Bearer {tenant.user.token}", "Cookie": "gatehouse_session=planted"}
+    body = {"email": email, "password": PASSWORD}
+    first = await platform.anonymous.post(LOGIN, json=body, headers=planted)
+    second = await platform.anonymous.post(LOGIN, json=body, headers=planted)
+    issuer = platform.host.issuer
+    sessions = {
+        jwt.verify(answer.json()["access_token"], platform.host.replica.signing_keys, issuer=issuer, audience=issuer)[
+            "sid"
+        ]
+        for answer in (first, second)
+    }
+    assert len(sessions | {str(tenant.user.session_id)}) == 3

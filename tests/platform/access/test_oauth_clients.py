@@ -15,7 +15,7 @@ from gatehouse.platform.change import DEFAULT_TENANT
 BASE = "/api/admin/oauth-clients"
 FIELDS = {
     "id", "client_id", "name", "scopes", "tenant_id", "created_by", "enabled", "rate_limit_tier",
-    "token_lifetime_seconds", "created_at", "last_used",
+    "token_lifetime_seconds", "created_at", "last_used", "redirect_uris", "public",
 }  # fmt: skip
 
 
@@ -516,7 +516,7 @@ async def test_rotations_at_once_leave_one_current_secret_and_one_in_grace(
 
 
 async def test_the_step_up_is_asked_of_people_where_it_is_enforced(platform: RunningPlatform, tenant: Tenant) -> None:
-    platform.sql("INSERT INTO system_config (tenant_id, key, value) VALUES (%s, 'mfa_required', 'true')", [tenant.id])
+    await platform.require_mfa(tenant.id)
     platform.touch("tenant", tenant.id)
     await platform.refresh()
     refused = await tenant.admin.client.post(f"{BASE}/", json={"name": "x"})

@@ -157,9 +157,7 @@ async def test_an_operator_is_asked_for_a_second_factor_where_one_is_required(pl
     """The answer may hold the token with which an organization's first admin gets a password."""
     operator = await platform.operator()
     fresh = await platform.new_person(DEFAULT_TENANT, "admin", operator=True, mfa_at=time())
-    platform.sql(
-        "INSERT INTO system_config (tenant_id, key, value) VALUES (%s, 'mfa_required', 'true')", [DEFAULT_TENANT]
-    )
+    await platform.require_mfa(DEFAULT_TENANT)
     try:
         platform.touch("tenant", DEFAULT_TENANT)
         await platform.refresh()
@@ -167,7 +165,7 @@ async def test_an_operator_is_asked_for_a_second_factor_where_one_is_required(pl
         assert (refused.status_code, refused.json()["error"]) == (403, "mfa_required")
         assert (await fresh.client.post(BASE, json=new())).status_code == 201
     finally:
-        platform.sql("DELETE FROM system_config WHERE tenant_id = %s AND key = 'mfa_required'", [DEFAULT_TENANT])
+        platform.sql("UPDATE tenants SET mfa_policy = '{}' WHERE id = %s", [DEFAULT_TENANT])
         platform.touch("tenant", DEFAULT_TENANT)
         await platform.refresh()
 

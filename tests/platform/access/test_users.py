@@ -309,7 +309,7 @@ async def test_a_platform_wide_client_has_no_users(platform: RunningPlatform) ->
 
 
 async def test_step_up_is_asked_where_it_is_required(platform: RunningPlatform, tenant: Tenant) -> None:
-    platform.sql("INSERT INTO system_config (tenant_id, key, value) VALUES (%s, 'mfa_required', 'true')", [tenant.id])
+    await platform.require_mfa(tenant.id)
     platform.touch("tenant", tenant.id)
     await platform.refresh()
     answer = await tenant.admin.client.post(BASE, json={"email": address()})

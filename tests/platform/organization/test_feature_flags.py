@@ -4,6 +4,8 @@ import pytest
 from tests.support.platform import RunningPlatform, Tenant
 
 BASE = "/api/v1/admin/org/feature-flags"
+SECRET = "AKIA" + "Z7Q2MXR4TNVB5KLP"
+CARD = "4111 1111 1111 1111"
 NAMES = {
     "dlp_enabled", "credential_intelligence", "human_in_loop", "budget_enforcement", "outpost_enabled",
     "api_key_scoping", "audit_log_streaming", "cost_routing",
@@ -65,8 +67,39 @@ async def test_who_may_not(platform: RunningPlatform, tenant: Tenant) -> None:
 async def test_where_a_second_factor_is_required_the_change_asks_for_it(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
-    platform.sql("INSERT INTO system_config VALUES (%s, 'mfa_required', 'true')", [tenant.id])
+    await platform.require_mfa(tenant.id)
     platform.touch("tenant", tenant.id)
     await platform.refresh()
     answer = await tenant.admin.client.patch(f"{BASE}/cost_routing", json={"enabled": False})
     assert (answer.status_code, answer.json()["error"]) == (403, "mfa_required")
+
+
+async def test_without_credential_intelligence_the_platform_looks_for_no_secrets(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    async def found() -> list[str]:
+        text = f"my key is {SECRET}, my card {CARD}"
+        answer = await tenant.user.client.post("/v1/scan", json={"text": text, "model": "sandbox/echo"})
+        return [finding["entity_type"] for finding in answer.json()["findings"]]
+
+    async def switch(name: str, enabled: bool) -> None:
+        answer = await tenant.admin.client.patch(f"{BASE}/{name}", json={"enabled": enabled})
+        assert answer.status_code == 200, answer.text
+
+    assert await found() == ["aws_access_key", "credit_card"]
+    await switch("credential_intelligence", enabled=False)
+    assert await found() == ["credit_card"]
+    # What the organization itself asks for is found all the same.
+    rule = {"detector_name": "x", "detector_type": "regex", "entity_type": "aws_access_key", "action_tier": "block"}
+    await tenant.admin.client.post("/api/admin/dlp-rules/", json=rule)
+    assert await found() == ["aws_access_key", "credit_card"]
+
+
+async def test_a_stale_version_switches_nothing(tenant: Tenant) -> None:
+    stale = (await tenant.admin.client.get(BASE)).headers["ETag"]
+    for enabled, status in ((True, 200), (False, 412)):
+        answer = await tenant.admin.client.patch(
+            f"{BASE}/human_in_loop", json={"enabled": enabled}, headers={"If-Match": stale}
+        )
+        assert answer.status_code == status
+    assert (await tenant.admin.client.get(BASE)).json()["human_in_loop"] is True

@@ -92,7 +92,30 @@ async def test_a_change_is_in_the_audit_chain(platform: RunningPlatform, tenant:
     assert (event["resource_id"], event["details"]) == ("governance_enabled", {"was": "true", "value": "false"})
 
 
-async def test_requiring_a_second_factor_is_in_force_at_once(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_the_value_that_is_set_already_is_no_event_and_moves_no_time(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    path = f"{BASE}/max_conversation_messages"
+    # Set to what holds anyway, it no longer follows the environment.
+    assert (await tenant.admin.client.put(path, json={"value": "1000"})).status_code == 200
+    row = "SELECT value, updated_at FROM system_config WHERE tenant_id = %s"
+    before = platform.sql(row, [tenant.id])
+    assert (await tenant.admin.client.put(path, json={"value": "1000"})).json()["value"] == "1000"
+    assert platform.sql(row, [tenant.id]) == before
+    assert len(await platform.audit(tenant, "system_config.changed")) == 1
+
+
+@pytest.mark.parametrize("body", [{}, {"value": None}, {"value": "x" * 1001}, {"value": "a\0"}, {"values": "true"}])
+async def test_a_bad_body_is_422(tenant: Tenant, body: dict[str, object]) -> None:
+    answer = await tenant.admin.client.put(f"{BASE}/auto_title_model", json=body)
+    assert answer.status_code == 422
+    assert answer.json()["detail"][0]["loc"][:1] == ["body"]
+
+
+async def test_requiring_a_second_factor_is_in_force_at_once_without_a_period_of_grace(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
+) -> None:
+    platform.sql("UPDATE tenants SET mfa_policy = '{\"grace_period_hours\": 0}' WHERE id = %s", [tenant.id])
     await tenant.admin.client.put(f"{BASE}/mfa_required", json={"value": "true"})
     assert (await tenant.admin.client.patch(FLAGS, json={"enabled": True})).json()["error"] == "mfa_required"
     assert (await other_tenant.admin.client.patch(FLAGS, json={"enabled": True})).status_code == 200

@@ -225,7 +225,7 @@ async def test_a_provider_called_byoe_has_a_config_too(tenant: Tenant, fake: Any
 async def test_a_fresh_second_factor_is_asked_for_where_one_is_required(
     platform: RunningPlatform, tenant: Tenant, fake: Any
 ) -> None:
-    platform.sql("INSERT INTO system_config (tenant_id, key, value) VALUES (%s, 'mfa_required', 'true')", [tenant.id])
+    await platform.require_mfa(tenant.id)
     platform.touch("tenant", tenant.id)
     await platform.refresh()
     for method, path in [("POST", BASE), ("PUT", "/api/admin/providers/openai/credentials")]:

@@ -190,7 +190,7 @@ async def test_only_administrators_switch_and_auditors_look(
 async def test_engaging_needs_no_second_factor_and_releasing_does(
     platform: RunningPlatform, tenant: Tenant, models: dict[str, str]
 ) -> None:
-    platform.sql("INSERT INTO system_config (tenant_id, key, value) VALUES (%s, 'mfa_required', 'true')", [tenant.id])
+    await platform.require_mfa(tenant.id)
     platform.touch("tenant", tenant.id)
     await platform.refresh()
     path = f"{BASE}/models/{models['sandbox/echo']}"

@@ -1,11 +1,10 @@
 """Lets in only callers from the organization's address ranges (reference 1, Authentication, 8)."""
 
-from ipaddress import ip_address
-
-from gatehouse.engine.exchange import Identified
+from gatehouse.engine.exchange import Identified, Received
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
 from gatehouse.foundation.errors import Forbidden
+from gatehouse.foundation.identity import Caller
 from gatehouse.policy.snapshot import Snapshot
 
 
@@ -15,15 +14,13 @@ class AddressNotAllowed(Forbidden):
 
 
 async def check(x: Identified, ports: Ports) -> Verdict:
-    error = refused(x.received.client_address, x.policy)
+    error = refused(x.received, x.caller, x.policy)
     return ALLOW if error is None else Refuse(error)
 
 
-def refused(client_address: str, policy: Snapshot) -> AddressNotAllowed | None:
-    if policy.ip_allowlist is None:
+def refused(x: Received, caller: Caller, policy: Snapshot) -> AddressNotAllowed | None:
+    if policy.ip_allowlist is None or x.client_address in policy.ip_allowlist:
         return None
-    try:
-        address = ip_address(client_address)
-    except ValueError:
-        return AddressNotAllowed()
-    return None if any(address in network for network in policy.ip_allowlist) else AddressNotAllowed()
+    if policy.ip_bypass_for_mfa and caller.has_fresh_factor(x.received_at):
+        return None
+    return AddressNotAllowed()

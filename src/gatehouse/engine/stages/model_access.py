@@ -1,4 +1,5 @@
-"""Whether the caller may use a model. Judged for every candidate: the named one, fallbacks, and what `auto` picks."""
+"""Whether the caller may use a model. Judged for every candidate: the named one, fallbacks, what `auto` picks, and what
+policy rules send a call to."""
 
 from gatehouse.engine.exchange import Asked, Candidate
 from gatehouse.engine.ports import Ports
@@ -7,7 +8,10 @@ from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
 
 
 async def judge(x: Asked, candidate: Candidate, ports: Ports) -> Verdict:
-    """A restricted model needs a grant, and there are none without groups; it looks as if it were not there."""
-    if candidate.model.access == "restricted":
-        return Refuse(ModelNotFound.named(f"{candidate.provider.id}/{candidate.model.model_id}"))
-    return ALLOW
+    """A model that the caller may not use looks as if it were not there: the refusal names what the caller asked for,
+    as that of an unknown name does, never the entry that was found by it."""
+    policy, model = x.identified.policy, candidate.model
+    restricted = model.access == "restricted"
+    if policy.access.permits(x.identified.caller.groups, model.provider, model.model_id, restricted=restricted):
+        return ALLOW
+    return Refuse(ModelNotFound.named(x.call.model))

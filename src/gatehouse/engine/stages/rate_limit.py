@@ -2,7 +2,7 @@
 platform). Also for a request whose authentication failed: with `caller` None it counts by its address."""
 
 import json
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias, TypeGuard
 
 from gatehouse.engine.exchange import Identified
 from gatehouse.engine.limits import LOGIN, Limits, Rule, login_rule
@@ -74,12 +74,20 @@ def email_of(body: bytes) -> str | None:
         return None
     if isinstance(named, dict):
         for value in (named.get("email"), named.get("username")):
-            if isinstance(value, str) and 0 < len(value.strip()) <= _LONGEST_EMAIL:
+            if is_name(value):
                 return value
     return None
 
 
+def is_name(value: object) -> TypeGuard[str]:
+    """Whether it can be an address or a user name that somebody has."""
+    return isinstance(value, str) and 0 < len(value.strip()) <= _LONGEST_EMAIL
+
+
 async def check(x: Identified, ports: Ports) -> Verdict:
-    """The stage: takes for an identified caller, and keeps the state for the answer's headers."""
+    """The stage: takes for an identified caller, and keeps the state for the answer's headers. A request that the host
+    has counted already comes with it."""
+    if x.rate is not None:
+        return ALLOW
     x.rate, refused = await take(x.received, x.caller, ports.limits, ports.counters)
     return ALLOW if refused is None else Refuse(refused)

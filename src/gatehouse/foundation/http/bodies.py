@@ -16,7 +16,7 @@ class Body(BaseModel):
     @classmethod
     def _without_nul(cls, value: object) -> object:
         """PostgreSQL's text holds no NUL: better refused here, by the field's name, than there."""
-        if _has_nul(value):
+        if has_nul(value):
             raise ValueError("may not contain NUL characters")
         return value
 
@@ -36,7 +36,7 @@ def unsent() -> Any:
     return None
 
 
-def _has_nul(value: object) -> bool:
+def has_nul(value: object) -> bool:
     """Without recursion: what a free-form object holds may lie deeper than Python's stack is high."""
     waiting = [value]
     while waiting:

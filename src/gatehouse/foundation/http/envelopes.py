@@ -16,7 +16,7 @@ Maintenance looks the same everywhere: `{"error": "maintenance_mode", "message"}
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import msgspec
@@ -144,11 +144,14 @@ def scim(error: Refusal) -> Body:
 @dataclass(frozen=True, slots=True)
 class ErrorForm:
     """`validation_status` is what a body or parameter that fails validation answers with: one status, or one by
-    variant (`{"a": 422, "b": 400, "c": 422}`) where the reference has two."""
+    variant (`{"a": 422, "b": 400, "c": 422}`) where the reference has two. `encode` where the body is not sent as JSON.
+    """
 
     render: Callable[[Refusal], Body]
     validation_status: int | Mapping[str, int] = 422
     media_type: str = "application/json"
+    encode: Callable[[Body], bytes] = _encode
+    headers: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def validating(self, status: int | Mapping[str, int]) -> "ErrorForm":
         return replace(self, validation_status=status)
@@ -230,9 +233,9 @@ class RenderedError:
 def rendered(error: Refusal, form: ErrorForm, variant: str = "a") -> RenderedError:
     """Everything that goes on the wire. Adds `Retry-After` where the error knows it and `WWW-Authenticate` to a 401."""
     status = form.status_of(error, variant)
-    headers = {"Content-Type": form.media_type, **error.headers}
+    headers = {"Content-Type": form.media_type, **form.headers, **error.headers}
     if "retry_after" in error.extra:
         headers.setdefault("Retry-After", str(error.extra["retry_after"]))
     if status == 401:
         headers.setdefault("WWW-Authenticate", "Bearer")
-    return RenderedError(status, headers, _encode(form.body_of(error)))
+    return RenderedError(status, headers, form.encode(form.body_of(error)))

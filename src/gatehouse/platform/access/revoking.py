@@ -4,6 +4,7 @@ Sessions are rows, but their access tokens are believed by signature alone. So w
 into `revocations`, which every worker keeps in memory until the last token that it could stop has expired.
 """
 
+import math
 from datetime import timedelta
 from typing import Final
 from uuid import UUID
@@ -13,7 +14,7 @@ from sqlalchemy import text
 from gatehouse.foundation.clock import utc_now
 from gatehouse.platform.change import Change
 
-#: seconds that a session's access token is good for (decisions 3)
+#: seconds that a session's access token is good for at most, where there are refresh tokens (decisions 3)
 ACCESS_TOKEN_SECONDS: Final = 900
 #: Clocks of machines differ; a revocation is kept this much longer than any token it could stop.
 _SKEW_SECONDS: Final = 60
@@ -25,7 +26,7 @@ _REVOKE = text(
 _END = text(
     "UPDATE sessions SET revoked_at = now(), revoked_reason = :reason"
     " WHERE user_id = :user AND revoked_at IS NULL AND expires_at > now()"
-    " AND id = COALESCE(CAST(:only AS uuid), id) AND id IS DISTINCT FROM CAST(:but AS uuid) RETURNING id"
+    " AND id = COALESCE(CAST(:only AS uuid), id) AND id IS DISTINCT FROM CAST(:but AS uuid) RETURNING id, tokens_until"
 )
 
 
@@ -42,7 +43,9 @@ async def end_sessions(
 ) -> list[UUID]:
     """Ends a user's sessions, or `only` one, or all `but` one. The answer is the ids of those that still lived."""
     values = {"user": user_id, "reason": reason, "only": only, "but": but}
-    ended = list((await change.session.execute(_END, values)).scalars())
-    for session_id in ended:
-        await revoke(change, session_id, "session", ACCESS_TOKEN_SECONDS)
-    return ended
+    await change.session.flush()
+    ended = (await change.session.execute(_END, values)).all()
+    for row in ended:
+        left = (row.tokens_until - utc_now()).total_seconds() if row.tokens_until else 0
+        await revoke(change, row.id, "session", max(ACCESS_TOKEN_SECONDS, math.ceil(left)))
+    return [row.id for row in ended]

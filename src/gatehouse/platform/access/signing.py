@@ -37,14 +37,16 @@ class Signer:
         #: the published keys at the time of opening; the feed replaces that dictionary whole when keys change
         self._opened_beside: object = None
 
-    async def sign(self, claims: Mapping[str, Any], lifetime_seconds: int) -> str:
-        """A token that is good from now on. Adds `iss`, `aud`, `iat`, `exp` and `jti`. Raises `NoSigningKey`."""
+    async def sign(self, claims: Mapping[str, Any], lifetime_seconds: int, *, audience: str | None = None) -> str:
+        """A token that is good from now on, for this platform or for another `audience`, which this one then refuses.
+
+        Adds `iss`, `aud`, `iat`, `exp` and `jti`. Raises `NoSigningKey`."""
         key = await self._current()
         now = int(self._clock.now())
         stamped = {
             **claims,
             "iss": self._issuer,
-            "aud": self._issuer,
+            "aud": audience or self._issuer,
             "iat": now,
             "exp": now + lifetime_seconds,
             "jti": str(uuid4()),

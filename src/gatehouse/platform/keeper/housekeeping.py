@@ -19,7 +19,14 @@ _PRUNE: Final = tuple(
         ("nodes", "seen_at < now() - interval '1 hour'"),
         ("revocations", "expires_at < now()"),
         ("one_time_tokens", "expires_at < now() - interval '1 day'"),
+        ("pending_logins", "expires_at < now()"),
+        ("mfa_challenges", "expires_at < now()"),
         ("refresh_tokens", "expires_at < now() - interval '1 day'"),
+        # The access tokens that they were traded for are over too.
+        ("authorization_codes", "expires_at < now() - interval '1 hour'"),
+        # A while longer than they are good for, so that whoever comes late is told that.
+        ("saml_requests", "expires_at < now() - interval '1 day'"),
+        ("saml_seen", "expires_at < now() - interval '1 hour'"),
         # Whoever was told now would not know what to do with it.
         ("outbox", "dispatched_at IS NULL AND created_at < now() - interval '7 days'"),
         ("procrastinate_jobs", "status IN ('failed', 'cancelled', 'aborted') AND scheduled_at IS NULL"

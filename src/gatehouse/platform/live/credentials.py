@@ -34,6 +34,9 @@ class InvalidToken(Unauthenticated):
     message = "The token is not valid, has expired, or was revoked."
 
 
+#: Where SCIM tokens are good, and nothing else is (reference 1, Authentication).
+PROVISIONING: Final = "/api/scim/v2"
+
 #: Verified tokens, and callers made, remembered at most: verifying a signature costs a hundred times a look-up.
 _REMEMBERED: Final = 20_000
 
@@ -49,6 +52,7 @@ class Verified(msgspec.Struct, frozen=True, gc=False):
     scopes: frozenset[str]
     rate_limit_tier: str
     mfa_at: float | None
+    issued_at: float
 
 
 class LiveCredentials:
@@ -68,6 +72,8 @@ class LiveCredentials:
         credential = presented(received)
         if credential is None:
             raise MissingCredential
+        if received.path.startswith(PROVISIONING):
+            return self._by_scim_token(credential)
         if credential.startswith("gk_"):
             return self._by_key(credential)
         if credential.count(".") == 2:
@@ -110,6 +116,14 @@ class LiveCredentials:
                 self._made.popitem(last=False)
         return made[3]
 
+    def _by_scim_token(self, token: str) -> Caller:
+        live = self._replica.scim_tokens.get(tokens.digest(token))
+        if live is None or live.tenant_id not in self._replica.tenants:
+            raise InvalidToken
+        if live.expires_at is not None and live.expires_at <= time.time():
+            raise InvalidToken
+        return Caller(kind=CallerKind.SCIM, tenant_id=live.tenant_id, scim_token_id=live.id, rate_key=f"scim:{live.id}")
+
     def _by_token(self, token: str) -> Caller:
         verified = self._verify(token)
         if verified.m2m:
@@ -119,6 +133,8 @@ class LiveCredentials:
         user = self._replica.users.get(verified.subject)
         tenant = self._replica.tenants.get(user.tenant_id) if user is not None else None
         if user is None or not user.active or tenant is None:
+            raise InvalidToken
+        if verified.issued_at + tenant.session_seconds <= time.time():
             raise InvalidToken
         return self._user(
             user, tenant, kind=CallerKind.USER, session_id=verified.session_id, mfa_at=verified.mfa_at, scopes=None
@@ -136,6 +152,7 @@ class LiveCredentials:
         mfa_at: float | None = None,
     ) -> Caller:
         """The caller that this user is now: rights are the user's of this moment, not of when the token was made."""
+        asked = tenant.second_factor
         return Caller(
             kind=kind,
             tenant_id=user.tenant_id,
@@ -150,7 +167,8 @@ class LiveCredentials:
             rate_key=f"user:{user.id}",
             custom_rate_limit_rpm=tenant.custom_rate_limit_rpm,
             mfa_at=mfa_at,
-            mfa_required=tenant.mfa_required,
+            mfa_required=asked.sensitive and asked.asks(user.methods, user.created_at, time.time()),
+            mfa_ttl_seconds=asked.ttl_seconds,
         )
 
     def _client(self, verified: Verified) -> Caller:
@@ -202,18 +220,22 @@ class LiveCredentials:
     def _verify_anew(self, token: str) -> Verified:
         try:
             claims = jwt.verify(token, self._replica.signing_keys, issuer=self._issuer, audience=self._issuer)
-            session, tenant = claims.get("sid"), claims.get("tid")
+            kind, tenant = claims.get("token_type"), claims.get("tid")
+            # Whatever else is signed with these keys (RFC 8725, 3.12): it opens nothing here.
+            if kind not in {None, "m2m"}:
+                raise InvalidToken
             return Verified(
                 subject=UUID(claims["sub"]),
-                m2m=claims.get("token_type") == "m2m",
+                m2m=kind == "m2m",
                 expires_at=float(claims["exp"]),
                 tenant_id=UUID(tenant) if tenant else None,
-                session_id=UUID(session) if session else None,
+                session_id=UUID(claims["sid"]) if kind is None else None,
                 scopes=frozenset(str(claims.get("scope", "")).split()) & SCOPES,
                 rate_limit_tier=str(claims.get("rate_limit_tier", "standard")),
                 mfa_at=claims.get("mfa_at"),
+                issued_at=float(claims["iat"]),
             )
-        except (Unauthenticated, KeyError, ValueError, TypeError):
+        except (Unauthenticated, KeyError, ValueError, TypeError, AttributeError):
             raise InvalidToken from None
 
 

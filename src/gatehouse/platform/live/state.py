@@ -8,6 +8,7 @@ import msgspec
 from gatehouse.engine.ports import Maintenance
 from gatehouse.foundation.identity import Role, TenantId
 from gatehouse.foundation.jwt import SigningKey
+from gatehouse.platform.live.second_factor import SecondFactor
 
 
 class LiveUser(msgspec.Struct, frozen=True, gc=False):
@@ -19,6 +20,10 @@ class LiveUser(msgspec.Struct, frozen=True, gc=False):
     active: bool
     #: ids of the groups that the user is a member of
     groups: tuple[UUID, ...] = ()
+    #: second factors that the user has enrolled
+    methods: frozenset[str] = frozenset()
+    #: Unix time
+    created_at: float = 0
 
 
 class LiveKey(msgspec.Struct, frozen=True, gc=False):
@@ -43,12 +48,21 @@ class LiveClient(msgspec.Struct, frozen=True, gc=False):
     scopes: frozenset[str]
 
 
+class LiveScimToken(msgspec.Struct, frozen=True, gc=False):
+    """`expires_at` is Unix time."""
+
+    id: UUID
+    tenant_id: TenantId
+    expires_at: float | None
+
+
 class LiveTenant(msgspec.Struct, frozen=True, gc=False):
     id: TenantId
     active: bool
     custom_rate_limit_rpm: int | None
-    #: the system configuration `mfa_required`
-    mfa_required: bool = False
+    second_factor: SecondFactor = SecondFactor()
+    #: No session's token is believed for longer: a shortened policy holds for tokens that are out already.
+    session_seconds: int = 86_400
 
 
 class Replica:
@@ -61,6 +75,8 @@ class Replica:
         self.keys: dict[bytes, LiveKey] = {}
         self.key_digests: dict[UUID, bytes] = {}
         self.clients: dict[UUID, LiveClient] = {}
+        #: by SHA-256 of the token; replaced whole, never changed
+        self.scim_tokens: dict[bytes, LiveScimToken] = {}
         #: ended sessions and deleted clients, with the Unix time after which no token of theirs can be valid
         self.revoked: dict[UUID, float] = {}
         #: ids of model configs that a kill switch stops

@@ -7,6 +7,8 @@ from gatehouse.foundation.identity import Caller
 from gatehouse.platform.access.accounts import lookups
 from gatehouse.platform.access.accounts.errors import RegistrationClosed, WrongPassword
 from gatehouse.platform.access.accounts.schemas import PasswordChange, PasswordReset, Registration
+from gatehouse.platform.access.accounts.table import default_group
+from gatehouse.platform.access.groups import service as groups
 from gatehouse.platform.access.revoking import end_sessions
 from gatehouse.platform.access.sessions.service import as_caller
 from gatehouse.platform.access.users import one_time
@@ -55,9 +57,14 @@ async def _accept(change: Change, given: Registration, token: str, hashed: str) 
 
 
 async def _join(change: Change, given: Registration, hashed: str) -> UserRow:
-    """A user of the least role. Nobody has shown that the address is theirs, so it counts as unverified."""
+    """A user of the least role, in the domain's group. Nobody has shown that the address is theirs, so it counts as
+    unverified."""
     new = NewUser(email=given.email, display_name=given.display_name, username=given.username)
-    return await users.add(change, new, hashed, email_verified=False)
+    user = await users.add(change, new, hashed, email_verified=False)
+    group = await default_group(change.session, emails.domain(user.email))
+    if group is not None:
+        await groups.add_member(change, group, user.id)
+    return user
 
 
 async def change_password(request: Request, host: Host, caller: Caller, given: PasswordChange) -> None:

@@ -4,5 +4,6 @@
     either    -> expired      when `expires_at` passes, whatever `is_enabled` says
     any       -> removed      DELETE; final and immediate
 
-Only a SHA-256 digest is stored; the key itself is in the answer to its creation, once.
+People make their own; those of a service account, which cannot sign in, are made by administrators. Only a SHA-256
+digest is stored; the key itself is in the answer to its creation, once.
 """

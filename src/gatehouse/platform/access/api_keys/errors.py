@@ -1,10 +1,17 @@
 """What can go wrong with API keys."""
 
-from gatehouse.foundation.errors import FieldFault, NotFound, Unprocessable
+from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
 
 
 class ApiKeyNotFound(NotFound):
     message = "API key not found"
+
+
+class NotAServiceAccount(Conflict):
+    """Whoever holds a person's key can pass for them, so people make their keys themselves."""
+
+    code = "not_a_service_account"
+    message = "Only a service account's keys are made by administrators. People make their own."
 
 
 class KeyScopingOff(Unprocessable):

@@ -7,8 +7,16 @@ from fastapi import APIRouter, Depends
 from gatehouse.foundation.identity import Caller
 from gatehouse.platform.access.api_keys import service
 from gatehouse.platform.access.api_keys.errors import ApiKeyNotFound
-from gatehouse.platform.access.api_keys.schemas import ApiKey, ApiKeyCreated, ApiKeyUpdate, NewApiKey, OwnedApiKey
+from gatehouse.platform.access.api_keys.schemas import (
+    ApiKey,
+    ApiKeyCreated,
+    ApiKeyUpdate,
+    NewApiKey,
+    OwnedApiKey,
+    OwnedApiKeyCreated,
+)
 from gatehouse.platform.access.api_keys.table import ApiKeyRow, all_keys
+from gatehouse.platform.access.users.routes import LoadedUser
 from gatehouse.platform.callers import (
     RESPONSES,
     Admin,
@@ -70,6 +78,25 @@ async def delete_api_key(caller: SessionUserStepUp, key: OwnKey, change: Changin
 async def list_api_keys(caller: AdminReader, session: Session) -> object:
     """The keys of all users of the organization, newest first."""
     return await all_keys(session)
+
+
+@router.post(
+    "/api/admin/users/{user_id}/api-keys",
+    status_code=201,
+    response_model=OwnedApiKeyCreated,
+    responses={409: {"description": "The user is a person, who makes their own keys."}},
+)
+async def create_service_account_key(
+    caller: AdminStepUp, user: LoadedUser, body: NewApiKey, change: Changing
+) -> OwnedApiKeyCreated:
+    """Makes a key for a service account. The answer holds it in clear, once."""
+    return await service.create_for(change, caller, user, body)
+
+
+@router.get("/api/admin/users/{user_id}/api-keys", response_model=list[OwnedApiKey])
+async def list_api_keys_of_user(caller: AdminReader, user: LoadedUser, session: Session) -> object:
+    """A user's keys, newest first."""
+    return await all_keys(session, user_id=user.id)
 
 
 @router.patch("/api/admin/api-keys/{key_id}", response_model=OwnedApiKey)

@@ -38,3 +38,7 @@ class OwnedApiKey(ApiKey):
 
 class ApiKeyCreated(ApiKey):
     api_key: Annotated[str, Field(description="The key itself. It is shown here and never again.")]
+
+
+class OwnedApiKeyCreated(ApiKeyCreated, OwnedApiKey):
+    """A service account's."""

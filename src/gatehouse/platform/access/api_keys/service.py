@@ -1,30 +1,50 @@
 """The rules of API keys."""
 
 from datetime import timedelta
+from uuid import UUID
 
 from gatehouse.foundation import tokens
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import Caller
 from gatehouse.foundation.ids import new_id
-from gatehouse.platform.access.api_keys.errors import ApiKeyNotFound, KeyScopingOff
-from gatehouse.platform.access.api_keys.schemas import ApiKeyCreated, NewApiKey
+from gatehouse.platform.access.api_keys.errors import ApiKeyNotFound, KeyScopingOff, NotAServiceAccount
+from gatehouse.platform.access.api_keys.schemas import ApiKeyCreated, NewApiKey, OwnedApiKeyCreated
 from gatehouse.platform.access.api_keys.table import ApiKeyRow
+from gatehouse.platform.access.users import rights
+from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.change import Change
 from gatehouse.platform.organization.feature_flags.table import flag
 
 
 async def create(change: Change, caller: Caller, new: NewApiKey) -> ApiKeyCreated:
-    """A key of the caller's own: it can never do more than they can, now or later."""
+    """A key of the caller's own: it can never do more than they can, now or later. Raises `KeyScopingOff`."""
+    assert caller.user_id is not None
+    row, plaintext = await _made(change, caller.user_id, new)
+    return ApiKeyCreated.model_validate({**_fields(row), "api_key": plaintext})
+
+
+async def create_for(change: Change, caller: Caller, user: UserRow, new: NewApiKey) -> OwnedApiKeyCreated:
+    """A service account's key, which the caller will hold: so they need the right to grant what it may.
+
+    Raises `NotAServiceAccount`, `CannotGrant`, `KeyScopingOff`.
+    """
+    rights.may_change(caller, user)
+    if user.kind != "service":
+        raise NotAServiceAccount
+    row, plaintext = await _made(change, user.id, new)
+    return OwnedApiKeyCreated.model_validate({**_fields(row), "api_key": plaintext})
+
+
+async def _made(change: Change, user_id: UUID, new: NewApiKey) -> tuple[ApiKeyRow, str]:
+    """The row, and the key itself."""
     if new.scopes is not None and not await flag(change.session, "api_key_scoping"):
         raise KeyScopingOff
-    assert caller.user_id is not None
-    assert caller.tenant_id is not None
     key = tokens.mint_api_key()
     now = utc_now()
     row = ApiKeyRow(
         id=new_id(),
-        tenant_id=caller.tenant_id,
-        user_id=caller.user_id,
+        tenant_id=change.tenant_id,
+        user_id=user_id,
         key_prefix=key.shown,
         digest=key.digest,
         description=new.description,
@@ -35,9 +55,11 @@ async def create(change: Change, caller: Caller, new: NewApiKey) -> ApiKeyCreate
         scopes=None if new.scopes is None else sorted(set(new.scopes)),
     )
     change.session.add(row)
-    change.record("api_key.created", "api_key", row.id, description=row.description, expires_at=row.expires_at)
+    change.record(
+        "api_key.created", "api_key", row.id, description=row.description, expires_at=row.expires_at, user_id=user_id
+    )
     change.touch("api_key", row.id, urgent=True)
-    return ApiKeyCreated.model_validate({**_fields(row), "api_key": key.plaintext})
+    return row, key.plaintext
 
 
 def set_enabled(change: Change, key: ApiKeyRow, enabled: bool) -> ApiKeyRow:

@@ -53,7 +53,7 @@ async def update_group(caller: GroupAdmin, group: LoadedGroup, body: GroupUpdate
 
 @router.delete("/{group_id}", status_code=204)
 async def delete_group(caller: GroupAdmin, group: LoadedGroup, change: Changing) -> None:
-    """Removes a group with its memberships, DLP overrides and content filters. The users stay."""
+    """Removes a group with its memberships, DLP overrides, model access rules and content filters. The users stay."""
     await service.delete(change, group)
 
 

@@ -70,7 +70,7 @@ async def update(change: Change, group: GroupRow, body: GroupUpdate) -> Group:
 
 
 async def delete(change: Change, group: GroupRow) -> None:
-    """Members, overrides and the group's content filters go with it (by the database)."""
+    """Members, overrides, model access rules and content filters go with it (by the database)."""
     members = await table.count_members(change.session, group.id)
     await change.session.delete(group)
     change.record("group.deleted", "group", group.id, name=group.name, members=members)
@@ -109,6 +109,8 @@ async def replace_overrides(change: Change, group: GroupRow, new: Sequence[NewOv
     before = {row.entity_type: row.action for row in await table.overrides_of(change.session, group.id)}
     if actions != before:
         await table.replace_overrides(change.session, group, actions)
+        # The group's version is its overrides' too.
+        group.updated_at = utc_now()
         change.record("group.dlp_overrides_set", "group", group.id, name=group.name, overrides=actions, before=before)
         _touch_policy(change)
     return [Override(entity_type=entity_type, action=action) for entity_type, action in sorted(actions.items())]

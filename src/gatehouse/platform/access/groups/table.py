@@ -30,6 +30,8 @@ class MemberRow(TenantRow):
     group_id: Mapped[UUID]
     user_id: Mapped[UUID]
     joined_at: Mapped[datetime]
+    #: What a directory calls the member (`access.scim`).
+    display: Mapped[str | None]
 
 
 class OverrideRow(TenantRow):

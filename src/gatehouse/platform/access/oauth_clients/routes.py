@@ -19,15 +19,20 @@ from gatehouse.platform.access.oauth_clients.table import OAuthClientRow
 from gatehouse.platform.callers import RESPONSES, ClientAdmin, ClientReader
 from gatehouse.platform.ports import TheHost
 from gatehouse.platform.requests import Changing, Session
+from gatehouse.platform.versions import READING, TheVersions
 
 BASE = "/api/admin/oauth-clients/"
 
 router = APIRouter(tags=["OAuth clients"], responses=RESPONSES)
 
 
-async def _loaded(request: Request, session: Session, client_id: Annotated[UUID, Path()]) -> OAuthClientRow:
+async def _loaded(
+    request: Request, session: Session, versions: TheVersions, client_id: Annotated[UUID, Path()]
+) -> OAuthClientRow:
     caller: Caller = request.scope["state"]["caller"]
-    return await service.find(session, caller, client_id, lock=request.method != "GET")
+    client = await service.find(session, caller, client_id, lock=request.method not in READING)
+    versions.about(client, "client_id")
+    return client
 
 
 Loaded = Annotated[OAuthClientRow, Depends(_loaded)]

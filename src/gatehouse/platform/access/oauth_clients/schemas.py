@@ -4,10 +4,11 @@ from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from gatehouse.foundation.http.bodies import Body, Id, Shown
 from gatehouse.foundation.identity import Scope
+from gatehouse.platform.access.oauth_clients.redirects import redirect_uri
 from gatehouse.platform.access.tokens.lifetimes import LONGEST_SECONDS
 
 Tier = Literal["standard", "premium", "unlimited"]
@@ -17,6 +18,16 @@ Name = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f
 Scopes = Annotated[
     list[Scope], Field(max_length=50, description="What its tokens may be for.", examples=[["api:read", "chat:write"]])
 ]
+RedirectUris = Annotated[
+    list[Annotated[str, Field(max_length=2000), AfterValidator(redirect_uri)]],
+    Field(
+        max_length=20,
+        description="Where people who signed in may be sent back to, letter by letter: `https`, or `http` on a loopback"
+        " address. For platform-wide clients alone.",
+        examples=[["https://portal.example.com/callback"]],
+    ),
+]
+Public = Annotated[bool, Field(description="It cannot keep a secret (an app, a page): it trades codes in without one.")]
 Lifetime = Annotated[int, Field(ge=1, le=LONGEST_SECONDS, description="Lifetime of its tokens.", examples=[3600])]
 
 
@@ -29,6 +40,8 @@ class NewOAuthClient(Body):
     ] = None
     rate_limit_tier: Tier = "standard"
     token_lifetime_seconds: Lifetime = 3600
+    redirect_uris: RedirectUris = Field(default_factory=list)
+    public: Public = False
 
 
 class OAuthClientUpdate(Body):
@@ -39,6 +52,8 @@ class OAuthClientUpdate(Body):
     enabled: bool | None = None
     rate_limit_tier: Tier | None = None
     token_lifetime_seconds: Lifetime | None = None
+    redirect_uris: Annotated[RedirectUris | None, Field(description="Replaces the whole list.")] = None
+    public: Public | None = None
 
 
 class OAuthClient(Shown):
@@ -51,6 +66,8 @@ class OAuthClient(Shown):
     enabled: bool
     rate_limit_tier: Tier
     token_lifetime_seconds: int
+    redirect_uris: list[str]
+    public: bool
     created_at: datetime
     last_used: Annotated[datetime | None, Field(description="Last successful token issuance.")]
 

@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation import tokens
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import FieldFault, Unprocessable
 from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.foundation.ids import new_id
 from gatehouse.platform.access.oauth_clients import grants, table
@@ -42,6 +43,7 @@ async def find(session: AsyncSession, caller: Caller, client_id: UUID, *, lock: 
 async def create(change: Change, caller: Caller, new: NewOAuthClient) -> OAuthClientCreated:
     tenant_id = await _tenant_of(change.session, caller, new)
     grants.check(caller, scopes=new.scopes, tier=new.rate_limit_tier)
+    _check_redirects(tenant_id, new.redirect_uris)
     secret = tokens.mint_token(SECRET_PREFIX)
     now = utc_now()
     row = OAuthClientRow(
@@ -58,6 +60,8 @@ async def create(change: Change, caller: Caller, new: NewOAuthClient) -> OAuthCl
         secret_digest=secret.digest,
         previous_secret_digest=None,
         previous_secret_expires_at=None,
+        redirect_uris=list(dict.fromkeys(new.redirect_uris)),
+        public=new.public,
         created_at=now,
         updated_at=now,
         last_used=None,
@@ -73,6 +77,8 @@ async def create(change: Change, caller: Caller, new: NewOAuthClient) -> OAuthCl
             tenant_id=tenant_id,
             rate_limit_tier=row.rate_limit_tier,
             token_lifetime_seconds=row.token_lifetime_seconds,
+            redirect_uris=row.redirect_uris,
+            public=row.public,
         )
         part.touch("oauth_client", row.client_id)
     shown = {column.key: getattr(row, column.key) for column in OAuthClientRow.__table__.columns}
@@ -82,8 +88,9 @@ async def create(change: Change, caller: Caller, new: NewOAuthClient) -> OAuthCl
 async def update(change: Change, caller: Caller, client: OAuthClientRow, wanted: OAuthClientUpdate) -> OAuthClientRow:
     """Tokens made before keep their tier and lifetime; scopes that the client loses they lose at once."""
     given = wanted.model_dump(exclude_none=True)
-    if "scopes" in given:
-        given["scopes"] = list(dict.fromkeys(given["scopes"]))
+    for each in {"scopes", "redirect_uris"} & given.keys():
+        given[each] = list(dict.fromkeys(given[each]))
+    _check_redirects(client.tenant_id, given.get("redirect_uris", []))
     changed = {name: value for name, value in given.items() if getattr(client, name) != value}
     if not changed:
         return client
@@ -155,6 +162,13 @@ async def _of_its_organization(change: Change, client: OAuthClientRow) -> AsyncI
     assert client.tenant_id is not None
     async with change.inside(client.tenant_id) as part:
         yield part
+
+
+def _check_redirects(tenant_id: TenantId | None, redirect_uris: list[str]) -> None:
+    """People are sent on to a client without being asked, so it is the platform's own. Raises `Unprocessable`."""
+    if redirect_uris and tenant_id is not None:
+        fault = FieldFault("redirect_uris", "only platform-wide clients have them (tenant_id null)")
+        raise Unprocessable(faults=[fault])
 
 
 async def tenant_filter(session: AsyncSession, caller: Caller, tenant_id: UUID | None) -> TenantId | None:

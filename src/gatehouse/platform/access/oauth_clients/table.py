@@ -38,6 +38,8 @@ class OAuthClientRow(Row):
     secret_digest: Mapped[bytes] = mapped_column(LargeBinary)
     previous_secret_digest: Mapped[bytes | None] = mapped_column(LargeBinary)
     previous_secret_expires_at: Mapped[datetime | None]
+    redirect_uris: Mapped[list[str]]
+    public: Mapped[bool]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
     last_used: Mapped[datetime | None]

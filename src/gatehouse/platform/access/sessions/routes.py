@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Request
 from gatehouse.platform.access.sessions import service
 from gatehouse.platform.access.sessions import table as tables
 from gatehouse.platform.access.sessions.errors import SessionNotFound
-from gatehouse.platform.access.sessions.schemas import Login, Refresh, Session, Tokens
+from gatehouse.platform.access.sessions.schemas import Login, LoginRefused, Refresh, Session, Tokens
 from gatehouse.platform.access.sessions.table import SessionRow
 from gatehouse.platform.callers import RESPONSES, SessionUser
 from gatehouse.platform.ports import TheHost
@@ -16,6 +16,13 @@ from gatehouse.platform.requests import Session as Reading
 
 router = APIRouter(prefix="/api/auth", tags=["Sessions"])
 
+_LOGIN_REFUSED: dict[int | str, dict[str, Any]] = {
+    401: {
+        "model": LoginRefused,
+        "description": "`detail`: not to be believed; the answer is the same for every reason. Or `mfa_required`: the "
+        "password was right, and `mfa_token` leads on.",
+    },
+}
 _REFUSED: dict[int | str, dict[str, Any]] = {
     401: {"description": "Not to be believed. The answer is the same for every reason."},
 }
@@ -23,14 +30,15 @@ _REFUSED: dict[int | str, dict[str, Any]] = {
 LoadedSession = Annotated[SessionRow, Depends(loaded(SessionRow, "session_id", SessionNotFound))]
 
 
-@router.post("/login", response_model=Tokens, responses=_REFUSED)
+@router.post("/login", response_model=Tokens, responses=_LOGIN_REFUSED)
 async def log_in(body: Login, request: Request, host: TheHost) -> object:
     """Signs in with an address or user name and a password.
 
     An address of a proven domain belongs to the organization that has proven it; any other must be the only one among
-    active users, or come with `tenant`.
+    active users, or come with `tenant`. Who has a second factor, or needs one, gets an `mfa_token` first, and tokens
+    for it at `POST /api/auth/mfa/verify`.
     """
-    return await service.login(request, host, body)
+    return await service.login(request, host, body, service.enter_with_tokens)
 
 
 @router.post("/refresh", response_model=Tokens, responses=_REFUSED)

@@ -38,8 +38,31 @@ class Tokens(Shown):
     access_token: Annotated[str, Field(description="A JWT, for `Authorization: Bearer`.")]
     token_type: Literal["bearer"] = "bearer"  # noqa: S105 - the scheme's name
     expires_in: Annotated[int, Field(description="Seconds.", examples=[900])]
-    refresh_token: Annotated[str, Field(description="Good once, at POST /api/auth/refresh.")]
+    refresh_token: Annotated[
+        str | None,
+        Field(description="Good once, at POST /api/auth/refresh. Null where the organization has switched them off."),
+    ]
     user: User
+    mfa_enrollment_deadline: Annotated[
+        datetime | None,
+        Field(description="From then on you cannot sign in without a second factor, and you have none yet."),
+    ] = None
+
+
+class LoginRefused(Shown):
+    """`detail` alone, or all the others."""
+
+    detail: str | None = None
+    error: Literal["mfa_required"] | None = None
+    message: str | None = None
+    mfa_token: Annotated[str | None, Field(description="For POST /api/auth/mfa/verify, within `expires_in`.")] = None
+    methods: Annotated[
+        list[str] | None, Field(description="What can be shown, or what may be enrolled.", examples=[["totp"]])
+    ] = None
+    enrollment_required: Annotated[
+        bool | None, Field(description="You have no method: enrol one with this token, which signs you in.")
+    ] = None
+    expires_in: Annotated[int | None, Field(description="Seconds.", examples=[600])] = None
 
 
 class Session(Shown):

@@ -1,7 +1,7 @@
 """The rules of sessions: opening one, refreshing it, ending it."""
 
-from datetime import timedelta
-from typing import Any, Final
+from datetime import datetime, timedelta
+from typing import Any, Final, Protocol, TypeVar
 
 from fastapi import Request
 from sqlalchemy import select
@@ -10,23 +10,45 @@ from gatehouse.foundation import tokens
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import Caller, CallerKind, Role, TenantId
 from gatehouse.foundation.ids import new_id
-from gatehouse.platform.access.revoking import ACCESS_TOKEN_SECONDS, end_sessions
-from gatehouse.platform.access.sessions import table
+from gatehouse.platform.access.revoking import end_sessions
+from gatehouse.platform.access.sessions import pending, table
 from gatehouse.platform.access.sessions.errors import InvalidRefreshToken, LoginFailed, SessionNotFound
+from gatehouse.platform.access.sessions.lifetimes import access_token_seconds, ends_at
 from gatehouse.platform.access.sessions.schemas import Login, Tokens
 from gatehouse.platform.access.sessions.table import Account, RefreshTokenRow, SessionRow
 from gatehouse.platform.access.users.schemas import User
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.change import Change
+from gatehouse.platform.organization.policies.table import session_policy
 from gatehouse.platform.ports import Host
 from gatehouse.platform.requests import changing
 
-REFRESH_LIFETIME: Final = timedelta(days=30)
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
 _MAX_AGENT_CHARS: Final = 255
 
 
-async def login(request: Request, host: Host, given: Login) -> Tokens:
-    """Opens a session. Raises `LoginFailed` for whatever is wrong, after the same work for whoever asks."""
+class Enter(Protocol[T_co]):
+    """How a sign-in ends that has shown enough: with tokens, or with a browser's cookie."""
+
+    async def __call__(
+        self,
+        change: Change,
+        host: Host,
+        user: UserRow,
+        request: Request,
+        *,
+        amr: list[str],
+        mfa_at: datetime | None = None,
+    ) -> T_co: ...
+
+
+async def login(request: Request, host: Host, given: Login, enter: Enter[T]) -> T:
+    """Judges the password, and enters where no second factor is asked for.
+
+    Raises `LoginFailed` for whatever is wrong, after the same work for whoever asks; `SecondFactorNeeded`.
+    """
     account = await _account(host, given)
     # No connection is held meanwhile: a flood of sign-ins must not take administration's.
     right = await host.passwords.verify(account.password_hash if account else None, given.password)
@@ -40,10 +62,29 @@ async def login(request: Request, host: Host, given: Login) -> Tokens:
     async with changing(request, host, account.tenant_id) as change:
         user = await _still(change, account)
         user.password_hash = anew
-        change.caller = as_caller(user, None)
-        answer, session = await open_session(change, host, user, request, amr=["pwd"])
-        change.record("login.succeeded", "user", user.id, session_id=session.id, amr=session.amr)
-        return answer
+        stands = await pending.standing(change.session, user)
+        if not stands.asked:
+            return await enter(change, host, user, request, amr=["pwd"])
+        needed = await pending.begin(change, user, stands, amr=["pwd"])
+    # Raised only now: the token that it holds is committed.
+    raise needed
+
+
+async def enter_with_tokens(
+    change: Change,
+    host: Host,
+    user: UserRow,
+    request: Request,
+    *,
+    amr: list[str],
+    mfa_at: datetime | None = None,
+) -> Tokens:
+    """The API's way in."""
+    session = await open_session(change, host, user, request, amr=amr, mfa_at=mfa_at)
+    stands = await pending.standing(change.session, user)
+    answer = await tokens_of(change, host, user, session)
+    answer.mfa_enrollment_deadline = stands.due
+    return answer
 
 
 async def record_failure(request: Request, host: Host, account: Account, reason: str = "wrong_password") -> None:
@@ -53,28 +94,92 @@ async def record_failure(request: Request, host: Host, account: Account, reason:
 
 
 async def open_session(
-    change: Change, host: Host, user: UserRow, request: Request, *, amr: list[str]
-) -> tuple[Tokens, SessionRow]:
-    """A new session of a user who has just proved who they are."""
-    now = utc_now()
+    change: Change,
+    host: Host,
+    user: UserRow,
+    request: Request,
+    *,
+    amr: list[str],
+    mfa_at: datetime | None = None,
+) -> SessionRow:
+    """A new session of a user who has just proved who they are, recorded as `login.succeeded`. `amr` says how
+    (RFC 8176). Ends the oldest ones where the policy allows no more. Whoever opens one makes its tokens, if any, with
+    `tokens_of`."""
+    del host
+    now, policy = utc_now(), await session_policy(change.session)
     session = SessionRow(
         id=new_id(),
         tenant_id=user.tenant_id,
         user_id=user.id,
         created_at=now,
         last_seen_at=now,
-        expires_at=now + REFRESH_LIFETIME,
+        expires_at=now,
         revoked_at=None,
         revoked_reason=None,
         ip=change.ip,
         user_agent=request.headers.get("user-agent", "")[:_MAX_AGENT_CHARS] or None,
         amr=amr,
-        mfa_at=None,
+        mfa_at=mfa_at,
+        tokens_until=None,
     )
+    session.expires_at = ends_at(session, policy)
+    change.caller = as_caller(user, session)
+    if policy.most_sessions is not None:
+        await table.lock_user(change.session, user.id)
+        await _make_room(change, user, policy.most_sessions - 1)
     change.session.add(session)
     await change.session.flush()
     user.last_login_at = now
-    return await _tokens(change, host, user, session), session
+    change.record("login.succeeded", "user", user.id, session_id=session.id, amr=amr)
+    return session
+
+
+async def _make_room(change: Change, user: UserRow, most: int) -> None:
+    for old in (await table.open_sessions(change.session, user.id))[most:]:
+        await end_sessions(change, user.id, "too_many_sessions", only=old.id)
+        change.record("session.ended", "session", old.id, reason="too_many_sessions")
+
+
+async def tokens_of(
+    change: Change, host: Host, user: UserRow, session: SessionRow, *, renewable: bool = True
+) -> Tokens:
+    """An access token, and the session's next refresh token where it is `renewable` and the policy has them."""
+    policy = await session_policy(change.session)
+    lifetime = access_token_seconds(session, policy)
+    claims: dict[str, Any] = {
+        "sub": str(user.id),
+        "tid": str(user.tenant_id),
+        "sid": str(session.id),
+        # For information: rights are judged by the user as they are at each request.
+        "role": user.role,
+        "amr": session.amr,
+    }
+    if session.mfa_at is not None:
+        claims["mfa_at"] = int(session.mfa_at.timestamp())
+    until = utc_now() + timedelta(seconds=lifetime)
+    session.tokens_until = max(until, session.tokens_until or until)
+    renewing = renewable and policy.refresh_token_enabled
+    return Tokens(
+        access_token=await host.signer.sign(claims, lifetime),
+        expires_in=lifetime,
+        refresh_token=_refresh_token(change, session) if renewing else None,
+        user=User.model_validate(user),
+    )
+
+
+def _refresh_token(change: Change, session: SessionRow) -> str:
+    minted = tokens.mint_token("rt_")
+    change.session.add(
+        RefreshTokenRow(
+            digest=minted.digest,
+            tenant_id=session.tenant_id,
+            session_id=session.id,
+            issued_at=utc_now(),
+            expires_at=session.expires_at,
+            used_at=None,
+        )
+    )
+    return minted.plaintext
 
 
 async def refresh(request: Request, host: Host, token: str) -> Tokens:
@@ -105,12 +210,19 @@ async def _rotate(change: Change, host: Host, session: SessionRow, row: RefreshT
         await end_sessions(change, user.id, "refresh_token_reused", only=session.id)
         change.record("session.refresh_reused", "session", session.id, outcome="failure", user_id=user.id)
         return None
-    now = utc_now()
-    row.used_at = session.last_seen_at = now
-    session.expires_at = now + REFRESH_LIFETIME
+    policy = await session_policy(change.session)
+    # By the policy of now: it may have become shorter since the session was used.
+    if not policy.refresh_token_enabled or ends_at(session, policy) <= utc_now():
+        return None
+    if policy.most_sessions is not None and await table.newer_sessions(change.session, session) >= policy.most_sessions:
+        await end_sessions(change, user.id, "too_many_sessions", only=session.id)
+        change.record("session.ended", "session", session.id, reason="too_many_sessions")
+        return None
+    row.used_at = session.last_seen_at = utc_now()
+    session.expires_at = ends_at(session, policy)
     change.caller = as_caller(user, session)
     change.record("session.refreshed", "session", session.id)
-    return await _tokens(change, host, user, session)
+    return await tokens_of(change, host, user, session)
 
 
 async def end(change: Change, caller: Caller, session: SessionRow, reason: str) -> None:
@@ -164,34 +276,3 @@ async def _still(change: Change, account: Account) -> UserRow:
     if user is None or user.password_hash != account.password_hash:
         raise LoginFailed
     return user
-
-
-async def _tokens(change: Change, host: Host, user: UserRow, session: SessionRow) -> Tokens:
-    """An access token, and the session's next refresh token."""
-    claims: dict[str, Any] = {
-        "sub": str(user.id),
-        "tid": str(user.tenant_id),
-        "sid": str(session.id),
-        # For information: rights are judged by the user as they are at each request.
-        "role": user.role,
-        "amr": session.amr,
-    }
-    if session.mfa_at is not None:
-        claims["mfa_at"] = int(session.mfa_at.timestamp())
-    minted, now = tokens.mint_token("rt_"), utc_now()
-    change.session.add(
-        RefreshTokenRow(
-            digest=minted.digest,
-            tenant_id=user.tenant_id,
-            session_id=session.id,
-            issued_at=now,
-            expires_at=session.expires_at,
-            used_at=None,
-        )
-    )
-    return Tokens(
-        access_token=await host.signer.sign(claims, ACCESS_TOKEN_SECONDS),
-        expires_in=ACCESS_TOKEN_SECONDS,
-        refresh_token=minted.plaintext,
-        user=User.model_validate(user),
-    )

@@ -5,7 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 import msgspec
-from sqlalchemy import LargeBinary, select, text
+from sqlalchemy import LargeBinary, func, literal, select, text, tuple_
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
@@ -14,6 +14,7 @@ from gatehouse.foundation import emails
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.rows import TenantRow
+from gatehouse.platform.access.users.table import UserRow
 
 
 class SessionRow(TenantRow):
@@ -30,6 +31,7 @@ class SessionRow(TenantRow):
     user_agent: Mapped[str | None]
     amr: Mapped[list[str]] = mapped_column(JSONB)
     mfa_at: Mapped[datetime | None]
+    tokens_until: Mapped[datetime | None]
 
     def open(self) -> bool:
         return self.revoked_at is None and self.expires_at > utc_now()
@@ -96,6 +98,22 @@ async def refresh_token_owner(session: AsyncSession, digest: bytes) -> tuple[Ten
 async def locked_session(session: AsyncSession, session_id: UUID) -> SessionRow | None:
     """Locked: of two refreshes of one session the second sees what the first has done."""
     return await session.get(SessionRow, session_id, with_for_update=True)
+
+
+async def newer_sessions(session: AsyncSession, of: SessionRow) -> int:
+    """How many open sessions its user has opened since."""
+    query = select(func.count()).where(
+        SessionRow.user_id == of.user_id,
+        SessionRow.revoked_at.is_(None),
+        SessionRow.expires_at > utc_now(),
+        tuple_(SessionRow.created_at, SessionRow.id) > tuple_(literal(of.created_at), literal(of.id)),
+    )
+    return await session.scalar(query) or 0
+
+
+async def lock_user(session: AsyncSession, user_id: UUID) -> None:
+    """Of two sign-ins at once the second sees the session of the first."""
+    await session.execute(select(UserRow.id).where(UserRow.id == user_id).with_for_update())
 
 
 async def open_sessions(session: AsyncSession, user_id: UUID) -> Sequence[SessionRow]:

@@ -7,11 +7,6 @@ class TenantNotFound(NotFound):
     message = "Tenant not found"
 
 
-class SlugTaken(Conflict):
-    code = "slug_taken"
-    message = "slug: another organization has it, or has had it."
-
-
 class IdTaken(Conflict):
     code = "tenant_exists"
     message = "id: there is or was an organization with this id."

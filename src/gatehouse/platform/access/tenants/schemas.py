@@ -8,6 +8,7 @@ from pydantic import Field
 
 from gatehouse.foundation.emails import Email
 from gatehouse.foundation.http.bodies import Body, Id, Shown, unsent
+from gatehouse.platform.organization.tenants.schemas import Name, Slug
 
 Plan = Literal["starter", "business", "enterprise"]
 Rpm = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -21,8 +22,8 @@ class Owner(Body):
 
 class NewTenant(Body):
     id: Annotated[Id | None, Field(description="The organization's id, where whoever asks has one already.")] = None
-    slug: Annotated[str, Field(pattern=r"^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$", examples=["analytical-engines"])]
-    name: Annotated[str, Field(min_length=1, max_length=255, examples=["Analytical Engines"])]
+    slug: Slug
+    name: Name
     plan: Plan = "starter"
     owner: Annotated[Owner | None, Field(description="Becomes the first admin, by invitation.")] = None
 

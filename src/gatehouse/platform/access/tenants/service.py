@@ -8,11 +8,12 @@ from sqlalchemy.exc import IntegrityError
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.ids import new_id
-from gatehouse.platform.access.tenants.errors import IdTaken, SlugTaken, TenantOfOperators
+from gatehouse.platform.access.tenants.errors import IdTaken, TenantOfOperators
 from gatehouse.platform.access.tenants.schemas import InvitedOwner, NewTenant, Owner, Tenant, TenantCreated
 from gatehouse.platform.access.users import service as users
 from gatehouse.platform.access.users.schemas import NewUser
 from gatehouse.platform.change import DEFAULT_TENANT, Change
+from gatehouse.platform.organization.tenants.errors import SlugTaken
 from gatehouse.platform.organization.tenants.table import TenantRecord
 
 #: Plan -> requests a month (decisions 7, Plan limits).

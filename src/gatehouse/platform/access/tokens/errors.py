@@ -19,7 +19,14 @@ class InvalidTokenRequest(BadRequest):
 
 class UnsupportedGrantType(InvalidTokenRequest):
     code = "unsupported_grant_type"
-    message = "grant_type: only client_credentials is supported."
+    message = "grant_type: client_credentials or authorization_code."
+
+
+class InvalidGrant(InvalidTokenRequest):
+    """One answer for every reason: whoever tries codes learns nothing."""
+
+    code = "invalid_grant"
+    message = "The code is not valid, was used already, has expired, or was not issued for this."
 
 
 class InvalidScope(InvalidTokenRequest):

@@ -14,6 +14,16 @@ class AccessToken(Shown):
     scope: Annotated[str, Field(description="What the token may be for.", examples=["api:read chat:write"])]
 
 
+class PersonTokens(Shown):
+    """What a code is traded for (OpenID Connect Core, 3.1.3.3)."""
+
+    access_token: Annotated[str, Field(description="For GET /oauth/userinfo alone.", examples=["gat_4fJ0..."])]
+    token_type: Literal["Bearer"]
+    expires_in: Annotated[int, Field(description="Seconds.", examples=[900])]
+    scope: Annotated[str, Field(examples=["openid email"])]
+    id_token: Annotated[str, Field(description="Who signed in: a JWT for this client (RS256).")]
+
+
 class TokenError(Shown):
     error: Annotated[str, Field(examples=["invalid_client"])]
     error_description: str
@@ -42,9 +52,12 @@ TOKEN_FORM: Final[dict[str, Any]] = {
                     "type": "object",
                     "required": ["grant_type"],
                     "properties": {
-                        "grant_type": {"type": "string", "enum": ["client_credentials"]},
+                        "grant_type": {"type": "string", "enum": ["client_credentials", "authorization_code"]},
                         "client_id": {"type": "string", "format": "uuid", "description": "Or as HTTP Basic."},
                         "client_secret": {"type": "string", "description": "Or as HTTP Basic."},
+                        "code": {"type": "string", "description": "From `/oauth/authorize`; good once, for 60 s."},
+                        "redirect_uri": {"type": "string", "description": "The one that the code came to."},
+                        "code_verifier": {"type": "string", "description": "Of the code's challenge (RFC 7636)."},
                         "scope": {
                             "type": "string",
                             "description": "Scopes separated by spaces, among the client's; without it all of them.",

@@ -1,7 +1,9 @@
-"""Trades a client's secret for an access token."""
+"""Who a client is, and the trade of its secret for an access token."""
 
 import asyncio
 import hmac
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Final
 
@@ -10,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation import tokens
 from gatehouse.foundation.clock import Clock, utc_now
+from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.access.tokens import table
 from gatehouse.platform.access.tokens.errors import InvalidClient, InvalidScope, TokensBusy
@@ -46,7 +49,10 @@ class TokenDesk:
 
     async def by_client_credentials(self, given: ClientSecret, scope: str | None, origin: Origin) -> AccessToken:
         """Raises `InvalidClient`, `InvalidScope`, `TokensBusy`."""
-        client, scopes = await self._bounded(given, scope, origin)
+        async with self._session() as session:
+            client = await self._proven(session, given, origin)
+            scopes = _scopes(client, scope)
+            await _note_use(session, client)
         lifetime = min(client.token_lifetime_seconds, LONGEST_SECONDS)
         claims = {
             "sub": str(client.client_id),
@@ -60,28 +66,36 @@ class TokenDesk:
         token = await self._signer.sign(claims, lifetime)
         return AccessToken(access_token=token, token_type="bearer", expires_in=lifetime, scope=claims["scope"])  # noqa: S106
 
-    async def _bounded(self, given: ClientSecret, scope: str | None, origin: Origin) -> tuple[Client, list[str]]:
+    async def client_and_tenant_of(
+        self, given: ClientSecret, code_digest: bytes, origin: Origin
+    ) -> tuple[Client, TenantId | None]:
+        """Who trades in a code, and whose code it is, None for one that there is not. Raises `InvalidClient`,
+        `TokensBusy`."""
+        async with self._session() as session:
+            client = await self._proven(session, given, origin)
+            tenant_id = await table.tenant_of_code(session, code_digest)
+            await _note_use(session, client)
+        return client, tenant_id
+
+    @asynccontextmanager
+    async def _session(self) -> AsyncIterator[AsyncSession]:
+        """One of the service role's. Raises `TokensBusy`."""
         if self._inside >= _AT_ONCE + _WAITING:
             raise TokensBusy
         self._inside += 1
         try:
-            async with self._places:
-                return await self._proven_client(given, scope, origin)
+            async with self._places, self._database.service() as session:
+                yield session
         finally:
             self._inside -= 1
 
-    async def _proven_client(self, given: ClientSecret, scope: str | None, origin: Origin) -> tuple[Client, list[str]]:
-        async with self._database.service() as session:
-            client = await table.client(session, given.client_id)
-            if client is None or not _proven(client, given.secret, utc_now()):
-                if client is not None:
-                    await self._record_failure(session, client, origin)
-                raise InvalidClient
-            scopes = _scopes(client, scope)
-            if not await table.note_use(session, client.client_id):
-                raise InvalidClient
-            await session.commit()
-        return client, scopes
+    async def _proven(self, session: AsyncSession, given: ClientSecret, origin: Origin) -> Client:
+        client = await table.client(session, given.client_id)
+        if client is None or not _proven(client, given.secret, utc_now()):
+            if client is not None:
+                await self._record_failure(session, client, origin)
+            raise InvalidClient
+        return client
 
     async def _record_failure(self, session: AsyncSession, client: Client, origin: Origin) -> None:
         attempts = self._failures.attempts_to_record(client.client_id)
@@ -99,8 +113,16 @@ class TokenDesk:
         await change.commit()
 
 
-def _proven(client: Client, secret: str, now: datetime) -> bool:
+async def _note_use(session: AsyncSession, client: Client) -> None:
+    if not await table.note_use(session, client.client_id):
+        raise InvalidClient
+    await session.commit()
+
+
+def _proven(client: Client, secret: str | None, now: datetime) -> bool:
     """Whether the secret is the client's, or its last one within the grace, and the client enabled."""
+    if secret is None:
+        return client.enabled and client.public
     given = tokens.digest(secret)
     current = hmac.compare_digest(given, client.secret_digest)
     previous = hmac.compare_digest(given, client.previous_secret_digest or b"")

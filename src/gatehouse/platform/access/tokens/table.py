@@ -1,18 +1,22 @@
-"""The named queries of token requests, as the service role: a client's tenant is known only once it is found."""
+"""Authorization codes, and the named queries of token requests as the service role: whose tenant's affair a request is
+is known only once client or code is found."""
 
 from datetime import datetime
 from typing import Final
 from uuid import UUID
 
 import msgspec
-from sqlalchemy import text
+from sqlalchemy import LargeBinary, text
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Mapped, mapped_column
 
+from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.storage.rows import TenantRow
 
 _CLIENT: Final = text(
-    "SELECT c.client_id, c.tenant_id, c.scopes, c.enabled, c.rate_limit_tier, c.token_lifetime_seconds,"
-    " c.secret_digest, c.previous_secret_digest, c.previous_secret_expires_at"
+    "SELECT c.client_id, c.tenant_id, c.name, c.scopes, c.enabled, c.rate_limit_tier, c.token_lifetime_seconds,"
+    " c.secret_digest, c.previous_secret_digest, c.previous_secret_expires_at, c.public, c.redirect_uris"
     " FROM oauth_clients c LEFT JOIN tenants t ON t.id = c.tenant_id"
     " WHERE c.client_id = :client_id AND (c.tenant_id IS NULL OR t.deleted_at IS NULL)"
 )
@@ -25,6 +29,7 @@ _USED: Final = text(
 class Client(msgspec.Struct, frozen=True):
     client_id: UUID
     tenant_id: TenantId | None
+    name: str
     scopes: list[str]
     enabled: bool
     rate_limit_tier: str
@@ -32,6 +37,51 @@ class Client(msgspec.Struct, frozen=True):
     secret_digest: bytes
     previous_secret_digest: bytes | None
     previous_secret_expires_at: datetime | None
+    public: bool
+    redirect_uris: list[str]
+
+    @property
+    def signs_people_in(self) -> bool:
+        """Operators' own clients alone: people are sent on to them without being asked."""
+        return self.enabled and self.tenant_id is None and bool(self.redirect_uris)
+
+
+class AuthorizationCodeRow(TenantRow):
+    """A code, and what it was traded for: the digest of an access token for `/oauth/userinfo`.
+
+    `session_id` is the session in which the person authorized the client: with it all of this ends.
+    """
+
+    __tablename__ = "authorization_codes"
+
+    digest: Mapped[bytes] = mapped_column(LargeBinary, primary_key=True)
+    session_id: Mapped[UUID]
+    user_id: Mapped[UUID]
+    client_id: Mapped[UUID]
+    redirect_uri: Mapped[str]
+    challenge: Mapped[str]
+    nonce: Mapped[str | None]
+    scope: Mapped[str]
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+    used_at: Mapped[datetime | None]
+    access_digest: Mapped[bytes | None] = mapped_column(LargeBinary)
+    access_expires_at: Mapped[datetime | None]
+
+    def fresh(self) -> bool:
+        return self.used_at is None and self.expires_at > utc_now()
+
+
+_TENANT_OF_CODE: Final = text(
+    "SELECT a.tenant_id FROM authorization_codes a JOIN tenants t ON t.id = a.tenant_id AND t.deleted_at IS NULL"
+    " WHERE a.digest = :digest"
+)
+
+
+async def tenant_of_code(session: AsyncSession, digest: bytes) -> TenantId | None:
+    """Whose code it is, good or not."""
+    found = (await session.execute(_TENANT_OF_CODE, {"digest": digest})).scalar()
+    return None if found is None else TenantId(found)
 
 
 async def client(session: AsyncSession, client_id: UUID) -> Client | None:

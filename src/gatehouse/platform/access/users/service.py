@@ -27,7 +27,7 @@ from gatehouse.platform.access.users.schemas import NewUser
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.change import DEFAULT_TENANT, Change
 
-_TAKEN: Final = {"users_email": EmailTaken, "users_username": UsernameTaken}
+_TAKEN: Final = {"users_email": EmailTaken, "users_username": UsernameTaken, "users_user_name": EmailTaken}
 
 
 async def create(
@@ -72,7 +72,7 @@ async def add(change: Change, new: NewUser, password_hash: str | None, *, email_
         last_login_at=None,
     )
     change.session.add(user)
-    await _flush(change.session)
+    await flush(change.session)
     # Urgent, so that whoever signs in right after the answer is known to every worker.
     change.touch("user", user.id, urgent=True)
     return user
@@ -101,7 +101,7 @@ async def update(change: Change, caller: Caller | None, user: UserRow, sent: Map
     if "operator" in changed and user.operator and not _can_operate(user):
         raise CannotBeOperator
     user.updated_at = utc_now()
-    await _flush(change.session)
+    await flush(change.session)
     await _someone_left(change.session, was, user)
     change.record("user.updated", "user", user.id, **changed)
     if changed.get("is_active") is False:
@@ -173,7 +173,7 @@ async def _proven(change: Change, email: str) -> bool:
     return await table.proven(change.session, emails.domain(email))
 
 
-async def _flush(session: AsyncSession) -> None:
+async def flush(session: AsyncSession) -> None:
     """Raises `EmailTaken` or `UsernameTaken` where the database says so: it alone sees two requests at once."""
     try:
         await session.flush()

@@ -1,9 +1,11 @@
 """Users' rows, one-time tokens, and named queries."""
 
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import LargeBinary, Select, func, or_, select, text
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -25,6 +27,9 @@ class UserRow(TenantRow):
     is_active: Mapped[bool]
     email_verified: Mapped[bool]
     external_id: Mapped[str | None]
+    #: What a directory says (`access.scim`): its name of the user, and what has no column.
+    user_name: Mapped[str | None]
+    directory: Mapped[dict[str, Any]] = mapped_column(JSONB, default=dict)
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
     last_login_at: Mapped[datetime | None]

@@ -7,3 +7,9 @@ ALTER TABLE tenants
     ADD COLUMN mfa_policy_changed_at timestamptz,
     ADD COLUMN ip_allowlist jsonb NOT NULL DEFAULT '{}',
     ADD COLUMN retention_policy jsonb NOT NULL DEFAULT '{}';
+
+ALTER TABLE allowed_domains
+    -- what the domain's TXT record has to say
+    ADD COLUMN challenge text NOT NULL DEFAULT replace(gen_random_uuid()::text, '-', ''),
+    ADD CONSTRAINT allowed_domains_group FOREIGN KEY (default_group_id) REFERENCES groups ON DELETE SET NULL;
+CREATE INDEX allowed_domains_default_group ON allowed_domains (default_group_id) WHERE default_group_id IS NOT NULL;

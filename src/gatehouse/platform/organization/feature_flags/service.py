@@ -5,7 +5,7 @@ from gatehouse.platform.change import Change
 from gatehouse.platform.organization.feature_flags.errors import FlagNotFound
 from gatehouse.platform.organization.feature_flags.schemas import Flag
 from gatehouse.platform.organization.feature_flags.table import DEFAULTS
-from gatehouse.platform.organization.tenants.table import living
+from gatehouse.platform.organization.tenants.table import TenantRecord
 
 
 def known(name: str) -> str:
@@ -15,10 +15,8 @@ def known(name: str) -> str:
     return name
 
 
-async def switch(change: Change, name: str, enabled: bool) -> Flag:
+def switch(change: Change, tenant: TenantRecord, name: str, enabled: bool) -> Flag:
     """In force on every worker when the answer comes: some of the flags are what protects an organization."""
-    tenant = await living(change.session, change.tenant_id)
-    assert tenant is not None, "a deleted tenant has no callers"
     was = tenant.feature_flags.get(name, DEFAULTS[name])
     tenant.feature_flags = {**tenant.feature_flags, name: enabled}
     tenant.updated_at = utc_now()

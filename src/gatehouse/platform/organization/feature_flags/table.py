@@ -1,5 +1,6 @@
 """Flags live in the tenant's row."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from sqlalchemy import select
@@ -20,12 +21,17 @@ DEFAULTS: Final[dict[str, bool]] = {
 }
 
 
+def complete(stored: Mapping[str, bool]) -> dict[str, bool]:
+    """Every flag there is: as stored, else its default."""
+    return {name: stored.get(name, default) for name, default in DEFAULTS.items()}
+
+
 async def flags(session: AsyncSession) -> dict[str, bool]:
     """The flags of the session's tenant, defaults included."""
     stored = await session.scalar(
         select(TenantRecord.feature_flags).where(TenantRecord.id == session.info["tenant_id"])
     )
-    return {**DEFAULTS, **{name: value for name, value in (stored or {}).items() if name in DEFAULTS}}
+    return complete(stored or {})
 
 
 async def flag(session: AsyncSession, name: str) -> bool:

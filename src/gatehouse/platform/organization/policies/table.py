@@ -2,11 +2,12 @@
 
 from typing import Any
 
-import msgspec
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gatehouse.platform.organization.policies.values import MfaPolicy, SessionPolicy
+from gatehouse.platform.sign_in_policies import MfaPolicy, SessionPolicy, read_mfa_policy, read_session_policy
+
+__all__ = ["mfa_policy", "read_mfa_policy", "read_session_policy", "session_policy"]
 
 _POLICIES = text("SELECT session_policy, mfa_policy FROM tenants WHERE id = :tenant")
 
@@ -17,14 +18,6 @@ async def session_policy(session: AsyncSession) -> SessionPolicy:
 
 async def mfa_policy(session: AsyncSession) -> MfaPolicy:
     return read_mfa_policy(await _stored(session, "mfa_policy"))
-
-
-def read_session_policy(stored: dict[str, Any]) -> SessionPolicy:
-    return msgspec.convert(stored, SessionPolicy)
-
-
-def read_mfa_policy(stored: dict[str, Any]) -> MfaPolicy:
-    return msgspec.convert(stored, MfaPolicy)
 
 
 async def _stored(session: AsyncSession, column: str) -> dict[str, Any]:

@@ -29,7 +29,11 @@ async def put(change: Change, key: Key, value: str) -> Entry:
     fault = key.judge(value)
     if fault is not None:
         raise BadValue(fault)
-    was = await table.value(change.session, key.name)
+    stored = await table.own_value(change.session, key.name)
+    if stored == value:
+        # Not even its time moves: with it begins the grace period of `mfa_required`.
+        return _shown(key, value)
+    was = table.resolved(key.name, stored)
     await table.store(change.session, change.tenant_id, key.name, value)
     change.record("system_config.changed", "system_config", key.name, was=was, value=value)
     if key.name == "governance_enabled" and was != value:

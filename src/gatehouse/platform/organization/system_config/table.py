@@ -37,8 +37,13 @@ async def values(session: AsyncSession) -> dict[str, str]:
 
 async def value(session: AsyncSession, name: str) -> str:
     """What is in force for one key, which must be one of `KEYS`."""
+    return resolved(name, await own_value(session, name))
+
+
+async def own_value(session: AsyncSession, name: str) -> str | None:
+    """The organization's own value of a key."""
     row = (await session.scalars(select(ConfigRow).where(ConfigRow.key == name))).one_or_none()
-    return resolved(name, row.value if row else None)
+    return row.value if row else None
 
 
 async def store(session: AsyncSession, tenant_id: TenantId, name: str, new: str) -> None:

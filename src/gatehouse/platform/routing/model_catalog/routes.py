@@ -26,6 +26,7 @@ from gatehouse.platform.routing.model_catalog.schemas import (
 from gatehouse.platform.routing.model_catalog.table import Filters, ModelConfigRow, find_model, page_of_models
 from gatehouse.platform.routing.model_catalog.variants import CatalogWindow, NewModelBody, sync_result
 from gatehouse.platform.routing.providers.probe import Prober
+from gatehouse.platform.versions import TheVersions
 
 router = APIRouter(tags=["Model catalog"], responses=RESPONSES)
 
@@ -34,10 +35,11 @@ _BASE = "/api/admin/models/catalog"
 LoadedModel = Annotated[ModelConfigRow, Depends(loaded(ModelConfigRow, "model_config_id", ModelConfigNotFound))]
 
 
-async def _found(session: Session, model_config_id: UUID) -> ModelConfigRow:
+async def _found(session: Session, versions: TheVersions, model_config_id: UUID) -> ModelConfigRow:
     row = await find_model(session, model_config_id)
     if row is None:
         raise ModelConfigNotFound
+    versions.about(row, "model_config_id")
     return row
 
 
@@ -105,9 +107,11 @@ async def read_model(caller: AdminReader, model: LoadedModel) -> ModelConfig:
 
 
 @router.put(_BASE + "/{model_config_id}", response_model=ModelConfig)
-async def update_model(caller: Admin, model: FoundModelConfig, body: ModelUpdate, change: Changing) -> ModelConfig:
+async def update_model(
+    caller: Admin, model: FoundModelConfig, body: ModelUpdate, change: Changing, versions: TheVersions
+) -> ModelConfig:
     """Changes what the body names. It is in force when the answer is there."""
-    return service.shown(await service.update(change, model, body))
+    return service.shown(await service.update(change, model, body, locked=versions.require))
 
 
 @router.delete(_BASE + "/{model_config_id}", status_code=204)

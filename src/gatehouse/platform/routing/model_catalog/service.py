@@ -1,6 +1,6 @@
 """The rules of the catalog."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy.exc import IntegrityError
@@ -64,8 +64,11 @@ async def create(change: Change, new: NewModel) -> ModelConfigRow:
     return row
 
 
-async def update(change: Change, row: ModelConfigRow, body: ModelUpdate) -> ModelConfigRow:
-    """Raises `FixedField`, `Contradiction`; `UnknownProvider` where an entry without provider would become active."""
+async def update(
+    change: Change, row: ModelConfigRow, body: ModelUpdate, *, locked: Callable[[], None]
+) -> ModelConfigRow:
+    """Calls `locked` once nobody else changes the row any more. Raises `FixedField`, `Contradiction`;
+    `UnknownProvider` where an entry without provider would become active."""
     sent = body.model_dump(exclude_unset=True)
     for field in ("provider", "model_id"):
         if sent.pop(field, None) not in (None, getattr(row, field)):
@@ -79,6 +82,7 @@ async def update(change: Change, row: ModelConfigRow, body: ModelUpdate) -> Mode
         await _registered(change.session, row.provider)
     if not await lock_model(change.session, row, as_default=as_default):
         raise ModelConfigNotFound
+    locked()
     apply(row, values)
     if values.get("is_default"):
         await clear_default(change.session, but=row.id)

@@ -34,6 +34,7 @@ from gatehouse.platform.routing.providers.table import (
     the_provider,
     trial_model,
 )
+from gatehouse.platform.versions import READING, TheVersions
 
 router = APIRouter(tags=["Providers"], responses=RESPONSES)
 
@@ -44,8 +45,10 @@ _MAX_TRIAL_MS = 30_000
 ProviderId = Annotated[str, Path(description="The provider's slug.", examples=["openai"])]
 
 
-async def _loaded(session: Session, request: Request, provider_id: ProviderId) -> ProviderRow:
-    return await the_provider(session, provider_id, lock=request.method != "GET")
+async def _loaded(session: Session, request: Request, versions: TheVersions, provider_id: ProviderId) -> ProviderRow:
+    provider = await the_provider(session, provider_id, lock=request.method not in READING)
+    versions.about(provider, "provider_id")
+    return provider
 
 
 LoadedProvider = Annotated[ProviderRow, Depends(_loaded)]

@@ -1,0 +1,25 @@
+"""What can go wrong with model access rules."""
+
+from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
+
+
+class RuleNotFound(NotFound):
+    message = "The group has no rule for this model"
+
+
+class RuleExists(Conflict):
+    code = "rule_exists"
+    message = "The group has a rule for this model already. Remove it first."
+
+
+class TooManyRules(Conflict):
+    code = "too_many_rules"
+    message = "The organization has as many model access rules as it may have. Remove some first."
+
+
+class UnknownModel(Unprocessable):
+    """A rule for a misspelt name would deny nothing, and nobody would notice."""
+
+    def __init__(self) -> None:
+        message = "is not in the catalog: write provider/model-id, as GET /api/admin/models/catalog lists them"
+        super().__init__(faults=[FieldFault("model_id", message)])

@@ -1,0 +1,26 @@
+"""Bodies of the model access endpoints (reference 2, Group)."""
+
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import Field
+
+from gatehouse.foundation.http.bodies import Body, Shown
+from gatehouse.policy.model_access import AccessType
+
+#: A provider's name has 63 characters at most, its model's id 255.
+ModelName = Annotated[str, Field(min_length=1, max_length=319, examples=["openai/gpt-4o-mini"])]
+
+
+class NewRule(Body):
+    model_id: Annotated[ModelName, Field(description="`provider/model-id` of an entry of the catalog.")]
+    access_type: Annotated[AccessType, Field(examples=["DENY"])]
+
+
+class ModelAccessRule(Shown):
+    id: UUID
+    group_id: UUID
+    model_id: str
+    access_type: AccessType
+    created_at: datetime

@@ -1,0 +1,82 @@
+"""The OpenID provider's endpoints (decisions 3; OpenID Connect Core and Discovery)."""
+
+from typing import Any, Final
+
+from fastapi import APIRouter, Request, Response
+
+from gatehouse.platform.access.openid import authorization, service
+from gatehouse.platform.access.openid.schemas import AUTHORIZATION_QUERY, Discovery, UserInfo
+from gatehouse.platform.access.tokens.claims import BY_SCOPE
+from gatehouse.platform.ports import TheHost
+
+router = APIRouter(tags=["OpenID"])
+
+_PAGE: Final[dict[str, Any]] = {"content": {"text/html": {"schema": {"type": "string"}}}}
+_SENT: Final[dict[int | str, dict[str, Any]]] = {
+    303: {"description": "Back to the application with `code` or `error`, or to the sign-in page first."},
+    400: {"description": "It is not known who asks, or where to answer: a page says so.", **_PAGE},
+    404: {"description": "PUBLIC_URL is not set.", **_PAGE},
+    429: {"description": "Too many requests.", **_PAGE},
+    503: {"description": "Closed for maintenance.", **_PAGE},
+}
+
+
+@router.get(
+    authorization.PATH,
+    status_code=303,
+    response_class=Response,
+    responses=_SENT,
+    openapi_extra=AUTHORIZATION_QUERY,
+)
+async def authorize(request: Request, host: TheHost) -> Response:
+    """Signs a person in for an application: whoever has a session in this browser goes straight back with a code, all
+    others by way of the sign-in page. For browsers."""
+    return await service.authorize(request, host)
+
+
+@router.get(
+    "/oauth/userinfo",
+    response_model=UserInfo,
+    response_model_exclude_unset=True,
+    openapi_extra={"security": [{"bearer": []}]},
+    responses={401: {"description": "The access token is not valid, has expired, or its session has ended."}},
+)
+async def userinfo(request: Request, host: TheHost) -> object:
+    """Who signed in, for the access token that an application got for its code. No other token opens this, and this
+    token opens nothing else."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return await service.userinfo(host, token.strip() if scheme.lower() == "bearer" else None)
+
+
+@router.get(
+    "/.well-known/openid-configuration",
+    response_model=Discovery,
+    responses={404: {"description": "PUBLIC_URL is not set."}},
+)
+async def discovery(response: Response, host: TheHost) -> Discovery:
+    """What an application needs to know of this provider. Needs the setting PUBLIC_URL."""
+    issuer = service.issuer(host)
+    base = issuer.rstrip("/")
+    response.headers["Cache-Control"] = "public, max-age=300"
+    return Discovery(
+        issuer=issuer,
+        authorization_endpoint=base + authorization.PATH,
+        token_endpoint=f"{base}/oauth/token",
+        userinfo_endpoint=f"{base}/oauth/userinfo",
+        jwks_uri=f"{base}/.well-known/jwks.json",
+        response_types_supported=["code"],
+        response_modes_supported=["query"],
+        grant_types_supported=["authorization_code", "client_credentials"],
+        subject_types_supported=["public"],
+        id_token_signing_alg_values_supported=["RS256"],
+        token_endpoint_auth_methods_supported=["client_secret_basic", "client_secret_post", "none"],
+        code_challenge_methods_supported=["S256"],
+        scopes_supported=list(BY_SCOPE),
+        claims_supported=[
+            *(claim for names in BY_SCOPE.values() for claim in names),
+            "iss", "aud", "exp", "iat", "auth_time", "nonce", "amr", "sid",
+        ],
+        prompt_values_supported=["none", "login", "select_account"],
+        authorization_response_iss_parameter_supported=True,
+        request_uri_parameter_supported=False,
+    )  # fmt: skip

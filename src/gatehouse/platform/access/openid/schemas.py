@@ -1,0 +1,68 @@
+"""Bodies of the OpenID provider (OpenID Connect Core, 5.3; OpenID Connect Discovery, 3)."""
+
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+from pydantic import Field
+
+from gatehouse.foundation.http.bodies import Shown
+from gatehouse.platform.access.users.schemas import RoleName
+
+
+class UserInfo(Shown):
+    """Beside `sub`, `tenant_id` and `role` what the scopes `email` and `profile` ask for."""
+
+    sub: Annotated[UUID, Field(description="The user's id. It stays, whatever the address becomes.")]
+    tenant_id: UUID
+    role: RoleName
+    email: Annotated[str | None, Field(examples=["ada@example.com"])] = None
+    email_verified: Annotated[
+        bool | None, Field(description="The user's organization has proven the address's domain.")
+    ] = None
+    name: str | None = None
+    preferred_username: str | None = None
+    updated_at: Annotated[int | None, Field(description="Unix seconds.")] = None
+
+
+class Discovery(Shown):
+    issuer: Annotated[str, Field(examples=["https://gatehouse.example.com"])]
+    authorization_endpoint: str
+    token_endpoint: str
+    userinfo_endpoint: str
+    jwks_uri: str
+    response_types_supported: list[str]
+    response_modes_supported: list[str]
+    grant_types_supported: list[str]
+    subject_types_supported: list[str]
+    id_token_signing_alg_values_supported: list[str]
+    token_endpoint_auth_methods_supported: list[str]
+    code_challenge_methods_supported: list[str]
+    scopes_supported: list[str]
+    claims_supported: list[str]
+    prompt_values_supported: list[str]
+    authorization_response_iss_parameter_supported: bool
+    request_uri_parameter_supported: bool
+
+
+_ASKED: Final = {
+    "client_id": "A platform-wide client with redirect URIs.",
+    "redirect_uri": "One of the client's, letter by letter.",
+    "response_type": "`code`.",
+    "scope": "`openid`, and `email` and `profile` for more claims.",
+    "code_challenge": "Of the verifier that trades the code in (RFC 7636).",
+    "code_challenge_method": "`S256`.",
+    "state": "Comes back unchanged.",
+    "nonce": "Stands in the id token.",
+    "prompt": "`none`: without any page; `login`: signing in anew.",
+    "max_age": "Seconds since the person signed in, at most.",
+    "login_hint": "Who probably signs in.",
+}
+_REQUIRED: Final = 6
+
+#: The parameters' description; they are read by hand, because frameworks take the last of two with one name.
+AUTHORIZATION_QUERY: Final[dict[str, Any]] = {
+    "parameters": [
+        {"name": name, "in": "query", "required": at < _REQUIRED, "schema": {"type": "string"}, "description": text}
+        for at, (name, text) in enumerate(_ASKED.items())
+    ]
+}

@@ -1,0 +1,90 @@
+"""Preferences' and pictures' rows, and named queries."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import LargeBinary, case, delete, null, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Mapped, mapped_column
+
+from gatehouse.foundation.storage.rows import TenantRow
+from gatehouse.platform.access.users.table import UserRow
+
+
+class PreferencesRow(TenantRow):
+    __tablename__ = "user_preferences"
+
+    user_id: Mapped[UUID] = mapped_column(primary_key=True)
+    default_model_id: Mapped[str | None]
+    preferred_models: Mapped[list[str]]
+    default_summarizer_model_id: Mapped[str | None]
+    theme: Mapped[str]
+
+
+class AvatarRow(TenantRow):
+    """`digest` is the picture's, in hexadecimal."""
+
+    __tablename__ = "user_avatars"
+
+    user_id: Mapped[UUID] = mapped_column(primary_key=True)
+    png: Mapped[bytes] = mapped_column(LargeBinary)
+    digest: Mapped[str]
+
+
+class Chosen(NamedTuple):
+    """A user's preferences, defaults included. `avatar` is the digest of their picture."""
+
+    default_model_id: str | None = None
+    preferred_models: tuple[str, ...] = ()
+    default_summarizer_model_id: str | None = None
+    theme: str = "system"
+    avatar: str | None = None
+
+
+async def preferences(session: AsyncSession, user_id: UUID) -> Chosen:
+    row = await session.get(PreferencesRow, user_id, populate_existing=True)
+    avatar = await avatar_digest(session, user_id)
+    if row is None:
+        return Chosen(avatar=avatar)
+    return Chosen(row.default_model_id, tuple(row.preferred_models), row.default_summarizer_model_id, row.theme, avatar)
+
+
+async def store(session: AsyncSession, user_id: UUID, changed: Mapping[str, Any]) -> None:
+    """`changed` by column, at least one."""
+    row = {"tenant_id": session.info["tenant_id"], "user_id": user_id, **changed}
+    statement = insert(PreferencesRow).values(row)
+    await session.execute(statement.on_conflict_do_update(index_elements=[PreferencesRow.user_id], set_=dict(changed)))
+
+
+async def avatar_digest(session: AsyncSession, user_id: UUID) -> str | None:
+    return await session.scalar(select(AvatarRow.digest).where(AvatarRow.user_id == user_id))
+
+
+async def avatar(session: AsyncSession, user_id: UUID, known: str | None) -> tuple[str, bytes | None] | None:
+    """A picture's digest and the picture, without it where its digest is the `known` one."""
+    png = case((AvatarRow.digest == known, null()), else_=AvatarRow.png)
+    row = (await session.execute(select(AvatarRow.digest, png).where(AvatarRow.user_id == user_id))).first()
+    return None if row is None else (row[0], row[1])
+
+
+async def store_avatar(session: AsyncSession, user_id: UUID, png: bytes, digest: str) -> None:
+    row = {"tenant_id": session.info["tenant_id"], "user_id": user_id, "png": png, "digest": digest}
+    statement = insert(AvatarRow).values(row)
+    kept = {"png": png, "digest": digest}
+    await session.execute(statement.on_conflict_do_update(index_elements=[AvatarRow.user_id], set_=kept))
+
+
+async def drop_avatar(session: AsyncSession, user_id: UUID) -> bool:
+    """Whether there was one."""
+    dropped = await session.scalar(delete(AvatarRow).where(AvatarRow.user_id == user_id).returning(AvatarRow.user_id))
+    return dropped is not None
+
+
+async def user_is_there(session: AsyncSession, user_id: UUID, *, lock: bool = False) -> bool:
+    """With `lock` it stays there until the end of the transaction, and its preferences change by one at a time."""
+    query = select(UserRow.id).where(UserRow.id == user_id)
+    if lock:
+        query = query.with_for_update(key_share=True)
+    return (await session.execute(query)).first() is not None

@@ -1,0 +1,90 @@
+"""What can go wrong with single sign-on.
+
+SamlRefused           400 with `reason`: an answer that is not believed
+  InvalidSignature    it is not, as a whole, what this provider signed for this platform
+  AssertionExpired    it is too late, too early, or was taken already
+  UnknownIssuer       it is not from the provider that was asked
+  MissingEmail        it does not say who signed in
+NotAdmitted           403: believed, but there is no account to sign in to
+"""
+
+from typing import ClassVar
+
+from gatehouse.foundation.errors import (
+    BadRequest,
+    Conflict,
+    FieldFault,
+    Forbidden,
+    NotFound,
+    Unavailable,
+    Unprocessable,
+)
+from gatehouse.foundation.http.envelopes import DETAIL
+
+#: Of /api/saml: what is missing or malformed there is 400 (reference 2, SAML).
+FORM = DETAIL.validating(400)
+
+
+class IdpNotFound(NotFound):
+    message = "Identity provider not found"
+
+
+class EntityIdTaken(Conflict):
+    code = "entity_id_taken"
+    message = "entity_id: the organization has an identity provider with this entity id."
+
+
+class TooManyIdps(Conflict):
+    code = "too_many_identity_providers"
+    message = "The organization has as many identity providers as it may have."
+
+
+class BadRelayState(Unprocessable):
+    message = "must be a path of this platform, or an address at the portal"
+
+    def __init__(self) -> None:
+        super().__init__(faults=[FieldFault("relay_state", self.message)])
+
+
+class PublicUrlMissing(Unavailable):
+    code = "public_url_missing"
+    message = "Single sign-on needs the platform's address: set PUBLIC_URL. Without it, it works on loopback only."
+
+
+class Busy(Unavailable):
+    code = "saml_busy"
+    message = "Too many sign-ins at once; try again in a moment."
+
+
+class SamlRefused(BadRequest):
+    """Nobody is signed in. What exactly was wrong stands in the message and in the audit chain."""
+
+    reason: ClassVar[str] = "invalid_signature"
+    message = "The identity provider's answer is not valid."
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message, reason=self.reason)
+
+
+class InvalidSignature(SamlRefused):
+    reason = "invalid_signature"
+
+
+class AssertionExpired(SamlRefused):
+    reason = "assertion_expired"
+    message = "The identity provider's answer is not valid at this time. Sign in again."
+
+
+class UnknownIssuer(SamlRefused):
+    reason = "unknown_issuer"
+    message = "The answer is not from an identity provider that is in use here."
+
+
+class MissingEmail(SamlRefused):
+    reason = "missing_email"
+    message = "The identity provider's answer names no e-mail address."
+
+
+class NotAdmitted(Forbidden):
+    code = "not_admitted"
+    message = "You have no active account here that this identity provider may sign in to. Ask your administrator."

@@ -1,0 +1,166 @@
+"""The SAML endpoints (reference 2, SAML): administration's, and those that browsers are sent through."""
+
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import RedirectResponse, Response
+
+from gatehouse.foundation.errors import FieldFault, Unprocessable
+from gatehouse.foundation.http import forms
+from gatehouse.platform.access.browser import clear_cookie, set_cookie
+from gatehouse.platform.access.saml import keys, logout, messages, service, service_provider, sign_in
+from gatehouse.platform.access.saml.errors import IdpNotFound
+from gatehouse.platform.access.saml.schemas import Idp, IdpList, IdpUpdate, NewIdp
+from gatehouse.platform.access.saml.table import IdpRow
+from gatehouse.platform.callers import RESPONSES, AdminReader, AdminStepUp
+from gatehouse.platform.ports import TheHost
+from gatehouse.platform.requests import Changing, Session, loaded
+
+router = APIRouter(tags=["Single sign-on"])
+
+IDP: Final = "/api/admin/saml/idp"
+
+LoadedIdp = Annotated[IdpRow, Depends(loaded(IdpRow, "idp_id", IdpNotFound))]
+
+_REFUSED: Final[dict[int | str, dict[str, Any]]] = {
+    400: {
+        "description": "Refused; `reason` is `invalid_signature`, `assertion_expired`, `missing_email` or"
+        " `unknown_issuer`."
+    },
+    503: {"description": "`public_url_missing`: PUBLIC_URL is not set; or too many sign-ins at once."},
+}
+_FORM: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            forms.MEDIA_TYPE: {
+                "schema": {
+                    "type": "object",
+                    "required": ["SAMLResponse"],
+                    "properties": {
+                        "SAMLResponse": {"type": "string", "description": "In base64, 256 KiB at most."},
+                        "RelayState": {"type": "string", "description": "Not read: what was asked for is known here."},
+                    },
+                },
+                "example": {"SAMLResponse": "PHNhbWxwOlJlc3BvbnNlIC4uLg==", "RelayState": "/"},
+            }
+        },
+    }
+}
+
+
+@router.post(IDP, status_code=201, response_model=Idp, responses=RESPONSES)
+async def create_identity_provider(caller: AdminStepUp, body: NewIdp, change: Changing) -> object:
+    """Adds an identity provider. Whoever it names may then sign in to the organization."""
+    return await service.create(change, caller, body)
+
+
+@router.get(IDP, response_model=IdpList, responses=RESPONSES)
+async def list_identity_providers(caller: AdminReader, session: Session) -> IdpList:
+    """The organization's identity providers, by name."""
+    return await service.listed(session)
+
+
+@router.get(IDP + "/{idp_id}", response_model=Idp, responses=RESPONSES)
+async def get_identity_provider(caller: AdminReader, idp: LoadedIdp) -> object:
+    """One of them."""
+    return idp
+
+
+@router.put(IDP + "/{idp_id}", response_model=Idp, responses=RESPONSES)
+async def update_identity_provider(caller: AdminStepUp, idp: LoadedIdp, body: IdpUpdate, change: Changing) -> object:
+    """Changes what is sent. To rotate its certificate, send the old and the new one, and later the new one alone."""
+    return await service.update(change, caller, idp, body)
+
+
+@router.delete(IDP + "/{idp_id}", status_code=204, responses=RESPONSES)
+async def delete_identity_provider(caller: AdminStepUp, idp: LoadedIdp, change: Changing) -> None:
+    """Removes it: later sign-ins through it fail, open sessions go on."""
+    await service.delete(change, idp)
+
+
+@router.get(
+    "/api/saml/metadata",
+    response_class=Response,
+    responses={200: {"content": {"application/xml": {}}}, 503: _REFUSED[503]},
+)
+async def service_provider_metadata(request: Request, host: TheHost) -> Response:
+    """What identity providers need to know of this platform, as SAML metadata."""
+    sp = service_provider.here(request, host)
+    certificates = await keys.certificates(host.database, host.sealer)
+    return Response(messages.metadata(sp, certificates), media_type="application/xml")
+
+
+@router.get(
+    "/api/saml/login",
+    status_code=302,
+    response_class=RedirectResponse,
+    responses={404: {"description": "No active identity provider has this id."}, 503: _REFUSED[503]},
+)
+async def begin_sign_in(
+    request: Request,
+    host: TheHost,
+    idp_id: UUID,
+    relay_state: Annotated[
+        str | None, Query(description="Where to go then: a path of the platform, or an address at the portal.")
+    ] = None,
+) -> Response:
+    """Sends the browser to the identity provider with a signed request."""
+    begun = await sign_in.begin(request, host, idp_id, relay_state)
+    response = RedirectResponse(begun.url, 302)
+    sign_in.remember_browser(response, begun, service_provider.here(request, host))
+    return response
+
+
+@router.post(
+    "/api/saml/acs",
+    status_code=303,
+    response_class=RedirectResponse,
+    responses={**_REFUSED, 403: {"description": "Believed, but there is no active account."}},
+    openapi_extra=_FORM,
+)
+async def finish_sign_in(request: Request, host: TheHost) -> Response:
+    """Takes the identity provider's answer: the browser is signed in, and sent where it wanted to go."""
+    entered = await sign_in.finish(request, host, await _saml_response(request))
+    response = RedirectResponse(entered.url, 303)
+    set_cookie(response, entered.secret, host)
+    return response
+
+
+@router.get(
+    "/api/saml/slo",
+    status_code=302,
+    response_class=RedirectResponse,
+    responses={**_REFUSED, 204: {"description": "Signed out; the provider has no address for an answer."}},
+)
+async def single_logout(
+    request: Request,
+    host: TheHost,
+    saml_request: Annotated[str | None, Query(alias="SAMLRequest", description="A provider's logout request.")] = None,
+    saml_response: Annotated[str | None, Query(alias="SAMLResponse", description="Its answer to ours.")] = None,
+    relay_state: Annotated[str | None, Query(alias="RelayState")] = None,
+) -> Response:
+    """Signs out what the identity provider names, or ends a sign-out that began here. Messages are signed."""
+    if (saml_request is None) == (saml_response is None):
+        raise Unprocessable(faults=[FieldFault("SAMLRequest", "one of SAMLRequest and SAMLResponse must be sent")])
+    if saml_response is not None:
+        await logout.left(request, host, saml_response)
+        return RedirectResponse("/login", 302)
+    assert saml_request is not None
+    url = await logout.asked_to_leave(request, host, saml_request, relay_state)
+    response = Response(status_code=204) if url is None else RedirectResponse(url, 302)
+    clear_cookie(response, host)
+    return response
+
+
+async def _saml_response(request: Request) -> str:
+    if not forms.is_form(request.headers.get("content-type", "")):
+        raise Unprocessable(f"Send a form: Content-Type {forms.MEDIA_TYPE}.")
+    try:
+        fields = forms.parsed(await request.body())
+    except forms.BadForm as error:
+        raise Unprocessable(str(error)) from None
+    if not fields.get("SAMLResponse"):
+        raise Unprocessable(faults=[FieldFault("SAMLResponse", "missing")])
+    return fields["SAMLResponse"]

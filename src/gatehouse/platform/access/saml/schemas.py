@@ -1,0 +1,109 @@
+"""Bodies of the identity providers' endpoints (reference 2, SAML identity provider configuration)."""
+
+from datetime import datetime
+from typing import Annotated
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from gatehouse.foundation.http.bodies import Body, Shown, unsent
+from gatehouse.platform.access.saml import certificates
+
+
+def _web_address(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        port_is_good = parts.port is None or parts.port > 0
+    except ValueError:
+        port_is_good = False
+    if not port_is_good or parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("must be an http or https address")
+    if "@" in parts.netloc or parts.fragment:
+        raise ValueError("may have no credentials and no fragment")
+    if any(character <= " " or character in "\\\x7f" or character > "~" for character in url):
+        raise ValueError("may have no blanks, backslashes or characters beyond ASCII")
+    return url
+
+
+def _certificates(text: str) -> str:
+    certificates.parse(text)
+    return text
+
+
+Name = Annotated[str, Field(min_length=1, max_length=255, examples=["Acme Okta"])]
+EntityId = Annotated[
+    str,
+    Field(
+        min_length=1, max_length=1024, description="The `Issuer` of its answers.", examples=["https://idp.acme.test"]
+    ),
+]
+Url = Annotated[str, Field(max_length=2048), AfterValidator(_web_address)]
+SsoUrl = Annotated[Url, Field(description="Where sign-ins go.", examples=["https://idp.acme.test/sso"])]
+SloUrl = Annotated[Url, Field(description="Where sign-outs go.", examples=["https://idp.acme.test/slo"])]
+# As it was given: what an administrator pasted is what they get back.
+Certificate = Annotated[
+    str,
+    StringConstraints(strip_whitespace=False, max_length=32_768),
+    AfterValidator(_certificates),
+    Field(
+        description="What its answers are signed with: a PEM certificate with or without BEGIN and END lines, or up to"
+        " four with them, each of which is good. RSA of 2048 bits or more, or an elliptic curve.",
+        examples=["-----BEGIN CERTIFICATE-----\nMIIC...\n-----END CERTIFICATE-----"],
+    ),
+]
+AttributeName = Annotated[str, Field(min_length=1, max_length=1024, examples=["urn:oid:0.9.2342.19200300.100.1.3"])]
+
+
+class AttributeMapping(Body):
+    """Names or OIDs of the attributes to read. What is not mapped is looked for under the standard names."""
+
+    email: AttributeName | None = None
+    username: AttributeName | None = None
+    groups: AttributeName | None = None
+
+
+class NewIdp(Body):
+    name: Name
+    entity_id: EntityId
+    sso_url: SsoUrl
+    x509_cert: Certificate
+    slo_url: SloUrl | None = None
+    attribute_mapping: AttributeMapping | None = None
+    is_active: bool = True
+
+
+class IdpUpdate(Body):
+    """Partial: what is left out stays. Null clears `slo_url`, or brings `attribute_mapping` back to the defaults."""
+
+    name: Annotated[Name, Field(default_factory=unsent)]
+    entity_id: Annotated[EntityId, Field(default_factory=unsent)]
+    sso_url: Annotated[SsoUrl, Field(default_factory=unsent)]
+    x509_cert: Annotated[Certificate, Field(default_factory=unsent)]
+    slo_url: SloUrl | None = None
+    attribute_mapping: AttributeMapping | None = None
+    is_active: Annotated[bool, Field(default_factory=unsent)]
+
+
+class ShownMapping(Shown):
+    email: str | None = None
+    username: str | None = None
+    groups: str | None = None
+
+
+class Idp(Shown):
+    id: UUID
+    name: str
+    entity_id: str
+    sso_url: str
+    slo_url: str | None
+    x509_cert: str
+    attribute_mapping: ShownMapping | None
+    is_active: bool
+    created_at: datetime
+    updated_at: datetime
+
+
+class IdpList(Shown):
+    idps: list[Idp]
+    total: int

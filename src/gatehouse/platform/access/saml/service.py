@@ -1,0 +1,92 @@
+"""The rules of identity providers."""
+
+from typing import Any, Final
+
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.identity import Caller
+from gatehouse.foundation.ids import new_id
+from gatehouse.platform.access.saml import table
+from gatehouse.platform.access.saml.errors import EntityIdTaken, TooManyIdps
+from gatehouse.platform.access.saml.schemas import Idp, IdpList, IdpUpdate, NewIdp
+from gatehouse.platform.access.saml.table import IdpRow
+from gatehouse.platform.access.users import rights
+from gatehouse.platform.change import Change
+
+#: Identity providers an organization may have.
+MOST: Final = 100
+
+
+async def listed(session: AsyncSession) -> IdpList:
+    idps = [Idp.model_validate(row) for row in await table.all_idps(session)]
+    return IdpList(idps=idps, total=len(idps))
+
+
+async def create(change: Change, caller: Caller, new: NewIdp) -> IdpRow:
+    """Raises `CannotGrant`, `EntityIdTaken`, `TooManyIdps`."""
+    _may_vouch(caller)
+    if await table.count_idps(change.session) >= MOST:
+        raise TooManyIdps
+    now = utc_now()
+    row = IdpRow(
+        id=new_id(),
+        tenant_id=change.tenant_id,
+        created_at=now,
+        updated_at=now,
+        by_operator=caller.operator,
+        **{**new.model_dump(), "attribute_mapping": _mapping(new)},
+    )
+    change.session.add(row)
+    await _flush(change.session)
+    change.record("saml_idp.created", "saml_idp", row.id, **_told(row))
+    return row
+
+
+async def update(change: Change, caller: Caller, idp: IdpRow, body: IdpUpdate) -> IdpRow:
+    """Raises `CannotGrant`, `EntityIdTaken`."""
+    _may_vouch(caller)
+    sent = body.sent()
+    if "attribute_mapping" in sent:
+        sent["attribute_mapping"] = _mapping(body)
+    changed = {name: value for name, value in sent.items() if getattr(idp, name) != value}
+    # An operator's word counts for what stands there already; anybody else's only takes it back, with a change.
+    if not changed and not (caller.operator and not idp.by_operator):
+        return idp
+    changed["by_operator"] = caller.operator
+    for name, value in changed.items():
+        setattr(idp, name, value)
+    idp.updated_at = utc_now()
+    await _flush(change.session)
+    change.record("saml_idp.updated", "saml_idp", idp.id, **changed)
+    return idp
+
+
+async def delete(change: Change, idp: IdpRow) -> None:
+    """Sessions that it opened go on; nothing tells it any more when they end."""
+    await change.session.delete(idp)
+    change.record("saml_idp.deleted", "saml_idp", idp.id, name=idp.name, entity_id=idp.entity_id)
+
+
+def _may_vouch(caller: Caller) -> None:
+    """Who says whose word is taken for who somebody is can become anybody, administrators too (decisions 2: nobody
+    grants rights that they lack, and a machine client makes no admins). Raises `CannotGrant`."""
+    rights.may_grant(caller, "admin")
+
+
+def _mapping(body: NewIdp | IdpUpdate) -> dict[str, str] | None:
+    mapping = body.attribute_mapping
+    return None if mapping is None else mapping.model_dump(exclude_none=True)
+
+
+def _told(row: IdpRow) -> dict[str, Any]:
+    names = ("name", "entity_id", "sso_url", "slo_url", "x509_cert", "attribute_mapping", "is_active")
+    return {name: getattr(row, name) for name in names}
+
+
+async def _flush(session: AsyncSession) -> None:
+    try:
+        await session.flush()
+    except IntegrityError:
+        raise EntityIdTaken from None

@@ -1,0 +1,211 @@
+"""Signing in: the way to the identity provider, and what comes back."""
+
+import hmac
+from datetime import timedelta
+from typing import Final, NoReturn
+from uuid import UUID, uuid4
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.foundation import tokens
+from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import Refusal
+from gatehouse.foundation.identity import TenantId
+from gatehouse.platform.access.browser import open_in_browser_for
+from gatehouse.platform.access.saml import assertion as assertions
+from gatehouse.platform.access.saml import certificates, keys, members, messages, service_provider, table, trust
+from gatehouse.platform.access.saml.aside import aside
+from gatehouse.platform.access.saml.assertion import Assertion
+from gatehouse.platform.access.saml.errors import AssertionExpired, IdpNotFound, NotAdmitted, SamlRefused, UnknownIssuer
+from gatehouse.platform.access.saml.service_provider import ServiceProvider
+from gatehouse.platform.access.saml.table import Asked, Provider, RequestRow, SamlSessionRow
+from gatehouse.platform.access.sessions.service import open_session
+from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.platform.ports import Host
+from gatehouse.platform.requests import changing
+
+#: What people may take at their identity provider.
+PATIENCE: Final = timedelta(minutes=30)
+
+
+class Begun(msgspec.Struct, frozen=True):
+    """`url` is where the browser goes, `browser` what its cookie says from then on."""
+
+    url: str
+    browser: str
+
+
+class Entered(msgspec.Struct, frozen=True):
+    """`secret` is the session cookie's."""
+
+    url: str
+    secret: str
+
+
+async def begin(request: Request, host: Host, idp_id: UUID, relay_state: str | None) -> Begun:
+    """Raises `PublicUrlMissing`, `BadRelayState`, `IdpNotFound`."""
+    sp = service_provider.here(request, host)
+    target = service_provider.checked_relay_state(relay_state, sp, host.settings.portal_public_url)
+    async with host.database.service() as lookup:
+        provider = await table.active_provider(lookup, idp_id)
+    if provider is None:
+        raise IdpNotFound
+    # The same for all of a browser's tabs: each may have a sign-in of its own under way.
+    browser = _browser(request, sp) or tokens.mint_token("gsb_").plaintext
+    request_id = await _ask(host, provider, "login", relay_state=target, browser=tokens.digest(browser))
+    key = await keys.signing(host.database, host.sealer)
+    message = messages.authn_request(request_id, sp, provider.sso_url)
+    url = await aside(lambda: messages.redirect_url(provider.sso_url, "SAMLRequest", message, target, key))
+    return Begun(url, browser)
+
+
+async def finish(request: Request, host: Host, encoded: str) -> Entered:
+    """Opens a session for whom the answer names. Raises `SamlRefused`, `NotAdmitted`; the audit chain says so."""
+    sp = service_provider.here(request, host)
+    asked: Asked | None = None
+    issuer = ""
+    try:
+        raw = trust.decoded(encoded)
+        issuer, in_response_to = await aside(lambda: _addressed(raw))
+        async with host.database.service() as lookup:
+            asked = await table.asked(lookup, in_response_to, kind="login") if in_response_to else None
+        provider = await _expected(host, asked, issuer)
+        assert asked is not None
+        _same_browser(request, sp, asked)
+        assertion = await aside(lambda: _read(raw, provider, asked.id, sp))
+        return await _enter(request, host, asked, provider, assertion)
+    except (SamlRefused, NotAdmitted) as error:
+        await _refused(request, host, asked, issuer, error)
+
+
+def remember_browser(response: Response, begun: Begun, sp: ServiceProvider) -> None:
+    """A sign-in ends in the browser in which it began: nobody can have another's browser finish theirs.
+
+    The answer comes by a form of the identity provider's, so the cookie must come along from another site; browsers
+    take such a one over TLS alone. Without TLS (on loopback) no rule is named, which browsers treat nearly the same.
+    """
+    response.set_cookie(
+        _cookie_name(sp),
+        begun.browser,
+        max_age=int(PATIENCE.total_seconds()),
+        path="/",
+        httponly=True,
+        secure=sp.over_https,
+        samesite="none" if sp.over_https else None,
+    )
+
+
+def _cookie_name(sp: ServiceProvider) -> str:
+    """With the prefix no other host of the same domain can set it."""
+    return "__Host-gatehouse_saml" if sp.over_https else "gatehouse_saml"
+
+
+def _browser(request: Request, sp: ServiceProvider) -> str | None:
+    return request.cookies.get(_cookie_name(sp)) or None
+
+
+async def ask(host: Host, provider: Provider) -> str:
+    """The id of a new logout request."""
+    return await _ask(host, provider, "logout", relay_state=None, browser=None)
+
+
+async def _ask(host: Host, provider: Provider, kind: str, *, relay_state: str | None, browser: bytes | None) -> str:
+    now = utc_now()
+    request_id = f"_{uuid4().hex}{uuid4().hex}"
+    async with host.database.tenant(provider.tenant_id) as session:
+        session.add(
+            RequestRow(
+                id=request_id,
+                tenant_id=provider.tenant_id,
+                idp_id=provider.id,
+                kind=kind,
+                browser_digest=browser,
+                relay_state=relay_state,
+                created_at=now,
+                expires_at=now + PATIENCE,
+                used_at=None,
+            )
+        )
+        await session.commit()
+    return request_id
+
+
+def _addressed(raw: bytes) -> tuple[str, str | None]:
+    """Who says to have answered, and to which request. Nothing of it is believed: it says whom to ask."""
+    root = trust.parsed(raw)
+    issuer = trust.text_of(root.find("saml:Issuer", messages.NAMESPACES))
+    issuer = issuer or trust.text_of(root.find("saml:Assertion/saml:Issuer", messages.NAMESPACES))
+    confirmed = root.find(".//saml:SubjectConfirmationData[@InResponseTo]", messages.NAMESPACES)
+    return issuer, root.get("InResponseTo") or (None if confirmed is None else confirmed.get("InResponseTo"))
+
+
+async def _expected(host: Host, asked: Asked | None, issuer: str) -> Provider:
+    """The provider that was asked, if it is the one that answers, and in time."""
+    if asked is None:
+        async with host.database.service() as lookup:
+            known = await table.providers_of_issuer(lookup, issuer)
+        if not known:
+            raise UnknownIssuer
+        raise AssertionExpired("The answer is to no sign-in that is open here. Begin it here, and take less long.")
+    if asked.provider is None or asked.provider.entity_id != issuer:
+        raise UnknownIssuer
+    if not asked.open:
+        raise AssertionExpired
+    return asked.provider
+
+
+def _same_browser(request: Request, sp: ServiceProvider, asked: Asked) -> None:
+    shown = _browser(request, sp)
+    if shown is None or not hmac.compare_digest(tokens.digest(shown), asked.browser_digest or b""):
+        raise AssertionExpired("This sign-in was begun in another browser, or its cookie is gone. Begin it again.")
+
+
+def _read(raw: bytes, provider: Provider, request_id: str, sp: ServiceProvider) -> Assertion:
+    response = trust.believed(raw, provider.entity_id, certificates.parse(provider.x509_cert))
+    return assertions.read(response, issuer=provider.entity_id, request_id=request_id, sp=sp, now=utc_now())
+
+
+async def _enter(request: Request, host: Host, asked: Asked, provider: Provider, assertion: Assertion) -> Entered:
+    who = members.person(assertion, provider.attribute_mapping)
+    async with changing(request, host, provider.tenant_id) as change:
+        digest = tokens.digest(assertion.id)
+        seen = not await table.first_seen(change.session, provider.tenant_id, provider.id, digest, assertion.until)
+        if seen or not await table.use(change.session, asked.id):
+            raise AssertionExpired
+        user = await members.admitted(change, provider, who)
+        session = await open_session(change, host, user, request, amr=["saml"])
+        if who.groups is not None:
+            await members.sync_groups(change, user, who.groups)
+        if assertion.name_id:
+            change.session.add(
+                SamlSessionRow(
+                    session_id=session.id,
+                    tenant_id=provider.tenant_id,
+                    idp_id=provider.id,
+                    name_id=assertion.name_id,
+                    name_id_attributes=assertion.name_id_attributes,
+                    session_index=assertion.session_index,
+                )
+            )
+        secret = await open_in_browser_for(change, session)
+    # What was written down, not what came along: the provider gives back what it was given, or it does not.
+    return Entered(asked.relay_state or host.settings.portal_public_url or "/", secret)
+
+
+async def _refused(request: Request, host: Host, asked: Asked | None, issuer: str, error: Refusal) -> NoReturn:
+    """In the chain of the organization that asked; else of the only one that knows the issuer; else the operators'."""
+    tenant_id, idp_id = (DEFAULT_TENANT, None) if asked is None else (asked.tenant_id, asked.idp_id)
+    if asked is None and issuer:
+        tenant_id, idp_id = await _only_one(host, issuer)
+    async with changing(request, host, tenant_id) as change:
+        reason = error.reason if isinstance(error, SamlRefused) else error.code
+        change.record("saml.refused", "saml_idp", idp_id, outcome="failure", reason=reason, message=error.text)
+    raise error
+
+
+async def _only_one(host: Host, issuer: str) -> tuple[TenantId, UUID | None]:
+    async with host.database.service() as lookup:
+        known = await table.providers_of_issuer(lookup, issuer)
+    return (known[0].tenant_id, known[0].id) if len(known) == 1 else (DEFAULT_TENANT, None)

@@ -1,0 +1,73 @@
+"""What can go wrong with SCIM. `scimType` is in the extra fields (RFC 7644, 3.12)."""
+
+from typing import Self
+
+from pydantic import ValidationError
+from scim2_models import Error, SCIMException
+
+from gatehouse.foundation.errors import BadRequest, Conflict, NotFound, PayloadTooLarge, Refusal
+
+#: Of a message of the library's, which may quote what was sent.
+_MAX_CHARS = 500
+
+
+class ScimTokenNotFound(NotFound):
+    message = "SCIM token not found"
+
+
+class ResourceNotFound(NotFound):
+    message = "There is no such resource."
+
+
+class ResourceTooLarge(PayloadTooLarge):
+    message = "The resource is too large."
+
+
+class NotOffered(Refusal):
+    status = 501
+    code = "not_implemented"
+    message = "This service does not offer that part of the protocol."
+
+
+class Taken(Conflict):
+    code = "uniqueness"
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail, scimType="uniqueness")
+
+
+class BadScim(BadRequest):
+    """`kind` is the `scimType`."""
+
+    def __init__(self, kind: str, detail: str) -> None:
+        super().__init__(detail[:_MAX_CHARS], scimType=kind)
+
+    @classmethod
+    def of(cls, error: SCIMException | ValidationError) -> Self:
+        """What the library found wrong with a body."""
+        cause = error if isinstance(error, ValidationError) else error.__cause__
+        if isinstance(cause, ValidationError):
+            told = Error.from_validation_error(cause.errors(include_input=False)[0])
+            return cls(told.scim_type or "invalidValue", told.detail or "The body is not valid.")
+        assert isinstance(error, SCIMException)
+        return cls(error.scim_type or "invalidValue", str(error))
+
+
+class InvalidFilter(BadScim):
+    def __init__(self, detail: str) -> None:
+        super().__init__("invalidFilter", detail)
+
+
+class InvalidPath(BadScim):
+    def __init__(self, detail: str) -> None:
+        super().__init__("invalidPath", detail)
+
+
+class InvalidSyntax(BadScim):
+    def __init__(self, detail: str) -> None:
+        super().__init__("invalidSyntax", detail)
+
+
+class InvalidValue(BadScim):
+    def __init__(self, detail: str) -> None:
+        super().__init__("invalidValue", detail)

@@ -1,0 +1,227 @@
+"""The protocol's endpoints (reference 2, Endpoints, SCIM; RFC 7644). Each answer is `application/scim+json`."""
+
+from typing import Annotated, Any, Final, TypeVar
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Path, Request
+from sqlalchemy import Select, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.foundation.identity import Caller
+from gatehouse.foundation.storage.rows import TenantRow
+from gatehouse.platform.access.groups import service as groups
+from gatehouse.platform.access.groups.table import GroupRow
+from gatehouse.platform.access.scim import described, discovery, people, reading, team_patch, teams
+from gatehouse.platform.access.scim.errors import NotOffered, ResourceNotFound
+from gatehouse.platform.access.scim.reading import PREFIX, Base, Page, Scim, Shown, View
+from gatehouse.platform.access.scim.service import Uses
+from gatehouse.platform.access.users.table import UserRow
+from gatehouse.platform.callers import RESPONSES, ScimClient
+from gatehouse.platform.ports import TheHost
+from gatehouse.platform.requests import Changing, Session
+
+router = APIRouter(prefix=PREFIX, tags=["SCIM"], responses=RESPONSES, default_response_class=Scim)
+
+R = TypeVar("R", bound=TenantRow)
+
+_uses: Final = Uses()
+
+
+async def _directory(caller: ScimClient, host: TheHost) -> Caller:
+    assert caller.scim_token_id is not None
+    if _uses.due(caller.scim_token_id):
+        await host.later.run(_uses.note(host.database, caller.scim_token_id))
+    return caller
+
+
+Directory = Annotated[Caller, Depends(_directory)]
+Id = Annotated[str, Path(alias="id", examples=["0192f3c4-5d6e-7f80-9123-456789abcdef"])]
+
+
+def _uuid(given: str) -> UUID:
+    """Whatever is no id of ours names nothing."""
+    try:
+        return UUID(given)
+    except ValueError:
+        raise ResourceNotFound from None
+
+
+async def _user(session: Session, request: Request, wanted: Id) -> UserRow:
+    query = select(UserRow).where(UserRow.id == _uuid(wanted), UserRow.kind == "user")
+    return await _found(session, request, query)
+
+
+async def _group(session: Session, request: Request, wanted: Id) -> GroupRow:
+    return await _found(session, request, select(GroupRow).where(GroupRow.id == _uuid(wanted)))
+
+
+async def _found(session: AsyncSession, request: Request, query: Select[R]) -> R:
+    """Locked where the request can change it: two directories at once are one after the other."""
+    if request.method != "GET":
+        query = query.with_for_update()
+    row = (await session.scalars(query)).one_or_none()
+    if row is None:
+        raise ResourceNotFound
+    return row
+
+
+LoadedUser = Annotated[UserRow, Depends(_user)]
+LoadedGroup = Annotated[GroupRow, Depends(_group)]
+
+
+async def _shown_user(session: AsyncSession, user: UserRow, view: View) -> dict[str, Any]:
+    (shown,) = await people.resources(session, [user], view)
+    return shown
+
+
+async def _shown_group(session: AsyncSession, group: GroupRow, view: View) -> dict[str, Any]:
+    (shown,) = await teams.resources(session, [group], view)
+    return shown
+
+
+# users ---------------------------------------------------------------------------------------------------------------
+
+
+@router.get("/Users", responses=described.USERS)
+async def list_scim_users(caller: Directory, session: Session, view: Shown, window: Page) -> Scim:
+    """The organization's users, oldest first. Filtered by `userName`, `emails`, `active`, `externalId` and `id`."""
+    rows, total = await people.page(session, window)
+    shown = await people.resources(session, rows, view)
+    return Scim.listing(shown, total=total, start_index=window.start_index)
+
+
+@router.post("/Users", status_code=201, responses=described.USER_MADE, openapi_extra=described.USER_BODY)
+async def create_scim_user(caller: Directory, request: Request, change: Changing, view: Shown) -> Scim:
+    """Makes a user of the role `user`, without a password: they sign in at the identity provider."""
+    user = await people.create(change, await reading.body(request, people.MAX_BYTES))
+    return Scim.created(await _shown_user(change.session, user, view), people.location(user, view.base))
+
+
+@router.get("/Users/{id}", responses=described.USER)
+async def read_scim_user(caller: Directory, user: LoadedUser, session: Session, view: Shown) -> Scim:
+    """One user."""
+    return Scim(await _shown_user(session, user, view))
+
+
+@router.put("/Users/{id}", responses=described.USER, openapi_extra=described.USER_BODY)
+async def replace_scim_user(
+    caller: Directory, user: LoadedUser, request: Request, change: Changing, view: Shown
+) -> Scim:
+    """Puts the body in the place of all that a directory can say; only `active` stays where it is left out."""
+    await people.replace(change, user, await reading.body(request, people.MAX_BYTES))
+    return Scim(await _shown_user(change.session, user, view))
+
+
+@router.patch("/Users/{id}", responses=described.USER, openapi_extra=described.USER_PATCH)
+async def patch_scim_user(caller: Directory, user: LoadedUser, request: Request, change: Changing, view: Shown) -> Scim:
+    """Changes a user, by all operations or by none. With `active` false, sessions end and API keys stop at once."""
+    sent = reading.operations(await reading.body(request, people.MAX_BYTES), people.MAX_OPERATIONS)
+    await people.patch(change, user, sent)
+    return Scim(await _shown_user(change.session, user, view))
+
+
+@router.delete("/Users/{id}", status_code=204, response_class=described.Nothing)
+async def delete_scim_user(caller: Directory, user: LoadedUser, change: Changing) -> None:
+    """Removes a user for good, with sessions and keys. Audit events stay, without saying who it was."""
+    await people.delete(change, caller, user)
+
+
+# groups --------------------------------------------------------------------------------------------------------------
+
+
+@router.get("/Groups", responses=described.GROUPS)
+async def list_scim_groups(caller: Directory, session: Session, view: Shown, window: Page) -> Scim:
+    """The organization's groups, oldest first. Filtered by `displayName`, `externalId` and `id`. A page has fewer
+    groups than asked for where their members would be too many for one; go on at `startIndex` + `itemsPerPage`."""
+    rows, total = await teams.page(session, window, view)
+    shown = await teams.resources(session, rows, view)
+    return Scim.listing(shown, total=total, start_index=window.start_index)
+
+
+@router.post("/Groups", status_code=201, responses=described.GROUP_MADE, openapi_extra=described.GROUP_BODY)
+async def create_scim_group(caller: Directory, request: Request, change: Changing, view: Shown) -> Scim:
+    """Makes a group, with its members."""
+    group = await teams.create(change, await reading.body(request, teams.MAX_BYTES))
+    return Scim.created(await _shown_group(change.session, group, view), teams.location(group.id, view.base))
+
+
+@router.get("/Groups/{id}", responses=described.GROUP)
+async def read_scim_group(caller: Directory, group: LoadedGroup, session: Session, view: Shown) -> Scim:
+    """One group, with all its members unless `excludedAttributes` names them."""
+    return Scim(await _shown_group(session, group, view))
+
+
+@router.put("/Groups/{id}", responses=described.GROUP, openapi_extra=described.GROUP_BODY)
+async def replace_scim_group(
+    caller: Directory, group: LoadedGroup, request: Request, change: Changing, view: Shown
+) -> Scim:
+    """Puts name, `externalId` and members in the place of those that there are."""
+    await teams.replace(change, group, await reading.body(request, teams.MAX_BYTES))
+    return Scim(await _shown_group(change.session, group, view))
+
+
+@router.patch("/Groups/{id}", responses=described.GROUP, openapi_extra=described.GROUP_PATCH)
+async def patch_scim_group(
+    caller: Directory, group: LoadedGroup, request: Request, change: Changing, view: Shown
+) -> Scim:
+    """Changes a group, by all operations or by none. A path may select members: `members[value eq "..."]`."""
+    sent = reading.operations(await reading.body(request, teams.MAX_BYTES), team_patch.MAX_OPERATIONS)
+    await teams.apply(change, group, team_patch.steps(sent))
+    return Scim(await _shown_group(change.session, group, view))
+
+
+@router.delete("/Groups/{id}", status_code=204, response_class=described.Nothing)
+async def delete_scim_group(caller: Directory, group: LoadedGroup, change: Changing) -> None:
+    """Removes a group with its DLP overrides and model access rules. The users stay."""
+    await groups.delete(change, group)
+
+
+# discovery -----------------------------------------------------------------------------------------------------------
+
+
+@router.get("/ServiceProviderConfig", responses=described.ONE)
+async def read_service_provider_config(caller: Directory, base: Base) -> Scim:
+    """What this service can do."""
+    return Scim(discovery.service_provider_config(base))
+
+
+@router.get("/Schemas", responses=described.MANY)
+async def list_scim_schemas(caller: Directory, base: Base) -> Scim:
+    """The attributes of users and groups."""
+    found = discovery.schemas(base)
+    return Scim.listing(found, total=len(found))
+
+
+@router.get("/Schemas/{id}", responses=described.ONE)
+async def read_scim_schema(caller: Directory, wanted: Id, base: Base) -> Scim:
+    """One of them, by its URN."""
+    return Scim(_named(discovery.schemas(base), wanted))
+
+
+@router.get("/ResourceTypes", responses=described.MANY)
+async def list_resource_types(caller: Directory, base: Base) -> Scim:
+    """What there is: users and groups."""
+    found = discovery.resource_types(base)
+    return Scim.listing(found, total=len(found))
+
+
+@router.get("/ResourceTypes/{id}", responses=described.ONE)
+async def read_resource_type(caller: Directory, wanted: Id, base: Base) -> Scim:
+    """One of them, by its name."""
+    return Scim(_named(discovery.resource_types(base), wanted))
+
+
+def _named(documents: list[dict[str, Any]], wanted: str) -> dict[str, Any]:
+    for document in documents:
+        if document["id"].lower() == wanted.lower():
+            return document
+    raise ResourceNotFound
+
+
+@router.post("/.search", include_in_schema=False)
+@router.post("/Users/.search", include_in_schema=False)
+@router.post("/Groups/.search", include_in_schema=False)
+@router.post("/Bulk", include_in_schema=False)
+@router.get("/Me", include_in_schema=False)
+async def not_offered(caller: Directory) -> Scim:
+    raise NotOffered

@@ -1,0 +1,34 @@
+"""The SCIM tokens' endpoints, for administrators (reference 2, Endpoints, SCIM)."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+
+from gatehouse.platform.access.scim import service
+from gatehouse.platform.access.scim.errors import ScimTokenNotFound
+from gatehouse.platform.access.scim.schemas import NewScimToken, ScimTokenCreated, ScimTokenList
+from gatehouse.platform.access.scim.table import ScimTokenRow, all_tokens
+from gatehouse.platform.callers import RESPONSES, AdminReader, AdminStepUp
+from gatehouse.platform.requests import Changing, Session, loaded
+
+router = APIRouter(prefix="/api/admin/scim", tags=["SCIM"], responses=RESPONSES)
+
+LoadedToken = Annotated[ScimTokenRow, Depends(loaded(ScimTokenRow, "token_id", ScimTokenNotFound))]
+
+
+@router.post("/token", status_code=201, response_model=ScimTokenCreated)
+async def create_scim_token(caller: AdminStepUp, body: NewScimToken, change: Changing) -> ScimTokenCreated:
+    """Makes a token for the organization's directory. The answer holds it in clear, once."""
+    return await service.create(change, caller, body)
+
+
+@router.get("/tokens", response_model=ScimTokenList)
+async def list_scim_tokens(caller: AdminReader, session: Session) -> object:
+    """The organization's tokens, newest first."""
+    return {"tokens": await all_tokens(session)}
+
+
+@router.delete("/tokens/{token_id}", status_code=204)
+async def delete_scim_token(caller: AdminStepUp, token: LoadedToken, change: Changing) -> None:
+    """Removes a token. It is refused from the answer on; what the directory has made stays."""
+    await service.delete(change, token)

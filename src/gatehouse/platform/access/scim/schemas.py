@@ -1,0 +1,34 @@
+"""Bodies of the SCIM tokens' endpoints (reference 2, SCIM resources)."""
+
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import AliasChoices, AwareDatetime, Field
+
+from gatehouse.foundation.http.bodies import Body, Shown
+
+
+class NewScimToken(Body):
+    description: Annotated[str, Field(min_length=1, max_length=255, examples=["Entra ID"])]
+    expires_at: Annotated[
+        AwareDatetime | None,
+        Field(strict=False, description="With its offset from UTC. Null or omitted: never.", examples=[None]),
+    ] = None
+
+
+class ScimToken(Shown):
+    token_id: Annotated[UUID, Field(validation_alias=AliasChoices("token_id", "id"))]
+    description: str
+    created_at: datetime
+    last_used_at: Annotated[datetime | None, Field(description="To the minute.")]
+    expires_at: Annotated[datetime | None, Field(description="Null: never.")]
+
+
+class ScimTokenList(Shown):
+    tokens: list[ScimToken]
+
+
+class ScimTokenCreated(ScimToken):
+    token: Annotated[str, Field(description="The token itself. It is shown here and never again.")]
+    note: Annotated[str, Field(examples=["Keep this token: it is not shown again."])]

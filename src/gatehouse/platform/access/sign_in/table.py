@@ -1,0 +1,25 @@
+"""The named cross-tenant query of the sign-in page: whose identity providers it offers."""
+
+from typing import Final
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.foundation import emails
+from gatehouse.foundation.identity import TenantId
+
+# By the organization's name, else by the address's domain, which only one can have proven.
+_TENANT: Final = text(
+    "SELECT t.id FROM tenants t WHERE t.deleted_at IS NULL AND CASE WHEN CAST(:slug AS text) IS NOT NULL"
+    " THEN t.slug = :slug ELSE EXISTS (SELECT FROM allowed_domains d"
+    " WHERE d.tenant_id = t.id AND d.domain = :domain AND d.verified_at IS NOT NULL) END"
+)
+
+
+async def tenant_of(session: AsyncSession, *, slug: str | None, email: str | None) -> TenantId | None:
+    """As the service role."""
+    if slug is None and (email is None or "@" not in email):
+        return None
+    values = {"slug": slug, "domain": emails.domain(email or "")}
+    found = (await session.execute(_TENANT, values)).scalar()
+    return None if found is None else TenantId(found)

@@ -1,0 +1,98 @@
+"""Asking a model from within administration: the caller's request, through the whole pipeline, as if it had come to
+`/v1/chat/completions`. It is authenticated and limited, judged, inspected and recorded like any other."""
+
+import time
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+import msgspec
+from fastapi import Depends, Request
+
+from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.engine.conversation.form import Completion, Text
+from gatehouse.engine.exchange import Answer, Asked, Identified, Received
+from gatehouse.engine.stages.route import AUTO, default_model
+from gatehouse.foundation.http import request_id
+from gatehouse.foundation.identity import Caller
+from gatehouse.platform.conversations.conversations.context import Said
+from gatehouse.platform.conversations.conversations.errors import ModelNotUsable
+from gatehouse.platform.ports import TheHost
+from gatehouse.policy.records import ModelRecord
+from gatehouse.policy.snapshot import Snapshot
+
+_DIALECT: Final = "openai_chat"
+
+
+class Models:
+    """One request's way to the models."""
+
+    def __init__(self, request: Request, host: TheHost) -> None:
+        state = request.scope["state"]
+        self._engine = host.engine
+        self._policies = host.ports.policies
+        self._caller: Caller = state["caller"]
+        self._rate = state["rate"]
+        self.received: Received = msgspec.structs.replace(state["received"], dialect=_DIALECT)
+
+    async def ask(self, model: str, said: Sequence[Said], *, stream: bool = False) -> Answer:
+        """For this request itself, which was counted against its limit when it arrived. Refusals are answers too."""
+        return await self._answer(self.received, model, said, stream=stream)
+
+    async def ask_aside(self, path: str, model: str, said: Sequence[Said]) -> Answer:
+        """A request of its own that this one has caused: with its own id and record, under a path that says what it is
+        for, and within what this one was counted as."""
+        x = msgspec.structs.replace(
+            self.received,
+            path=path,
+            request_id=request_id.choose(None),
+            received_at=time.time(),
+            started=time.monotonic(),
+        )
+        return await self._answer(x, model, said)
+
+    async def named(self, name: str) -> ModelRecord | None:
+        """The catalog's entry, None for `auto`. Raises `ModelNotUsable`."""
+        if name == AUTO:
+            return None
+        policy = await self._policy()
+        model = policy.find_model(name)
+        identified = Identified(received=self.received, caller=self._caller, policy=policy, scope="chat:write")
+        if model is None or model not in await self._engine.usable_models(identified):
+            raise ModelNotUsable(name)
+        return model
+
+    async def known(self, name: str) -> ModelRecord | None:
+        """What the catalog says of it, where it says something; of `auto`, what its default is."""
+        policy = await self._policy()
+        return default_model(policy) if name == AUTO else policy.find_model(name)
+
+    async def _policy(self) -> Snapshot:
+        assert self._caller.tenant_id is not None
+        return await self._policies.current(self._caller.tenant_id)
+
+    async def _answer(self, x: Received, model: str, said: Sequence[Said], *, stream: bool = False) -> Answer:
+        call = {"model": model, "stream": stream, "messages": [msgspec.structs.asdict(each) for each in said]}
+        x.body = msgspec.json.encode(call)
+        return await self._engine.answer(x, counted=self._rate)
+
+
+TheModels = Annotated[Models, Depends(Models)]
+
+
+def completion(answer: Answer) -> Completion:
+    """Of a whole answer that is no error."""
+    return DIALECTS[_DIALECT].parse_reply(answer.body)
+
+
+def text_of(said: Completion) -> str:
+    return "".join(part.text for part in said.parts if isinstance(part, Text))
+
+
+def question_in(asked: Asked) -> str:
+    """What the model was shown of the last message."""
+    content: str = asked.call.body["messages"][-1]["content"]
+    return content
+
+
+def name_of(model: ModelRecord) -> str:
+    return f"{model.provider}/{model.model_id}"

@@ -1,0 +1,130 @@
+"""A streamed answer that is kept while it passes to the client."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from typing import Any, Final
+
+import msgspec
+
+from gatehouse.engine.conversation.sse import data_of, events
+from gatehouse.engine.exchange import Answered
+from gatehouse.platform.conversations.conversations.keeping import MOST_CHARACTERS, Given, Turn
+from gatehouse.platform.later import Later
+
+_END: Final = b"[DONE]"
+
+
+class _Delta(msgspec.Struct):
+    content: str | None = None
+    refusal: str | None = None
+
+
+class _Choice(msgspec.Struct):
+    delta: _Delta = msgspec.field(default_factory=_Delta)
+    finish_reason: str | None = None
+
+
+class _Chunk(msgspec.Struct):
+    choices: list[_Choice] = []
+
+
+_chunk: Final = msgspec.json.Decoder(_Chunk)
+
+
+class Heard:
+    """What a stream of chat completions has said so far."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._length = 0
+        self.begun = False
+        self.ended = False
+        self.finish_reason: str | None = None
+
+    def take(self, block: bytes) -> None:
+        """Whole events."""
+        for event in events(block):
+            data = data_of(event)
+            if data == _END:
+                self.ended = True
+            elif data:
+                self._read(data)
+
+    def _read(self, data: bytes) -> None:
+        try:
+            chunk = _chunk.decode(data)
+        except msgspec.MsgspecError:
+            return
+        for choice in chunk.choices[:1]:
+            self.begun = True
+            self.finish_reason = choice.finish_reason or self.finish_reason
+            for text in filter(None, (choice.delta.content, choice.delta.refusal)):
+                if self._length < MOST_CHARACTERS:
+                    self._texts.append(text)
+                self._length += len(text)
+
+    def given(self) -> Given:
+        complete = self.ended and self._length <= MOST_CHARACTERS
+        return Given("".join(self._texts)[:MOST_CHARACTERS], complete, self.finish_reason)
+
+
+class KeptStream:
+    """The engine's events, untouched. Before the first word passes on, the question is kept, and the answer as
+    incomplete; before the last event, all of it. So whoever has read an answer finds it, and what came of one that
+    broke off (at the provider, at the client, with this worker) is there too. A stream that is refused before its first
+    word leaves nothing. `whole` makes what is to be done after a whole answer."""
+
+    def __init__(
+        self,
+        stream: AsyncIterator[bytes],
+        answered: Answered,
+        turn: Turn,
+        later: Later,
+        whole: Callable[[], Coroutine[Any, Any, None]],
+    ) -> None:
+        self._stream = stream
+        self._answered = answered
+        self._turn = turn
+        self._later = later
+        self._whole = whole
+        self._heard = Heard()
+        self._kept = False
+        self._over = False
+        self._blocks = self._read()
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._blocks
+
+    def __anext__(self) -> Awaitable[bytes]:
+        return self._blocks.__anext__()
+
+    async def aclose(self) -> None:
+        """Also of a stream that was never begun. Does not wait for the database: the client may have left, and the
+        server may be about to."""
+        await self._blocks.aclose()
+        await self._stream.aclose()  # type: ignore[attr-defined]
+        if not self._over:
+            self._over = True
+            await self._later.run(self._end())
+
+    async def _read(self) -> AsyncGenerator[bytes, None]:
+        async for block in self._stream:
+            self._heard.take(block)
+            if self._heard.ended and not self._over:
+                self._over = True
+                await self._end()
+            elif self._heard.begun and not self._kept:
+                self._kept = True
+                await self._turn.keep(self._heard.given(), self._answered)
+            yield block
+        if not self._over:
+            self._over = True
+            await self._end()
+
+    async def _end(self) -> None:
+        if not self._heard.begun:
+            await self._turn.give_up()
+            return
+        given = self._heard.given()
+        await self._turn.keep(given, self._answered)
+        if given.complete:
+            await self._later.run(self._whole())

@@ -1,0 +1,38 @@
+"""Bodies of the share links' endpoints (reference 2, Share link)."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from gatehouse.foundation.http.bodies import Shown
+
+
+class ShareLink(Shown):
+    id: UUID
+    token: Annotated[str, Field(description="Whoever has it can read the conversation.")]
+    conversation_id: UUID
+    created_at: datetime
+    revoked: bool
+    url: Annotated[str, Field(description="Where everybody can read it.")]
+
+
+class SharedMessage(Shown):
+    role: Literal["user", "assistant"]
+    status: Literal["complete", "incomplete"]
+    content: str
+    model: str | None
+    created_at: datetime
+
+
+class SharedConversation(Shown):
+    """Nothing in it says whose it is."""
+
+    title: str | None
+    model: str
+    created_at: datetime
+    updated_at: datetime
+    messages: list[SharedMessage]
+    next_cursor: str | None
+    has_more: bool

@@ -1,0 +1,96 @@
+"""The rules of share links."""
+
+from typing import Any, Final
+from uuid import uuid4
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.foundation import tokens
+from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.http.lists import CursorWindow
+from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.sealing import Sealer
+from gatehouse.platform.change import Change
+from gatehouse.platform.conversations.conversations import service as conversations
+from gatehouse.platform.conversations.conversations.table import ConversationRow
+from gatehouse.platform.conversations.share_links import table
+from gatehouse.platform.conversations.share_links.errors import ShareLinkNotFound, TooManyShareLinks
+from gatehouse.platform.conversations.share_links.schemas import ShareLink
+from gatehouse.platform.conversations.share_links.table import ShareLinkRow
+from gatehouse.platform.ports import Host
+
+#: Where a link leads to, below the platform's address.
+SHARED: Final = "/api/conversations/shared"
+
+_MOST: Final = 1_000
+
+
+def token_context(link_id: object) -> bytes:
+    """What a sealed token is bound to."""
+    return f"share_link:{link_id}".encode()
+
+
+async def create(change: Change, sealer: Sealer, conversation: ConversationRow, base_url: str) -> ShareLink:
+    """Raises `TooManyShareLinks`. The conversation is locked."""
+    if await table.count(change.session, conversation.id) >= _MOST:
+        raise TooManyShareLinks(_MOST)
+    token, link_id = str(uuid4()), new_id()
+    row = ShareLinkRow(
+        id=link_id,
+        tenant_id=conversation.tenant_id,
+        conversation_id=conversation.id,
+        sealed_token=sealer.seal(token.encode(), context=token_context(link_id)),
+        digest=tokens.digest(token),
+        revoked=False,
+        created_at=utc_now(),
+    )
+    change.session.add(row)
+    change.record("share_link.created", "share_link", row.id, conversation_id=conversation.id)
+    return _shown(row, token, base_url)
+
+
+async def listed(
+    session: AsyncSession, sealer: Sealer, conversation: ConversationRow, base_url: str
+) -> list[ShareLink]:
+    rows = await table.of_conversation(session, conversation.id)
+    return [_shown(row, _token(sealer, row), base_url) for row in rows]
+
+
+def revoke(change: Change, conversation: ConversationRow, link: ShareLinkRow) -> None:
+    """Raises `ShareLinkNotFound` for another conversation's."""
+    if link.conversation_id != conversation.id:
+        raise ShareLinkNotFound
+    if not link.revoked:
+        link.revoked = True
+        change.record("share_link.revoked", "share_link", link.id, conversation_id=conversation.id)
+
+
+async def read(host: Host, token: str, window: CursorWindow) -> dict[str, Any]:
+    """What a link shows: title, model and messages. Raises `ShareLinkNotFound`, `BadCursor`."""
+    async with host.database.service() as session:
+        showing = await table.showing(session, tokens.digest(token))
+    if showing is None:
+        raise ShareLinkNotFound
+    async with host.database.tenant(showing.tenant_id) as session:
+        conversation = await session.get(ConversationRow, showing.conversation_id)
+        if conversation is None:
+            raise ShareLinkNotFound
+        opened = window.open(host.cursors, {}, context=f"shared:{showing.link_id}")
+        shown = await conversations.shown(session, host.sealer, conversation)
+        page = await conversations.messages(session, host.sealer, conversation, opened)
+    return shown.model_dump(include={"title", "model", "created_at", "updated_at"}) | page
+
+
+def _token(sealer: Sealer, row: ShareLinkRow) -> str:
+    return sealer.open(row.sealed_token, context=token_context(row.id)).decode()
+
+
+def _shown(row: ShareLinkRow, token: str, base_url: str) -> ShareLink:
+    return ShareLink(
+        id=row.id,
+        token=token,
+        conversation_id=row.conversation_id,
+        created_at=row.created_at,
+        revoked=row.revoked,
+        url=f"{base_url.rstrip('/')}{SHARED}/{token}",
+    )

@@ -1,0 +1,55 @@
+"""Share links' rows and named queries."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from sqlalchemy import LargeBinary, func, select, text
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Mapped, mapped_column
+
+from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.storage.rows import TenantRow
+
+#: Across tenants: a link's token is all that its reader has.
+_SHOWING = text(
+    "SELECT s.id, s.tenant_id, s.conversation_id FROM share_links s"
+    " JOIN conversations c ON c.id = s.conversation_id"
+    " JOIN users u ON u.id = c.user_id AND u.is_active"
+    " JOIN tenants t ON t.id = s.tenant_id AND t.deleted_at IS NULL"
+    " WHERE s.digest = :digest AND NOT s.revoked"
+)
+
+
+class ShareLinkRow(TenantRow):
+    __tablename__ = "share_links"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    conversation_id: Mapped[UUID]
+    sealed_token: Mapped[str]
+    digest: Mapped[bytes] = mapped_column(LargeBinary)
+    revoked: Mapped[bool]
+    created_at: Mapped[datetime]
+
+
+class Showing(NamedTuple):
+    link_id: UUID
+    tenant_id: TenantId
+    conversation_id: UUID
+
+
+async def showing(session: AsyncSession, digest: bytes) -> Showing | None:
+    """As the service role: what a link shows now, if anything."""
+    row = (await session.execute(_SHOWING, {"digest": digest})).first()
+    return None if row is None else Showing(row.id, TenantId(row.tenant_id), row.conversation_id)
+
+
+async def of_conversation(session: AsyncSession, conversation_id: UUID) -> Sequence[ShareLinkRow]:
+    query = select(ShareLinkRow).where(ShareLinkRow.conversation_id == conversation_id)
+    return (await session.scalars(query.order_by(ShareLinkRow.created_at, ShareLinkRow.id))).all()
+
+
+async def count(session: AsyncSession, conversation_id: UUID) -> int:
+    query = select(func.count()).select_from(ShareLinkRow).where(ShareLinkRow.conversation_id == conversation_id)
+    return await session.scalar(query) or 0

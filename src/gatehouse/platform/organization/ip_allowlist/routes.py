@@ -1,0 +1,29 @@
+"""The IP allowlist's endpoints (reference 2, Organization settings)."""
+
+from fastapi import APIRouter
+
+from gatehouse.platform.callers import RESPONSES, AdminReader, AdminStepUp
+from gatehouse.platform.organization.ip_allowlist import schemas, service
+from gatehouse.platform.organization.ip_allowlist.values import read
+from gatehouse.platform.organization.tenants.own import OwnTenant
+from gatehouse.platform.requests import Changing
+
+router = APIRouter(prefix="/api/v1/admin/org/ip-allowlist", tags=["Organization"], responses=RESPONSES)
+
+
+@router.get("", response_model=schemas.IpAllowlist)
+async def read_ip_allowlist(caller: AdminReader, tenant: OwnTenant) -> object:
+    """From which addresses the organization's credentials are taken."""
+    return read(tenant.ip_allowlist)
+
+
+@router.put(
+    "",
+    response_model=schemas.IpAllowlist,
+    responses={400: {"description": "`caller_address_excluded`: it would lock you out."}},
+)
+async def update_ip_allowlist(
+    caller: AdminStepUp, tenant: OwnTenant, body: schemas.IpAllowlistUpdate, change: Changing
+) -> object:
+    """Changes what is sent. In force on every worker when the answer comes; `enabled` false keeps the list."""
+    return service.update(change, tenant, body.sent())

@@ -1,0 +1,40 @@
+"""Bodies of the IP allowlist's endpoints (reference 2, Organization settings)."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from gatehouse.foundation.http.bodies import Body, Shown, unsent
+from gatehouse.policy.addresses import network
+
+
+def _canonical(cidr: str) -> str:
+    try:
+        return str(network(cidr))
+    except ValueError:
+        raise ValueError("is no CIDR range, such as 192.0.2.0/24 or 2001:db8::/32") from None
+
+
+def _once(cidrs: list[str]) -> list[str]:
+    return list(dict.fromkeys(cidrs))
+
+
+#: Comes out in its one spelling, without host bits.
+Cidr = Annotated[str, Field(max_length=64, examples=["192.0.2.0/24"]), AfterValidator(_canonical)]
+Cidrs = Annotated[list[Cidr], Field(max_length=1000), AfterValidator(_once)]
+
+
+class IpAllowlistUpdate(Body):
+    """Only what is sent changes."""
+
+    enabled: bool = Field(default_factory=unsent, examples=[True])
+    cidrs: Cidrs = Field(default_factory=unsent, description="IPv4 and IPv6; a single address counts as its own range.")
+    bypass_for_mfa: bool = Field(
+        default_factory=unsent, description="A caller with a fresh second factor passes from anywhere."
+    )
+
+
+class IpAllowlist(Shown):
+    enabled: bool
+    cidrs: Annotated[list[str], Field(examples=[["192.0.2.0/24", "2001:db8::/32"]])]
+    bypass_for_mfa: bool

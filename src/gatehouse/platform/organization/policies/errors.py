@@ -1,0 +1,9 @@
+"""What can go wrong with the policies."""
+
+from gatehouse.foundation.errors import FieldFault, Unprocessable
+
+
+class IdleLongerThanSession(Unprocessable):
+    def __init__(self, session_timeout_minutes: int) -> None:
+        told = f"must not be longer than the session, which ends after {session_timeout_minutes} minutes"
+        super().__init__(faults=[FieldFault("idle_timeout_minutes", told)])

@@ -1,0 +1,62 @@
+"""Bodies of the policies' endpoints (reference 2, Organization settings, sub-policies)."""
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import AfterValidator, AwareDatetime, Field
+
+from gatehouse.foundation.http.bodies import Body, Shown, unsent
+from gatehouse.platform.organization.policies.values import Concurrency, Enforcement, MfaMethod
+
+SessionTimeout = Annotated[int, Field(ge=15, le=1440, examples=[480])]
+IdleTimeout = Annotated[int, Field(ge=1, le=1440, examples=[60])]
+
+
+def _once(methods: list[MfaMethod]) -> list[MfaMethod]:
+    if len(set(methods)) < len(methods):
+        raise ValueError("a method stands twice")
+    return methods
+
+
+class SessionPolicyUpdate(Body):
+    """Only what is sent changes. A shorter session that is sent alone takes the idle time with it."""
+
+    session_timeout_minutes: SessionTimeout = Field(default_factory=unsent)
+    idle_timeout_minutes: IdleTimeout = Field(
+        default_factory=unsent, description="Not longer than `session_timeout_minutes`."
+    )
+    concurrent_sessions: Concurrency = Field(default_factory=unsent)
+    enforce_single_session: bool = Field(default_factory=unsent)
+    refresh_token_enabled: bool = Field(default_factory=unsent)
+    refresh_token_ttl_days: Annotated[int, Field(ge=1, le=365)] = Field(default_factory=unsent)
+
+
+class SessionPolicy(Shown):
+    session_timeout_minutes: int
+    idle_timeout_minutes: int
+    concurrent_sessions: Concurrency
+    enforce_single_session: bool
+    refresh_token_enabled: bool
+    refresh_token_ttl_days: int
+
+
+class MfaPolicyUpdate(Body):
+    """Only what is sent changes."""
+
+    enforcement_level: Enforcement = Field(default_factory=unsent, examples=["required"])
+    sensitive_endpoints_require_mfa: bool = Field(default_factory=unsent)
+    mfa_methods: Annotated[list[MfaMethod], Field(min_length=1), AfterValidator(_once)] = Field(default_factory=unsent)
+    grace_period_hours: Annotated[int, Field(ge=0, le=8760)] = Field(default_factory=unsent)
+    mfa_assertion_ttl_seconds: Annotated[int, Field(ge=60, le=86_400)] = Field(default_factory=unsent)
+    enrollment_deadline: Annotated[AwareDatetime, Field(strict=False)] | None = Field(
+        default=None, description="Ends the grace period at the latest; null for none."
+    )
+
+
+class MfaPolicy(Shown):
+    enforcement_level: Enforcement
+    sensitive_endpoints_require_mfa: bool
+    mfa_methods: list[MfaMethod]
+    grace_period_hours: int
+    mfa_assertion_ttl_seconds: int
+    enrollment_deadline: datetime | None

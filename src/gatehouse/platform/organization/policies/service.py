@@ -1,0 +1,47 @@
+"""The rules of the policies. They are in force on every worker when the answer comes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from gatehouse.foundation.clock import utc_now
+from gatehouse.platform.change import Change
+from gatehouse.platform.organization.policies.errors import IdleLongerThanSession
+from gatehouse.platform.organization.policies.table import read_mfa_policy, read_session_policy
+from gatehouse.platform.organization.policies.values import MfaPolicy, SessionPolicy
+from gatehouse.platform.organization.tenants.table import TenantRecord, put
+
+
+def set_session_policy(change: Change, tenant: TenantRecord, sent: Mapping[str, Any]) -> SessionPolicy:
+    """Raises `IdleLongerThanSession`."""
+    before = read_session_policy(tenant.session_policy)
+    after = read_session_policy({**tenant.session_policy, **sent})
+    if after.idle_timeout_minutes > after.session_timeout_minutes:
+        if "idle_timeout_minutes" in sent:
+            raise IdleLongerThanSession(after.session_timeout_minutes)
+        after = msgspec.structs.replace(after, idle_timeout_minutes=after.session_timeout_minutes)
+    _store(change, tenant, "session_policy", before, after)
+    return after
+
+
+def set_mfa_policy(change: Change, tenant: TenantRecord, sent: Mapping[str, Any]) -> MfaPolicy:
+    before = read_mfa_policy(tenant.mfa_policy)
+    after = read_mfa_policy({**tenant.mfa_policy, **sent})
+    if after.enforcement_level != before.enforcement_level:
+        # From here the grace period counts; whatever else changes does not begin it anew.
+        tenant.mfa_policy_changed_at = utc_now()
+    _store(change, tenant, "mfa_policy", before, after)
+    return after
+
+
+def _store(change: Change, tenant: TenantRecord, name: str, before: msgspec.Struct, after: msgspec.Struct) -> None:
+    old, new = msgspec.to_builtins(before), msgspec.to_builtins(after)
+    changed = {field: value for field, value in new.items() if old[field] != value}
+    if not changed:
+        return
+    put(tenant, name, changed)
+    change.record(
+        f"{name}.changed", "organization", tenant.id, **changed, before={field: old[field] for field in changed}
+    )
+    change.touch("tenant", tenant.id, urgent=True)

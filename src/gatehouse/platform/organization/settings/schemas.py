@@ -1,0 +1,62 @@
+"""Bodies of the settings' endpoints (reference 2, Organization settings)."""
+
+from datetime import datetime
+from functools import cache
+from typing import Annotated, Any
+from zoneinfo import available_timezones
+
+from pydantic import AfterValidator, Field, create_model
+
+from gatehouse.foundation.emails import Email
+from gatehouse.foundation.http.bodies import Body, Shown, unsent
+from gatehouse.platform.organization.allowed_domains.schemas import Domain
+from gatehouse.platform.organization.feature_flags.table import DEFAULTS
+from gatehouse.platform.organization.ip_allowlist.schemas import Cidrs
+from gatehouse.platform.organization.policies.schemas import IdleTimeout, SessionTimeout
+from gatehouse.platform.organization.tenants.schemas import Name, Slug
+
+
+@cache
+def _zones() -> frozenset[str]:
+    return frozenset(available_timezones())
+
+
+def _zone(name: str) -> str:
+    if name not in _zones():
+        raise ValueError("is no IANA time zone, such as Europe/Berlin")
+    return name
+
+
+Timezone = Annotated[str, Field(max_length=64, examples=["Europe/Berlin"]), AfterValidator(_zone)]
+
+_flags: dict[str, Any] = {name: (bool, Field(default_factory=unsent)) for name in DEFAULTS}
+FeatureFlagsUpdate: Any = create_model("FeatureFlagsUpdate", __base__=Body, __doc__="Some of the flags.", **_flags)
+
+
+class SettingsUpdate(Body):
+    """Only what is sent changes. `allowed_domains` and `ip_allowlist` take the place of what was there."""
+
+    display_name: Name = Field(default_factory=unsent)
+    slug: Slug = Field(default_factory=unsent)
+    allowed_domains: Annotated[list[Domain], Field(max_length=100)] = Field(default_factory=unsent)
+    contact_email: Email | None = Field(default=None)
+    timezone: Timezone = Field(default_factory=unsent)
+    session_timeout_minutes: SessionTimeout = Field(default_factory=unsent)
+    idle_timeout_minutes: IdleTimeout = Field(default_factory=unsent)
+    ip_allowlist: Cidrs = Field(default_factory=unsent, description="Whether it is enforced is not changed here.")
+    feature_flags: FeatureFlagsUpdate = Field(default_factory=unsent)
+
+
+class Settings(Shown):
+    org_id: str
+    display_name: str
+    slug: str
+    allowed_domains: list[str]
+    contact_email: str | None
+    timezone: str
+    session_timeout_minutes: int
+    idle_timeout_minutes: int
+    ip_allowlist: Annotated[list[str], Field(description="CIDRs, also while they are not enforced.")]
+    feature_flags: dict[str, bool]
+    created_at: datetime
+    updated_at: datetime

@@ -1,0 +1,79 @@
+"""The rules of settings: each family's part by that family's rules, all of it or nothing."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.foundation.clock import utc_now
+from gatehouse.platform.change import DEFAULT_TENANT, Change
+from gatehouse.platform.organization.allowed_domains import service as allowed_domains
+from gatehouse.platform.organization.allowed_domains.table import all_domains
+from gatehouse.platform.organization.feature_flags import service as feature_flags
+from gatehouse.platform.organization.feature_flags.table import complete
+from gatehouse.platform.organization.ip_allowlist import service as ip_allowlist
+from gatehouse.platform.organization.ip_allowlist.values import read as read_allowlist
+from gatehouse.platform.organization.policies import service as policies
+from gatehouse.platform.organization.policies.table import read_session_policy
+from gatehouse.platform.organization.settings.errors import SlugOfOperators
+from gatehouse.platform.organization.settings.schemas import Settings, SettingsUpdate
+from gatehouse.platform.organization.tenants.errors import SlugTaken
+from gatehouse.platform.organization.tenants.table import TenantRecord
+
+#: the organization's own fields, and the columns that they are
+_OWN: Final = {"display_name": "name", "slug": "slug", "contact_email": "contact_email", "timezone": "timezone"}
+_OF_SESSIONS: Final = ("session_timeout_minutes", "idle_timeout_minutes")
+
+
+async def shown(session: AsyncSession, tenant: TenantRecord) -> Settings:
+    sessions = read_session_policy(tenant.session_policy)
+    return Settings(
+        org_id=str(tenant.id),
+        display_name=tenant.name,
+        slug=tenant.slug,
+        allowed_domains=[row.domain for row in await all_domains(session)],
+        contact_email=tenant.contact_email,
+        timezone=tenant.timezone,
+        session_timeout_minutes=sessions.session_timeout_minutes,
+        idle_timeout_minutes=sessions.idle_timeout_minutes,
+        ip_allowlist=list(read_allowlist(tenant.ip_allowlist).cidrs),
+        feature_flags=complete(tenant.feature_flags),
+        created_at=tenant.created_at,
+        updated_at=tenant.updated_at,
+    )
+
+
+async def update(change: Change, tenant: TenantRecord, body: SettingsUpdate) -> Settings:
+    """Raises `SlugTaken`, `SlugOfOperators`, `IdleLongerThanSession`, `CallerAddressExcluded`, `TooManyDomains`."""
+    sent = body.sent()
+    await _set_own(change, tenant, {name: sent[name] for name in _OWN if name in sent})
+    of_sessions: dict[str, Any] = {name: sent[name] for name in _OF_SESSIONS if name in sent}
+    if of_sessions:
+        policies.set_session_policy(change, tenant, of_sessions)
+    if "feature_flags" in sent:
+        for name, enabled in sent["feature_flags"].sent().items():
+            feature_flags.switch(change, tenant, name, enabled)
+    if "ip_allowlist" in sent:
+        ip_allowlist.update(change, tenant, {"cidrs": sent["ip_allowlist"]})
+    if "allowed_domains" in sent:
+        await allowed_domains.replace(change, tenant, sent["allowed_domains"])
+    await change.session.flush()
+    return await shown(change.session, tenant)
+
+
+async def _set_own(change: Change, tenant: TenantRecord, sent: Mapping[str, Any]) -> None:
+    changed = {name: value for name, value in sent.items() if getattr(tenant, _OWN[name]) != value}
+    if not changed:
+        return
+    if "slug" in changed and tenant.id == DEFAULT_TENANT:
+        raise SlugOfOperators
+    before = {name: getattr(tenant, _OWN[name]) for name in changed}
+    for name, value in changed.items():
+        setattr(tenant, _OWN[name], value)
+    tenant.updated_at = utc_now()
+    try:
+        await change.session.flush()
+    except IntegrityError:
+        raise SlugTaken from None
+    change.record("organization.changed", "organization", tenant.id, **changed, before=before)

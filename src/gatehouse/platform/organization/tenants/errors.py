@@ -1,0 +1,12 @@
+"""What can go wrong with a tenant's row."""
+
+from gatehouse.foundation.errors import Conflict, NotFound
+
+
+class SlugTaken(Conflict):
+    code = "slug_taken"
+    message = "slug: another organization has it, or has had it."
+
+
+class OrganizationNotFound(NotFound):
+    message = "The organization was ended."

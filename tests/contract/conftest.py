@@ -1,0 +1,115 @@
+"""Organizations that the tests over all operations call as, and call for."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
+from tests.support.operations import filled
+from tests.support.platform import RunningPlatform, Tenant
+
+
+def certificate() -> str:
+    """A self-signed one, in PEM."""
+    key, name = rsa.generate_private_key(65537, 2048), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "idp.test")])
+    now = datetime.now(UTC)
+    made = x509.CertificateBuilder(
+        name, name, key.public_key(), x509.random_serial_number(), now, now + timedelta(days=9)
+    )
+    return made.sign(key, SHA256()).public_bytes(Encoding.PEM).decode()
+
+
+@dataclass
+class Furnished:
+    """An organization that has one of everything. `ids` are by the names that paths give them; where two paths give
+    one name to different things, the rarer one is in `others`, by its path."""
+
+    tenant: Tenant
+    ids: dict[str, str]
+    others: dict[str, dict[str, str]]
+
+    def path(self, path: str) -> str:
+        """With the id of what there really is."""
+        return filled(path, {**self.ids, **self.others.get(path, {})})
+
+
+@pytest.fixture(scope="module")
+async def somebody(platform: RunningPlatform) -> Tenant:
+    """An organization that has nothing."""
+    return await platform.new_tenant()
+
+
+@pytest.fixture(scope="module")
+async def furnished(platform: RunningPlatform) -> Furnished:
+    other = await platform.new_tenant()
+    await platform.add_provider(other.id, "their-own", "byoe", "model")
+    await platform.new_key(other.user)
+    made = await other.admin.client.post("/api/admin/oauth-clients/", json={"name": "a machine"})
+    dlp = "/api/admin/dlp-rules"
+    rule = {"detector_name": "x", "detector_type": "ner", "entity_type": "person", "action_tier": "log_only"}
+    rule = (await other.admin.client.post(f"{dlp}/", json={**rule, "enabled": False})).json()
+    pattern = {"name": "x", "entity_type": "x", "pattern": "x", "action_tier": "log_only"}
+    pattern = (await other.admin.client.post(f"{dlp}/custom-patterns", json=pattern)).json()
+    suppression = (await other.admin.client.post(f"{dlp}/suppressions", json={"pattern_id": "iban"})).json()
+    group = await other.admin.client.post("/api/admin/groups", json={"name": "their own"})
+    access = {"model_id": "their-own/model", "access_type": "ALLOW"}
+    await other.admin.client.post(f"/api/admin/groups/{group.json()['id']}/model-access", json=access)
+    registered = await other.admin.client.post("/api/admin/models", json={"provider": "their-own", "model_id": "m"})
+    bundle = {"name": "x", "regulatory_framework": "SOX", "version": "1", "seed_rule_mappings": []}
+    bundle = (await other.admin.client.post("/api/admin/compliance-bundles", json=bundle)).json()
+    approval_id = uuid4()
+    platform.sql(
+        "INSERT INTO approvals (id, tenant_id, request_id, reason, node, expires_at)"
+        " VALUES (%s, %s, 'r', 'x', %s, now() + interval '1 hour')",
+        [approval_id, other.id, platform.host.node.id],
+    )
+    words = {"name": "x", "filter_type": "keyword_block", "config": {"keywords": ["x"]}, "scope": "org", "priority": 1}
+    words = (await other.admin.client.post("/api/admin/content-filters/", json=words)).json()
+    policy = {"name": "x", "condition": "false", "action": "LOG"}
+    policy = (await other.admin.client.post("/api/admin/policies", json=policy)).json()
+    idp = {"name": "x", "entity_id": "https://idp.test", "sso_url": "https://idp.test/", "x509_cert": certificate()}
+    idp = (await other.admin.client.post("/api/admin/saml/idp", json=idp)).json()
+    conversations = "/api/conversations"
+    conversation = (await other.admin.client.post(conversations, json={"title": "x"})).json()
+    link = (await other.admin.client.post(f"{conversations}/{conversation['id']}/share_links")).json()
+    token = (await other.admin.client.post("/api/admin/scim/token", json={"description": "x"})).json()
+    domain = f"{uuid4().hex}.test"
+    await other.admin.client.post("/api/v1/admin/org/allowed-domains", json={"domain": domain})
+    passkey_id = uuid4()
+    platform.sql(
+        "INSERT INTO mfa_passkeys (id, tenant_id, user_id, credential_id, public_key, sign_count, name, synced)"
+        " VALUES (%s, %s, %s, '', '', 0, 'x', false)",
+        [passkey_id, other.id, other.user.id],
+    )
+    ids = {
+        "domain": domain,
+        "component": "database",
+        "idp_id": idp["id"],
+        "conversation_id": conversation["id"],
+        "token_id": link["id"],
+        "passkey_id": passkey_id,
+        "filter_id": words["id"],
+        "policy_id": policy["id"],
+        "approval_id": approval_id,
+        "bundle_id": bundle["id"],
+        "rule_id": rule["id"],
+        "pattern_id": pattern["id"],
+        "suppression_id": suppression["id"],
+        "client_id": made.json()["client_id"],
+        "key_id": platform.sql("SELECT id FROM api_keys WHERE tenant_id = %s", [other.id])[0][0],
+        "model_id": access["model_id"],
+        "model_config_id": platform.sql("SELECT id FROM model_configs WHERE tenant_id = %s", [other.id])[0][0],
+        "group_id": group.json()["id"],
+        "registered_model_id": registered.json()["id"],
+        "session_id": other.user.session_id,
+        "tenant_id": uuid4(),
+        "user_id": other.user.id,
+        **dict.fromkeys(("id", "provider", "provider_id"), "their-own"),
+    }
+    others = {"/api/admin/scim/tokens/{token_id}": {"token_id": token["token_id"]}}
+    return Furnished(other, {name: str(value) for name, value in ids.items()}, others)

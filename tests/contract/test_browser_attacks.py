@@ -1,0 +1,191 @@
+"""What another site, or a link in a mail, can do with somebody's signed-in browser: nothing.
+
+Over every page and every operation there is, so that a new one is under these tests the day it is registered.
+"""
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from urllib.parse import urlsplit
+
+import pytest
+from fastapi.routing import APIRoute
+from tests.support.members import Member, member
+from tests.support.operations import CLOSED, filled
+from tests.support.pages import Visitor, forms_of
+from tests.support.platform import PASSWORD, RunningPlatform, Tenant
+
+from gatehouse.platform.api import FAMILIES
+
+COOKIE = "gatehouse_session"
+HOST = "gatehouse.test"
+
+
+def _pages() -> Iterator[tuple[str, str]]:
+    """What only browsers call: it is in no document, and no part of the API."""
+    for family in FAMILIES:
+        for route in family.routes:
+            if isinstance(route, APIRoute) and not route.include_in_schema and not route.path.startswith("/api/"):
+                for method in sorted(route.methods or ()):
+                    yield method, route.path_format
+
+
+PAGES = sorted(set(_pages()))
+FORMS = [path for method, path in PAGES if method == "POST"]
+#: By what names pages and operations for browsers are told where to go on to.
+WHERE = [
+    "next",
+    "relay_state",
+    "RelayState",
+    "redirect_uri",
+    "post_logout_redirect_uri",
+    "return_to",
+    "url",
+    "continue",
+]
+ELSEWHERE = [
+    "https://evil.test/",
+    "//evil.test/",
+    "///evil.test",
+    "/\\evil.test",
+    "\\\\evil.test",
+    "/\t/evil.test",
+    "http:evil.test",
+    "javascript:alert(1)",
+    "https://gatehouse.test@evil.test/",
+    "https://gatehouse.test.evil.test/",
+    "/%0d%0aLocation:%20https://evil.test",
+    "%2f%2fevil.test",
+    "/..//evil.test",
+    "https:/\\evil.test",
+]
+#: Where browsers land on their way, besides the pages.
+LANDINGS = ["/oauth/authorize", "/api/saml/login", "/api/saml/slo", "/api/saml/acs"]
+
+
+@pytest.fixture
+async def ada(platform: RunningPlatform, somebody: Tenant) -> Member:
+    return await member(platform, somebody, role="admin", signed_in=False)
+
+
+@pytest.fixture
+async def victim(platform: RunningPlatform, ada: Member) -> AsyncIterator[Visitor]:
+    """A browser in which somebody is signed in."""
+    visitor = Visitor(platform, f"http://{HOST}")
+    await visitor.sign_in(ada.email)
+    assert visitor.cookie() is not None, visitor.page.text
+    yield visitor
+    await visitor.client.aclose()
+
+
+async def signed_in(visitor: Visitor, who: Member) -> bool:
+    return who.email in (await visitor.get("/login")).text
+
+
+async def test_the_cookie_opens_pages_and_no_operation(victim: Visitor, ada: Member) -> None:
+    for method, path in CLOSED:
+        answer = await victim.client.request(method, filled(path))
+        assert answer.status_code == 401, (method, path)
+    assert await signed_in(victim, ada)
+
+
+async def test_the_cookies_secret_is_no_token(platform: RunningPlatform, victim: Visitor) -> None:
+    secret = victim.cookie()
+    assert secret is not None
+    for path in ("/v1/models", "/api/admin/users", "/api/auth/sessions", "/api/scim/v2/Users", "/oauth/userinfo"):
+        assert (await platform.client(secret).get(path)).status_code == 401
+
+
+@pytest.mark.parametrize("path", FORMS)
+@pytest.mark.parametrize("headers", [{}, {"Origin": "https://evil.test"}, {"Origin": "null"}])
+async def test_a_form_that_another_site_posts_is_refused(
+    victim: Visitor, ada: Member, path: str, headers: dict[str, str]
+) -> None:
+    form = {"email": ada.email, "password": "x", "token": "x", "code": "000000", "method": "totp", "repeated": "x"}
+    before = dict(victim.client.cookies)
+    answer = await victim.client.post(filled(path), data=form, headers=headers)
+    assert answer.status_code == 403, answer.text
+    assert victim.cookie() == before[COOKIE]
+    assert await signed_in(victim, ada)
+
+
+@pytest.mark.parametrize("path", FORMS)
+async def test_a_form_with_the_proof_of_the_attackers_own_browser_is_refused(
+    platform: RunningPlatform, victim: Visitor, ada: Member, path: str
+) -> None:
+    attacker = Visitor(platform, f"http://{HOST}")
+    await attacker.get("/login")
+    proofs = re.findall(r'<input[^>]*type="hidden"[^>]*>', attacker.page.text)
+    fields = {name: value for each in proofs for name, value in re.findall(r'name="(\w+)" value="([^"]*)"', each)}
+    assert fields
+    await attacker.client.aclose()
+    assert (await victim.client.post(filled(path), data=fields)).status_code == 403
+    assert await signed_in(victim, ada)
+
+
+async def test_nothing_that_a_link_opens_ends_the_session(victim: Visitor, ada: Member) -> None:
+    for method, path in PAGES:
+        if method == "GET":
+            await victim.client.get(filled(path))
+    assert await signed_in(victim, ada)
+
+
+def leads_elsewhere(location: str) -> bool:
+    """As browsers read it: tabs and line ends dropped, backslashes taken for slashes."""
+    parts = urlsplit(re.sub(r"[\t\r\n]", "", location).replace("\\", "/"))
+    return parts.scheme not in {"", "http"} or parts.netloc not in {"", HOST}
+
+
+@pytest.mark.parametrize("elsewhere", ELSEWHERE)
+async def test_no_link_leads_a_browser_elsewhere(victim: Visitor, elsewhere: str) -> None:
+    for path in [*(page for method, page in PAGES if method == "GET"), *LANDINGS]:
+        for name in WHERE:
+            answer = await victim.client.get(filled(path), params={name: elsewhere})
+            assert answer.status_code < 500 or answer.status_code == 503, (path, name, answer.text)
+            assert not leads_elsewhere(answer.headers.get("location", "")), (path, name)
+            assert "refresh" not in answer.headers
+
+
+@pytest.mark.parametrize("elsewhere", ELSEWHERE)
+async def test_signing_in_and_out_lead_nowhere_else(platform: RunningPlatform, ada: Member, elsewhere: str) -> None:
+    visitor = Visitor(platform, f"http://{HOST}")
+    await visitor.client.get("/login", params={"next": elsewhere})
+    await visitor.get("/login")
+    await visitor.fill(email=ada.email, password=PASSWORD, next=elsewhere)
+    assert visitor.page.status_code == 303
+    assert not leads_elsewhere(visitor.page.headers["location"])
+    await visitor.get("/login")
+    await visitor.fill(next=elsewhere)
+    assert visitor.page.status_code == 303
+    assert not leads_elsewhere(visitor.page.headers["location"])
+    await visitor.client.aclose()
+
+
+@pytest.mark.parametrize("planted", ["", "x", "gws_" + "a" * 43, "another's"])
+async def test_a_planted_cookie_is_worth_nothing_after_the_sign_in(
+    platform: RunningPlatform, ada: Member, planted: str
+) -> None:
+    attacker = Visitor(platform, f"http://{HOST}")
+    if planted == "another's":
+        # The attacker's own session, which is good.
+        await attacker.sign_in(ada.email)
+        planted = attacker.cookie() or ""
+    visitor = Visitor(platform, f"http://{HOST}")
+    visitor.client.headers["Cookie"] = f"{COOKIE}={planted}"
+    await visitor.get("/login?next=/oauth/authorize")
+    form = forms_of(visitor.page)[0].fields | {"email": ada.email, "password": PASSWORD}
+    proof = visitor.cookie("gatehouse_form")
+    headers = {"Cookie": f"{COOKIE}={planted}; gatehouse_form={proof}"}
+    answer = await visitor.client.post("/login", data=form, headers=headers)
+    (told,) = [each for each in answer.headers.get_list("set-cookie") if each.startswith(f"{COOKIE}=")]
+    assert planted not in told.split(";")[0].split("=")
+    for each in (attacker, visitor):
+        await each.client.aclose()
+
+
+@pytest.mark.parametrize("origin", ["https://evil.test", "null", "http://gatehouse.test.evil.test"])
+async def test_scripts_of_other_sites_read_nothing(victim: Visitor, origin: str) -> None:
+    for method, path in [("GET", "/login"), ("OPTIONS", "/api/admin/users"), ("GET", "/v1/models")]:
+        answer = await victim.client.request(
+            method, path, headers={"Origin": origin, "Access-Control-Request-Method": "GET"}
+        )
+        assert not [name for name in answer.headers if name.lower().startswith("access-control-")]

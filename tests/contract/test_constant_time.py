@@ -1,0 +1,110 @@
+"""Secrets are compared in constant time: how long a comparison takes tells nobody how much of a guess was right.
+
+Most are not compared at all, but looked up by their SHA-256. What is compared must go through `hmac.compare_digest`;
+other comparisons of what is called like a secret stand here, each with the reason why it is harmless.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+SOURCE: Final = Path(__file__).parents[2] / "src" / "gatehouse"
+
+_secret = re.compile(
+    r"secret|passw|token(?!s)|digest|signature|csrf|api_?key"
+    r"|(^|_)(mac|hmac|code|hash|challenge|verifier|nonce|proof|judged)$",
+    re.IGNORECASE,
+).search
+
+#: Nobody can try values on either side of these.
+HARMLESS: Final = {
+    # two stored hashes: has the password changed meanwhile?
+    "platform/access/accounts/service.py": {"user.password_hash != judged"},
+    "platform/access/sessions/service.py": {"user.password_hash != account.password_hash"},
+    # the audit chain, read by its owner
+    "platform/records/audit/verify.py": {
+        "personal_digest(event) != row.personal_digest",
+        "link(row.prev_hash, row.tenant_id, row.sequence, event, row.personal_digest) != row.hash",
+        "(sequence, previous) != (chain.sequence, chain.hash)",
+        "row.prev_hash != previous",
+    },
+    # digests of pictures, which their address tells
+    "platform/access/preferences/routes.py": {"v == digest"},
+    "platform/access/preferences/service.py": {
+        "await table.avatar_digest(change.session, user_id) != digest",
+    },
+    # of what stands in public DNS
+    "platform/organization/allowed_domains/service.py": {"row.challenge != challenge"},
+    # check digits, names of events and errors
+    "detection/validators/wallets.py": {
+        "hashlib.sha256(hashlib.sha256(data[:-4]).digest()).digest()[:4] == data[-4:]",
+    },
+    "engine/conversation/dialects/anthropic_messages/view.py": {"kind == _SIGNATURE"},
+    "foundation/http/envelopes.py": {"error.code != Unprocessable.code"},
+    # which element a signature speaks of: the signature is what is verified
+    "platform/access/saml/trust.py": {"""reference.get('URI') != f"#{signature.getparent().get('ID')}\""""},
+}
+
+
+def comparisons(source: str) -> Iterator[str]:
+    """Each `==` and `!=` with something on both sides that is called like a secret on one of them."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Compare) or not any(isinstance(each, ast.Eq | ast.NotEq) for each in node.ops):
+            continue
+        sides = [node.left, *node.comparators]
+        # With a constant: a kind, a prefix, nothing that is kept from anybody.
+        if any(isinstance(side, ast.Constant) for side in sides):
+            continue
+        # Not evaluated here but in the database, which looks for a digest by its index.
+        if any(isinstance(side, ast.Attribute) and ast.unparse(side).split(".")[0].endswith("Row") for side in sides):
+            continue
+        if any(_secret(name) for side in sides for name in _names(side)):
+            yield ast.unparse(node)
+
+
+def _names(node: ast.AST) -> Iterator[str]:
+    for each in ast.walk(node):
+        if isinstance(each, ast.Name):
+            yield each.id
+        elif isinstance(each, ast.Attribute):
+            yield each.attr
+
+
+def test_no_secret_is_compared_as_other_values_are() -> None:
+    found = {
+        str(path.relative_to(SOURCE)): told
+        for path in sorted(SOURCE.rglob("*.py"))
+        if (told := set(comparisons(path.read_text())))
+    }
+    assert found == HARMLESS
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "if given == client.secret: pass",
+        "x = tokens.digest(shown) != asked.browser_digest",
+        "return row.code == code",
+        "ok = expected_mac == mac",
+        "return given in () or password == other",
+    ],
+)
+def test_a_comparison_that_takes_as_long_as_a_guess_is_good_is_found(source: str) -> None:
+    assert list(comparisons(f"def f():\n    {source}"))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "ok = hmac.compare_digest(given, client.secret)",
+        "ok = error.code == 'x'",
+        "query = select(Row).where(RecoveryCodeRow.digest == digest)",
+        "ok = told.total_tokens == prompt",
+    ],
+)
+def test_what_is_harmless_is_not(source: str) -> None:
+    assert not list(comparisons(f"def f():\n    {source}"))

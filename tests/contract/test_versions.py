@@ -1,0 +1,111 @@
+"""Of two who change the same row at once neither undoes the other's work unseen (`ETag`, `If-Match`; RFC 9110, 13.1.1).
+
+Over every operation that shows a row: whatever carries an `ETag` honours it on each of its changes.
+"""
+
+import asyncio
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import pytest
+from tests.contract.conftest import Furnished
+from tests.support.operations import ADMIN, COMMON
+from tests.support.platform import RunningPlatform, Tenant
+
+CHANGES = {"PUT", "PATCH", "DELETE"}
+#: Show a row, or an organization's settings, and change it under the same path.
+CHANGEABLE = [path for way, path in COMMON if way == "GET" and any((change, path) in COMMON for change in CHANGES)]
+#: No two administrators work on these: a set that is replaced whole, and what a person keeps for themselves.
+UNVERSIONED = {"/api/admin/groups/{group_id}/dlp", "/api/users/me/preferences"}
+
+
+async def shown(furnished: Furnished, path: str) -> httpx2.Response:
+    answer = await furnished.tenant.admin.client.get(furnished.path(path))
+    assert answer.status_code == 200, answer.text
+    return answer
+
+
+@pytest.mark.parametrize("path", CHANGEABLE)
+async def test_what_can_be_changed_is_shown_with_its_version(furnished: Furnished, path: str) -> None:
+    assert ("etag" in (await shown(furnished, path)).headers) is (path not in UNVERSIONED)
+
+
+@pytest.mark.parametrize("path", [path for path in CHANGEABLE if path not in UNVERSIONED])
+async def test_a_change_of_another_version_is_412_and_changes_nothing(furnished: Furnished, path: str) -> None:
+    before = await shown(furnished, path)
+    for method in sorted(CHANGES):
+        if (method, path) not in COMMON:
+            continue
+        for stale in ('"0"', f'"{uuid4().hex}"', 'W/"0"', '"0", "1"', "0"):
+            answer = await furnished.tenant.admin.client.request(
+                method, str(before.url), json={}, headers={"If-Match": stale}
+            )
+            assert answer.status_code == 412, (method, stale, answer.text)
+    after = await shown(furnished, path)
+    assert (after.json(), after.headers["etag"]) == (before.json(), before.headers["etag"])
+
+
+@pytest.mark.parametrize("path", [path for path in CHANGEABLE if path not in UNVERSIONED])
+async def test_a_change_of_the_version_that_is_there_is_not(furnished: Furnished, path: str) -> None:
+    for method in ("PUT", "PATCH"):
+        if (method, path) in COMMON:
+            seen = await shown(furnished, path)
+            for named in ("{}", "*", '"0", {}', "W/{}"):
+                version = {"If-Match": named.replace("{}", seen.headers["etag"])}
+                answer = await furnished.tenant.admin.client.request(method, str(seen.url), json={}, headers=version)
+                # An empty change may be a bad one; it is none of another version.
+                assert answer.status_code in {200, 400, 422}, answer.text
+                seen = await shown(furnished, path)
+
+
+@pytest.mark.parametrize("path", [path for path in CHANGEABLE if ("GET", path) in ADMIN])
+async def test_a_stale_version_tells_a_stranger_nothing(
+    furnished: Furnished, somebody: Tenant, platform: RunningPlatform, path: str
+) -> None:
+    """401, 403 and 404 come before 412."""
+    stale = {"If-Match": '"0"'}
+    for method in sorted(CHANGES):
+        if (method, path) not in COMMON:
+            continue
+        named = furnished.path(path)
+        assert (await platform.anonymous.request(method, named, json={}, headers=stale)).status_code == 401
+        assert (await somebody.user.client.request(method, named, json={}, headers=stale)).status_code == 403
+        if "{" in path:
+            answer = await somebody.admin.client.request(method, named, json={}, headers=stale)
+            assert answer.status_code == 404, answer.text
+
+
+#: Two changes of different fields, as two administrators would make them who both have the same page open.
+RACES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
+    ("PUT", "/api/admin/groups/{group_id}", {"name": "first"}, {"description": "second"}),
+    ("PATCH", "/api/admin/users/{user_id}", {"display_name": "first"}, {"username": "second"}),
+    ("PATCH", "/api/admin/oauth-clients/{client_id}", {"name": "first"}, {"scopes": ["api:read"]}),
+    ("PUT", "/api/admin/content-filters/{filter_id}", {"name": "first"}, {"priority": 2}),
+    ("PUT", "/api/admin/policies/{policy_id}", {"name": "first"}, {"description": "second"}),
+    ("PUT", "/api/admin/dlp-rules/{rule_id}", {"detector_name": "first"}, {"enabled": True}),
+    ("PUT", "/api/admin/models/catalog/{model_config_id}", {"display_name": "first"}, {"context_window": 2}),
+    ("PUT", "/api/admin/saml/idp/{idp_id}", {"name": "first"}, {"slo_url": "https://idp.test/second"}),
+    ("PUT", "/api/v1/admin/org/settings", {"display_name": "first"}, {"contact_email": "second@example.test"}),
+    ("PUT", "/api/v1/admin/org/session-policy", {"session_timeout_minutes": 60}, {"refresh_token_ttl_days": 2}),
+    ("PUT", "/api/v1/admin/org/mfa-policy", {"grace_period_hours": 1}, {"mfa_assertion_ttl_seconds": 61}),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "one", "other"), RACES)
+async def test_of_two_changes_at_once_one_is_told_and_nothing_is_lost(
+    furnished: Furnished, method: str, path: str, one: dict[str, Any], other: dict[str, Any]
+) -> None:
+    seen = await shown(furnished, path)
+    admin, url, version = furnished.tenant.admin.client, str(seen.url), {"If-Match": seen.headers["etag"]}
+    answers = await asyncio.gather(*(admin.request(method, url, json=body, headers=version) for body in (one, other)))
+    assert sorted(answer.status_code for answer in answers) == [200, 412], [answer.text for answer in answers]
+    won, lost = (one, other) if answers[0].status_code == 200 else (other, one)
+    after = await shown(furnished, path)
+    assert won.items() <= after.json().items()
+    assert {name: seen.json()[name] for name in lost}.items() <= after.json().items()
+    # Whoever was told looks again, and has both.
+    again = await admin.request(method, url, json=lost, headers={"If-Match": after.headers["etag"]})
+    assert again.status_code == 200, again.text
+    assert (await shown(furnished, path)).json().items() >= {**one, **other}.items()
+    assert again.headers["etag"] == (await shown(furnished, path)).headers["etag"]

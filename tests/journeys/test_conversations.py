@@ -1,0 +1,95 @@
+"""Conversations on a real server that is stopped, or killed, while an answer streams."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import pytest
+from tests.support.server import GatehouseServer
+from tests.support.upstream import Connection, upstream
+
+BASE = "/api/conversations"
+
+
+@pytest.fixture
+def server() -> Iterator[GatehouseServer]:
+    with GatehouseServer(env={"DRAIN_SECONDS": "1", "AUTO_TITLE_ENABLED": "false"}) as running:
+        yield running
+
+
+@asynccontextmanager
+async def streaming(server: GatehouseServer) -> AsyncIterator[str]:
+    """The path of a conversation whose answer has begun to stream and goes no further."""
+
+    async def behave(connection: Connection) -> None:
+        await connection.begin_stream()
+        for text in ("word " * 10, "more " * 100):
+            chunk = {"id": "x", "choices": [{"index": 0, "delta": {"content": text}}]}
+            await connection.chunk(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+        await connection.reader.read()
+
+    headers = {"Authorization": f"Bearer {server.key}"}
+    client = httpx2.AsyncClient(base_url=server.url, headers=headers, timeout=60)
+    async with upstream(behave) as provider, client:
+        await asyncio.to_thread(server.add_provider, "own", provider.url, ["m"], max_retries=0)
+        path = f"{BASE}/{(await client.post(BASE, json={'model': 'own/m'})).json()['id']}"
+        begun = asyncio.Event()
+
+        async def read() -> str:
+            told = ""
+            body = {"content": "go on", "stream": True}
+            try:
+                async with client.stream("POST", f"{path}/messages", json=body) as answer:
+                    async for line in answer.aiter_lines():
+                        told += line
+                        begun.set()
+            except httpx2.HTTPError:
+                told += "cut"
+            return told
+
+        reading = asyncio.create_task(read())
+        await asyncio.wait_for(begun.wait(), 20)
+        yield path
+        # Either the stream says that it broke off, or the connection does.
+        told = await asyncio.wait_for(reading, 30)
+        assert "[DONE]" not in told
+        assert "error" in told or "cut" in told
+
+
+async def said(server: GatehouseServer, path: str) -> list[dict[str, Any]]:
+    headers = {"Authorization": f"Bearer {server.key}"}
+    async with httpx2.AsyncClient(base_url=server.url, headers=headers, timeout=60) as client:
+        messages: list[dict[str, Any]] = (await client.get(f"{path}/messages")).json()["messages"]
+        return messages
+
+
+async def test_a_server_that_stops_in_mid_stream_keeps_what_had_come(server: GatehouseServer) -> None:
+    async with streaming(server) as path:
+        assert await asyncio.to_thread(server.stop) == 0
+    await asyncio.to_thread(server.start)
+    question, reply = await said(server, path)
+    assert (question["content"], reply["status"]) == ("go on", "incomplete")
+    assert "word word " in reply["content"]
+
+
+async def test_a_worker_killed_in_mid_stream_leaves_the_question_and_the_conversation_goes_on(
+    server: GatehouseServer,
+) -> None:
+    async with streaming(server) as path:
+        (worker,) = server.workers
+        worker.kill()
+    deadline = time.monotonic() + 20
+    while not [each for each in server.workers if each.pid != worker.pid]:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.05)
+    question, reply = await said(server, path)
+    assert (question["content"], question["status"], reply["status"]) == ("go on", "complete", "incomplete")
+    headers = {"Authorization": f"Bearer {server.key}"}
+    async with httpx2.AsyncClient(base_url=server.url, headers=headers, timeout=60) as client:
+        body = {"content": "and now?", "model": "sandbox/echo"}
+        assert (await client.post(f"{path}/messages", json=body)).status_code == 201
+    assert [message["sequence"] for message in await said(server, path)] == [1, 2, 3, 4]

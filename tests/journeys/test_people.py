@@ -1,0 +1,96 @@
+"""People who leave, over four workers, seen by a stock client: sessions and keys end with the answer, everywhere; what
+they made for machines goes on."""
+
+import asyncio
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import openai
+import pytest
+from tests.support.server import GatehouseServer
+
+USERS = "/api/admin/users"
+PASSWORD = "correct horse battery staple"
+MESSAGES: Any = [{"role": "user", "content": "hi"}]
+#: Calls at once, each on a connection of its own: all workers get some.
+CALLS = 24
+
+
+async def answered(fleet: GatehouseServer, credential: str) -> set[int]:
+    """What a stock client's calls are answered with."""
+
+    async def call() -> int:
+        # Over the alias: the fleet limits the other path.
+        async with openai.AsyncOpenAI(base_url=f"{fleet.url}/api", api_key=credential, max_retries=0) as client:
+            try:
+                await client.chat.completions.create(model="up/steady", messages=MESSAGES)
+            except openai.APIStatusError as error:
+                return error.status_code
+            return 200
+
+    return set(await asyncio.gather(*(call() for _ in range(CALLS))))
+
+
+async def person(admin: httpx2.AsyncClient, role: str = "user") -> tuple[str, dict[str, Any]]:
+    """A new user who has signed in: their id, and what signing in gave."""
+    email = f"{role}-{uuid4().hex[:10]}@example.test"
+    made = await admin.post(USERS, json={"email": email, "password": PASSWORD, "role": role})
+    assert made.status_code == 201, made.text
+    return made.json()["id"], await signed_in(admin, email)
+
+
+async def signed_in(admin: httpx2.AsyncClient, email: str) -> dict[str, Any]:
+    answer = await admin.post("/api/auth/login", json={"email": email, "password": PASSWORD})
+    assert answer.status_code == 200, answer.text
+    told: dict[str, Any] = answer.json()
+    return told
+
+
+async def own(admin: httpx2.AsyncClient, token: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    """What somebody makes with their session."""
+    answer = await admin.post(path, json=body, headers={"Authorization": f"Bearer {token}"})
+    assert answer.status_code == 201, answer.text
+    told: dict[str, Any] = answer.json()
+    return told
+
+
+@pytest.mark.parametrize("verb", ["deactivate", "delete"])
+async def test_who_leaves_is_out_on_every_worker_when_the_answer_comes(
+    fleet: GatehouseServer, admin: httpx2.AsyncClient, verb: str
+) -> None:
+    user_id, session = await person(admin)
+    token = session["access_token"]
+    key = (await own(admin, token, "/api/auth/api-keys", {"description": "x"}))["api_key"]
+    assert await answered(fleet, token) == await answered(fleet, key) == {200}
+    if verb == "delete":
+        assert (await admin.delete(f"{USERS}/{user_id}")).status_code == 204
+    else:
+        assert (await admin.patch(f"{USERS}/{user_id}", json={"is_active": False})).status_code == 200
+    assert await answered(fleet, token) == await answered(fleet, key) == {401}
+    renewed = await admin.post("/api/auth/refresh", json={"refresh_token": session["refresh_token"]})
+    assert renewed.status_code == 401
+    if verb == "deactivate":
+        assert (await admin.patch(f"{USERS}/{user_id}", json={"is_active": True})).status_code == 200
+        # Keys come back with their user; sessions that were ended do not.
+        assert await answered(fleet, key) == {200}
+        assert await answered(fleet, token) == {401}
+        await admin.delete(f"{USERS}/{user_id}")
+
+
+async def test_the_machines_of_an_administrator_who_leaves_go_on(
+    fleet: GatehouseServer, admin: httpx2.AsyncClient
+) -> None:
+    user_id, session = await person(admin, "admin")
+    wanted = {"name": "a machine", "scopes": ["chat:write"], "rate_limit_tier": "unlimited"}
+    client = await own(admin, session["access_token"], "/api/admin/oauth-clients", wanted)
+    assert client["created_by"] == user_id
+    form = {"grant_type": "client_credentials", **{name: client[name] for name in ("client_id", "client_secret")}}
+    token = (await admin.post("/oauth/token", data=form)).json()["access_token"]
+    assert await answered(fleet, token) == {200}
+    assert (await admin.delete(f"{USERS}/{user_id}")).status_code == 204
+    assert await answered(fleet, token) == {200}
+    assert await answered(fleet, (await admin.post("/oauth/token", data=form)).json()["access_token"]) == {200}
+    shown = (await admin.get(f"/api/admin/oauth-clients/{client['client_id']}")).json()
+    assert shown["created_by"] is None
+    await admin.delete(f"/api/admin/oauth-clients/{client['client_id']}")

@@ -1,0 +1,23 @@
+"""What tests of people's browsers share."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.support.pages import Visitor
+from tests.support.platform import RunningPlatform
+
+from gatehouse.foundation.settings import Settings
+
+
+@pytest.fixture(scope="session")
+async def public(settings: Settings, platform: RunningPlatform) -> AsyncIterator[RunningPlatform]:
+    """Another worker over the same database, which has a public address, as applications need it."""
+    async with RunningPlatform.start(settings.model_copy(update={"public_url": "https://gatehouse.test"})) as running:
+        yield running
+
+
+@pytest.fixture
+async def visitor(public: RunningPlatform) -> AsyncIterator[Visitor]:
+    made = Visitor(public)
+    yield made
+    await made.client.aclose()

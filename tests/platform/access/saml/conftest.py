@@ -1,0 +1,114 @@
+"""An organization with an identity provider, and a browser in front of the platform."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+from uuid import UUID, uuid4
+
+import httpx2
+import pytest
+from tests.support import saml
+from tests.support.platform import RunningPlatform, Tenant
+from tests.support.saml import Said, Signer
+
+BASE = "http://127.0.0.1"
+IDP = "/api/admin/saml/idp"
+
+
+@pytest.fixture(scope="session")
+def signer() -> Signer:
+    """The identity provider's key."""
+    return Signer.new()
+
+
+@pytest.fixture(scope="session")
+def stranger() -> Signer:
+    """A key that nobody trusts."""
+    return Signer.new()
+
+
+@pytest.fixture
+async def browser(platform: RunningPlatform) -> AsyncIterator[httpx2.AsyncClient]:
+    async with new_browser(platform) as client:
+        yield client
+
+
+def new_browser(platform: RunningPlatform) -> httpx2.AsyncClient:
+    transport = httpx2.ASGITransport(app=platform.app, raise_app_exceptions=False)
+    return httpx2.AsyncClient(transport=transport, base_url=BASE, timeout=30)
+
+
+@dataclass
+class SignOn:
+    """A configured identity provider, and what it would say of the organization's user."""
+
+    platform: RunningPlatform
+    tenant: Tenant
+    browser: httpx2.AsyncClient
+    signer: Signer
+    idp_id: str
+    entity_id: str
+
+    async def begin(self, relay_state: str | None = None, *, browser: httpx2.AsyncClient | None = None) -> str:
+        """The id of the request that the browser carries away."""
+        query = {"idp_id": self.idp_id, **({} if relay_state is None else {"relay_state": relay_state})}
+        answer = await (browser or self.browser).get("/api/saml/login", params=query)
+        assert answer.status_code == 302, answer.text
+        request_id: str = saml.carried(answer.headers["location"], "SAMLRequest").get("ID")
+        return request_id
+
+    async def said(self, **changes: Any) -> Said:
+        """Of a sign-in that has begun."""
+        right = {"issuer": self.entity_id, "base": BASE, "email": self.tenant.user.email}
+        if "in_response_to" not in changes:
+            right["in_response_to"] = await self.begin()
+        return Said(**{**right, **changes})
+
+    async def post(self, root: Any, *, browser: httpx2.AsyncClient | None = None) -> httpx2.Response:
+        form = {"SAMLResponse": root if isinstance(root, str) else saml.encoded(root), "RelayState": ""}
+        return await (browser or self.browser).post("/api/saml/acs", data=form)
+
+    async def sign_in(self, **changes: Any) -> httpx2.Response:
+        return await self.post(saml.signed(await self.said(**changes), self.signer))
+
+    def sessions(self) -> list[UUID]:
+        """Those that single sign-on has opened."""
+        rows = self.platform.sql(
+            "SELECT id FROM sessions WHERE tenant_id = %s AND amr @> '[\"saml\"]'", [self.tenant.id]
+        )
+        return [row[0] for row in rows]
+
+
+async def configured(
+    platform: RunningPlatform, tenant: Tenant, browser: httpx2.AsyncClient, signer: Signer, **config: Any
+) -> SignOn:
+    entity_id = config.pop("entity_id", f"https://idp-{uuid4().hex[:8]}.test/saml")
+    body = {
+        "name": "Acme",
+        "entity_id": entity_id,
+        "sso_url": "https://idp.test/sso?app=1&kind=2",
+        "slo_url": "https://idp.test/slo",
+        "x509_cert": signer.certificate,
+        **config,
+    }
+    made = await tenant.admin.client.post(IDP, json=body)
+    assert made.status_code == 201, made.text
+    return SignOn(platform, tenant, browser, signer, made.json()["id"], entity_id)
+
+
+@pytest.fixture
+async def sign_on(platform: RunningPlatform, tenant: Tenant, browser: httpx2.AsyncClient, signer: Signer) -> SignOn:
+    return await configured(platform, tenant, browser, signer)
+
+
+def fields_of(url: str) -> dict[str, str]:
+    return {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
+
+
+def prove(platform: RunningPlatform, tenant: Tenant, domain: str, *, jit: bool, group: str | None = None) -> None:
+    platform.sql(
+        "INSERT INTO allowed_domains (tenant_id, domain, jit_provisioning, default_group_id, verified_at)"
+        " VALUES (%s, %s, %s, %s, now())",
+        [tenant.id, domain, jit, group],
+    )

@@ -1,0 +1,236 @@
+"""Single logout, both ways, with a provider in the test's own hands."""
+
+from collections.abc import Callable
+
+import httpx2
+import pytest
+from starlette.requests import Request
+from tests.platform.access.saml.conftest import BASE, SignOn, configured, fields_of, new_browser
+from tests.support import saml
+from tests.support.platform import RunningPlatform, Tenant
+from tests.support.saml import NS, Signer
+
+from gatehouse.foundation.identity import TenantId
+from gatehouse.platform.access.browser import current
+from gatehouse.platform.access.saml import logout
+
+
+async def ask(sign_on: SignOn, message: bytes, signer: Signer | None = None, **more: str) -> httpx2.Response:
+    query = saml.redirect_query("SAMLRequest", message, signer or sign_on.signer, **more)
+    return await sign_on.browser.get(f"/api/saml/slo?{query}")
+
+
+def request(sign_on: SignOn, **changes: object) -> bytes:
+    return saml.logout_request(sign_on.entity_id, BASE, **{"name_id": "ada", **changes})  # type: ignore[arg-type]
+
+
+def open_sessions(sign_on: SignOn) -> int:
+    query = "SELECT count(*) FROM sessions WHERE tenant_id = %s AND amr @> '[\"saml\"]' AND revoked_at IS NULL"
+    count: int = sign_on.platform.sql(query, [sign_on.tenant.id])[0][0]
+    return count
+
+
+async def test_a_provider_ends_the_sessions_of_a_name(sign_on: SignOn) -> None:
+    await sign_on.sign_in()
+    await sign_on.sign_in(name_id="somebody else", email=sign_on.tenant.auditor.email)
+    message = request(sign_on)
+    answer = await ask(sign_on, message, relay_state="their own")
+    assert answer.status_code == 302, answer.text
+    assert open_sessions(sign_on) == 1
+    assert answer.headers["location"].startswith("https://idp.test/slo?SAMLResponse=")
+    assert fields_of(answer.headers["location"])["RelayState"] == "their own"
+    told = saml.carried(answer.headers["location"], "SAMLResponse")
+    assert told.get("InResponseTo") == saml.tree(message.decode()).get("ID")
+    assert told.find("samlp:Status/samlp:StatusCode", NS).get("Value") == saml.SUCCESS
+    (event,) = await sign_on.platform.audit(sign_on.tenant, "session.ended")
+    assert (event["reason"], event["details"]["idp_id"]) == ("saml_logout", sign_on.idp_id)
+    assert "gatehouse_session" not in sign_on.browser.cookies
+
+
+async def test_the_tokens_of_such_a_session_stop_at_once(sign_on: SignOn, platform: RunningPlatform) -> None:
+    await sign_on.sign_in()
+    (session_id,) = sign_on.sessions()
+    claims = {"sub": str(sign_on.tenant.user.id), "tid": str(sign_on.tenant.id), "sid": str(session_id)}
+    client = platform.client(platform.signed(claims))
+    assert (await client.get("/api/auth/sessions")).status_code == 200
+    await ask(sign_on, request(sign_on))
+    assert (await client.get("/api/auth/sessions")).status_code == 401
+
+
+async def test_an_index_ends_that_session_alone(sign_on: SignOn) -> None:
+    for index in ("one", "two"):
+        await sign_on.sign_in(session_index=index)
+    assert (await ask(sign_on, request(sign_on, session_index="one"))).status_code == 302
+    assert open_sessions(sign_on) == 1
+
+
+async def test_a_provider_without_an_address_for_it_gets_no_answer(sign_on: SignOn) -> None:
+    await sign_on.sign_in()
+    await sign_on.tenant.admin.client.put(f"/api/admin/saml/idp/{sign_on.idp_id}", json={"slo_url": None})
+    assert (await ask(sign_on, request(sign_on))).status_code == 204
+    assert open_sessions(sign_on) == 0
+
+
+async def test_the_sessions_of_an_organization_that_shares_the_provider_end_too(
+    sign_on: SignOn, platform: RunningPlatform, other_tenant: Tenant, signer: Signer, stranger: Signer
+) -> None:
+    async with new_browser(platform) as browser:
+        shares = await configured(platform, other_tenant, browser, signer, entity_id=sign_on.entity_id)
+        third = await platform.new_tenant()
+        # Of the same name, but another: it has another key.
+        named_alike = await configured(platform, third, browser, stranger, entity_id=sign_on.entity_id)
+        for each in (sign_on, shares, named_alike):
+            assert (await each.sign_in()).status_code == 303
+        await ask(sign_on, request(sign_on))
+        assert [open_sessions(each) for each in (sign_on, shares, named_alike)] == [0, 0, 1]
+
+
+def of_a_stranger(sign_on: SignOn, stranger: Signer) -> str:
+    return saml.redirect_query("SAMLRequest", request(sign_on), stranger)
+
+
+def unsigned(sign_on: SignOn, _: Signer) -> str:
+    return saml.redirect_query("SAMLRequest", request(sign_on), sign_on.signer).partition("&SigAlg")[0]
+
+
+def other_message(sign_on: SignOn, _: Signer) -> str:
+    """A good signature, of another message."""
+    good = saml.redirect_query("SAMLRequest", request(sign_on, name_id="nobody"), sign_on.signer)
+    return unsigned(sign_on, _) + good[good.index("&SigAlg") :]
+
+
+def added_relay_state(sign_on: SignOn, _: Signer) -> str:
+    return saml.redirect_query("SAMLRequest", request(sign_on), sign_on.signer) + "&RelayState=x"
+
+
+def twice(sign_on: SignOn, _: Signer) -> str:
+    good = saml.redirect_query("SAMLRequest", request(sign_on, name_id="nobody"), sign_on.signer)
+    return f"{unsigned(sign_on, _)}&{good}"
+
+
+def sha1(sign_on: SignOn, _: Signer) -> str:
+    good = saml.redirect_query("SAMLRequest", request(sign_on), sign_on.signer)
+    return good.replace("2001%2F04%2Fxmldsig-more%23rsa-sha256", "2000%2F09%2Fxmldsig%23rsa-sha1")
+
+
+def elsewhere(sign_on: SignOn, _: Signer) -> str:
+    return saml.redirect_query("SAMLRequest", request(sign_on, destination="https://another.test/slo"), sign_on.signer)
+
+
+def of_yesterday(sign_on: SignOn, _: Signer) -> str:
+    return saml.redirect_query("SAMLRequest", request(sign_on, issued=-86_400), sign_on.signer)
+
+
+def from_nobody(sign_on: SignOn, _: Signer) -> str:
+    message = saml.logout_request("https://nobody.test", BASE, name_id="ada")
+    return saml.redirect_query("SAMLRequest", message, sign_on.signer)
+
+
+def a_bomb(sign_on: SignOn, _: Signer) -> str:
+    return saml.redirect_query("SAMLRequest", b"<a>" + b" " * 50_000_000 + b"</a>", sign_on.signer)
+
+
+def with_a_document_type(sign_on: SignOn, _: Signer) -> str:
+    message = b'<!DOCTYPE r [<!ENTITY i SYSTEM "file:///etc/passwd">]>' + request(sign_on, name_id="&i;")
+    return saml.redirect_query("SAMLRequest", message, sign_on.signer)
+
+
+REQUESTS = [
+    (of_a_stranger, "invalid_signature"), (unsigned, "invalid_signature"), (other_message, "invalid_signature"),
+    (added_relay_state, "invalid_signature"), (twice, "invalid_signature"), (sha1, "invalid_signature"),
+    (elsewhere, "invalid_signature"), (of_yesterday, "assertion_expired"), (from_nobody, "unknown_issuer"),
+    (a_bomb, "invalid_signature"), (with_a_document_type, "invalid_signature"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "reason"), REQUESTS)
+async def test_a_request_that_is_not_the_providers_ends_no_session(
+    sign_on: SignOn, stranger: Signer, make: Callable[[SignOn, Signer], str], reason: str
+) -> None:
+    await sign_on.sign_in()
+    refused = await sign_on.browser.get(f"/api/saml/slo?{make(sign_on, stranger)}")
+    assert (refused.status_code, refused.json()["reason"]) == (400, reason), refused.text
+    assert open_sessions(sign_on) == 1
+
+
+async def test_a_request_is_taken_once(sign_on: SignOn) -> None:
+    query = saml.redirect_query("SAMLRequest", request(sign_on), sign_on.signer)
+    assert (await sign_on.browser.get(f"/api/saml/slo?{query}")).status_code == 302
+    await sign_on.sign_in()
+    again = await sign_on.browser.get(f"/api/saml/slo?{query}")
+    assert (again.status_code, again.json()["reason"]) == (400, "assertion_expired")
+    assert open_sessions(sign_on) == 1
+
+
+@pytest.mark.parametrize("query", ["", "SAMLRequest=a&SAMLResponse=b"])
+async def test_one_message_is_needed(browser: httpx2.AsyncClient, query: str) -> None:
+    refused = await browser.get(f"/api/saml/slo?{query}")
+    assert (refused.status_code, refused.json()["detail"][0]["loc"][-1]) == (400, "SAMLRequest")
+
+
+# begun here ---------------------------------------------------------------------------------------------------------
+
+
+async def leaving(sign_on: SignOn) -> str | None:
+    """As the sign-out page does it."""
+    headers = [
+        (b"host", b"127.0.0.1"),
+        (b"cookie", f"gatehouse_session={sign_on.browser.cookies['gatehouse_session']}".encode()),
+    ]
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/logout",
+        "headers": headers,
+        "scheme": "http",
+        "query_string": b"",
+    }
+    page = Request({**scope, "server": ("127.0.0.1", 80)})
+    found = await current(page, sign_on.platform.host)
+    assert found is not None
+    return await logout.leave(page, sign_on.platform.host, TenantId(sign_on.tenant.id), found[1].id)
+
+
+async def test_a_sign_out_that_begins_here_goes_to_the_provider_and_comes_back(sign_on: SignOn) -> None:
+    said = {"name_id": "ada@acme", "session_index": "s-77"}
+    await sign_on.sign_in(**said)
+    url = await leaving(sign_on)
+    assert url is not None
+    assert url.startswith("https://idp.test/slo?SAMLRequest=")
+    told = saml.carried(url, "SAMLRequest")
+    assert told.findtext("saml:NameID", namespaces=NS) == "ada@acme"
+    assert told.find("saml:NameID", NS).get("Format") == "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent"
+    assert told.findtext("samlp:SessionIndex", namespaces=NS) == "s-77"
+    answer = saml.logout_response(sign_on.entity_id, BASE, in_response_to=told.get("ID"))
+    query = saml.redirect_query("SAMLResponse", answer, sign_on.signer)
+    back = await sign_on.browser.get(f"/api/saml/slo?{query}")
+    assert (back.status_code, back.headers["location"]) == (302, "/login")
+    again = await sign_on.browser.get(f"/api/saml/slo?{query}")
+    assert (again.status_code, again.json()["reason"]) == (400, "assertion_expired")
+
+
+async def test_an_answer_of_a_strangers_is_refused(sign_on: SignOn, stranger: Signer) -> None:
+    await sign_on.sign_in()
+    request_id = saml.carried(await leaving(sign_on) or "", "SAMLRequest").get("ID")
+    answer = saml.logout_response(sign_on.entity_id, BASE, in_response_to=request_id)
+    refused = await sign_on.browser.get(f"/api/saml/slo?{saml.redirect_query('SAMLResponse', answer, stranger)}")
+    assert (refused.status_code, refused.json()["reason"]) == (400, "invalid_signature")
+
+
+async def test_a_login_request_is_no_logout_request(sign_on: SignOn) -> None:
+    answer = saml.logout_response(sign_on.entity_id, BASE, in_response_to=await sign_on.begin())
+    query = saml.redirect_query("SAMLResponse", answer, sign_on.signer)
+    refused = await sign_on.browser.get(f"/api/saml/slo?{query}")
+    assert (refused.status_code, refused.json()["reason"]) == (400, "assertion_expired")
+
+
+async def test_without_an_address_there_is_nobody_to_tell(sign_on: SignOn) -> None:
+    await sign_on.sign_in()
+    await sign_on.tenant.admin.client.put(f"/api/admin/saml/idp/{sign_on.idp_id}", json={"slo_url": None})
+    assert await leaving(sign_on) is None
+
+
+async def test_a_session_by_password_concerns_no_provider(sign_on: SignOn) -> None:
+    page = Request({"type": "http", "method": "POST", "path": "/logout", "headers": [(b"host", b"127.0.0.1")]})
+    host, person = sign_on.platform.host, sign_on.tenant.user
+    assert await logout.leave(page, host, TenantId(sign_on.tenant.id), person.session_id) is None

@@ -1,0 +1,127 @@
+"""Who the platform is where PUBLIC_URL is set; what it may cost; and the command that changes its key."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+import pytest
+from pydantic import SecretStr
+from tests.platform.access.saml.conftest import SignOn
+from tests.support import saml
+from tests.support.platform import RunningPlatform
+
+from gatehouse.platform.access.saml import keys
+from gatehouse.platform.access.saml.aside import aside
+from gatehouse.platform.access.saml.errors import Busy
+
+PUBLIC = "https://gateway.example.com"
+
+
+@pytest.fixture
+async def public(platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[httpx2.AsyncClient]:
+    """A browser in front of a platform that knows its address and the portal's."""
+    known = {"public_url": f"{PUBLIC}/", "portal_public_url": "https://portal.example.com"}
+    monkeypatch.setattr(platform.host, "settings", platform.host.settings.model_copy(update=known))
+    transport = httpx2.ASGITransport(app=platform.app, raise_app_exceptions=False)
+    async with httpx2.AsyncClient(transport=transport, base_url=PUBLIC) as client:
+        yield client
+
+
+async def walk(sign_on: SignOn, browser: httpx2.AsyncClient, **query: str) -> tuple[httpx2.Response, httpx2.Response]:
+    begun = await browser.get("/api/saml/login", params={"idp_id": sign_on.idp_id, **query})
+    request_id = saml.carried(begun.headers["location"], "SAMLRequest").get("ID")
+    said = await sign_on.said(base=PUBLIC, in_response_to=request_id)
+    return begun, await sign_on.post(saml.signed(said, sign_on.signer), browser=browser)
+
+
+async def test_the_address_is_the_public_one_whatever_the_header_says(public: httpx2.AsyncClient) -> None:
+    described = await public.get("/api/saml/metadata", headers={"Host": "attacker.test"})
+    assert f'entityID="{PUBLIC}/api/saml/metadata"' in described.text
+    assert "attacker" not in described.text
+
+
+async def test_a_sign_in_that_names_no_end_ends_at_the_portal(sign_on: SignOn, public: httpx2.AsyncClient) -> None:
+    _, entered = await walk(sign_on, public)
+    assert (entered.status_code, entered.headers["location"]) == (303, "https://portal.example.com")
+
+
+async def test_a_sign_in_may_end_at_the_portal(sign_on: SignOn, public: httpx2.AsyncClient) -> None:
+    target = "https://portal.example.com/orgs?x=1"
+    _, entered = await walk(sign_on, public, relay_state=target)
+    assert (entered.status_code, entered.headers["location"]) == (303, target)
+    for elsewhere in ("http://portal.example.com/", "https://portal.example.com.attacker.test/"):
+        query = {"idp_id": sign_on.idp_id, "relay_state": elsewhere}
+        assert (await public.get("/api/saml/login", params=query)).status_code == 400
+
+
+async def test_over_tls_the_cookies_are_for_tls_and_this_host_alone(
+    sign_on: SignOn, public: httpx2.AsyncClient
+) -> None:
+    begun, entered = await walk(sign_on, public)
+    (of_the_way,) = begun.headers.get_list("set-cookie")
+    assert of_the_way.startswith("__Host-gatehouse_saml=")
+    for word in ("HttpOnly", "Secure", "SameSite=none", "Path=/"):
+        assert word in of_the_way
+    assert "Domain" not in of_the_way
+    of_the_session = entered.headers["set-cookie"]
+    assert "Secure" in of_the_session
+    assert "HttpOnly" in of_the_session
+
+
+async def test_an_assertion_for_another_address_of_ours_is_not_for_this_one(
+    sign_on: SignOn, public: httpx2.AsyncClient
+) -> None:
+    begun = await public.get("/api/saml/login", params={"idp_id": sign_on.idp_id})
+    request_id = saml.carried(begun.headers["location"], "SAMLRequest").get("ID")
+    said = await sign_on.said(in_response_to=request_id)
+    refused = await sign_on.post(saml.signed(said, sign_on.signer), browser=public)
+    assert (refused.status_code, refused.json()["reason"]) == (400, "invalid_signature")
+
+
+async def test_work_on_messages_is_bounded_and_leaves_the_loop_free() -> None:
+    """More than may wait are told so at once, and nothing of it runs on the loop."""
+    tasks = [asyncio.create_task(aside(lambda: time.sleep(0.05))) for _ in range(50)]
+    await asyncio.sleep(0)
+    started = time.monotonic()
+    await asyncio.sleep(0.01)
+    assert time.monotonic() - started < 0.05
+    ended: list[Any] = await asyncio.gather(*tasks, return_exceptions=True)
+    assert sum(isinstance(each, Busy) for each in ended) == 50 - 34
+    assert all(each is None or isinstance(each, Busy) for each in ended)
+
+
+async def test_a_large_answer_is_refused_quickly(sign_on: SignOn) -> None:
+    """Of the largest that is read, with as much structure as fits."""
+    raw = b"<a>" + b"<b/>" * 60_000 + b"</a>"
+    started = time.monotonic()
+    refused = await sign_on.post(saml.encoded(raw))
+    assert (refused.status_code, time.monotonic() - started < 2) == (400, True)
+
+
+async def test_the_command_prepares_a_key_and_lets_it_sign(platform: RunningPlatform) -> None:
+    async def command(*words: str) -> subprocess.CompletedProcess[str]:
+        settings = platform.installed.settings
+        environment = {**os.environ, "GATEHOUSE_HOME": str(settings.gatehouse_home)}
+        if isinstance(settings.gatehouse_master_key, SecretStr):
+            environment["GATEHOUSE_MASTER_KEY"] = settings.gatehouse_master_key.get_secret_value()
+        run = [sys.executable, "-m", "gatehouse", "keys", "rotate-saml", *words]
+        return await asyncio.to_thread(
+            subprocess.run, run, env=environment, capture_output=True, text=True, check=False
+        )
+
+    before = (await keys.signing(platform.host.database, platform.host.sealer)).id
+    prepared = await command()
+    assert prepared.returncode == 0, prepared.stderr
+    assert (await keys.signing(platform.host.database, platform.host.sealer)).id == before
+    activated = await command("--activate")
+    after = (await keys.signing(platform.host.database, platform.host.sealer)).id
+    assert after in prepared.stdout
+    assert f"Key {after} signs SAML requests from now on, and {before} no more." in activated.stdout
+    nothing = await command("--activate")
+    assert nothing.returncode != 0
+    assert "no key is prepared" in nothing.stderr

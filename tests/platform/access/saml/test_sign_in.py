@@ -1,0 +1,366 @@
+"""Signing in by SAML: what leads to a session, and whose (reference 2, SAML; decisions 2)."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+import httpx2
+import pytest
+from tests.platform.access.saml.conftest import BASE, SignOn, configured, fields_of, new_browser, prove
+from tests.support import saml
+from tests.support.platform import RunningPlatform, Tenant
+from tests.support.saml import NS, Signer, assertion_of, response_text, sign, signed, tree
+
+from gatehouse.foundation import tokens
+
+MAIL_OID = "urn:oid:0.9.2342.19200300.100.1.3"
+
+
+def account(platform: RunningPlatform, tenant: Tenant, email: str) -> tuple[Any, ...] | None:
+    rows = platform.sql(
+        "SELECT id, role, username, email_verified, password_hash FROM users WHERE tenant_id = %s AND email = %s",
+        [tenant.id, email],
+    )
+    return rows[0] if rows else None
+
+
+def groups_of(platform: RunningPlatform, user_id: UUID) -> set[str]:
+    rows = platform.sql(
+        "SELECT g.name FROM group_members m JOIN groups g ON g.id = m.group_id WHERE m.user_id = %s", [user_id]
+    )
+    return {row[0] for row in rows}
+
+
+# the way there ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_sign_in_begins_with_a_request_to_the_provider(sign_on: SignOn) -> None:
+    query = {"idp_id": sign_on.idp_id, "relay_state": "/somewhere?x=1"}
+    answer = await sign_on.browser.get("/api/saml/login", params=query)
+    assert answer.status_code == 302
+    url = answer.headers["location"]
+    assert url.startswith("https://idp.test/sso?app=1&kind=2&SAMLRequest=")
+    assert fields_of(url)["RelayState"] == "/somewhere?x=1"
+    request = saml.carried(url, "SAMLRequest")
+    assert request.get("Destination") == "https://idp.test/sso?app=1&kind=2"
+    assert request.get("AssertionConsumerServiceURL") == f"{BASE}/api/saml/acs"
+    assert request.findtext("saml:Issuer", namespaces=NS) == f"{BASE}/api/saml/metadata"
+
+
+@pytest.mark.parametrize("query", [{}, {"idp_id": "x"}, {"idp_id": ""}])
+async def test_a_sign_in_without_a_provider_is_400_and_names_the_field(
+    browser: httpx2.AsyncClient, query: dict[str, str]
+) -> None:
+    refused = await browser.get("/api/saml/login", params=query)
+    assert (refused.status_code, refused.json()["detail"][0]["loc"][-1]) == (400, "idp_id")
+
+
+async def test_an_unknown_or_inactive_provider_is_404(sign_on: SignOn) -> None:
+    unknown = await sign_on.browser.get("/api/saml/login", params={"idp_id": str(uuid4())})
+    await sign_on.tenant.admin.client.put(f"/api/admin/saml/idp/{sign_on.idp_id}", json={"is_active": False})
+    inactive = await sign_on.browser.get("/api/saml/login", params={"idp_id": sign_on.idp_id})
+    assert (unknown.status_code, inactive.status_code) == (404, 404)
+
+
+ELSEWHERE = [
+    "https://attacker.test/", "//attacker.test", "/\\attacker.test", "\\\\attacker.test", "javascript:alert(1)",
+    "http:attacker.test", "http:///attacker.test", f"{BASE}@attacker.test/", f"{BASE}.attacker.test/", " /x", "/\t/x",
+    "/x\r\nSet-Cookie: a=b", "x", "data:text/html,x", "http://[", f"{BASE}:81/", "/" + "x" * 3000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("relay_state", ELSEWHERE)
+async def test_a_sign_in_leads_nowhere_else(sign_on: SignOn, relay_state: str) -> None:
+    query = {"idp_id": sign_on.idp_id, "relay_state": relay_state}
+    refused = await sign_on.browser.get("/api/saml/login", params=query)
+    assert (refused.status_code, refused.json()["detail"][0]["loc"][-1]) == (400, "relay_state")
+
+
+@pytest.mark.parametrize("relay_state", ["/somewhere?x=1#y", f"{BASE}/elsewhere"])
+async def test_a_sign_in_ends_where_it_was_to_end(sign_on: SignOn, relay_state: str) -> None:
+    request_id = await sign_on.begin(relay_state)
+    answer = await sign_on.sign_in(in_response_to=request_id)
+    assert (answer.status_code, answer.headers["location"]) == (303, relay_state)
+
+
+async def test_what_the_provider_gives_back_as_relay_state_is_not_believed(sign_on: SignOn) -> None:
+    root = signed(await sign_on.said(), sign_on.signer)
+    form = {"SAMLResponse": saml.encoded(root), "RelayState": "https://attacker.test/"}
+    assert (await sign_on.browser.post("/api/saml/acs", data=form)).headers["location"] == "/"
+
+
+async def test_single_sign_on_needs_the_platforms_address(platform: RunningPlatform) -> None:
+    """From a header it could be anybody's, and with it the audience."""
+    for path in ("/api/saml/metadata", f"/api/saml/login?idp_id={uuid4()}"):
+        refused = await platform.anonymous.get(path, headers={"Host": "attacker.test"})
+        assert refused.status_code == 503
+        assert "PUBLIC_URL" in refused.json()["detail"]
+
+
+@pytest.mark.parametrize("form", [{}, {"SAMLResponse": ""}, {"RelayState": "/"}])
+async def test_a_form_without_an_answer_is_400(browser: httpx2.AsyncClient, form: dict[str, str]) -> None:
+    refused = await browser.post("/api/saml/acs", data={"x": "y", **form})
+    assert (refused.status_code, refused.json()["detail"][0]["loc"][-1]) == (400, "SAMLResponse")
+
+
+# the session --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_signed_assertion_opens_a_session_in_the_browser(sign_on: SignOn) -> None:
+    answer = await sign_on.sign_in()
+    assert (answer.status_code, answer.headers["location"]) == (303, "/"), answer.text
+    assert "gatehouse_session" in sign_on.browser.cookies
+    (session_id,) = sign_on.sessions()
+    (event,) = await sign_on.platform.audit(sign_on.tenant, "login.succeeded")
+    assert event["actor_id"] == str(sign_on.tenant.user.id)
+    assert (event["details"]["session_id"], event["details"]["amr"]) == (str(session_id), ["saml"])
+
+
+async def test_a_cookie_that_was_set_in_advance_is_worth_nothing_afterwards(sign_on: SignOn) -> None:
+    planted = "gws_" + "x" * 43
+    sign_on.browser.cookies.set("gatehouse_session", planted)
+    answer = await sign_on.sign_in()
+    assert answer.cookies["gatehouse_session"] != planted
+    digests = sign_on.platform.sql("SELECT digest FROM browser_sessions WHERE tenant_id = %s", [sign_on.tenant.id])
+    assert digests == [(tokens.digest(answer.cookies["gatehouse_session"]),)]
+
+
+async def test_two_sign_ins_at_once_in_one_browser_both_end_well(sign_on: SignOn) -> None:
+    first, second = await sign_on.begin("/first"), await sign_on.begin("/second")
+    for request_id, target in ((second, "/second"), (first, "/first")):
+        answer = await sign_on.sign_in(in_response_to=request_id)
+        assert answer.headers["location"] == target
+
+
+@pytest.mark.parametrize("message_too", [False, True])
+@pytest.mark.parametrize("kind", ["rsa", "ec"])
+async def test_assertions_are_signed_with_rsa_or_an_elliptic_curve(
+    platform: RunningPlatform, tenant: Tenant, browser: httpx2.AsyncClient, kind: str, message_too: bool
+) -> None:
+    sign_on = await configured(platform, tenant, browser, Signer.new(kind))
+    root = signed(await sign_on.said(), sign_on.signer, message_too=message_too)
+    assert (await sign_on.post(root)).status_code == 303
+
+
+async def test_two_certificates_are_good_while_a_provider_changes_its_key(
+    sign_on: SignOn, signer: Signer, stranger: Signer
+) -> None:
+    path, admin = f"/api/admin/saml/idp/{sign_on.idp_id}", sign_on.tenant.admin.client
+    assert (await sign_on.post(signed(await sign_on.said(), stranger))).status_code == 400
+    await admin.put(path, json={"x509_cert": signer.certificate + stranger.certificate})
+    for each in (signer, stranger):
+        assert (await sign_on.post(signed(await sign_on.said(), each))).status_code == 303
+    await admin.put(path, json={"x509_cert": stranger.certificate})
+    assert (await sign_on.post(signed(await sign_on.said(), signer))).status_code == 400
+    assert (await sign_on.post(signed(await sign_on.said(), stranger))).status_code == 303
+
+
+async def test_two_providers_of_one_organization_sign_in_the_same_people(
+    sign_on: SignOn, platform: RunningPlatform, stranger: Signer
+) -> None:
+    other = await configured(platform, sign_on.tenant, sign_on.browser, stranger)
+    for each in (sign_on, other):
+        assert (await each.sign_in()).status_code == 303
+    assert len(sign_on.sessions()) == 2
+
+
+async def test_two_organizations_use_one_provider(
+    sign_on: SignOn, platform: RunningPlatform, other_tenant: Tenant, signer: Signer
+) -> None:
+    async with new_browser(platform) as browser:
+        other = await configured(platform, other_tenant, browser, signer, entity_id=sign_on.entity_id)
+        for each in (sign_on, other):
+            assert (await each.sign_in()).status_code == 303
+            assert len(each.sessions()) == 1
+
+
+async def test_an_inactive_provider_finishes_no_sign_in_and_ends_no_session(sign_on: SignOn) -> None:
+    assert (await sign_on.sign_in()).status_code == 303
+    said = await sign_on.said()
+    await sign_on.tenant.admin.client.put(f"/api/admin/saml/idp/{sign_on.idp_id}", json={"is_active": False})
+    refused = await sign_on.post(signed(said, sign_on.signer))
+    assert (refused.status_code, refused.json()["reason"]) == (400, "unknown_issuer")
+    assert len(sign_on.sessions()) == 1
+    assert (await sign_on.browser.get("/login")).status_code in {200, 303}
+    assert sign_on.platform.sql("SELECT revoked_at FROM sessions WHERE id = %s", [sign_on.sessions()[0]]) == [(None,)]
+
+
+# whose --------------------------------------------------------------------------------------------------------------
+
+ADDRESSES: dict[str, dict[str, Any]] = {
+    "by its OID": {"email": None, "attributes": {MAIL_OID: ["{email}"]}},
+    "by its claim": {
+        "email": None,
+        "attributes": {"http://schemas.xmlsoap.org/ws/2005/05/identity/claims/emailaddress": ["{email}"]},
+    },
+    "as the name": {"email": None, "name_id": "{email}", "name_id_format": saml.EMAIL_FORMAT},
+    "in capitals": {"email": "{EMAIL}"},
+}
+
+
+@pytest.mark.parametrize("said", ADDRESSES.values(), ids=ADDRESSES.keys())
+async def test_the_address_is_found_where_providers_put_it(sign_on: SignOn, said: dict[str, Any]) -> None:
+    email = sign_on.tenant.user.email
+
+    def filled(value: Any) -> Any:
+        if isinstance(value, str):
+            return value.replace("{email}", email).replace("{EMAIL}", email.upper())
+        if isinstance(value, list):
+            return [filled(each) for each in value]
+        return {name: filled(each) for name, each in value.items()} if isinstance(value, dict) else value
+
+    assert (await sign_on.sign_in(**filled(said))).status_code == 303
+
+
+async def test_a_mapped_attribute_is_the_only_one_that_is_read(
+    platform: RunningPlatform, tenant: Tenant, browser: httpx2.AsyncClient, signer: Signer
+) -> None:
+    sign_on = await configured(platform, tenant, browser, signer, attribute_mapping={"email": "urn:acme:mail"})
+    refused = await sign_on.sign_in(name_id=tenant.user.email, name_id_format=saml.EMAIL_FORMAT)
+    assert (refused.status_code, refused.json()["reason"]) == (400, "missing_email")
+    assert (await sign_on.sign_in(email=None, attributes={"urn:acme:mail": [tenant.user.email]})).status_code == 303
+
+
+async def test_an_unknown_person_is_not_made_a_user_unless_the_domain_is_open(
+    sign_on: SignOn, platform: RunningPlatform
+) -> None:
+    domain = f"{uuid4().hex[:10]}.test"
+    unproven = await sign_on.sign_in(email=f"new@{domain}")
+    prove(platform, sign_on.tenant, domain, jit=False)
+    proven = await sign_on.sign_in(email=f"new@{domain}")
+    assert (unproven.status_code, proven.status_code) == (403, 403)
+    assert account(platform, sign_on.tenant, f"new@{domain}") is None
+    reasons = [event["reason"] for event in await platform.audit(sign_on.tenant, "saml.refused")]
+    assert reasons == ["not_admitted", "not_admitted"]
+
+
+async def test_whoever_is_new_joins_where_the_domain_is_proven_and_open(
+    sign_on: SignOn, platform: RunningPlatform
+) -> None:
+    domain = f"{uuid4().hex[:10]}.test"
+    group = (await sign_on.tenant.admin.client.post("/api/admin/groups", json={"name": "everybody"})).json()
+    prove(platform, sign_on.tenant, domain, jit=True, group=group["id"])
+    said = {"email": f"new@{domain}", "attributes": {"uid": ["new.one"], "role": ["admin"]}}
+    assert (await sign_on.sign_in(**said)).status_code == 303
+    made = account(platform, sign_on.tenant, f"new@{domain}")
+    assert made is not None
+    assert made[1:] == ("user", "new.one", True, None)
+    assert groups_of(platform, made[0]) == {"everybody"}
+    (event,) = await platform.audit(sign_on.tenant, "user.registered")
+    assert (event["resource_id"], event["details"]["idp_id"]) == (str(made[0]), sign_on.idp_id)
+    # The second time they are there.
+    assert (await sign_on.sign_in(email=f"new@{domain}")).status_code == 303
+    assert len(await platform.audit(sign_on.tenant, "user.registered")) == 1
+
+
+@pytest.mark.parametrize("name", ["not a name!", "ada@example.com", "{taken}"])
+async def test_a_name_that_cannot_be_had_is_left_out(sign_on: SignOn, platform: RunningPlatform, name: str) -> None:
+    platform.sql("UPDATE users SET username = 'taken' WHERE id = %s", [sign_on.tenant.user.id])
+    domain = f"{uuid4().hex[:10]}.test"
+    prove(platform, sign_on.tenant, domain, jit=True)
+    said = {"email": f"new@{domain}", "attributes": {"uid": [name.format(taken="TAKEN")]}}
+    assert (await sign_on.sign_in(**said)).status_code == 303
+    made = account(platform, sign_on.tenant, f"new@{domain}")
+    assert made is not None
+    assert made[2] is None
+
+
+async def test_a_domain_that_another_organization_has_proven_lets_nobody_in(
+    sign_on: SignOn, platform: RunningPlatform, other_tenant: Tenant
+) -> None:
+    domain = f"{uuid4().hex[:10]}.test"
+    prove(platform, other_tenant, domain, jit=True)
+    person = await platform.new_person(other_tenant.id)
+    platform.sql("UPDATE users SET email = %s WHERE id = %s", [f"theirs@{domain}", person.id])
+    for email in (f"theirs@{domain}", f"new@{domain}"):
+        assert (await sign_on.sign_in(email=email)).status_code == 403
+        assert account(platform, sign_on.tenant, email) is None
+    assert platform.sql("SELECT count(*) FROM sessions WHERE user_id = %s", [person.id]) == [(1,)]
+
+
+async def test_inactive_users_and_service_accounts_are_not_signed_in(
+    sign_on: SignOn, platform: RunningPlatform
+) -> None:
+    platform.sql("UPDATE users SET is_active = false WHERE id = %s", [sign_on.tenant.user.id])
+    platform.sql("UPDATE users SET kind = 'service' WHERE id = %s", [sign_on.tenant.auditor.id])
+    for person in (sign_on.tenant.user, sign_on.tenant.auditor):
+        refused = await sign_on.sign_in(email=person.email)
+        assert (refused.status_code, "gatehouse_session" in refused.cookies) == (403, False)
+    assert sign_on.sessions() == []
+
+
+async def test_only_an_operators_provider_signs_in_operators(platform: RunningPlatform, signer: Signer) -> None:
+    """Or an administrator of their organization could become one."""
+    operator = await platform.operator()
+    (default,) = platform.sql("SELECT id FROM tenants WHERE slug = 'default'")[0]
+    colleague = await platform.new_person(default, "admin")
+    async with new_browser(platform) as browser:
+        tenant = Tenant(default, "default", admin=colleague, auditor=colleague, user=operator)
+        sign_on = await configured(platform, tenant, browser, signer)
+        path = f"/api/admin/saml/idp/{sign_on.idp_id}"
+        assert (await sign_on.sign_in()).status_code == 403
+        await operator.client.put(path, json={"name": "Acme"})
+        assert (await sign_on.sign_in()).status_code == 303
+        await colleague.client.put(path, json={"name": "Other"})
+        assert (await sign_on.sign_in()).status_code == 403
+        await operator.client.delete(path)
+
+
+# groups -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def directory(sign_on: SignOn) -> dict[str, str]:
+    """Groups by name, with the directory's id of them."""
+    admin = sign_on.tenant.admin.client
+    made = {}
+    for name, external in (("red", "d-1"), ("blue", "d-2"), ("own", None)):
+        body = {"name": name, "external_group_id": external}
+        made[name] = (await admin.post("/api/admin/groups", json=body)).json()["id"]
+    for name in ("blue", "own"):
+        await admin.post(f"/api/admin/groups/{made[name]}/members", json={"user_id": str(sign_on.tenant.user.id)})
+    return made
+
+
+async def test_groups_follow_the_directory(sign_on: SignOn, directory: dict[str, str]) -> None:
+    """Into red, out of blue; the group without a directory's id is nobody's affair."""
+    said = {"attributes": {"groups": ["d-1", "d-unknown", "own"]}}
+    assert (await sign_on.sign_in(**said)).status_code == 303
+    user_id = sign_on.tenant.user.id
+    assert groups_of(sign_on.platform, user_id) == {"red", "own"}
+    live = {str(group) for group in sign_on.platform.host.replica.users[user_id].groups}
+    assert live == {directory["red"], directory["own"]}
+    (added,) = [
+        e for e in await sign_on.platform.audit(sign_on.tenant, "group.member_added") if e["actor_id"] == str(user_id)
+    ]
+    assert added["resource_id"] == directory["red"]
+    assert len(await sign_on.platform.audit(sign_on.tenant, "group.member_removed")) == 1
+
+
+async def test_a_provider_that_does_not_speak_of_groups_changes_none(
+    sign_on: SignOn, directory: dict[str, str]
+) -> None:
+    assert (await sign_on.sign_in()).status_code == 303
+    assert groups_of(sign_on.platform, sign_on.tenant.user.id) == {"blue", "own"}
+
+
+async def test_whoever_is_in_no_group_loses_them_where_the_attribute_is_mapped(
+    sign_on: SignOn, directory: dict[str, str]
+) -> None:
+    mapping = {"attribute_mapping": {"groups": "urn:acme:groups"}}
+    await sign_on.tenant.admin.client.put(f"/api/admin/saml/idp/{sign_on.idp_id}", json=mapping)
+    assert (await sign_on.sign_in(attributes={"urn:acme:groups": ["d-2"]})).status_code == 303
+    assert groups_of(sign_on.platform, sign_on.tenant.user.id) == {"blue", "own"}
+    assert (await sign_on.sign_in()).status_code == 303
+    assert groups_of(sign_on.platform, sign_on.tenant.user.id) == {"own"}
+
+
+async def test_an_identifier_that_only_looks_like_markup_is_text(sign_on: SignOn) -> None:
+    said = await sign_on.said(
+        email=None, attributes={"email": [sign_on.tenant.user.email]}, name_id="a &amp; b &lt;c&gt;"
+    )
+    root = tree(response_text(said))
+    sign(assertion_of(root), sign_on.signer)
+    assert (await sign_on.post(root)).status_code == 303
+    assert sign_on.platform.sql("SELECT name_id FROM saml_sessions WHERE idp_id = %s", [sign_on.idp_id]) == [
+        ("a & b <c>",)
+    ]

@@ -1,0 +1,99 @@
+"""A user whom the directory removes: the audit chain forgets who it was, and holds (reference 2, SCIM, DELETE)."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+from tests.platform.access.scim.conftest import Directory
+from tests.support.platform import RunningPlatform, Tenant
+
+from gatehouse.foundation.storage import roles
+from gatehouse.foundation.storage.roles import APP_ROLE, SERVICE_ROLE
+from gatehouse.platform.access.scim import anonymise as module
+from gatehouse.platform.jobs import Tools
+from gatehouse.platform.records.audit.verify import Verifier
+
+
+@pytest.fixture
+def tools(platform: RunningPlatform) -> Tools:
+    host = platform.host
+    return Tools(
+        settings=host.settings, database=host.database, sealer=host.sealer, outbound=host.outbound, clock=host.clock
+    )
+
+
+def breaks(platform: RunningPlatform, tenant: Tenant) -> list[Any]:
+    verifier = Verifier(platform.installed.url)
+    try:
+        (chain,) = verifier.chains(tenant.slug)
+        return list(verifier.breaks(chain))
+    finally:
+        verifier.close()
+
+
+async def _acted(platform: RunningPlatform, tenant: Tenant, directory: Directory) -> UUID:
+    """A user who has done something, and of whom something was recorded. Their name is Ada."""
+    person = await platform.new_person(tenant.id)
+    platform.sql("UPDATE users SET email = %s WHERE id = %s", [f"ada-{uuid4().hex}@example.test", person.id])
+    await platform.new_key(person)
+    await directory.patch(f"/Users/{person.id}", {"op": "replace", "path": "displayName", "value": "Ada"})
+    await tenant.admin.client.post(f"/api/admin/users/{person.id}/password-reset")
+    return person.id
+
+
+async def test_the_chain_forgets_the_user_and_holds(
+    platform: RunningPlatform, tenant: Tenant, directory: Directory, tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # So that it takes several rounds.
+    monkeypatch.setattr(module, "_MOST", 2)
+    person = await _acted(platform, tenant, directory)
+    await directory.call("DELETE", f"/Users/{person}", expect=204)
+    before = platform.sql("SELECT count(*) FROM audit_events WHERE tenant_id = %s", [tenant.id])
+    await module.anonymise(tools, tenant_id=str(tenant.id), user_id=str(person))
+    query = "SELECT * FROM audit_events WHERE tenant_id = %s"
+    rows = platform.sql(query, [tenant.id])
+    assert before == [(len(rows),)]
+    assert "ada" not in str(rows).lower()
+    assert platform.sql(f"{query} AND actor_id = %s", [tenant.id, str(person)]) == []
+    assert breaks(platform, tenant) == []
+
+
+async def test_what_others_did_stays_theirs(
+    platform: RunningPlatform, tenant: Tenant, directory: Directory, tools: Tools
+) -> None:
+    person = await _acted(platform, tenant, directory)
+    await tenant.admin.client.post("/api/admin/groups", json={"name": "unrelated"})
+    await directory.call("DELETE", f"/Users/{person}", expect=204)
+    await module.anonymise(tools, tenant_id=str(tenant.id), user_id=str(person))
+    (reset,) = await platform.audit(tenant, "user.password_reset_issued")
+    assert (reset["actor_id"], reset["details"], reset["salt"]) == (str(tenant.admin.id), {}, None)
+    assert reset["ip"] is not None
+    (made,) = await platform.audit(tenant, "api_key.created")
+    assert (made["actor_id"], made["ip"], made["salt"]) == (None, None, None)
+    (group,) = await platform.audit(tenant, "group.created")
+    assert group["details"]["name"] == "unrelated"
+    assert group["salt"] is not None
+
+
+async def test_a_removal_queues_it_at_once_and_for_what_comes_late(
+    platform: RunningPlatform, tenant: Tenant, directory: Directory
+) -> None:
+    made = await directory.user()
+    await directory.call("DELETE", f"/Users/{made['id']}", expect=204)
+    queued = platform.sql(
+        "SELECT args, scheduled_at IS NULL FROM procrastinate_jobs WHERE task_name = 'scim.anonymise'"
+        " AND args->>'user_id' = %s ORDER BY scheduled_at NULLS FIRST",
+        [made["id"]],
+    )
+    assert [at_once for _, at_once in queued] == [True, False, False]
+    assert queued[0][0] == {"tenant_id": str(tenant.id), "user_id": made["id"]}
+
+
+async def test_nobody_who_is_still_there_can_be_taken_out(platform: RunningPlatform, tenant: Tenant) -> None:
+    statement = "SELECT gatehouse_anonymise(%s, %s, 10)"
+    url = platform.installed.url
+    with roles.connect(url, SERVICE_ROLE) as service, pytest.raises(psycopg.errors.RaiseException):
+        service.execute(statement, [tenant.id, tenant.user.id])
+    with roles.connect(url, APP_ROLE) as administration, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        administration.execute(statement, [tenant.id, uuid4()])

@@ -1,0 +1,21 @@
+"""The independent checker of SCIM services, against a real server process."""
+
+import httpx2
+from scim2_client.engines.httpx2 import SyncSCIMClient
+from scim2_tester import Status, check_server
+from tests.support.server import GatehouseServer
+
+
+def test_the_checker_finds_nothing_wrong() -> None:
+    with GatehouseServer() as server:
+        key = server.key
+        server.settled()
+        admin = {"Authorization": f"Bearer {key}"}
+        made = httpx2.post(f"{server.url}/api/admin/scim/token", json={"description": "checker"}, headers=admin)
+        assert made.status_code == 201, made.text
+        token = {"Authorization": f"Bearer {made.json()['token']}"}
+        with httpx2.Client(base_url=f"{server.url}/api/scim/v2", headers=token, timeout=30) as client:
+            results = check_server(SyncSCIMClient(client))
+    wrong = [f"{each.title}: {each.reason}" for each in results if each.status not in {Status.SUCCESS, Status.SKIPPED}]
+    assert not wrong, "\n".join(wrong)
+    assert len([each for each in results if each.status is Status.SUCCESS]) > 100

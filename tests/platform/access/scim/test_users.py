@@ -1,0 +1,265 @@
+"""Users as a directory makes, reads, changes and removes them (reference 2, SCIM; RFC 7644)."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from tests.platform.access.scim.conftest import BASE, USER, Directory, directory_of
+from tests.support.platform import PASSWORD, RunningPlatform, Tenant
+
+ENTERPRISE = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
+
+
+async def test_a_user_comes_back_as_it_was_made(directory: Directory) -> None:
+    name = f"{uuid4().hex}@example.test"
+    body = {
+        "schemas": [USER, ENTERPRISE],
+        "externalId": "00u1",
+        "userName": name,
+        "name": {"formatted": "Ada Lovelace", "familyName": "Lovelace", "givenName": "Ada"},
+        "displayName": "Ada",
+        "emails": [{"value": name, "type": "work", "primary": True}, {"value": "ada@home.test", "type": "home"}],
+        "active": True,
+        ENTERPRISE: {"department": "Engines"},
+    }
+    made = await directory.call("POST", "/Users", body, expect=201)
+    assert {key: value for key, value in made.items() if key not in {"id", "meta"}} == body
+    assert made["meta"]["resourceType"] == "User"
+    assert made["meta"]["location"] == f"http://gatehouse.test{BASE}/Users/{made['id']}"
+    assert await directory.call("GET", f"/Users/{made['id']}") == made
+
+
+async def test_creation_names_the_place_of_the_user(directory: Directory) -> None:
+    body = {"userName": f"{uuid4().hex}@example.test"}
+    answer = await directory.client.post(f"{BASE}/Users", json=body)
+    assert answer.headers["location"] == answer.json()["meta"]["location"]
+
+
+async def test_a_users_making_and_changing_are_in_the_audit_chain(
+    platform: RunningPlatform, tenant: Tenant, directory: Directory
+) -> None:
+    made = await directory.user()
+    await directory.patch(f"/Users/{made['id']}", {"op": "replace", "path": "displayName", "value": "Ada"})
+    for action in ("user.created", "user.updated"):
+        (event,) = await platform.audit(tenant, action)
+        assert (event["actor_type"], event["actor_id"]) == ("scim", directory.token_id)
+        assert event["resource_id"] == made["id"]
+
+
+async def test_the_organizations_own_users_are_seen_and_service_accounts_are_not(
+    tenant: Tenant, directory: Directory
+) -> None:
+    robot = {"email": "robot@example.test", "kind": "service"}
+    robot = (await tenant.admin.client.post("/api/admin/users", json=robot)).json()
+    listed = await directory.call("GET", "/Users")
+    people = {str(person.id) for person in (tenant.admin, tenant.auditor, tenant.user)}
+    assert {each["id"] for each in listed["Resources"]} == people
+    shown = await directory.call("GET", f"/Users/{tenant.user.id}")
+    assert shown["userName"] == tenant.user.email
+    assert shown["emails"] == [{"value": tenant.user.email, "primary": True}]
+    await directory.call("GET", f"/Users/{robot['id']}", expect=404)
+
+
+async def test_a_directory_makes_users_of_the_least_role(platform: RunningPlatform, directory: Directory) -> None:
+    made = await directory.user(roles=[{"value": "admin"}], entitlements=[{"value": "admin"}], role="admin")
+    assert "roles" not in made
+    assert platform.sql("SELECT role, operator, kind FROM users WHERE id = %s", [made["id"]]) == [
+        ("user", False, "user")
+    ]
+
+
+async def test_a_password_is_neither_kept_nor_shown(platform: RunningPlatform, directory: Directory) -> None:
+    made = await directory.user(password=PASSWORD)
+    assert PASSWORD not in str(made)
+    (row,) = platform.sql("SELECT password_hash, directory::text FROM users WHERE id = %s", [made["id"]])
+    assert row[0] is None
+    assert PASSWORD not in row[1]
+
+
+async def test_a_user_name_is_an_organizations_once_whatever_its_case(
+    tenant: Tenant, directory: Directory, other_tenant: Tenant, platform: RunningPlatform
+) -> None:
+    made = await directory.user()
+    for name in (made["userName"], made["userName"].upper(), tenant.user.email):
+        error = await directory.call("POST", "/Users", {"userName": name}, expect=409)
+        assert (error["status"], error["scimType"]) == ("409", "uniqueness")
+    second = await directory.user()
+    rename = {"op": "replace", "path": "userName", "value": made["userName"]}
+    assert (await directory.patch(f"/Users/{second['id']}", rename, expect=409))["scimType"] == "uniqueness"
+    other = await directory_of(platform, other_tenant)
+    await other.call("POST", "/Users", {"userName": made["userName"]}, expect=201)
+
+
+async def test_an_administrator_cannot_take_a_name_that_the_directory_gave(
+    tenant: Tenant, directory: Directory
+) -> None:
+    name = f"{uuid4().hex}@example.test"
+    await directory.user(userName=name, emails=[{"value": f"{uuid4().hex}@example.test"}])
+    answer = await tenant.admin.client.post("/api/admin/users", json={"email": name})
+    assert answer.status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("fields", "email", "username"),
+    [
+        ({"userName": "N@example.test"}, "n@example.test", None),
+        ({"userName": "n", "emails": [{"value": "a@example.test"}, {"value": "B@example.test", "primary": True}]},
+         "b@example.test", "n"),
+        ({"userName": "n", "emails": [{"value": "a@example.test"}, {"value": "b@example.test", "type": "work"}]},
+         "b@example.test", "n"),
+        ({"userName": "n@example.test", "emails": [{"value": "a@example.test"}]}, "a@example.test", None),
+    ],
+)  # fmt: skip
+async def test_the_address_to_sign_in_with(
+    platform: RunningPlatform, directory: Directory, fields: dict[str, Any], email: str, username: str | None
+) -> None:
+    made = await directory.call("POST", "/Users", fields, expect=201)
+    assert platform.sql("SELECT email, username FROM users WHERE id = %s", [made["id"]]) == [(email, username)]
+    assert made["userName"] == fields["userName"]
+
+
+async def test_a_user_without_an_address_shows_none(directory: Directory) -> None:
+    made = await directory.call("POST", "/Users", {"userName": "no address"}, expect=201)
+    assert "emails" not in made
+    assert "emails" not in (await directory.call("GET", f"/Users/{made['id']}"))
+
+
+@pytest.mark.parametrize("proven", [True, False])
+async def test_an_address_counts_as_verified_only_of_a_proven_domain(
+    platform: RunningPlatform, tenant: Tenant, directory: Directory, proven: bool
+) -> None:
+    domain = f"{uuid4().hex}.test"
+    platform.sql(
+        "INSERT INTO allowed_domains (tenant_id, domain, verified_at) VALUES (%s, %s, %s)",
+        [tenant.id, domain, "2026-01-01" if proven else None],
+    )
+    made = await directory.call("POST", "/Users", {"userName": f"ada@{domain}"}, expect=201)
+    assert platform.sql("SELECT email_verified FROM users WHERE id = %s", [made["id"]]) == [(proven,)]
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("wanted", ["theirs", "nobody", "bogus"])
+async def test_who_is_not_there_is_404(directory: Directory, other_tenant: Tenant, method: str, wanted: str) -> None:
+    named = {"theirs": str(other_tenant.user.id), "nobody": str(uuid4()), "bogus": "x"}[wanted]
+    error = await directory.call(method, f"/Users/{named}", {} if method in {"PUT", "PATCH"} else None, expect=404)
+    assert error["status"] == "404"
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "word"),
+    [
+        ({}, "invalidValue", "userName"),
+        ({"userName": ""}, "invalidValue", "userName"),
+        ({"userName": 5}, "invalidValue", "userName"),
+        ({"userName": "x" * 256}, "invalidValue", "userName"),
+        ({"userName": "a\u0000b"}, "invalidValue", "NUL"),
+        ({"userName": "x", "active": "perhaps"}, "invalidValue", "active"),
+        ({"userName": "x", "emails": "a@example.test"}, "invalidValue", "emails"),
+        ({"userName": "x", "emails": [{"value": "not an address"}]}, "invalidValue", "emails"),
+        ({"userName": "x", "displayName": "x" * 256}, "invalidValue", "displayName"),
+        ({"userName": "x", "emails": [{"value": f"{n}@example.test"} for n in range(21)]}, "invalidValue", "emails"),
+        ([], "invalidSyntax", "object"),
+    ],
+)
+async def test_a_bad_user_is_400_and_the_error_names_the_field(
+    directory: Directory, body: Any, kind: str, word: str
+) -> None:
+    error = await directory.call("POST", "/Users", body, expect=400)
+    assert (error["status"], error["scimType"]) == ("400", kind)
+    assert word in error["detail"]
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b'{"userName": "\\ud800"}', b"[" * 60_000])
+async def test_what_is_no_json_is_400(directory: Directory, body: bytes) -> None:
+    answer = await directory.client.post(f"{BASE}/Users", content=body)
+    assert (answer.status_code, answer.json()["scimType"]) == (400, "invalidSyntax")
+
+
+async def test_a_user_of_many_kilobytes_is_413(directory: Directory) -> None:
+    await directory.call("POST", "/Users", {"userName": "x", "title": "x" * 70_000}, expect=413)
+
+
+async def test_put_takes_away_what_it_does_not_say(directory: Directory) -> None:
+    made = await directory.user(displayName="Ada", title="Countess", externalId="00u1", name={"givenName": "Ada"})
+    put = await directory.call("PUT", f"/Users/{made['id']}", {"userName": made["userName"], "nickName": "A"})
+    assert set(put) == {"schemas", "id", "userName", "nickName", "active", "meta"}
+    assert put["meta"]["created"] == made["meta"]["created"]
+    assert put["meta"]["lastModified"] > made["meta"]["lastModified"]
+
+
+async def test_put_does_not_bring_an_inactive_user_back_by_silence(directory: Directory) -> None:
+    made = await directory.user(active=False)
+    assert made["active"] is False
+    assert (await directory.call("PUT", f"/Users/{made['id']}", {"userName": made["userName"]}))["active"] is False
+
+
+async def test_a_deactivated_users_sessions_and_keys_stop_and_the_record_stays(
+    platform: RunningPlatform, tenant: Tenant, directory: Directory
+) -> None:
+    key = platform.client(await platform.new_key(tenant.user))
+    gone = await directory.patch(f"/Users/{tenant.user.id}", {"op": "replace", "path": "active", "value": False})
+    assert gone["active"] is False
+    assert (await key.get("/v1/models")).status_code == 401
+    assert (await tenant.user.client.get("/api/auth/api-keys")).status_code == 401
+    revoked = "SELECT revoked_at IS NOT NULL FROM sessions WHERE id = %s"
+    assert platform.sql(revoked, [tenant.user.session_id]) == [(True,)]
+    back = await directory.patch(f"/Users/{tenant.user.id}", {"op": "replace", "path": "active", "value": True})
+    assert back["active"] is True
+    # The keys were suspended, the sessions ended.
+    assert (await key.get("/v1/models")).status_code == 200
+    assert (await tenant.user.client.get("/api/auth/api-keys")).status_code == 401
+
+
+async def test_a_removed_user_is_gone_with_sessions_and_keys(
+    platform: RunningPlatform, tenant: Tenant, directory: Directory
+) -> None:
+    key = platform.client(await platform.new_key(tenant.user))
+    await directory.call("DELETE", f"/Users/{tenant.user.id}", expect=204)
+    assert (await key.get("/v1/models")).status_code == 401
+    assert (await tenant.user.client.get("/api/auth/api-keys")).status_code == 401
+    await directory.call("GET", f"/Users/{tenant.user.id}", expect=404)
+    for table in ("users WHERE id", "sessions WHERE user_id", "api_keys WHERE user_id"):
+        assert platform.sql(f"SELECT 1 FROM {table} = %s", [tenant.user.id]) == []
+
+
+async def test_the_last_administrator_stays(tenant: Tenant, directory: Directory) -> None:
+    inactive = {"op": "replace", "path": "active", "value": False}
+    error = await directory.patch(f"/Users/{tenant.admin.id}", inactive, expect=409)
+    assert "last active administrator" in error["detail"]
+    await directory.call("DELETE", f"/Users/{tenant.admin.id}", expect=409)
+    assert (await tenant.admin.client.get("/api/admin/users")).status_code == 200
+
+
+async def test_operators_are_none_of_a_directorys_business(platform: RunningPlatform) -> None:
+    operator = await platform.operator()
+    made = await operator.client.post("/api/admin/scim/token", json={"description": "x"})
+    directory = Directory(platform.client(made.json()["token"]), made.json()["token"], made.json()["token_id"])
+    path = f"/Users/{operator.id}"
+    assert (await directory.call("GET", path))["userName"] == operator.email
+    await directory.patch(path, {"op": "replace", "path": "active", "value": False}, expect=403)
+    await directory.call("PUT", path, {"userName": "x@example.test"}, expect=403)
+    await directory.call("DELETE", path, expect=403)
+
+
+async def test_a_changed_name_changes_the_address_and_the_name_to_sign_in_with(
+    platform: RunningPlatform, directory: Directory
+) -> None:
+    old, new = f"a{uuid4().hex}", f"b{uuid4().hex}"
+    made = await directory.user(userName=old, emails=[{"value": f"{old}@example.test", "primary": True}])
+    await directory.patch(
+        f"/Users/{made['id']}",
+        {"op": "replace", "path": "userName", "value": new},
+        {"op": "replace", "path": "emails[primary eq true].value", "value": f"{new}@example.test"},
+    )
+    query = "SELECT user_name, username, email FROM users WHERE id = %s"
+    assert platform.sql(query, [made["id"]]) == [(new, new, f"{new}@example.test")]
+
+
+async def test_an_administrators_address_survives_what_the_directory_says_of_other_things(
+    platform: RunningPlatform, tenant: Tenant, directory: Directory
+) -> None:
+    made = await directory.user()
+    address = f"{uuid4().hex}@example.test"
+    await tenant.admin.client.patch(f"/api/admin/users/{made['id']}", json={"email": address})
+    await directory.patch(f"/Users/{made['id']}", {"op": "replace", "path": "title", "value": "x"})
+    assert platform.sql("SELECT email FROM users WHERE id = %s", [made["id"]]) == [(address,)]

@@ -1,0 +1,228 @@
+"""Who is asked for a second factor: the organization's policy, its grace, the system configuration (reference 2)."""
+
+from datetime import UTC, datetime, timedelta
+from time import time
+from typing import Any
+
+import pytest
+from psycopg.types.json import Jsonb
+from tests.support.authenticator import Authenticator
+from tests.support.members import Member, code_of, enrol, member, sign_in, use, verify
+from tests.support.platform import RunningPlatform, Tenant
+
+MFA = "/api/auth/mfa"
+KEYS = "/api/auth/api-keys"
+AT = {"Host": "localhost"}
+
+
+@pytest.fixture
+async def ada(platform: RunningPlatform, tenant: Tenant) -> Member:
+    """A user who has signed in before the policy was changed."""
+    return await member(platform, tenant)
+
+
+async def policy(platform: RunningPlatform, tenant: Tenant, *, since: timedelta = timedelta(), **values: Any) -> None:
+    """What the organization has set, `since` long ago."""
+    platform.sql(
+        "UPDATE tenants SET mfa_policy = %s, mfa_policy_changed_at = %s WHERE id = %s",
+        [Jsonb(values), datetime.now(UTC) - since, tenant.id],
+    )
+    platform.touch("tenant", tenant.id)
+    await platform.refresh()
+
+
+async def made_before(platform: RunningPlatform, who: Member, ago: timedelta) -> None:
+    platform.sql("UPDATE users SET created_at = created_at - %s WHERE id = %s", [ago, who.id])
+    platform.touch("user", who.id)
+    await platform.refresh()
+
+
+async def make_key(who: Member) -> int:
+    return (await who.client.post(KEYS, json={"description": "x"})).status_code
+
+
+async def test_a_fresh_platform_asks_nobody_who_has_none(ada: Member) -> None:
+    assert (await sign_in(ada)).json()["mfa_enrollment_deadline"] is None
+    assert await make_key(ada) == 201
+
+
+async def test_off_nobody_is_asked(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
+    await enrol(platform, ada, stepped_up=False)
+    assert await make_key(ada) == 403
+    await policy(platform, tenant, enforcement_level="off")
+    assert (await sign_in(ada)).status_code == 200
+    assert await make_key(ada) == 201
+
+
+async def test_step_up_can_be_switched_off_without_the_login(
+    platform: RunningPlatform, tenant: Tenant, ada: Member
+) -> None:
+    await enrol(platform, ada, stepped_up=False)
+    await policy(platform, tenant, sensitive_endpoints_require_mfa=False)
+    assert await make_key(ada) == 201
+    assert (await sign_in(ada)).json()["error"] == "mfa_required"
+
+
+async def test_required_a_user_without_a_method_enrols_to_get_in(
+    platform: RunningPlatform, tenant: Tenant, ada: Member
+) -> None:
+    await policy(platform, tenant, enforcement_level="required", grace_period_hours=0)
+    answer = await sign_in(ada)
+    body = answer.json()
+    assert (answer.status_code, body["enrollment_required"], body["methods"]) == (401, True, ["totp", "webauthn"])
+    token = {"mfa_token": body["mfa_token"]}
+    # With it nothing can be shown, since there is nothing; only enrolled.
+    assert (await verify(platform, body["mfa_token"], "recovery", code="x")).json()["error"] == "invalid_code"
+    secret = (await platform.anonymous.post(f"{MFA}/totp", json=token)).json()["secret"]
+    confirmed = await platform.anonymous.post(f"{MFA}/totp/confirm", json={**token, "code": code_of(secret)})
+    assert confirmed.status_code == 200, confirmed.text
+    assert len(confirmed.json()["recovery_codes"]) == 10
+    await use(platform, ada, confirmed.json()["tokens"])
+    assert await make_key(ada) == 201
+    # The token is used up, and the next login asks for the app.
+    assert (await platform.anonymous.post(f"{MFA}/totp", json=token)).status_code == 401
+    assert (await sign_in(ada)).json()["enrollment_required"] is False
+
+
+async def test_required_a_passkey_gets_in_too(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
+    await policy(platform, tenant, enforcement_level="required", grace_period_hours=0)
+    token = {"mfa_token": (await sign_in(ada)).json()["mfa_token"]}
+    begun = await platform.anonymous.post(f"{MFA}/webauthn/register/begin", json=token, headers=AT)
+    credential = Authenticator().create(begun.json()["public_key"])
+    answer = await platform.anonymous.post(
+        f"{MFA}/webauthn/register/finish", json={**token, "credential": credential}, headers=AT
+    )
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["tokens"]["user"]["id"] == str(ada.id)
+
+
+async def test_two_tokens_for_enrolling_do_not_enrol_two_people(
+    platform: RunningPlatform, tenant: Tenant, ada: Member
+) -> None:
+    """Whoever knows the password, too, may have begun: the first one to finish has the account's second factor."""
+    await policy(platform, tenant, enforcement_level="required", grace_period_hours=0)
+    first, second = [{"mfa_token": (await sign_in(ada)).json()["mfa_token"]} for _ in range(2)]
+    secret = (await platform.anonymous.post(f"{MFA}/totp", json=first)).json()["secret"]
+    await platform.anonymous.post(f"{MFA}/totp/confirm", json={**first, "code": code_of(secret)})
+    for path, body in (("totp", second), ("totp/confirm", {**second, "code": code_of(secret, 1)})):
+        answer = await platform.anonymous.post(f"{MFA}/{path}", json=body)
+        assert (answer.status_code, answer.json()["error"]) == (403, "second_factor_enrolled")
+
+
+async def test_required_a_session_without_a_method_can_enrol_one(
+    platform: RunningPlatform, tenant: Tenant, ada: Member
+) -> None:
+    await policy(platform, tenant, enforcement_level="required", grace_period_hours=0)
+    assert await make_key(ada) == 403
+    await enrol(platform, ada)
+    assert await make_key(ada) == 201
+
+
+async def test_during_grace_the_login_works_and_says_until_when(
+    platform: RunningPlatform, tenant: Tenant, ada: Member
+) -> None:
+    await made_before(platform, ada, timedelta(days=30))
+    await policy(platform, tenant, since=timedelta(hours=10), enforcement_level="required", grace_period_hours=24)
+    answer = await sign_in(ada)
+    until = datetime.fromisoformat(answer.json()["mfa_enrollment_deadline"])
+    assert abs((until - datetime.now(UTC)).total_seconds() - 14 * 3600) < 60
+    assert await make_key(ada) == 201
+    assert (await ada.client.get(MFA)).json()["enrollment_deadline"] == answer.json()["mfa_enrollment_deadline"]
+
+
+@pytest.mark.parametrize(
+    ("set_before", "made_before_", "deadline", "asked"),
+    [
+        (25, 720, None, True),
+        (23, 720, None, False),
+        # Who came later has the same time.
+        (720, 23, None, False),
+        (720, 25, None, True),
+        # The deadline ends it for everybody.
+        (1, 720, -1, True),
+        (720, 0, -1, True),
+        (1, 720, 1, False),
+        # And prolongs it for nobody.
+        (25, 720, 100, True),
+    ],
+)
+async def test_grace_begins_with_the_policy_or_the_user_and_ends_at_the_deadline(
+    platform: RunningPlatform,
+    tenant: Tenant,
+    ada: Member,
+    set_before: int,
+    made_before_: int,
+    deadline: int | None,
+    asked: bool,
+) -> None:
+    """In hours, with a grace of 24."""
+    until = None if deadline is None else (datetime.now(UTC) + timedelta(hours=deadline)).isoformat()
+    await made_before(platform, ada, timedelta(hours=made_before_))
+    await policy(
+        platform, tenant, since=timedelta(hours=set_before),
+        enforcement_level="required", grace_period_hours=24, enrollment_deadline=until,
+    )  # fmt: skip
+    assert (await sign_in(ada)).status_code == (401 if asked else 200)
+    assert await make_key(ada) == (403 if asked else 201)
+
+
+async def test_the_configuration_is_the_policy_required_with_its_grace(
+    platform: RunningPlatform, tenant: Tenant, ada: Member
+) -> None:
+    await tenant.admin.client.put("/api/admin/config/mfa_required", json={"value": "true"})
+    await made_before(platform, ada, timedelta(days=30))
+    until = datetime.fromisoformat((await sign_in(ada)).json()["mfa_enrollment_deadline"])
+    assert abs((until - datetime.now(UTC)).total_seconds() - 72 * 3600) < 60
+    platform.sql("UPDATE system_config SET updated_at = now() - interval '73 h' WHERE tenant_id = %s", [tenant.id])
+    platform.touch("tenant", tenant.id)
+    await platform.refresh()
+    assert (await sign_in(ada)).json()["enrollment_required"] is True
+    assert await make_key(ada) == 403
+
+
+async def test_only_allowed_methods_are_enrolled(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
+    await policy(platform, tenant, mfa_methods=["webauthn"])
+    answer = await ada.client.post(f"{MFA}/totp", json={})
+    assert (answer.status_code, answer.json()["error"]) == (403, "method_not_allowed")
+    await policy(platform, tenant, mfa_methods=["totp"])
+    answer = await ada.client.post(f"{MFA}/webauthn/register/begin", json={}, headers=AT)
+    assert (answer.status_code, answer.json()["error"]) == (403, "method_not_allowed")
+    assert (await ada.client.get(MFA)).json()["allowed_methods"] == ["totp"]
+
+
+async def test_a_method_that_is_no_longer_allowed_counts_as_none(
+    platform: RunningPlatform, tenant: Tenant, ada: Member
+) -> None:
+    secret, codes = await enrol(platform, ada, stepped_up=False)
+    token = (await sign_in(ada)).json()["mfa_token"]
+    await policy(platform, tenant, enforcement_level="required", grace_period_hours=0, mfa_methods=["webauthn"])
+    for method, code in (("totp", code_of(secret, 1)), ("recovery", codes[0])):
+        assert (await verify(platform, token, method, code=code)).json()["error"] == "invalid_code"
+    body = (await sign_in(ada)).json()
+    assert (body["enrollment_required"], body["methods"]) == (True, ["webauthn"])
+
+
+async def test_required_the_last_method_goes_only_with_a_fresh_factor(
+    platform: RunningPlatform, tenant: Tenant, ada: Member
+) -> None:
+    """Also where sensitive operations do not ask for one."""
+    await enrol(platform, ada, stepped_up=False)
+    await policy(
+        platform, tenant, enforcement_level="required", grace_period_hours=0, sensitive_endpoints_require_mfa=False
+    )
+    answer = await ada.client.delete(f"{MFA}/totp")
+    assert (answer.status_code, answer.json()["error"]) == (403, "mfa_required")
+    claims = {"sub": str(ada.id), "sid": ada.session_id}
+    stale = platform.client(platform.signed({**claims, "mfa_at": int(time()) - 1000}))
+    assert (await stale.delete(f"{MFA}/totp")).status_code == 403
+    fresh = platform.client(platform.signed({**claims, "mfa_at": int(time())}))
+    assert (await fresh.delete(f"{MFA}/totp")).status_code == 204
+    assert (await sign_in(ada)).json()["enrollment_required"] is True
+
+
+async def test_another_organization_is_not_asked(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
+) -> None:
+    await platform.require_mfa(tenant.id)
+    theirs = await member(platform, other_tenant)
+    assert await make_key(theirs) == 201

@@ -1,0 +1,248 @@
+"""Model access rules of groups (reference 2, Endpoints, Groups and model access), and what they do."""
+
+from typing import Any
+from urllib.parse import quote
+from uuid import uuid4
+
+import pytest
+from tests.support.platform import Person, RunningPlatform, Tenant
+
+GROUPS = "/api/admin/groups"
+ALL = f"{GROUPS}/model-access"
+CATALOG = "/api/admin/models/catalog"
+#: Its id has a slash of its own.
+SLASHED = "sandbox/vendor/echo"
+
+
+@pytest.fixture
+async def tenant(platform: RunningPlatform) -> Tenant:
+    tenant = await platform.new_tenant()
+    await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo", "stream-50", "vendor/echo")
+    return tenant
+
+
+async def group_of(tenant: Tenant, *members: Person, name: str = "Payments") -> str:
+    """The address of a new group's rules."""
+    group = (await tenant.admin.client.post(GROUPS, json={"name": name})).json()
+    for member in members:
+        await tenant.admin.client.post(f"{GROUPS}/{group['id']}/members", json={"user_id": str(member.id)})
+    return f"{GROUPS}/{group['id']}/model-access"
+
+
+async def ruled(tenant: Tenant, rules: str, access_type: str, model: str = "sandbox/echo") -> dict[str, Any]:
+    answer = await tenant.admin.client.post(rules, json={"model_id": model, "access_type": access_type})
+    assert answer.status_code == 201, answer.text
+    rule: dict[str, Any] = answer.json()
+    return rule
+
+
+async def asked(person: Person, model: str = "sandbox/echo") -> int:
+    body = {"model": model, "messages": [{"role": "user", "content": "hi"}]}
+    return (await person.client.post("/v1/chat/completions", json=body)).status_code
+
+
+async def shown(person: Person) -> set[str]:
+    return {model["id"] for model in (await person.client.get("/v1/models")).json()["data"]}
+
+
+async def restrict(platform: RunningPlatform, tenant: Tenant, model: str = "echo") -> None:
+    ((entry,),) = platform.sql(
+        "SELECT id FROM model_configs WHERE tenant_id = %s AND model_id = %s", [tenant.id, model]
+    )
+    answer = await tenant.admin.client.put(f"{CATALOG}/{entry}", json={"access": "restricted"})
+    assert (answer.status_code, answer.json()["access"]) == (200, "restricted")
+
+
+# the endpoints -------------------------------------------------------------------------------------------------------
+
+
+async def test_a_rule_is_made_and_listed_by_group_and_for_all(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
+) -> None:
+    first, second = await group_of(tenant), await group_of(tenant, name="Second")
+    rule = await ruled(tenant, first, "DENY")
+    assert rule == {
+        "id": rule["id"], "group_id": first.split("/")[4], "model_id": "sandbox/echo", "access_type": "DENY",
+        "created_at": rule["created_at"],
+    }  # fmt: skip
+    slashed = await ruled(tenant, first, "ALLOW", SLASHED)
+    other = await ruled(tenant, second, "ALLOW")
+    assert (await tenant.auditor.client.get(first)).json() == [rule, slashed]
+    assert (await tenant.auditor.client.get(second)).json() == [other]
+    assert (await tenant.auditor.client.get(ALL)).json() == [rule, slashed, other]
+    assert (await other_tenant.auditor.client.get(ALL)).json() == []
+    event = (await platform.audit(tenant, "group.model_access_added"))[0]
+    assert (event["resource_id"], event["target_provider"], event["target_model"]) == (
+        rule["group_id"], "sandbox", "echo",
+    )  # fmt: skip
+    assert event["details"] == {"name": "Payments", "access_type": "DENY"}
+
+
+@pytest.mark.parametrize("path", [SLASHED, quote(SLASHED, safe=""), SLASHED + "/"])
+async def test_a_rule_is_removed_by_its_model_slashes_encoded_or_not(
+    platform: RunningPlatform, tenant: Tenant, path: str
+) -> None:
+    rules = await group_of(tenant)
+    await ruled(tenant, rules, "DENY", SLASHED)
+    kept = await ruled(tenant, rules, "DENY")
+    answer = await tenant.admin.client.delete(f"{rules}/{path}")
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert (await tenant.admin.client.get(rules)).json() == [kept]
+    (event,) = await platform.audit(tenant, "group.model_access_removed")
+    assert (event["target_provider"], event["target_model"]) == ("sandbox", "vendor/echo")
+
+
+async def test_a_group_has_one_rule_a_model(tenant: Tenant) -> None:
+    rules, second = await group_of(tenant), await group_of(tenant, name="Second")
+    await ruled(tenant, rules, "DENY")
+    for access_type in ("DENY", "ALLOW"):
+        again = await tenant.admin.client.post(rules, json={"model_id": "sandbox/echo", "access_type": access_type})
+        assert (again.status_code, set(again.json())) == (409, {"detail"})
+    await ruled(tenant, second, "ALLOW")
+
+
+async def test_a_rule_that_there_is_not_cannot_be_removed(tenant: Tenant) -> None:
+    rules, second = await group_of(tenant), await group_of(tenant, name="Second")
+    await ruled(tenant, second, "DENY")
+    for model in ("sandbox/echo", "nobody/nothing", "x"):
+        answer = await tenant.admin.client.delete(f"{rules}/{model}")
+        assert (answer.status_code, answer.json()) == (404, {"detail": "The group has no rule for this model"})
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"access_type": "DENY"}, "model_id"),
+        ({"model_id": "sandbox/echo"}, "access_type"),
+        ({"model_id": "sandbox/echo", "access_type": "deny"}, "access_type"),
+        ({"model_id": "", "access_type": "DENY"}, "model_id"),
+        ({"model_id": "x" * 320, "access_type": "DENY"}, "model_id"),
+        ({"model_id": 5, "access_type": "DENY"}, "model_id"),
+        ({"model_id": "sandbox/\0", "access_type": "DENY"}, "model_id"),
+        ({"model_id": "sandbox/ech", "access_type": "DENY"}, "model_id"),
+        ({"model_id": "echo", "access_type": "DENY"}, "model_id"),
+        ({"model_id": "sandbox/echo", "access_type": "DENY", "group_id": "x"}, "group_id"),
+    ],
+)
+async def test_a_bad_field_is_named(tenant: Tenant, body: dict[str, object], field: str) -> None:
+    rules = await group_of(tenant)
+    answer = await tenant.admin.client.post(rules, json=body)
+    assert answer.status_code == 422, answer.text
+    assert [fault["loc"][-1] for fault in answer.json()["detail"]] == [field]
+    assert (await tenant.admin.client.get(rules)).json() == []
+
+
+async def test_another_organizations_model_is_no_model(platform: RunningPlatform, other_tenant: Tenant) -> None:
+    rules = await group_of(other_tenant)
+    answer = await other_tenant.admin.client.post(rules, json={"model_id": "sandbox/echo", "access_type": "ALLOW"})
+    assert answer.status_code == 422
+
+
+async def test_only_group_administrators_change_rules(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
+) -> None:
+    rules = await group_of(tenant)
+    await ruled(tenant, rules, "DENY", SLASHED)
+    body = {"model_id": "sandbox/echo", "access_type": "DENY"}
+    reader, writer = [await platform.new_m2m(tenant.id, f"groups:{word}") for word in ("read", "write")]
+    whole = await platform.new_m2m(tenant.id, "admin:read", "admin:write")
+    people = [platform.anonymous, tenant.user.client, tenant.auditor.client, other_tenant.admin.client, reader, whole]
+    for method, path, expected in (
+        ("GET", rules, [401, 403, 200, 404, 200, 403]),
+        ("GET", ALL, [401, 403, 200, 200, 200, 403]),
+        ("POST", rules, [401, 403, 403, 404, 403, 403]),
+        ("DELETE", f"{rules}/{SLASHED}", [401, 403, 403, 404, 403, 403]),
+    ):
+        sent = body if method == "POST" else None
+        told = [(await person.request(method, path, json=sent)).status_code for person in people]
+        assert told == expected, (method, path)
+    assert (await writer.post(rules, json=body)).status_code == 201
+    assert (await writer.delete(f"{rules}/{SLASHED}")).status_code == 204
+
+
+async def test_a_deleted_group_takes_its_rules_with_it(platform: RunningPlatform, tenant: Tenant) -> None:
+    rules = await group_of(tenant, tenant.user)
+    await ruled(tenant, rules, "DENY")
+    assert await asked(tenant.user) == 404
+    assert (await tenant.admin.client.delete(rules.removesuffix("/model-access"))).status_code == 204
+    assert platform.sql("SELECT count(*) FROM group_model_access WHERE tenant_id = %s", [tenant.id]) == [(0,)]
+    assert await asked(tenant.user) == 200
+
+
+# what they do --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_denial_holds_for_members_from_the_answer_on_and_ends_with_it(tenant: Tenant) -> None:
+    rules = await group_of(tenant, tenant.user)
+    assert await asked(tenant.user) == 200
+    await ruled(tenant, rules, "DENY")
+    assert (await asked(tenant.user), await asked(tenant.admin)) == (404, 200)
+    assert await shown(tenant.user) == {"sandbox/stream-50", SLASHED}
+    assert (await tenant.user.client.get("/v1/models/sandbox/echo")).status_code == 404
+    await tenant.admin.client.delete(f"{rules}/sandbox/echo")
+    assert await asked(tenant.user) == 200
+
+
+async def test_a_restricted_model_is_open_to_those_who_are_granted_it(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    rules = await group_of(tenant, tenant.user)
+    await restrict(platform, tenant)
+    assert await asked(tenant.user) == 404
+    await ruled(tenant, rules, "ALLOW")
+    assert (await asked(tenant.user), await asked(tenant.admin)) == (200, 404)
+    assert "sandbox/echo" in await shown(tenant.user)
+    assert "sandbox/echo" not in await shown(tenant.admin)
+
+
+async def test_the_denial_of_one_group_goes_before_the_grant_of_another(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    first, second = await group_of(tenant, tenant.user), await group_of(tenant, tenant.user, name="Second")
+    await restrict(platform, tenant)
+    await ruled(tenant, first, "ALLOW")
+    assert await asked(tenant.user) == 200
+    await ruled(tenant, second, "DENY")
+    assert await asked(tenant.user) == 404
+
+
+async def test_who_leaves_a_group_leaves_its_rules(tenant: Tenant) -> None:
+    rules = await group_of(tenant, tenant.user)
+    await ruled(tenant, rules, "DENY")
+    assert await asked(tenant.user) == 404
+    members = rules.replace("model-access", "members")
+    assert (await tenant.admin.client.delete(f"{members}/{tenant.user.id}")).status_code == 204
+    assert await asked(tenant.user) == 200
+
+
+async def test_a_machine_uses_open_models_and_no_restricted_ones(platform: RunningPlatform, tenant: Tenant) -> None:
+    await restrict(platform, tenant)
+    await ruled(tenant, await group_of(tenant), "ALLOW")
+    machine = await platform.new_m2m(tenant.id, "chat:write", "api:read")
+    body = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "hi"}]}
+    assert (await machine.post("/v1/chat/completions", json=body)).status_code == 404
+    assert (await machine.post("/v1/chat/completions", json={**body, "model": "sandbox/stream-50"})).status_code == 200
+    assert {model["id"] for model in (await machine.get("/v1/models")).json()["data"]} == {"sandbox/stream-50", SLASHED}
+
+
+async def test_a_rule_outlives_its_model_and_holds_for_one_that_comes_back(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    rules = await group_of(tenant, tenant.user)
+    rule = await ruled(tenant, rules, "DENY")
+    ((entry,),) = platform.sql("SELECT id FROM model_configs WHERE tenant_id = %s AND model_id = 'echo'", [tenant.id])
+    assert (await tenant.admin.client.delete(f"{CATALOG}/{entry}")).status_code == 204
+    assert (await tenant.admin.client.get(rules)).json() == [rule]
+    again = await tenant.admin.client.post(f"{CATALOG}/", json={"provider": "sandbox", "model_id": "echo"})
+    assert again.status_code == 201
+    assert (await asked(tenant.user), await asked(tenant.admin)) == (404, 200)
+
+
+async def test_the_words_for_a_denied_model_are_those_for_an_unknown_one(tenant: Tenant) -> None:
+    await ruled(tenant, await group_of(tenant, tenant.user), "DENY")
+    told = []
+    for model in ("sandbox/echo", f"sandbox/{uuid4().hex}"):
+        body = {"model": model, "messages": [{"role": "user", "content": "hi"}]}
+        answer = await tenant.user.client.post("/v1/chat/completions", json=body)
+        told.append((answer.status_code, answer.text.replace(model, "it"), sorted(answer.headers)))
+    assert told[0] == told[1]

@@ -1,0 +1,622 @@
+"""The platform as an OpenID provider: `/oauth/authorize`, codes, userinfo, discovery (decisions 3; OpenID Connect Core
+1.0; RFC 6749, 7636, 9207)."""
+
+import asyncio
+import hashlib
+import secrets
+from base64 import b64encode, urlsafe_b64encode
+from typing import Any
+from urllib.parse import quote, urlencode
+from uuid import uuid4
+
+import httpx2
+import pytest
+from joserfc import jwt as jose
+from joserfc.jwk import KeySet
+from tests.support.members import Member, member
+from tests.support.pages import Visitor, query_of
+from tests.support.platform import PASSWORD, RunningPlatform, Tenant
+
+from gatehouse.platform.change import DEFAULT_TENANT
+
+CALLBACK = "https://portal.example.com/callback"
+VERIFIER = secrets.token_urlsafe(48)
+CLIENTS = "/api/admin/oauth-clients/"
+
+
+def challenge_of(verifier: str) -> str:
+    return urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
+
+
+@pytest.fixture(scope="module")
+async def portal(public: RunningPlatform) -> dict[str, Any]:
+    """A confidential application of the operators'."""
+    return await application(public)
+
+
+@pytest.fixture
+async def ada(public: RunningPlatform, tenant: Tenant) -> Member:
+    return await member(public, tenant, signed_in=False)
+
+
+async def application(public: RunningPlatform, /, **body: Any) -> dict[str, Any]:
+    operator = await public.operator()
+    values = {"name": "the portal", "tenant_id": None, "redirect_uris": [CALLBACK], **body}
+    answer = await operator.client.post(CLIENTS, json=values)
+    assert answer.status_code == 201, answer.text
+    created: dict[str, Any] = answer.json()
+    return created
+
+
+def asked(client: dict[str, Any], /, **more: str | None) -> str:
+    """The address that an application sends somebody to; None leaves a parameter out."""
+    values = {
+        "response_type": "code",
+        "client_id": client["client_id"],
+        "redirect_uri": CALLBACK,
+        "scope": "openid email profile",
+        "state": "a state & more",
+        "nonce": "a nonce",
+        "code_challenge": challenge_of(VERIFIER),
+        "code_challenge_method": "S256",
+        **more,
+    }
+    return "/oauth/authorize?" + urlencode({name: value for name, value in values.items() if value is not None})
+
+
+async def come_back(visitor: Visitor, client: dict[str, Any], /, **more: str | None) -> str:
+    """Goes to the application's address, signed in already; the answer is the code."""
+    await visitor.get(asked(client, **more))
+    return query_of(visitor.page)["code"]
+
+
+async def traded(public: RunningPlatform, client: dict[str, Any], code: str, /, **more: str | None) -> httpx2.Response:
+    form = {
+        "grant_type": "authorization_code",
+        "code": code,
+        "redirect_uri": CALLBACK,
+        "code_verifier": VERIFIER,
+        "client_id": client["client_id"],
+        "client_secret": client["client_secret"],
+        **more,
+    }
+    return await public.anonymous.post("/oauth/token", data={k: v for k, v in form.items() if v is not None})
+
+
+async def userinfo(public: RunningPlatform, token: str) -> httpx2.Response:
+    return await public.anonymous.get("/oauth/userinfo", headers={"Authorization": f"Bearer {token}"})
+
+
+async def id_claims(public: RunningPlatform, id_token: str) -> dict[str, Any]:
+    keys = KeySet.import_key_set((await public.anonymous.get("/.well-known/jwks.json")).json())
+    return dict(jose.decode(id_token, keys, algorithms=["RS256"]).claims)
+
+
+# the whole way ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_person_signs_in_for_an_application(
+    public: RunningPlatform, portal: dict[str, Any], ada: Member, tenant: Tenant, visitor: Visitor
+) -> None:
+    await visitor.get(asked(portal))
+    assert visitor.page.headers["Location"].startswith("/login?next=%2Foauth%2Fauthorize%3F")
+    await visitor.follow()
+    assert "the portal" in visitor.page.text
+    await visitor.fill(email=ada.email, password=PASSWORD)
+    await visitor.follow()
+    assert visitor.page.status_code == 303
+    assert visitor.page.headers["Location"].startswith(CALLBACK + "?")
+    told = query_of(visitor.page)
+    assert told.keys() == {"code", "state", "iss"}
+    assert (told["state"], told["iss"]) == ("a state & more", "https://gatehouse.test")
+
+    answer = await traded(public, portal, told["code"])
+    assert answer.status_code == 200, answer.text
+    assert (answer.headers["Cache-Control"], answer.headers["Pragma"]) == ("no-store", "no-cache")
+    tokens = answer.json()
+    assert tokens.keys() == {"access_token", "token_type", "expires_in", "scope", "id_token"}
+    assert (tokens["token_type"], tokens["scope"], tokens["expires_in"]) == ("Bearer", "openid email profile", 900)
+    claims = await id_claims(public, tokens["id_token"])
+    assert (claims["iss"], claims["aud"], claims["sub"]) == (
+        "https://gatehouse.test",
+        portal["client_id"],
+        str(ada.id),
+    )
+    assert (claims["nonce"], claims["amr"], claims["tenant_id"]) == ("a nonce", ["pwd"], str(tenant.id))
+    assert (claims["email"], claims["email_verified"], claims["role"]) == (ada.email, False, "user")
+    assert 0 <= claims["iat"] - claims["auth_time"] < 60
+
+    info = await userinfo(public, tokens["access_token"])
+    assert info.status_code == 200
+    same = ("sub", "tenant_id", "role", "email", "email_verified", "updated_at")
+    assert info.json() == {name: claims[name] for name in same}
+    (event,) = await public.audit(tenant, "oauth_code.issued")
+    assert (event["actor_id"], event["resource_id"]) == (str(ada.id), portal["client_id"])
+    assert told["code"] not in str(event)
+
+
+async def test_who_is_signed_in_goes_straight_back(portal: dict[str, Any], ada: Member, visitor: Visitor) -> None:
+    await visitor.sign_in(ada.email)
+    for more in ({}, {"prompt": "none"}):
+        await visitor.get(asked(portal, **more))
+        assert visitor.page.headers["Location"].startswith(CALLBACK)
+        assert "code" in query_of(visitor.page)
+
+
+async def test_claims_follow_the_scopes(
+    public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor
+) -> None:
+    public.sql("UPDATE users SET display_name = 'Ada Lovelace', username = %s WHERE id = %s", [f"a{uuid4()}", ada.id])
+    await visitor.sign_in(ada.email)
+    code = await come_back(visitor, portal, scope="openid made-up")
+    tokens = (await traded(public, portal, code)).json()
+    assert tokens["scope"] == "openid"
+    assert (await userinfo(public, tokens["access_token"])).json().keys() == {"sub", "tenant_id", "role"}
+    code = await come_back(visitor, portal, scope="profile openid")
+    tokens = (await traded(public, portal, code)).json()
+    claims = await id_claims(public, tokens["id_token"])
+    assert claims["name"] == "Ada Lovelace"
+    assert "email" not in claims
+
+
+async def test_a_request_without_state_and_nonce_has_none_back(
+    public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor
+) -> None:
+    await visitor.sign_in(ada.email)
+    await visitor.get(asked(portal, state=None, nonce=None))
+    assert query_of(visitor.page).keys() == {"code", "iss"}
+    tokens = (await traded(public, portal, query_of(visitor.page)["code"])).json()
+    assert "nonce" not in await id_claims(public, tokens["id_token"])
+
+
+async def test_an_address_with_a_query_keeps_it(public: RunningPlatform, ada: Member, visitor: Visitor) -> None:
+    uri = CALLBACK + "?org=1"
+    client = await application(public, redirect_uris=[uri])
+    await visitor.sign_in(ada.email)
+    await visitor.get(asked(client, redirect_uri=uri))
+    assert visitor.page.headers["Location"].startswith(uri + "&code=")
+
+
+# whose address is verified ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("whose", "marked", "verified"),
+    [("own", True, True), ("own", False, False), ("none", True, False), ("another's", True, False)],
+)
+async def test_an_address_is_verified_only_where_its_domain_is_proven(
+    public: RunningPlatform,
+    portal: dict[str, Any],
+    tenant: Tenant,
+    other_tenant: Tenant,
+    visitor: Visitor,
+    whose: str,
+    marked: bool,
+    verified: bool,
+) -> None:
+    """A tenant cannot vouch for an address of a domain that it has not proven, whatever its users' rows say."""
+    domain = f"{uuid4().hex[:12]}.example"
+    prover = {"own": tenant, "another's": other_tenant}.get(whose)
+    ada = await member(public, tenant, signed_in=False)
+    await visitor.sign_in(ada.email)
+    public.sql("UPDATE users SET email = %s, email_verified = %s WHERE id = %s", [f"ada@{domain}", marked, ada.id])
+    if prover is not None:
+        public.sql(
+            "INSERT INTO allowed_domains (tenant_id, domain, verified_at) VALUES (%s, %s, now())", [prover.id, domain]
+        )
+    tokens = (await traded(public, portal, await come_back(visitor, portal))).json()
+    assert (await id_claims(public, tokens["id_token"]))["email_verified"] is verified
+    assert (await userinfo(public, tokens["access_token"])).json()["email_verified"] is verified
+
+
+# requests that are not good -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"client_id": None},
+        {"client_id": "x"},
+        {"client_id": str(uuid4())},
+        {"redirect_uri": None},
+        {"redirect_uri": CALLBACK + "/"},
+        {"redirect_uri": CALLBACK + "?x=1"},
+        {"redirect_uri": CALLBACK.upper()},
+        {"redirect_uri": "https://evil.example/callback"},
+        {"redirect_uri": "https://portal.example.com.evil.example/callback"},
+    ],
+)
+async def test_nobody_is_sent_to_an_address_that_is_not_registered(
+    portal: dict[str, Any], ada: Member, visitor: Visitor, more: dict[str, str | None]
+) -> None:
+    await visitor.sign_in(ada.email)
+    await visitor.get(asked(portal, **more))
+    assert visitor.page.status_code == 400
+    assert "Location" not in visitor.page.headers
+    assert visitor.page.headers["Content-Type"].startswith("text/html")
+    assert "evil" not in visitor.page.text
+
+
+@pytest.mark.parametrize("twice", ["client_id", "redirect_uri", "state", "scope"])
+async def test_a_parameter_that_stands_there_twice_is_refused(
+    portal: dict[str, Any], visitor: Visitor, twice: str
+) -> None:
+    await visitor.get(asked(portal) + f"&{twice}=x")
+    assert visitor.page.status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("more", "error"),
+    [
+        ({"response_type": "token"}, "unsupported_response_type"),
+        ({"response_type": None}, "unsupported_response_type"),
+        ({"response_mode": "fragment"}, "invalid_request"),
+        ({"scope": "email"}, "invalid_scope"),
+        ({"scope": None}, "invalid_scope"),
+        ({"code_challenge": None}, "invalid_request"),
+        ({"code_challenge": "short"}, "invalid_request"),
+        ({"code_challenge_method": "plain"}, "invalid_request"),
+        ({"code_challenge_method": None}, "invalid_request"),
+        ({"prompt": "none login"}, "invalid_request"),
+        ({"max_age": "-1"}, "invalid_request"),
+        ({"max_age": "soon"}, "invalid_request"),
+        ({"nonce": "n" * 1025}, "invalid_request"),
+        ({"nonce": "a\0b"}, "invalid_request"),
+        ({"request": "e30.e30."}, "request_not_supported"),
+        ({"request_uri": "https://portal.example.com/r"}, "request_uri_not_supported"),
+        ({"prompt": "none"}, "login_required"),
+    ],
+)
+async def test_what_else_is_wrong_the_application_hears(
+    portal: dict[str, Any], visitor: Visitor, more: dict[str, str | None], error: str
+) -> None:
+    await visitor.get(asked(portal, **more))
+    assert visitor.page.status_code == 303
+    assert visitor.page.headers["Location"].startswith(CALLBACK + "?")
+    told = query_of(visitor.page)
+    assert (told["error"], told["state"], told["iss"]) == (error, "a state & more", "https://gatehouse.test")
+    assert "code" not in told
+
+
+async def test_a_tenants_own_client_signs_nobody_in(
+    public: RunningPlatform, tenant: Tenant, ada: Member, visitor: Visitor
+) -> None:
+    answer = await tenant.admin.client.post(CLIENTS, json={"name": "theirs", "redirect_uris": [CALLBACK]})
+    assert answer.status_code == 422
+    assert "redirect_uris" in answer.text
+    created = (await tenant.admin.client.post(CLIENTS, json={"name": "theirs"})).json()
+    answer = await tenant.admin.client.patch(CLIENTS + created["client_id"], json={"redirect_uris": [CALLBACK]})
+    assert answer.status_code == 422
+    # Not even if its row says so.
+    public.sql("UPDATE oauth_clients SET redirect_uris = %s::jsonb WHERE id = %s", [f'["{CALLBACK}"]', created["id"]])
+    await visitor.sign_in(ada.email)
+    assert (await visitor.get(asked(created))).status_code == 400
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "http://portal.example.com/callback", "javascript:alert(1)", "https://portal.example.com/#x", "/callback",
+        "https://user@portal.example.com/", "https://*.example.com/", "https://portal.example.com\\@evil.example/",
+        "https://portal.example.com/a b", "https://portal.example.com:x/", "com.example.app:/callback", "https://",
+        "http://127.0.0.1.evil.example/",
+    ],
+)  # fmt: skip
+async def test_redirect_uris_are_judged_when_they_are_registered(public: RunningPlatform, uri: str) -> None:
+    operator = await public.operator()
+    answer = await operator.client.post(CLIENTS, json={"name": "x", "tenant_id": None, "redirect_uris": [uri]})
+    assert answer.status_code == 422
+    assert "redirect_uris" in answer.text
+
+
+@pytest.mark.parametrize("uri", ["http://127.0.0.1:8123/cb", "http://localhost/cb", "http://[::1]:9/cb"])
+async def test_an_app_on_a_persons_machine_may_listen_on_loopback(public: RunningPlatform, uri: str) -> None:
+    assert (await application(public, redirect_uris=[uri], public=True))["redirect_uris"] == [uri]
+
+
+# signing in anew ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("more", [{"prompt": "login"}, {"max_age": "0"}, {"prompt": "select_account"}])
+async def test_who_must_sign_in_anew_does_and_then_goes_on(
+    portal: dict[str, Any], ada: Member, visitor: Visitor, more: dict[str, str]
+) -> None:
+    await visitor.sign_in(ada.email)
+    before = visitor.cookie()
+    await asyncio.sleep(0.01)  # `max_age` counts from the sign-in on
+    await visitor.get(asked(portal, **more))
+    await visitor.follow()
+    assert visitor.page.status_code == 200
+    assert "Sign in" in visitor.page.text
+    await visitor.fill(email=ada.email, password=PASSWORD)
+    await visitor.follow()
+    assert "code" in query_of(visitor.page)
+    assert visitor.cookie() != before
+
+
+async def test_the_proof_of_when_somebody_came_cannot_be_made_up(
+    portal: dict[str, Any], ada: Member, visitor: Visitor
+) -> None:
+    await visitor.sign_in(ada.email)
+    for made_up in ("x", "0", "A" * 80):
+        await visitor.get(asked(portal, prompt="login", asked_at=made_up))
+        assert visitor.page.headers["Location"].startswith("/login?")
+
+
+async def test_a_session_that_is_old_enough_passes_max_age_only_while_it_is_young(
+    public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor
+) -> None:
+    await visitor.sign_in(ada.email)
+    await visitor.get(asked(portal, max_age="100"))
+    assert "code" in query_of(visitor.page)
+    public.sql("UPDATE sessions SET created_at = now() - interval '101 s' WHERE user_id = %s", [ada.id])
+    await visitor.get(asked(portal, max_age="100", prompt="none"))
+    assert query_of(visitor.page)["error"] == "login_required"
+
+
+async def test_the_hint_of_who_comes_is_on_the_page(portal: dict[str, Any], visitor: Visitor) -> None:
+    await visitor.get(asked(portal, login_hint="ada@example.test"))
+    await visitor.follow()
+    assert 'value="ada@example.test"' in visitor.page.text
+
+
+async def test_an_address_outside_the_allowlist_gets_no_code(
+    public: RunningPlatform, portal: dict[str, Any], tenant: Tenant, ada: Member, visitor: Visitor
+) -> None:
+    await visitor.sign_in(ada.email)
+    public.sql(
+        'UPDATE tenants SET ip_allowlist = \'{"enabled": true, "cidrs": ["10.9.8.0/24"]}\' WHERE id = %s',
+        [tenant.id],
+    )
+    public.touch("policy", tenant.id)
+    await public.refresh()
+    await visitor.get(asked(portal))
+    assert query_of(visitor.page)["error"] == "access_denied"
+
+
+# codes --------------------------------------------------------------------------------------------------------------
+
+
+async def refused(public: RunningPlatform, client: dict[str, Any], code: str, /, **more: str | None) -> None:
+    answer = await traded(public, client, code, **more)
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_grant"), answer.text
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
+async def test_a_code_is_good_once_and_a_second_use_ends_what_the_first_gave(
+    public: RunningPlatform, portal: dict[str, Any], ada: Member, tenant: Tenant, visitor: Visitor
+) -> None:
+    await visitor.sign_in(ada.email)
+    code = await come_back(visitor, portal)
+    access = (await traded(public, portal, code)).json()["access_token"]
+    assert (await userinfo(public, access)).status_code == 200
+    await refused(public, portal, code)
+    assert (await userinfo(public, access)).status_code == 401
+    await refused(public, portal, code)
+    assert len(await public.audit(tenant, "oauth_code.reused")) == 2
+
+
+async def test_of_two_trades_at_once_one_is_good(
+    public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor
+) -> None:
+    await visitor.sign_in(ada.email)
+    code = await come_back(visitor, portal)
+    answers = await asyncio.gather(*(traded(public, portal, code) for _ in range(4)))
+    assert sorted(answer.status_code for answer in answers) == [200, 400, 400, 400]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"code": "gac_" + "x" * 43},
+        {"redirect_uri": "https://portal.example.com/other"},
+        {"code_verifier": "x" * 64},
+        {"code_verifier": challenge_of(VERIFIER)},
+        {"code_verifier": "ü" * 43},
+    ],
+)
+async def test_a_code_is_good_for_what_it_was_issued_for(
+    public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor, more: dict[str, str]
+) -> None:
+    await visitor.sign_in(ada.email)
+    code = await come_back(visitor, portal)
+    await refused(public, portal, more.pop("code", code), **more)
+    # It was nobody's use of the code.
+    assert (await traded(public, portal, code)).status_code == 200
+
+
+async def test_another_client_cannot_trade_a_code_in(
+    public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor
+) -> None:
+    other = await application(public)
+    await visitor.sign_in(ada.email)
+    await refused(public, other, await come_back(visitor, portal))
+
+
+async def test_a_code_lives_a_minute(
+    public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor
+) -> None:
+    await visitor.sign_in(ada.email)
+    code = await come_back(visitor, portal)
+    ((lived,),) = public.sql("SELECT expires_at - created_at FROM authorization_codes WHERE user_id = %s", [ada.id])
+    assert lived.total_seconds() == 60
+    public.sql("UPDATE authorization_codes SET expires_at = now() WHERE user_id = %s", [ada.id])
+    await refused(public, portal, code)
+
+
+async def test_a_code_ends_with_its_session(
+    public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor
+) -> None:
+    await visitor.sign_in(ada.email)
+    code = await come_back(visitor, portal)
+    await visitor.get("/logout")
+    await visitor.fill()
+    await refused(public, portal, code)
+
+
+@pytest.mark.parametrize("missing", ["code", "redirect_uri", "code_verifier", "client_id"])
+async def test_a_trade_says_what_is_missing(public: RunningPlatform, portal: dict[str, Any], missing: str) -> None:
+    answer = await traded(public, portal, "gac_x", **{missing: None})
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
+    assert missing in answer.json()["error_description"]
+
+
+@pytest.mark.parametrize("secret", [None, "wrong"])
+async def test_a_confidential_client_needs_its_secret(
+    public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor, secret: str | None
+) -> None:
+    await visitor.sign_in(ada.email)
+    code = await come_back(visitor, portal)
+    answer = await traded(public, portal, code, client_secret=secret)
+    assert (answer.status_code, answer.json()["error"]) == (401, "invalid_client")
+    assert (await traded(public, portal, code)).status_code == 200
+
+
+async def test_basic_credentials_are_taken(
+    public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor
+) -> None:
+    await visitor.sign_in(ada.email)
+    form = {
+        "grant_type": "authorization_code", "code": await come_back(visitor, portal), "redirect_uri": CALLBACK,
+        "code_verifier": VERIFIER,
+    }  # fmt: skip
+    pair = f"{portal['client_id']}:{quote(portal['client_secret'])}"
+    headers = {"Authorization": "Basic " + b64encode(pair.encode()).decode()}
+    assert (await public.anonymous.post("/oauth/token", data=form, headers=headers)).status_code == 200
+
+
+async def test_a_public_client_trades_by_its_verifier_alone_and_gets_no_machine_token(
+    public: RunningPlatform, ada: Member, visitor: Visitor
+) -> None:
+    app = await application(public, public=True)
+    await visitor.sign_in(ada.email)
+    code = await come_back(visitor, app)
+    assert (await traded(public, app, code, client_secret=None)).status_code == 200
+    form = {"grant_type": "client_credentials", "client_id": app["client_id"]}
+    answer = await public.anonymous.post("/oauth/token", data=form)
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
+
+
+async def test_a_disabled_client_gets_nothing_more(public: RunningPlatform, ada: Member, visitor: Visitor) -> None:
+    client = await application(public)
+    await visitor.sign_in(ada.email)
+    code = await come_back(visitor, client)
+    access = (await traded(public, client, code)).json()["access_token"]
+    second = await come_back(visitor, client)
+    operator = await public.operator()
+    await operator.client.patch(CLIENTS + client["client_id"], json={"enabled": False})
+    assert (await traded(public, client, second)).json()["error"] == "invalid_client"
+    assert (await userinfo(public, access)).status_code == 401
+    assert (await visitor.get(asked(client))).status_code == 400
+
+
+# tokens are not taken for one another -------------------------------------------------------------------------------
+
+
+async def test_the_access_token_opens_userinfo_and_nothing_else(
+    public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor
+) -> None:
+    await visitor.sign_in(ada.email)
+    tokens = (await traded(public, portal, await come_back(visitor, portal))).json()
+    code = await come_back(visitor, portal)
+    for token in (tokens["access_token"], tokens["id_token"], code):
+        client = public.client(token)
+        assert (await client.get("/api/auth/sessions")).status_code == 401
+        assert (await client.get("/v1/models")).status_code == 401
+    for token in (tokens["id_token"], code):
+        assert (await userinfo(public, token)).status_code == 401
+
+
+async def test_no_other_token_opens_userinfo(public: RunningPlatform, portal: dict[str, Any], tenant: Tenant) -> None:
+    signed_in = await public.anonymous.post(
+        "/api/auth/login", json={"email": (await member(public, tenant, signed_in=False)).email, "password": PASSWORD}
+    )
+    m2m = await public.new_m2m(tenant.id, "api:read", "admin:read")
+    key = await public.new_key(tenant.user)
+    others = [signed_in.json()["access_token"], signed_in.json()["refresh_token"], key, "", "x.y.z"]
+    for token in others:
+        answer = await userinfo(public, token)
+        assert answer.status_code == 401
+        assert answer.headers["WWW-Authenticate"] == 'Bearer error="invalid_token"'
+        await refused(public, portal, token or "x")
+    assert (await m2m.get("/oauth/userinfo")).status_code == 401
+    assert (await public.anonymous.get("/oauth/userinfo")).status_code == 401
+
+
+async def test_the_cookie_is_not_honoured_by_the_api(ada: Member, visitor: Visitor) -> None:
+    await visitor.sign_in(ada.email)
+    assert visitor.cookie()
+    for path in ("/api/auth/sessions", "/api/auth/api-keys", "/oauth/userinfo", "/v1/models"):
+        assert (await visitor.get(path)).status_code == 401
+
+
+# the end ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "UPDATE sessions SET revoked_at = now() WHERE user_id = %s",
+        "UPDATE sessions SET expires_at = now() WHERE user_id = %s",
+        "UPDATE users SET is_active = false WHERE id = %s",
+        "UPDATE authorization_codes SET access_expires_at = now() WHERE user_id = %s",
+        "UPDATE tenants SET deleted_at = now() WHERE id = (SELECT tenant_id FROM users WHERE id = %s)",
+        "DELETE FROM users WHERE id = %s",
+    ],
+)
+async def test_the_access_token_ends_with_whatever_it_stands_for(
+    public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor, end: str
+) -> None:
+    await visitor.sign_in(ada.email)
+    access = (await traded(public, portal, await come_back(visitor, portal))).json()["access_token"]
+    assert (await userinfo(public, access)).status_code == 200
+    public.sql(end, [ada.id])
+    assert (await userinfo(public, access)).status_code == 401
+
+
+async def test_only_digests_are_stored(
+    public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor
+) -> None:
+    await visitor.sign_in(ada.email)
+    code = await come_back(visitor, portal)
+    access = (await traded(public, portal, code)).json()["access_token"]
+    rows = public.sql("SELECT * FROM authorization_codes WHERE user_id = %s", [ada.id])
+    rows += public.sql(
+        "SELECT * FROM browser_sessions WHERE tenant_id = (SELECT tenant_id FROM users WHERE id = %s)", [ada.id]
+    )
+    for secret in (code, access, visitor.cookie() or "-"):
+        assert secret not in str(rows)
+
+
+# discovery ----------------------------------------------------------------------------------------------------------
+
+
+async def test_discovery_names_what_there_is(public: RunningPlatform) -> None:
+    answer = await public.anonymous.get("/.well-known/openid-configuration")
+    assert answer.status_code == 200
+    told = answer.json()
+    assert told["issuer"] == "https://gatehouse.test"
+    assert told["code_challenge_methods_supported"] == ["S256"]
+    for name in ("authorization_endpoint", "userinfo_endpoint", "jwks_uri"):
+        path = told[name].removeprefix("https://gatehouse.test")
+        assert (await public.anonymous.get(path)).status_code != 404
+    assert (await public.anonymous.post(told["token_endpoint"].removeprefix(told["issuer"]))).status_code == 400
+
+
+async def test_without_a_public_address_there_is_no_provider(platform: RunningPlatform) -> None:
+    answer = await platform.anonymous.get("/.well-known/openid-configuration")
+    assert answer.status_code == 404
+    assert "PUBLIC_URL" in answer.text
+    page = await platform.anonymous.get("/oauth/authorize")
+    assert page.status_code == 404
+    assert "PUBLIC_URL" in page.text
+
+
+async def test_an_operators_change_of_redirects_is_in_the_audit_chain(public: RunningPlatform) -> None:
+    client = await application(public)
+    operator = await public.operator()
+    uri = "https://portal.example.com/new"
+    answer = await operator.client.put(CLIENTS + client["client_id"], json={"redirect_uris": [uri, uri]})
+    assert answer.json()["redirect_uris"] == [uri]
+    events = await public.audit(DEFAULT_TENANT, "oauth_client.updated")
+    assert events[-1]["details"]["redirect_uris"] == [uri]

@@ -1,0 +1,540 @@
+"""The sign-in page as a browser without scripts sees it (decisions 3)."""
+
+import re
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from psycopg.types.json import Jsonb
+from tests.support.members import Member, code_of, enrol, member
+from tests.support.pages import Visitor, forms_of, query_of
+from tests.support.platform import PASSWORD, RunningPlatform, Tenant
+
+from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.settings import Settings
+from gatehouse.platform.access.sign_in import paths
+
+WRONG = "The e-mail address, the user name or the password is wrong."
+
+
+@pytest.fixture
+async def ada(public: RunningPlatform, tenant: Tenant) -> Member:
+    return await member(public, tenant, signed_in=False)
+
+
+def cookies_set(visitor: Visitor) -> dict[str, str]:
+    """Name to attributes, of the cookies that the last answer sets or takes away."""
+    lines = visitor.page.headers.get_list("set-cookie")
+    return {line.partition("=")[0]: line.partition(";")[2] for line in lines}
+
+
+# with a password ----------------------------------------------------------------------------------------------------
+
+
+async def test_a_person_signs_in_and_out(
+    public: RunningPlatform, tenant: Tenant, ada: Member, visitor: Visitor
+) -> None:
+    await visitor.sign_in(ada.email.upper())
+    assert (visitor.page.status_code, visitor.page.headers["Location"]) == (303, "/login")
+    await visitor.follow()
+    assert f"You are signed in as <strong>{ada.email}</strong>" in visitor.page.text
+    (event,) = await public.audit(tenant, "login.succeeded")
+    assert (event["actor_id"], event["details"]["amr"]) == (str(ada.id), ["pwd"])
+    held = visitor.cookie()
+    assert held
+    assert held not in str(event)
+
+    await visitor.fill()
+    assert visitor.page.headers["Location"] == "/login?done=out"
+    assert visitor.cookie() is None
+    await visitor.follow()
+    assert "You are signed out." in visitor.page.text
+    (ended,) = await public.audit(tenant, "session.ended")
+    assert (ended["actor_id"], ended["details"], ended["reason"]) == (str(ada.id), {}, "logout")
+    # The cookie that somebody may have copied is worth nothing.
+    visitor.client.cookies.set("gatehouse_session", held, domain="gatehouse.test")
+    await visitor.get("/login")
+    assert "You are signed in" not in visitor.page.text
+
+
+async def test_a_user_name_does_too(public: RunningPlatform, ada: Member, visitor: Visitor) -> None:
+    name = f"ada-{uuid4().hex[:8]}"
+    public.sql("UPDATE users SET username = %s WHERE id = %s", [name, ada.id])
+    await visitor.sign_in(name)
+    assert visitor.page.status_code == 303
+
+
+async def test_an_address_with_several_accounts_needs_the_organization(
+    public: RunningPlatform, tenant: Tenant, other_tenant: Tenant, ada: Member, visitor: Visitor
+) -> None:
+    twin = await member(public, other_tenant, signed_in=False)
+    public.sql("UPDATE users SET email = %s WHERE id = %s", [ada.email, twin.id])
+    await visitor.sign_in(ada.email)
+    assert visitor.page.status_code == 401
+    await visitor.sign_in(ada.email, path=f"/login?tenant={tenant.slug}")
+    assert visitor.page.status_code == 303
+
+
+async def test_every_failure_looks_the_same(public: RunningPlatform, tenant: Tenant, visitor: Visitor) -> None:
+    known, inactive = await member(public, tenant, signed_in=False), await member(public, tenant, signed_in=False)
+    public.sql("UPDATE users SET is_active = false WHERE id = %s", [inactive.id])
+    seen = set()
+    for email, password in (
+        (known.email, "wrong"),
+        (known.email, ""),
+        (inactive.email, PASSWORD),
+        ("nobody@example.test", PASSWORD),
+        ("nobody", PASSWORD),
+        ("' OR 1=1 --", PASSWORD),
+        ("a\0b@example.test", PASSWORD),
+        ("x" * 255 + "@example.test", PASSWORD),
+    ):
+        await visitor.sign_in(email, password)
+        assert visitor.page.status_code == 401
+        assert WRONG in visitor.page.text
+        assert 'role="alert"' in visitor.page.text
+        assert visitor.cookie() is None
+        told = visitor.page.text.replace(visitor.page.request.content.decode(), "")
+        seen.add(re.sub(r'(id="email"[^>]*) value="[^"]*"', r"\1", told))
+    assert len(seen) == 1
+    await public.host.later.settle()
+    (event, _) = await public.audit(tenant, "login.failed")
+    assert event["resource_id"] == str(known.id)
+
+
+async def test_what_was_typed_is_shown_again_and_the_password_is_not(visitor: Visitor) -> None:
+    await visitor.sign_in('"><script>alert(1)</script>@x.test', "a secret password")
+    assert "<script>alert" not in visitor.page.text
+    assert "&lt;script&gt;alert(1)" in visitor.page.text
+    assert "a secret password" not in visitor.page.text
+
+
+# the cookie ---------------------------------------------------------------------------------------------------------
+
+
+async def test_the_cookie_is_for_the_browser_alone(public: RunningPlatform, ada: Member, visitor: Visitor) -> None:
+    await visitor.sign_in(ada.email)
+    attributes = cookies_set(visitor)["gatehouse_session"]
+    assert {each.strip().lower() for each in attributes.split(";")} == {"httponly", "path=/", "samesite=lax", "secure"}
+    held = visitor.cookie()
+    assert held is not None
+    rows = public.sql("SELECT b.digest, s.user_id FROM browser_sessions b JOIN sessions s ON s.id = b.session_id")
+    assert ada.id in {row[1] for row in rows}
+    assert held.encode() not in {bytes(row[0]) for row in rows}
+
+
+async def test_without_tls_the_cookie_goes_without_secure(platform: RunningPlatform, tenant: Tenant) -> None:
+    """A browser would drop it; such a platform is somebody's own machine."""
+    visitor = Visitor(platform)
+    await visitor.sign_in((await member(platform, tenant, signed_in=False)).email)
+    assert "secure" not in cookies_set(visitor)["gatehouse_session"].lower()
+    await visitor.client.aclose()
+
+
+async def test_a_session_cannot_be_fixed_in_advance(ada: Member, visitor: Visitor) -> None:
+    planted = "gws_" + "x" * 43
+    visitor.client.cookies.set("gatehouse_session", planted, domain="gatehouse.test")
+    await visitor.sign_in(ada.email)
+    first = visitor.cookie()
+    assert first != planted
+    await visitor.sign_in(ada.email, path="/login?next=/logout")
+    assert visitor.cookie() not in {planted, first}
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "UPDATE sessions SET revoked_at = now() WHERE user_id = %s",
+        "UPDATE sessions SET expires_at = now() WHERE user_id = %s",
+        "UPDATE users SET is_active = false WHERE id = %s",
+        "UPDATE tenants SET deleted_at = now() WHERE id = (SELECT tenant_id FROM users WHERE id = %s)",
+        "UPDATE tenants SET session_policy = '{\"session_timeout_minutes\": 15}'"
+        " WHERE id = (SELECT tenant_id FROM users WHERE id = %s)",
+    ],
+)
+async def test_the_cookie_ends_with_session_user_and_organization(
+    public: RunningPlatform, ada: Member, visitor: Visitor, end: str
+) -> None:
+    await visitor.sign_in(ada.email)
+    public.sql(
+        "UPDATE sessions SET created_at = now() - interval '16 min', last_seen_at = now() - interval '16 min'"
+        " WHERE user_id = %s",
+        [ada.id],
+    )
+    assert "You are signed in" in (await visitor.get("/login")).text
+    public.sql(end, [ada.id])
+    assert "You are signed in" not in (await visitor.get("/login")).text
+
+
+# forms that do not come from a page of ours -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/login", "/login/single-sign-on", "/login/reset", "/login/invitation", "/login/second-factor", "/logout",
+        "/login/enrol/app", "/login/enrol/app/confirm", "/login/enrol/passkey",
+    ],
+)  # fmt: skip
+async def test_a_form_without_the_proof_is_refused(ada: Member, visitor: Visitor, path: str) -> None:
+    await visitor.sign_in(ada.email)
+    await visitor.get("/login?next=/x")
+    typed: dict[str, str] = {"email": ada.email, "password": PASSWORD}
+    for proof in ({}, {"proof": ""}, {"proof": "0" * 64}):
+        answer = await visitor.client.post(path, data=typed | proof)
+        assert answer.status_code == 403
+        assert answer.headers["Content-Type"].startswith("text/html")
+    assert "You are signed in" in (await visitor.get("/login")).text
+
+
+async def test_the_proof_of_one_browser_is_nothing_in_another(
+    public: RunningPlatform, ada: Member, visitor: Visitor
+) -> None:
+    stranger = Visitor(public)
+    await stranger.get("/login")
+    await visitor.get("/login")
+    await visitor.fill(email=ada.email, password=PASSWORD, proof=forms_of(stranger.page)[0].fields["proof"])
+    assert visitor.page.status_code == 403
+    await stranger.client.aclose()
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("https://gatehouse.test", 303), (None, 303), ("https://evil.test", 403), ("https://gatehouse.test.evil", 403),
+        ("null", 403), ("https://x.gatehouse.test", 403),
+    ],
+)  # fmt: skip
+async def test_a_browser_that_says_where_the_form_was_is_believed(
+    ada: Member, visitor: Visitor, origin: str | None, status: int
+) -> None:
+    """A neighbour under the same domain can plant the cookie, but not this header."""
+    await visitor.get("/login")
+    if origin is not None:
+        visitor.client.headers["Origin"] = origin
+    await visitor.fill(email=ada.email, password=PASSWORD)
+    assert visitor.page.status_code == status
+
+
+async def test_the_proof_changes_at_sign_in_and_sign_out(ada: Member, visitor: Visitor) -> None:
+    seen = []
+    await visitor.get("/login")
+    for act in ({"email": ada.email, "password": PASSWORD}, {}):
+        seen.append(visitor.cookie("gatehouse_form"))
+        await visitor.fill(**act)
+        assert visitor.cookie("gatehouse_form") is None
+        await visitor.follow()
+    seen.append(visitor.cookie("gatehouse_form"))
+    assert len(set(seen)) == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "media_type"),
+    [
+        (b"email=a&email=b", "application/x-www-form-urlencoded"),
+        (b"email=%ff", "application/x-www-form-urlencoded"),
+        (b"{}", "application/json"),
+        (b"", ""),
+    ],
+)
+async def test_what_is_no_form_is_refused(visitor: Visitor, content: bytes, media_type: str) -> None:
+    answer = await visitor.client.post("/login", content=content, headers={"Content-Type": media_type})
+    assert answer.status_code == 400
+    assert answer.headers["Content-Type"].startswith("text/html")
+
+
+# where it goes on to ------------------------------------------------------------------------------------------------
+
+ELSEWHERE = [
+    "https://evil.example", "//evil.example", "/\\evil.example", "\\\\evil.example", "/\t/evil.example", "javascript:x",
+    "http:evil.example", "/ /evil.example", "///evil.example", "evil.example", "/\n/evil.example", "/ü", "",
+    "https:/\\evil.example", "/" + "x" * 10_000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ELSEWHERE)
+def test_only_own_paths_are_gone_on_to(path: str) -> None:
+    assert paths.own(path) == "/login"
+
+
+@pytest.mark.parametrize("path", ["/oauth/authorize?a=b&c=//d", "/docs", "/x?next=https://evil.example"])
+def test_own_paths_are(path: str) -> None:
+    assert paths.own(path) == path
+
+
+@pytest.mark.parametrize("path", ["https://evil.example", "//evil.example", "/\\evil.example"])
+async def test_a_link_leads_nowhere_else_after_signing_in(ada: Member, visitor: Visitor, path: str) -> None:
+    await visitor.get("/login?next=/docs")
+    await visitor.fill(email=ada.email, password=PASSWORD, next=path)
+    assert visitor.page.headers["Location"] == "/login"
+
+
+async def test_it_goes_on_to_where_somebody_wanted(ada: Member, visitor: Visitor) -> None:
+    await visitor.sign_in(ada.email, path="/login?next=/docs%3Fx%3D1")
+    assert visitor.page.headers["Location"] == "/docs?x=1"
+
+
+# second factors -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def guarded(public: RunningPlatform, tenant: Tenant) -> tuple[Member, str, list[str]]:
+    """A member with an authenticator app: its secret, and the recovery codes."""
+    made = await member(public, tenant)
+    return made, *await enrol(public, made)
+
+
+async def test_the_second_factor_is_asked_for_and_then_it_goes_on(
+    public: RunningPlatform, tenant: Tenant, guarded: tuple[Member, str, list[str]], visitor: Visitor
+) -> None:
+    who, secret, _ = guarded
+    await visitor.sign_in(who.email, path="/login?next=/docs")
+    assert visitor.page.headers["Location"] == "/login/second-factor?next=%2Fdocs"
+    assert visitor.cookie() is None
+    pending = cookies_set(visitor)["gatehouse_pending"].lower()
+    assert {"httponly", "samesite=strict", "path=/login", "secure"} == {each.strip() for each in pending.split(";")}
+    await visitor.follow()
+    assert 'autocomplete="one-time-code"' in visitor.page.text
+    await visitor.fill(code="000000")
+    assert visitor.page.status_code == 401
+    assert 'role="alert"' in visitor.page.text
+    code = code_of(secret)
+    await visitor.fill(code=f"{code[:3]} {code[3:]}")
+    assert visitor.page.headers["Location"] == "/docs"
+    assert visitor.cookie()
+    assert visitor.cookie("gatehouse_pending") is None
+    events = await public.audit(tenant, "login.succeeded")
+    assert events[-1]["details"]["amr"] == ["pwd", "otp", "mfa"]
+
+
+async def test_a_recovery_code_does_once(guarded: tuple[Member, str, list[str]], visitor: Visitor) -> None:
+    who, _, codes = guarded
+    for status in (303, 401):
+        await visitor.sign_in(who.email, path="/login?next=/docs")
+        await visitor.follow()
+        await visitor.fill(1, code=codes[0])
+        assert visitor.page.status_code == status
+    assert "<details open>" in visitor.page.text
+
+
+async def test_five_wrong_ones_are_the_end(guarded: tuple[Member, str, list[str]], visitor: Visitor) -> None:
+    await visitor.sign_in(guarded[0].email)
+    await visitor.follow()
+    for _ in range(4):
+        await visitor.fill(code="000000")
+    await visitor.fill(code="000000")
+    assert visitor.page.headers["Location"] == "/login?done=expired"
+    assert visitor.cookie("gatehouse_pending") is None
+
+
+async def test_without_a_password_there_is_no_second_page(visitor: Visitor) -> None:
+    for path in ("/login/second-factor", "/login/enrol"):
+        await visitor.get(path)
+        assert visitor.page.headers["Location"] == "/login?done=expired"
+    visitor.client.cookies.set("gatehouse_pending", "mfa_" + "x" * 43, domain="gatehouse.test")
+    await visitor.get("/login/second-factor")
+    assert visitor.page.headers["Location"] == "/login?done=expired"
+
+
+async def test_who_must_enrol_does_so_before_anything_else(
+    public: RunningPlatform, tenant: Tenant, ada: Member, visitor: Visitor
+) -> None:
+    await public.require_mfa(tenant.id)
+    await visitor.sign_in(ada.email, path="/login?next=/docs")
+    assert visitor.page.headers["Location"] == "/login/enrol?next=%2Fdocs"
+    await visitor.follow()
+    apps = [form.action for form in forms_of(visitor.page)].index("/login/enrol/app")
+    await visitor.fill(apps)
+    secret = forms_of(visitor.page)[0].fields["secret"]
+    assert "otpauth://totp/" in visitor.page.text
+    assert 'class="qr"' in visitor.page.text
+    await visitor.fill(code="000000")
+    assert visitor.page.status_code == 400
+    assert visitor.cookie() is None
+    await visitor.fill(code=code_of(secret))
+    assert visitor.page.status_code == 200
+    codes = re.findall(r"<li>([0-9a-z-]+)</li>", visitor.page.text)
+    assert len(codes) == 10
+    assert 'href="/docs"' in visitor.page.text
+    assert visitor.cookie()
+    assert "You are signed in" in (await visitor.get("/login")).text
+
+
+# single sign-on -----------------------------------------------------------------------------------------------------
+
+
+def provider(public: RunningPlatform, tenant: Tenant, name: str, *, active: bool = True) -> Any:
+    idp_id = new_id()
+    public.sql(
+        "INSERT INTO saml_identity_providers (id, tenant_id, name, entity_id, sso_url, x509_cert, is_active)"
+        " VALUES (%s, %s, %s, %s, 'https://idp.example/sso', 'x', %s)",
+        [idp_id, tenant.id, name, f"https://idp.example/{idp_id}", active],
+    )
+    return idp_id
+
+
+async def test_an_organizations_identity_providers_are_offered(
+    public: RunningPlatform, tenant: Tenant, other_tenant: Tenant, visitor: Visitor
+) -> None:
+    domain = f"{uuid4().hex[:12]}.example"
+    public.sql(
+        "INSERT INTO allowed_domains (tenant_id, domain, verified_at) VALUES (%s, %s, now())", [tenant.id, domain]
+    )
+    idp_id = provider(public, tenant, "Okta <1>")
+    provider(public, tenant, "Old one", active=False)
+    provider(public, other_tenant, "Somebody else's")
+    link = f'href="/api/saml/login?idp_id={idp_id}&amp;relay_state=%2Fdocs">Continue with Okta &lt;1&gt;</a>'
+    await visitor.get("/login?next=/docs")
+    assert "Continue with" not in visitor.page.text
+    # Whether such a person exists makes no difference.
+    await visitor.fill(email=f"nobody@{domain}", action="/login/single-sign-on")
+    assert link in visitor.page.text
+    assert "Old one" not in visitor.page.text
+    assert "else" not in visitor.page.text
+    for path in (f"/login?next=/docs&tenant={tenant.slug}", f"/login?next=/docs&email=x@{domain}"):
+        assert link in (await visitor.get(path)).text
+
+
+@pytest.mark.parametrize("email", ["ada@nowhere.example", "ada", "@"])
+async def test_where_there_is_none_that_is_said(visitor: Visitor, email: str) -> None:
+    await visitor.get("/login")
+    await visitor.fill(email=email, action="/login/single-sign-on")
+    assert "There is no single sign-on for this address." in visitor.page.text
+    assert visitor.page.status_code == 200
+
+
+async def test_a_claimed_domain_offers_nothing(public: RunningPlatform, tenant: Tenant, visitor: Visitor) -> None:
+    domain = f"{uuid4().hex[:12]}.example"
+    public.sql("INSERT INTO allowed_domains (tenant_id, domain) VALUES (%s, %s)", [tenant.id, domain])
+    provider(public, tenant, "Okta")
+    assert "Okta" not in (await visitor.get(f"/login?email=ada@{domain}")).text
+
+
+async def test_who_came_by_an_identity_provider_may_sign_out_there_too(
+    public: RunningPlatform, tenant: Tenant, ada: Member, visitor: Visitor
+) -> None:
+    idp_id = provider(public, tenant, "Okta")
+    public.sql("UPDATE saml_identity_providers SET slo_url = 'https://idp.example/slo' WHERE id = %s", [idp_id])
+    await visitor.sign_in(ada.email)
+    public.sql(
+        "INSERT INTO saml_sessions (session_id, tenant_id, idp_id, name_id, name_id_attributes)"
+        " SELECT id, tenant_id, %s, 'ada', '{}' FROM sessions WHERE user_id = %s",
+        [idp_id, ada.id],
+    )
+    await visitor.get("/logout")
+    await visitor.fill()
+    assert visitor.page.status_code == 200
+    assert 'href="https://idp.example/slo?SAMLRequest=' in visitor.page.text
+    assert visitor.cookie() is None
+    ((reason,),) = public.sql("SELECT revoked_reason FROM sessions WHERE user_id = %s", [ada.id])
+    assert reason == "logout"
+
+
+# one-time tokens ----------------------------------------------------------------------------------------------------
+
+
+async def test_a_new_password_by_an_administrators_token(
+    public: RunningPlatform, tenant: Tenant, ada: Member, visitor: Visitor
+) -> None:
+    issued = (await tenant.admin.client.post(f"/api/admin/users/{ada.id}/password-reset")).json()
+    await visitor.get(f"/login/reset?token={issued['token']}")
+    await visitor.fill(password="another good one", repeated="another one")
+    assert "The two passwords are not the same." in visitor.page.text
+    await visitor.fill(password="short", repeated="short")
+    assert visitor.page.status_code == 400
+    assert "Password: " in visitor.page.text
+    await visitor.fill(password="another good one", repeated="another good one")
+    assert query_of(visitor.page) == {"done": "password"}
+    await visitor.follow()
+    assert "Your new password is set." in visitor.page.text
+    await visitor.fill(email=ada.email, password="another good one")
+    assert visitor.page.status_code == 303
+    await visitor.get(f"/login/reset?token={issued['token']}")
+    await visitor.fill(password="a third good one", repeated="a third good one")
+    assert "not valid, was used already, or has expired" in visitor.page.text
+
+
+async def test_an_invitation_is_accepted(tenant: Tenant, visitor: Visitor) -> None:
+    email = f"ada-{uuid4().hex[:10]}@example.test"
+    invited = (await tenant.admin.client.post("/api/admin/users", json={"email": email})).json()
+    await visitor.get(f"/login/invitation?token={invited['invitation_token']}&email={email}")
+    await visitor.fill(email="eve@example.test", password=PASSWORD, repeated=PASSWORD)
+    assert visitor.page.status_code == 400
+    await visitor.fill(email=email, password=PASSWORD, repeated=PASSWORD)
+    assert query_of(visitor.page) == {"done": "account", "email": email}
+    await visitor.follow()
+    await visitor.fill(password=PASSWORD)
+    assert visitor.page.status_code == 303
+
+
+# how often ----------------------------------------------------------------------------------------------------------
+
+
+async def test_passwords_tried_on_the_page_and_at_the_api_are_counted_together(
+    settings: Settings, platform: RunningPlatform, tenant: Tenant
+) -> None:
+    limited = settings.model_copy(update={"rate_limit_tiers": "{}"})
+    async with RunningPlatform.start(limited) as running:
+        ada = await member(running, tenant, signed_in=False)
+        visitor = Visitor(running)
+        for _ in range(5):
+            await visitor.sign_in(ada.email.upper(), "wrong")
+            assert visitor.page.status_code == 401
+            body = {"email": ada.email, "password": "wrong"}
+            assert (await running.anonymous.post("/api/auth/login", json=body)).status_code == 401
+        await visitor.sign_in(f" {ada.email} ")
+        assert visitor.page.status_code == 429
+        assert int(visitor.page.headers["Retry-After"]) > 0
+        assert visitor.page.headers["Content-Type"].startswith("text/html")
+        assert "Too many attempts." in visitor.page.text
+        assert (await running.anonymous.post("/api/auth/login", json=body)).status_code == 429
+        await visitor.client.aclose()
+
+
+# how it is sent -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/login", "/login/reset", "/login/invitation", "/login?next=%0d", "/login/nothing"])
+async def test_pages_let_nothing_foreign_in(visitor: Visitor, path: str) -> None:
+    page = await visitor.get(path)
+    policy = page.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+    assert page.headers["X-Content-Type-Options"] == "nosniff"
+    assert page.headers["Cache-Control"] == "no-store"
+    assert page.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert not re.search(r"<style|style=|<script(?! src)|\son\w+=|javascript:", page.text)
+
+
+async def test_what_pages_name_is_there_and_stays(visitor: Visitor) -> None:
+    page = await visitor.get("/login")
+    named = re.findall(r'(?:href|src)="(/login/static/[^"]+)"', page.text)
+    assert len(set(named)) == 2
+    for path in named:
+        answer = await visitor.get(path)
+        assert answer.status_code == 200
+        assert "immutable" in answer.headers["Cache-Control"]
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    for path in ("/login/static/pages.html", "/login/static/..%2frendering.py", "/login/static/x"):
+        assert (await visitor.get(path)).status_code == 404
+
+
+async def test_in_maintenance_people_can_still_sign_in(public: RunningPlatform, ada: Member, visitor: Visitor) -> None:
+    public.sql(
+        "INSERT INTO platform_state (key, value) VALUES ('maintenance', %s)"
+        " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        [Jsonb({"enabled": True, "message": "Back soon."})],
+    )
+    try:
+        public.touch("maintenance", "x")
+        await public.refresh()
+        await visitor.sign_in(ada.email)
+        assert visitor.page.status_code == 303
+        page = await visitor.get("/oauth/authorize")
+        assert page.status_code == 503
+        assert "Back soon." in page.text
+    finally:
+        public.sql("DELETE FROM platform_state WHERE key = 'maintenance'")
+        public.touch("maintenance", "x")
+        await public.refresh()

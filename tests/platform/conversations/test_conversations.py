@@ -1,0 +1,232 @@
+"""Conversations as things that are made, listed, changed and removed (decisions 4, Conversations)."""
+
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import pytest
+from tests.platform.conversations.conftest import BASE, Begin, said, stored
+from tests.support.platform import RunningPlatform, Tenant
+
+
+async def test_a_conversation_is_made_with_a_snapshot_of_its_model(talking: Tenant) -> None:
+    answer = await talking.user.client.post(BASE, json={"title": "On gates", "model": "sandbox/echo"})
+    assert answer.status_code == 201
+    made = answer.json()
+    assert (made["title"], made["model"], made["message_count"]) == ("On gates", "sandbox/echo", 0)
+    assert (made["model_snapshot"]["provider"], made["model_snapshot"]["model_id"]) == ("sandbox", "echo")
+    assert (made["summary"], made["summarized_at"]) == (None, None)
+    assert (await talking.user.client.get(f"{BASE}/{made['id']}")).json() == made
+
+
+async def test_a_bare_model_id_is_kept_under_its_whole_name(talking: Tenant) -> None:
+    assert (await talking.user.client.post(BASE, json={"model": "echo"})).json()["model"] == "sandbox/echo"
+
+
+async def test_without_a_model_the_preferred_one_is_taken_and_without_that_auto(talking: Tenant) -> None:
+    client = talking.user.client
+    first = (await client.post(BASE, json={})).json()
+    assert (first["model"], first["model_snapshot"]) == ("auto", None)
+    preferred = await client.put("/api/users/me/preferences", json={"default_model_id": "sandbox/echo"})
+    assert preferred.status_code == 200, preferred.text
+    assert (await client.post(BASE, json={})).json()["model"] == "sandbox/echo"
+
+
+async def test_a_preferred_model_that_is_gone_leaves_auto(platform: RunningPlatform, talking: Tenant) -> None:
+    client = talking.user.client
+    assert (await client.put("/api/users/me/preferences", json={"default_model_id": "sandbox/echo"})).is_success
+    platform.sql("UPDATE model_configs SET is_active = false WHERE tenant_id = %s", [talking.id])
+    platform.touch("policy", talking.id)
+    await platform.refresh()
+    assert (await client.post(BASE, json={})).json()["model"] == "auto"
+
+
+async def test_its_beginning_is_announced_and_in_the_audit_chain_without_its_title(
+    platform: RunningPlatform, talking: Tenant, begin: Begin
+) -> None:
+    path = await begin(title="Project Nightingale")
+    (event,) = await platform.audit(talking, "conversation.created")
+    assert (event["resource_id"], event["actor_id"]) == (path.rpartition("/")[2], str(talking.user.id))
+    ((payload,),) = platform.sql(
+        "SELECT payload FROM outbox WHERE tenant_id = %s AND event_type = 'new_conversation'", [talking.id]
+    )
+    assert payload.pop("created_at").endswith("Z")
+    assert payload == {
+        "conversation_id": event["resource_id"],
+        "user_id": str(talking.user.id),
+        "provider": "sandbox",
+        "model": "echo",
+    }
+    assert "Nightingale" not in str(event)
+    assert "Nightingale" not in stored(platform, talking.id)
+
+
+async def test_the_list_is_paged_and_the_newest_stir_stands_first(talking: Tenant, begin: Begin) -> None:
+    client = talking.user.client
+    paths = [await begin(title=f"number {n}") for n in range(3)]
+    await client.post(f"{paths[0]}/messages", json={"content": "again"})
+    first = (await client.get(BASE, params={"limit": 2})).json()
+    rest = (await client.get(BASE, params={"limit": 2, "offset": 2})).json()
+    assert (first["total"], first["limit"], first["offset"]) == (3, 2, 0)
+    listed = [each["title"] for each in first["conversations"] + rest["conversations"]]
+    assert listed == ["number 0", "number 2", "number 1"]
+    assert first["conversations"][0]["message_count"] == 2
+
+
+async def test_title_and_model_are_changed_and_null_takes_the_title_away(
+    platform: RunningPlatform, talking: Tenant, begin: Begin
+) -> None:
+    client, path = talking.user.client, await begin(title="old")
+    changed = (await client.patch(path, json={"title": "new", "model": "stream-50"})).json()
+    assert (changed["title"], changed["model"]) == ("new", "sandbox/stream-50")
+    assert changed["model_snapshot"]["model_id"] == "stream-50"
+    assert (await client.patch(path, json={"title": None})).json()["title"] is None
+    assert (await client.patch(path, json={"model": "auto"})).json()["model_snapshot"] is None
+    events = await platform.audit(talking, "conversation.updated")
+    assert [event["details"] for event in events] == [
+        {"fields": ["model", "title"]}, {"fields": ["title"]}, {"fields": ["model"]},
+    ]  # fmt: skip
+
+
+async def test_the_snapshot_outlives_the_catalogs_entry(
+    platform: RunningPlatform, talking: Tenant, begin: Begin
+) -> None:
+    path = await begin()
+    ((entry,),) = platform.sql("SELECT id FROM model_configs WHERE tenant_id = %s AND model_id = 'echo'", [talking.id])
+    assert (await talking.admin.client.delete(f"/api/admin/models/catalog/{entry}")).status_code == 204
+    client = talking.user.client
+    assert (await client.get(path)).json()["model_snapshot"]["model_id"] == "echo"
+    refused = await client.post(f"{path}/messages", json={"content": "still there?"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (404, "model_not_found")
+
+
+async def test_a_deleted_conversation_is_gone_with_all_that_was_said(
+    platform: RunningPlatform, talking: Tenant, begin: Begin
+) -> None:
+    client, path = talking.user.client, await begin()
+    await client.post(f"{path}/messages", json={"content": "hello"})
+    assert (await client.delete(path)).status_code == 204
+    assert (await client.get(path)).status_code == 404
+    assert stored(platform, talking.id) == ""
+    assert len(await platform.audit(talking, "conversation.deleted")) == 1
+
+
+async def test_a_deleted_users_conversations_go_too(platform: RunningPlatform, talking: Tenant, begin: Begin) -> None:
+    path = await begin()
+    await talking.user.client.post(f"{path}/messages", json={"content": "hello"})
+    assert (await talking.admin.client.delete(f"/api/admin/users/{talking.user.id}")).status_code == 204
+    assert stored(platform, talking.id) == ""
+
+
+async def test_nobody_but_the_owner_sees_a_conversation(
+    platform: RunningPlatform, talking: Tenant, other_tenant: Tenant, begin: Begin
+) -> None:
+    path = await begin()
+    strangers = (talking.admin, talking.auditor, other_tenant.user, other_tenant.admin, await platform.operator())
+    for stranger in strangers:
+        for method, rest, body in _OPERATIONS:
+            answer = await stranger.client.request(method, path + rest, json=body)
+            assert (answer.status_code, answer.json()) == (404, {"detail": "Conversation not found"}), (method, rest)
+        assert (await stranger.client.get(BASE)).json()["total"] == 0
+    assert (await talking.user.client.get(path)).status_code == 200
+
+
+_OPERATIONS: list[tuple[str, str, dict[str, Any] | None]] = [
+    ("GET", "", None), ("PATCH", "", {"title": "x"}), ("DELETE", "", None), ("GET", "/messages", None),
+    ("POST", "/messages", {"content": "x"}), ("POST", "/summary", None), ("GET", "/share_links", None),
+    ("POST", "/share_links", None), ("DELETE", f"/share_links/{uuid4()}", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "rest", "body"), [("GET", "", None), ("POST", "", {}), *_OPERATIONS[3:]])
+async def test_a_machine_has_no_conversations(
+    platform: RunningPlatform, talking: Tenant, method: str, rest: str, body: dict[str, Any] | None
+) -> None:
+    machine = await platform.new_m2m(talking.id, "api:read", "api:write", "chat:write")
+    path = f"{BASE}/{uuid4()}{rest}" if rest else BASE
+    answer = await machine.request(method, path, json=body)
+    assert (answer.status_code, "belongs to a person" in answer.text) == (403, True)
+
+
+@pytest.mark.parametrize(
+    ("scope", "allowed"),
+    [
+        ("api:read", {("GET", "")}),
+        ("api:write", {("PATCH", "")}),
+        ("chat:write", {("POST", "/messages")}),
+    ],
+)
+async def test_a_key_with_scopes_does_what_they_are_for(
+    platform: RunningPlatform, talking: Tenant, begin: Begin, scope: str, allowed: set[tuple[str, str]]
+) -> None:
+    flag = "/api/v1/admin/org/feature-flags/api_key_scoping"
+    assert (await talking.admin.client.patch(flag, json={"enabled": True})).status_code == 200
+    path = await begin()
+    key = platform.client(await platform.new_key(talking.user, scopes=[scope]))
+    for method, rest, body in [_OPERATIONS[0], _OPERATIONS[1], _OPERATIONS[4]]:
+        status = (await key.request(method, path + rest, json=body)).status_code
+        assert (status != 403) == ((method, rest) in allowed), (method, rest, status)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"title": ""}, "title"),
+        ({"title": "x" * 201}, "title"),
+        ({"title": "two\nlines"}, "title"),
+        ({"title": 5}, "title"),
+        ({"model": "nobody/nothing"}, "model"),
+        ({"model": ""}, "model"),
+        ({"model": None, "titel": "x"}, "titel"),
+    ],
+)
+async def test_a_bad_field_is_named(talking: Tenant, body: dict[str, Any], field: str) -> None:
+    answer = await talking.user.client.post(BASE, json=body)
+    assert answer.status_code == 422
+    assert answer.json()["detail"][0]["loc"] == ["body", field]
+
+
+async def test_an_update_to_a_model_that_one_may_not_use_changes_nothing(talking: Tenant, begin: Begin) -> None:
+    path = await begin(title="kept")
+    answer = await talking.user.client.patch(path, json={"title": "lost", "model": "nobody/nothing"})
+    assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["body", "model"])
+    assert (await talking.user.client.get(path)).json()["title"] == "kept"
+
+
+async def test_a_restricted_model_looks_as_if_it_were_not_there(platform: RunningPlatform, talking: Tenant) -> None:
+    platform.sql("UPDATE model_configs SET access = 'restricted' WHERE tenant_id = %s", [talking.id])
+    platform.touch("policy", talking.id)
+    await platform.refresh()
+    client = talking.user.client
+    denied = await client.post(BASE, json={"model": "sandbox/echo"})
+    absent = await client.post(BASE, json={"model": "sandbox/ohce"})
+    assert denied.status_code == absent.status_code == 422
+    assert denied.text.replace("echo", "ohce") == absent.text
+
+
+async def test_messages_are_read_page_by_page(talking: Tenant, begin: Begin) -> None:
+    client, path = talking.user.client, await begin()
+    for n in range(3):
+        await client.post(f"{path}/messages", json={"content": f"number {n}"})
+    sequences: list[int] = []
+    cursor: str | None = None
+    for _ in range(3):
+        page = (
+            await client.get(f"{path}/messages", params={"limit": 2, **({"cursor": cursor} if cursor else {})})
+        ).json()
+        sequences += [message["sequence"] for message in page["messages"]]
+        cursor = page["next_cursor"]
+    assert (sequences, page["has_more"], cursor) == ([1, 2, 3, 4, 5, 6], False, None)
+    other = await begin()
+    assert await said(client, other) == []
+    first = (await client.get(f"{path}/messages", params={"limit": 2})).json()["next_cursor"]
+    foreign = await client.get(f"{other}/messages", params={"cursor": first})
+    assert (foreign.status_code, "cursor" in foreign.text) == (400, True)
+
+
+async def test_without_a_credential_there_is_nothing(platform: RunningPlatform, begin: Begin) -> None:
+    path = await begin()
+    anonymous: httpx2.AsyncClient = platform.anonymous
+    for method, rest, body in [("GET", "", None), *_OPERATIONS]:
+        assert (await anonymous.request(method, path + rest, json=body)).status_code == 401
+    assert (await anonymous.get(BASE)).status_code == 401

@@ -1,0 +1,143 @@
+"""Share links (reference 2, Share link; decisions 4, Conversations)."""
+
+from uuid import UUID, uuid4
+
+import pytest
+from tests.platform.conversations.conftest import BASE, Begin, redacting, stored
+from tests.support.platform import RunningPlatform, Tenant
+
+from gatehouse.platform.sealed import SEALED
+
+SHARED = f"{BASE}/shared"
+
+
+@pytest.fixture
+async def path(talking: Tenant, begin: Begin) -> str:
+    """A conversation with one question and its answer."""
+    path = await begin(title="Gates")
+    await talking.user.client.post(f"{path}/messages", json={"content": "hello"})
+    return path
+
+
+async def test_a_link_is_made_and_everybody_reads_by_it(platform: RunningPlatform, talking: Tenant, path: str) -> None:
+    answer = await talking.user.client.post(f"{path}/share_links")
+    assert answer.status_code == 201
+    link = answer.json()
+    assert UUID(link["token"]).version == 4
+    assert (link["conversation_id"], link["revoked"]) == (path.rpartition("/")[2], False)
+    assert link["url"] == f"http://gatehouse.test{SHARED}/{link['token']}"
+    shown = await platform.anonymous.get(link["url"])
+    assert shown.status_code == 200
+    told = shown.json()
+    assert (told["title"], told["model"], told["has_more"]) == ("Gates", "sandbox/echo", False)
+    assert [(each["role"], each["content"]) for each in told["messages"]] == [("user", "hello"), ("assistant", "hello")]
+    for secret in (str(talking.user.id), str(talking.id), talking.user.email, path.rpartition("/")[2]):
+        assert secret not in shown.text
+    (event,) = await platform.audit(talking, "share_link.created")
+    assert (event["resource_id"], link["token"] in str(event)) == (link["id"], False)
+
+
+async def test_a_link_shows_what_is_said_later_page_by_page(
+    platform: RunningPlatform, talking: Tenant, path: str
+) -> None:
+    link = (await talking.user.client.post(f"{path}/share_links")).json()
+    await talking.user.client.post(f"{path}/messages", json={"content": "later"})
+    first = (await platform.anonymous.get(link["url"], params={"limit": 3})).json()
+    query = {"limit": 3, "cursor": first["next_cursor"]}
+    rest = (await platform.anonymous.get(link["url"], params=query)).json()
+    assert [each["content"] for each in first["messages"] + rest["messages"]] == ["hello", "hello", "later", "later"]
+    assert rest["has_more"] is False
+
+
+async def test_a_link_shows_labels_and_no_values(platform: RunningPlatform, talking: Tenant, begin: Begin) -> None:
+    await redacting(platform, talking, reversible=True)
+    path = await begin()
+    await talking.user.client.post(f"{path}/messages", json={"content": "card 4242 4242 4242 4242"})
+    link = (await talking.user.client.post(f"{path}/share_links")).json()
+    shown = (await platform.anonymous.get(link["url"])).text
+    assert ("[CREDIT_CARD_1]" in shown, "4242" in shown) == (True, False)
+
+
+async def test_a_revoked_link_shows_nothing_and_stays_in_the_list(
+    platform: RunningPlatform, talking: Tenant, path: str
+) -> None:
+    client = talking.user.client
+    first, second = [(await client.post(f"{path}/share_links")).json() for _ in range(2)]
+    for _ in range(2):
+        assert (await client.delete(f"{path}/share_links/{first['id']}")).status_code == 204
+    gone = await platform.anonymous.get(first["url"])
+    assert (gone.status_code, gone.json()) == (404, {"detail": "Share link not found"})
+    assert (await platform.anonymous.get(second["url"])).status_code == 200
+    assert (await client.get(f"{path}/share_links")).json() == [{**first, "revoked": True}, second]
+    assert len(await platform.audit(talking, "share_link.revoked")) == 1
+
+
+async def test_a_deactivated_owners_links_show_nothing_until_they_are_back(
+    platform: RunningPlatform, talking: Tenant, path: str
+) -> None:
+    link = (await talking.user.client.post(f"{path}/share_links")).json()
+    user = f"/api/admin/users/{talking.user.id}"
+    assert (await talking.admin.client.patch(user, json={"is_active": False})).status_code == 200
+    assert (await platform.anonymous.get(link["url"])).status_code == 404
+    await talking.admin.client.patch(user, json={"is_active": True})
+    assert (await platform.anonymous.get(link["url"])).status_code == 200
+
+
+async def test_links_go_with_their_owner_their_conversation_and_their_organization(
+    platform: RunningPlatform, talking: Tenant, begin: Begin
+) -> None:
+    client = talking.user.client
+    links = [(await client.post(f"{await begin()}/share_links")).json() for _ in range(3)]
+    await client.delete(f"{BASE}/{links[0]['conversation_id']}")
+    assert (await platform.anonymous.get(links[0]["url"])).status_code == 404
+    platform.sql("UPDATE tenants SET deleted_at = now() WHERE id = %s", [talking.id])
+    assert (await platform.anonymous.get(links[1]["url"])).status_code == 404
+    platform.sql("UPDATE tenants SET deleted_at = NULL WHERE id = %s", [talking.id])
+    assert (await platform.anonymous.get(links[1]["url"])).status_code == 200
+    assert (await talking.admin.client.delete(f"/api/admin/users/{talking.user.id}")).status_code == 204
+    assert (await platform.anonymous.get(links[1]["url"])).status_code == 404
+
+
+async def test_the_database_does_not_give_a_token_away(platform: RunningPlatform, talking: Tenant, path: str) -> None:
+    link = (await talking.user.client.post(f"{path}/share_links")).json()
+    assert link["token"] not in stored(platform, talking.id)
+    assert (await talking.user.client.get(f"{path}/share_links")).json() == [link]
+
+
+async def test_keys_and_tokens_open_as_the_change_of_the_master_key_opens_them(
+    platform: RunningPlatform, talking: Tenant, path: str
+) -> None:
+    await talking.user.client.post(f"{path}/share_links")
+    for sealed in SEALED:
+        if sealed.table in {"conversations", "share_links"}:
+            query = f"SELECT id, {sealed.column} FROM {sealed.table} WHERE tenant_id = %s"
+            ((row_id, text),) = platform.sql(query, [talking.id])
+            assert platform.host.sealer.open(text, context=sealed.context(row_id))
+
+
+@pytest.mark.parametrize("token", [str(uuid4()), "x", "messages", "%00", "é" * 100, "a" * 5000])
+async def test_a_made_up_token_shows_nothing(platform: RunningPlatform, token: str) -> None:
+    answer = await platform.anonymous.get(f"{SHARED}/{token}")
+    assert (answer.status_code, answer.json()) == (404, {"detail": "Share link not found"})
+
+
+async def test_another_conversations_link_cannot_be_revoked_here(
+    platform: RunningPlatform, talking: Tenant, path: str, begin: Begin
+) -> None:
+    link = (await talking.user.client.post(f"{path}/share_links")).json()
+    elsewhere = await begin()
+    for missing in (link["id"], uuid4()):
+        answer = await talking.user.client.delete(f"{elsewhere}/share_links/{missing}")
+        assert (answer.status_code, answer.json()) == (404, {"detail": "Share link not found"})
+    assert (await platform.anonymous.get(link["url"])).status_code == 200
+
+
+async def test_a_link_cannot_be_written_by(platform: RunningPlatform, talking: Tenant, path: str) -> None:
+    link = (await talking.user.client.post(f"{path}/share_links")).json()
+    for method in ("POST", "PUT", "PATCH", "DELETE"):
+        assert (await platform.anonymous.request(method, link["url"])).status_code == 405
+
+
+async def test_readers_are_limited_by_their_address(platform: RunningPlatform, talking: Tenant, path: str) -> None:
+    answer = await platform.anonymous.get(f"{SHARED}/{uuid4()}")
+    assert answer.headers["X-RateLimit-Limit"] == "30"

@@ -1,0 +1,172 @@
+"""Titles and summaries, which models make (reference 2, System configuration entry and User preferences)."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from tests.platform.conversations.conftest import Begin, redacting, said, stored
+from tests.support.journal import Journal
+from tests.support.platform import RunningPlatform, Tenant
+from tests.support.upstream import Connection, upstream
+
+from gatehouse.foundation.settings import Settings
+from gatehouse.platform.conversations.conversations.titles import cleaned
+
+CARD = "4242 4242 4242 4242"
+
+
+@pytest.fixture
+async def titled(talking: Tenant) -> Tenant:
+    """Where titles are made."""
+    await talking.admin.client.put("/api/admin/config/auto_title_enabled", json={"value": "true"})
+    return talking
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_first_answer_brings_a_title(
+    platform: RunningPlatform, titled: Tenant, begin: Begin, stream: bool
+) -> None:
+    client, path = titled.user.client, await begin()
+    await client.post(f"{path}/messages", json={"content": "Gates of Rome\nand more", "stream": stream})
+    await platform.host.later.settle()
+    # The sandbox echoes what the title is to be made from.
+    assert (await client.get(path)).json()["title"] == "Gates of Rome"
+    assert "Rome" not in stored(platform, titled.id)
+    await client.patch(path, json={"title": None})
+    await client.post(f"{path}/messages", json={"content": "Gates of Athens"})
+    await platform.host.later.settle()
+    assert (await client.get(path)).json()["title"] is None
+
+
+async def test_a_title_of_the_owners_is_left_alone_and_costs_no_call(
+    platform: RunningPlatform, titled: Tenant, begin: Begin, settings: Settings
+) -> None:
+    client, path = titled.user.client, await begin(title="Mine")
+    await client.post(f"{path}/messages", json={"content": "Gates of Rome"})
+    await platform.host.later.settle()
+    assert (await client.get(path)).json()["title"] == "Mine"
+    assert await _paths(platform, titled, settings) == [f"{path}/messages"]
+
+
+async def test_switched_off_there_is_none(platform: RunningPlatform, talking: Tenant, begin: Begin) -> None:
+    client, path = talking.user.client, await begin()
+    await client.post(f"{path}/messages", json={"content": "Gates of Rome"})
+    await platform.host.later.settle()
+    assert (await client.get(path)).json()["title"] is None
+
+
+async def test_a_title_is_made_by_the_configured_model_through_the_pipeline(
+    platform: RunningPlatform, titled: Tenant, begin: Begin, settings: Settings
+) -> None:
+    await redacting(platform, titled)
+    async with upstream(_answering(f'"About {CARD}"\n')) as provider:
+        await platform.add_provider(titled.id, "own", "openai_compatible", "m", base_url=provider.url, max_retries=0)
+        await titled.admin.client.put("/api/admin/config/auto_title_model", json={"value": "own/m"})
+        client, path = titled.user.client, await begin()
+        await client.post(f"{path}/messages", json={"content": f"my card is {CARD}"})
+        await platform.host.later.settle()
+        assert (await client.get(path)).json()["title"] == "About [CREDIT_CARD_1]"
+        assert CARD not in str([request.body for request in provider.requests])
+    assert await _paths(platform, titled, settings) == [f"{path}/messages", f"{path}/title"]
+
+
+@pytest.mark.parametrize("model", ["sandbox/status-503", "nobody/nothing"])
+async def test_a_title_that_cannot_be_made_harms_nobody(
+    platform: RunningPlatform, titled: Tenant, begin: Begin, model: str
+) -> None:
+    await titled.admin.client.put("/api/admin/config/auto_title_model", json={"value": model})
+    client, path = titled.user.client, await begin()
+    assert (await client.post(f"{path}/messages", json={"content": "Gates of Rome"})).status_code == 201
+    await platform.host.later.settle()
+    assert (await client.get(path)).json()["title"] is None
+
+
+async def test_an_answer_that_broke_off_brings_no_title_and_the_next_whole_one_does(
+    platform: RunningPlatform, titled: Tenant, begin: Begin
+) -> None:
+    client, path = titled.user.client, await begin()
+    await client.post(f"{path}/messages", json={"content": "a b c d", "stream": True, "model": "sandbox/cut"})
+    await platform.host.later.settle()
+    assert (await client.get(path)).json()["title"] is None
+    await client.post(f"{path}/messages", json={"content": "Gates of Rome"})
+    await platform.host.later.settle()
+    assert (await client.get(path)).json()["title"] == "Gates of Rome"
+
+
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        ("Gates", "Gates"),
+        ('\n "Gates of Rome" \nand more', "Gates of Rome"),
+        ("## **Gates**", "Gates"),
+        ("a\tb\x00c", "a b c"),
+        ("x" * 200, "x" * 79 + "\u2026"),
+        (' "" \n', ""),
+        ("", ""),
+    ],
+)
+def test_a_title_is_one_short_line(said: str, title: str) -> None:
+    assert cleaned(said) == title
+
+
+async def test_a_summary_is_made_of_what_was_said_and_kept(
+    platform: RunningPlatform, talking: Tenant, begin: Begin
+) -> None:
+    client, path = talking.user.client, await begin()
+    await client.post(f"{path}/messages", json={"content": "the nightingale sings"})
+    answer = await client.post(f"{path}/summary")
+    assert answer.status_code == 200, answer.text
+    summary = answer.json()
+    assert summary["summary"] == "user: the nightingale sings\n\nassistant: the nightingale sings"
+    assert (summary["model"], summary["messages"]) == ("sandbox/echo", 2)
+    shown = (await client.get(path)).json()
+    assert (shown["summary"], shown["summarized_at"]) == (summary["summary"], summary["summarized_at"])
+    assert "nightingale" not in stored(platform, talking.id)
+
+
+async def test_the_preferred_summarizer_is_asked_about_what_was_kept(
+    platform: RunningPlatform, talking: Tenant, begin: Begin
+) -> None:
+    await redacting(platform, talking, reversible=True)
+    async with upstream(_answering("In short: [CREDIT_CARD_1].")) as provider:
+        await platform.add_provider(talking.id, "own", "openai_compatible", "m", base_url=provider.url, max_retries=0)
+        client, path = talking.user.client, await begin()
+        chosen = await client.put("/api/users/me/preferences", json={"default_summarizer_model_id": "own/m"})
+        assert chosen.status_code == 200, chosen.text
+        await client.post(f"{path}/messages", json={"content": f"my card is {CARD}"})
+        summary = (await client.post(f"{path}/summary")).json()
+        assert (summary["summary"], summary["model"]) == ("In short: [CREDIT_CARD_1].", "own/m")
+        assert CARD not in str([request.body for request in provider.requests])
+    assert len(await said(client, path)) == 2
+
+
+async def test_of_nothing_there_is_no_summary(begin: Begin, talking: Tenant) -> None:
+    path = await begin()
+    answer = await talking.user.client.post(f"{path}/summary")
+    assert (answer.status_code, answer.json()) == (409, {"detail": "The conversation has no messages yet."})
+
+
+async def test_a_summary_that_is_refused_is_told_as_ever_and_replaces_nothing(talking: Tenant, begin: Begin) -> None:
+    client, path = talking.user.client, await begin()
+    await client.post(f"{path}/messages", json={"content": "hello"})
+    first = (await client.post(f"{path}/summary")).json()["summary"]
+    await client.patch(path, json={"model": "sandbox/status-503"})
+    refused = await client.post(f"{path}/summary")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (502, "all_providers_failed")
+    assert (await client.get(path)).json()["summary"] == first
+
+
+def _answering(text: str) -> Any:
+    message = {"role": "assistant", "content": text}
+    body = msgspec.json.encode({"id": "x", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
+
+    async def behave(connection: Connection) -> None:
+        await connection.answer(body)
+
+    return behave
+
+
+async def _paths(platform: RunningPlatform, tenant: Tenant, settings: Settings) -> list[str]:
+    """Of the audit chain's model calls."""
+    await Journal(platform.installed.url, settings.gatehouse_home / "journal").drain()
+    return [event["details"]["path"] for event in await platform.audit(tenant, "gateway.request")]

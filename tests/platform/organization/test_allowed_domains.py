@@ -1,0 +1,256 @@
+"""Allowed domains (reference 2, Organization settings; decisions 2)."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import pytest
+from tests.support.dns import NameServer, name_server
+from tests.support.platform import PASSWORD, RunningPlatform, Tenant
+
+BASE = "/api/v1/admin/org/allowed-domains"
+
+
+@pytest.fixture
+def domain() -> str:
+    return f"{uuid4().hex[:12]}.test"
+
+
+@pytest.fixture
+async def names(platform: RunningPlatform) -> AsyncIterator[NameServer]:
+    """The name server that the platform asks."""
+    before = platform.host.resolver
+    async with name_server() as (server, resolver):
+        platform.host.resolver = resolver
+        yield server
+    platform.host.resolver = before
+
+
+async def add(tenant: Tenant, domain: str, **body: Any) -> dict[str, Any]:
+    answer = await tenant.admin.client.post(BASE, json={"domain": domain, **body})
+    assert answer.status_code == 201, answer.text
+    entry: dict[str, Any] = answer.json()
+    return entry
+
+
+async def verify(tenant: Tenant, domain: str) -> httpx2.Response:
+    return await tenant.admin.client.post(f"{BASE}/{domain}/verify")
+
+
+async def prove(tenant: Tenant, names: NameServer, entry: dict[str, Any]) -> None:
+    names.records[entry["txt_record"]["name"]] = [entry["txt_record"]["value"]]
+    answer = await verify(tenant, entry["domain"])
+    assert (answer.status_code, answer.json()["verified"]) == (200, True), answer.text
+
+
+async def test_an_added_domain_says_which_record_proves_it(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, domain: str
+) -> None:
+    entry = await add(tenant, domain.upper(), jit_provisioning=True)
+    assert (entry["domain"], entry["verified"], entry["verified_at"]) == (domain, False, None)
+    assert entry["txt_record"]["name"] == f"_gatehouse.{domain}"
+    listed = (await tenant.auditor.client.get(BASE)).json()
+    assert listed == {
+        "domains": [domain], "jit_provisioning": True, "default_group_id": None, "entries": [entry]
+    }  # fmt: skip
+    # Another organization may claim the same; its record is another.
+    assert (await add(other_tenant, domain))["txt_record"]["value"] != entry["txt_record"]["value"]
+    (event,) = await platform.audit(tenant, "allowed_domain.added")
+    assert (event["resource_id"], event["details"]["jit_provisioning"]) == (domain, True)
+
+
+async def test_an_organization_without_domains_has_an_empty_list(tenant: Tenant) -> None:
+    nothing = {"domains": [], "jit_provisioning": False, "default_group_id": None, "entries": []}
+    assert (await tenant.admin.client.get(BASE)).json() == nothing
+
+
+async def test_the_same_domain_again_is_409(tenant: Tenant, domain: str) -> None:
+    await add(tenant, domain)
+    again = await tenant.admin.client.post(BASE, json={"domain": domain.title()})
+    assert (again.status_code, again.json()["error"]) == (409, "domain_exists")
+
+
+async def test_its_record_proves_a_domain_and_nothing_else_does(
+    platform: RunningPlatform, tenant: Tenant, names: NameServer, domain: str
+) -> None:
+    entry = await add(tenant, domain)
+    record = entry["txt_record"]
+    for records in ({}, {record["name"]: []}, {record["name"]: ["v=spf1 -all", record["value"] + "0"]}):
+        names.records = records
+        refused = await verify(tenant, domain)
+        assert (refused.status_code, refused.json()["error"]) == (409, "domain_not_proven")
+        assert record["name"] in refused.json()["message"]
+    names.records = {record["name"]: ["v=spf1 -all", record["value"]]}
+    proven = await verify(tenant, domain)
+    assert (proven.status_code, proven.json()["verified"]) == (200, True)
+    assert names.asked[-1] == record["name"]
+    assert (await verify(tenant, domain)).json() == proven.json()
+    (event,) = await platform.audit(tenant, "allowed_domain.verified")
+    assert (event["resource_id"], event["details"]) == (domain, {"by": "dns"})
+
+
+async def test_name_servers_that_fail_are_503_and_prove_nothing(tenant: Tenant, names: NameServer, domain: str) -> None:
+    await add(tenant, domain)
+    names.broken = True
+    answer = await verify(tenant, domain)
+    assert (answer.status_code, answer.json()["error"]) == (503, "dns_unavailable")
+    assert (await tenant.admin.client.get(BASE)).json()["entries"][0]["verified"] is False
+
+
+async def test_a_domain_is_proven_for_one_organization(
+    tenant: Tenant, other_tenant: Tenant, names: NameServer, domain: str
+) -> None:
+    await prove(tenant, names, await add(tenant, domain))
+    theirs = (await add(other_tenant, domain))["txt_record"]
+    names.records[theirs["name"]] = [theirs["value"]]
+    refused = await verify(other_tenant, domain)
+    assert (refused.status_code, refused.json()["error"]) == (409, "domain_proven_elsewhere")
+    assert (await tenant.admin.client.delete(f"{BASE}/{domain}")).status_code == 204
+    assert (await verify(other_tenant, domain)).status_code == 200
+
+
+async def test_an_operators_word_proves_a_domain_of_any_organization(
+    platform: RunningPlatform, tenant: Tenant, names: NameServer, domain: str
+) -> None:
+    await add(tenant, domain)
+    operator = await platform.operator()
+    answer = await operator.client.post(f"{BASE}/{domain}/verify", params={"tenant_id": str(tenant.id)})
+    assert (answer.status_code, answer.json()["verified"]) == (200, True), answer.text
+    assert names.asked == []
+    (event,) = await platform.audit(tenant, "allowed_domain.verified")
+    assert (event["details"], event["actor_id"]) == ({"by": "operator"}, str(operator.id))
+
+
+async def test_nobody_else_names_another_organization(
+    tenant: Tenant, other_tenant: Tenant, names: NameServer, domain: str
+) -> None:
+    entry = await add(tenant, domain)
+    names.records[entry["txt_record"]["name"]] = [entry["txt_record"]["value"]]
+    for client, params in [
+        (other_tenant.admin.client, {"tenant_id": str(tenant.id)}),
+        (other_tenant.admin.client, {}),
+        (tenant.admin.client, {"tenant_id": str(other_tenant.id)}),
+    ]:
+        answer = await client.post(f"{BASE}/{domain}/verify", params=params)
+        assert (answer.status_code, answer.json()["error"]) == (404, "not_found")
+    assert (await other_tenant.admin.client.delete(f"{BASE}/{domain}")).status_code == 404
+    own = await tenant.admin.client.post(f"{BASE}/{domain}/verify", params={"tenant_id": str(tenant.id)})
+    assert own.status_code == 200
+
+
+async def test_addresses_of_a_proven_domain_are_verified_until_it_is_removed(
+    platform: RunningPlatform, tenant: Tenant, names: NameServer, domain: str
+) -> None:
+    await prove(tenant, names, await add(tenant, domain))
+    users = "/api/admin/users"
+    made = (await tenant.admin.client.post(users, json={"email": f"ada@{domain}", "password": PASSWORD})).json()
+    assert made["email_verified"] is True
+    assert (await tenant.admin.client.delete(f"{BASE}/{domain}")).status_code == 204
+    assert (await tenant.admin.client.get(f"{users}/{made['id']}")).json()["email_verified"] is False
+    (event,) = await platform.audit(tenant, "allowed_domain.removed")
+    assert event["details"] == {"was_proven": True}
+    assert (await tenant.admin.client.delete(f"{BASE}/{domain}")).status_code == 404
+
+
+async def test_who_registers_becomes_a_member_of_the_domains_group(
+    platform: RunningPlatform, tenant: Tenant, names: NameServer, domain: str
+) -> None:
+    group = (await tenant.admin.client.post("/api/admin/groups", json={"name": "newcomers"})).json()["id"]
+    entry = await add(tenant, domain, jit_provisioning=True, default_group_id=group)
+    registration = {"email": f"ada@{domain}", "password": PASSWORD}
+    assert (await platform.anonymous.post("/api/auth/register", json=registration)).status_code == 403
+    await prove(tenant, names, entry)
+    registered = await platform.anonymous.post("/api/auth/register", json=registration)
+    assert registered.status_code == 201, registered.text
+    (member,) = (await tenant.admin.client.get(f"/api/admin/groups/{group}/members")).json()
+    assert member["user_id"] == registered.json()["id"]
+    # Every worker knows it already: the user's first request counts as a member's.
+    live = platform.host.replica.users[platform.sql("SELECT id FROM users WHERE email = %s", [f"ada@{domain}"])[0][0]]
+    assert [str(each) for each in live.groups] == [group]
+    (event,) = await platform.audit(tenant, "group.member_added")
+    assert (event["resource_id"], event["details"]["user_id"]) == (group, registered.json()["id"])
+
+
+async def test_a_removed_group_leaves_the_domain_without_one(
+    platform: RunningPlatform, tenant: Tenant, names: NameServer, domain: str
+) -> None:
+    group = (await tenant.admin.client.post("/api/admin/groups", json={"name": "gone"})).json()["id"]
+    await prove(tenant, names, await add(tenant, domain, jit_provisioning=True, default_group_id=group))
+    await tenant.admin.client.delete(f"/api/admin/groups/{group}")
+    assert (await tenant.admin.client.get(BASE)).json()["entries"][0]["default_group_id"] is None
+    registration = {"email": f"ada@{domain}", "password": PASSWORD}
+    assert (await platform.anonymous.post("/api/auth/register", json=registration)).status_code == 201
+
+
+async def test_registering_can_be_opened_and_closed_without_losing_the_proof(
+    platform: RunningPlatform, tenant: Tenant, names: NameServer, domain: str
+) -> None:
+    group = (await tenant.admin.client.post("/api/admin/groups", json={"name": "newcomers"})).json()["id"]
+    await prove(tenant, names, await add(tenant, domain))
+    for sent, status in [
+        ({"jit_provisioning": True, "default_group_id": group}, 201),
+        ({"default_group_id": None}, 201),
+        ({"jit_provisioning": False}, 403),
+    ]:
+        changed = await tenant.admin.client.patch(f"{BASE}/{domain}", json=sent)
+        assert (changed.status_code, changed.json()["verified"]) == (200, True), changed.text
+        assert {name: changed.json()[name] for name in sent} == sent
+        registration = {"email": f"{uuid4().hex}@{domain}", "password": PASSWORD}
+        assert (await platform.anonymous.post("/api/auth/register", json=registration)).status_code == status
+    assert len((await tenant.admin.client.get(f"/api/admin/groups/{group}/members")).json()) == 1
+    events = await platform.audit(tenant, "allowed_domain.changed")
+    assert [event["details"] for event in events][1:] == [{"default_group_id": None}, {"jit_provisioning": False}]
+
+
+async def test_a_bad_update_names_the_field_and_an_unknown_domain_is_404(tenant: Tenant, domain: str) -> None:
+    await add(tenant, domain)
+    for body in ({"default_group_id": str(uuid4())}, {"jit_provisioning": None}, {"verified": True}):
+        answer = await tenant.admin.client.patch(f"{BASE}/{domain}", json=body)
+        assert (answer.status_code, [fault["field"] for fault in answer.json()["details"]]) == (422, list(body))
+    assert (await tenant.admin.client.patch(f"{BASE}/x{domain}", json={})).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "domain"),
+        ({"domain": ""}, "domain"),
+        ({"domain": "no domain"}, "domain"),
+        ({"domain": "localhost"}, "domain"),
+        ({"domain": "ada@example.com"}, "domain"),
+        ({"domain": "a" * 64 + ".test"}, "domain"),
+        ({"domain": "x" * 254}, "domain"),
+        ({"domain": 5}, "domain"),
+        ({"domain": "a.test", "jit_provisioning": "true"}, "jit_provisioning"),
+        ({"domain": "a.test", "default_group_id": "x"}, "default_group_id"),
+        ({"domain": "a.test", "default_group_id": str(uuid4())}, "default_group_id"),
+        ({"domain": "a.test", "surprise": 1}, "surprise"),
+    ],
+)
+async def test_a_bad_field_is_named_in_details(tenant: Tenant, body: dict[str, Any], field: str) -> None:
+    answer = await tenant.admin.client.post(BASE, json=body)
+    assert (answer.status_code, answer.json()["error"]) == (422, "validation_error"), answer.text
+    assert [fault["field"] for fault in answer.json()["details"]] == [field]
+
+
+async def test_another_organizations_group_is_none(tenant: Tenant, other_tenant: Tenant, domain: str) -> None:
+    theirs = (await other_tenant.admin.client.post("/api/admin/groups", json={"name": "theirs"})).json()["id"]
+    answer = await tenant.admin.client.post(BASE, json={"domain": domain, "default_group_id": theirs})
+    assert (answer.status_code, answer.json()["details"][0]["field"]) == (422, "default_group_id")
+
+
+async def test_who_may_not(platform: RunningPlatform, tenant: Tenant, domain: str) -> None:
+    await add(tenant, domain)
+    calls = [
+        ("POST", BASE),
+        ("PATCH", f"{BASE}/{domain}"),
+        ("DELETE", f"{BASE}/{domain}"),
+        ("POST", f"{BASE}/{domain}/verify"),
+    ]
+    for method, path in calls:
+        assert (await platform.anonymous.request(method, path)).status_code == 401
+        for person in (tenant.user, tenant.auditor):
+            answer = await person.client.request(method, path, json={"domain": "a.test"})
+            assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
+    assert (await tenant.user.client.get(BASE)).status_code == 403

@@ -1,0 +1,129 @@
+"""`ETag` and `If-Match`: of two who change the same row at once, neither undoes the other's work unseen."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.support.platform import RunningPlatform, Tenant
+
+GROUPS = "/api/admin/groups"
+
+
+@pytest.fixture
+async def path(tenant: Tenant) -> str:
+    group = (await tenant.admin.client.post(GROUPS, json={"name": "Payments"})).json()
+    return f"{GROUPS}/{group['id']}"
+
+
+async def test_a_row_is_shown_with_its_version_which_a_change_moves(tenant: Tenant, path: str) -> None:
+    first = (await tenant.auditor.client.get(path)).headers["ETag"]
+    assert (await tenant.admin.client.get(path)).headers["ETag"] == first
+    changed = await tenant.admin.client.put(path, json={"description": "x"}, headers={"If-Match": first})
+    assert changed.status_code == 200
+    assert changed.headers["ETag"] != first
+    assert (await tenant.admin.client.get(path)).headers["ETag"] == changed.headers["ETag"]
+
+
+async def test_of_two_changes_to_one_version_at_once_exactly_one_is_made(
+    platform: RunningPlatform, tenant: Tenant, path: str
+) -> None:
+    for round_ in range(5):
+        version = (await tenant.admin.client.get(path)).headers["ETag"]
+        names = [f"{round_} {who}" for who in "ab"]
+        answers = await asyncio.gather(
+            *(tenant.admin.client.put(path, json={"name": name}, headers={"If-Match": version}) for name in names)
+        )
+        assert sorted(answer.status_code for answer in answers) == [200, 412]
+        (made,) = [answer.json()["name"] for answer in answers if answer.status_code == 200]
+        assert (await tenant.admin.client.get(path)).json()["name"] == made
+    assert len(await platform.audit(tenant, "group.updated")) == 5
+
+
+async def test_of_two_changes_at_once_that_name_no_version_both_stay(tenant: Tenant, path: str) -> None:
+    await asyncio.gather(
+        tenant.admin.client.put(path, json={"name": "Other"}),
+        tenant.admin.client.put(path, json={"description": "Handles card data"}),
+    )
+    group = (await tenant.admin.client.get(path)).json()
+    assert (group["name"], group["description"]) == ("Other", "Handles card data")
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+async def test_a_stale_version_changes_nothing_and_is_no_event(
+    platform: RunningPlatform, tenant: Tenant, path: str, method: str
+) -> None:
+    stale = (await tenant.admin.client.get(path)).headers["ETag"]
+    now = (await tenant.admin.client.put(path, json={"description": "x"})).headers["ETag"]
+    answer = await tenant.admin.client.request(method, path, json={"name": "y"}, headers={"If-Match": stale})
+    assert (answer.status_code, "Read it again" in answer.json()["detail"]) == (412, True)
+    assert (await tenant.admin.client.get(path)).headers["ETag"] == now
+    assert len(await platform.audit(tenant, "group.updated")) == 1
+    assert await platform.audit(tenant, "group.deleted") == []
+
+
+@pytest.mark.parametrize("form", ["{}", "W/{}", '"another", {}', "*"])
+async def test_the_version_may_be_one_of_several_weakened_by_a_proxy_or_any(
+    tenant: Tenant, path: str, form: str
+) -> None:
+    version = (await tenant.admin.client.get(path)).headers["ETag"]
+    headers = {"If-Match": form.format(version)}
+    assert (await tenant.admin.client.put(path, json={"description": "x"}, headers=headers)).status_code == 200
+
+
+@pytest.mark.parametrize("form", ["nonsense", '""', '"another"', ""])
+async def test_what_is_no_version_of_the_row_is_412(tenant: Tenant, path: str, form: str) -> None:
+    answer = await tenant.admin.client.put(path, json={}, headers={"If-Match": form})
+    assert answer.status_code == 412
+
+
+async def test_a_row_without_versions_is_never_the_one_that_is_meant(platform: RunningPlatform, tenant: Tenant) -> None:
+    await platform.new_key(tenant.user)
+    (key,) = (await tenant.user.client.get("/api/auth/api-keys")).json()
+    own = f"/api/auth/api-keys/{key['id']}"
+    answer = await tenant.user.client.patch(own, json={"is_enabled": False}, headers={"If-Match": '"x"'})
+    assert answer.status_code == 412
+    assert (await tenant.user.client.patch(own, json={"is_enabled": False})).status_code == 200
+
+
+async def test_what_is_another_organizations_is_404_whatever_version_is_named(
+    other_tenant: Tenant, tenant: Tenant, path: str
+) -> None:
+    version = (await tenant.admin.client.get(path)).headers["ETag"]
+    answer = await other_tenant.admin.client.put(path, json={}, headers={"If-Match": version})
+    assert answer.status_code == 404
+
+
+async def test_a_sign_in_does_not_move_a_users_version(platform: RunningPlatform, tenant: Tenant) -> None:
+    path = f"/api/admin/users/{tenant.user.id}"
+    version = (await tenant.admin.client.get(path)).headers["ETag"]
+    platform.sql("UPDATE users SET last_login_at = now() WHERE id = %s", [tenant.user.id])
+    body: dict[str, Any] = {"display_name": "Ada"}
+    assert (await tenant.admin.client.patch(path, json=body, headers={"If-Match": version})).status_code == 200
+
+
+async def test_another_persons_row_is_404_whatever_version_is_named(platform: RunningPlatform, tenant: Tenant) -> None:
+    await platform.new_key(tenant.user)
+    (key,) = (await tenant.user.client.get("/api/auth/api-keys")).json()
+    own = f"/api/auth/api-keys/{key['id']}"
+    answer = await tenant.auditor.client.patch(own, json={"is_enabled": False}, headers={"If-Match": '"x"'})
+    assert (answer.status_code, "ETag" in answer.headers) == (404, False)
+
+
+async def test_what_has_a_loader_of_its_own_has_versions_too(platform: RunningPlatform, tenant: Tenant) -> None:
+    admin = tenant.admin.client
+    client = (await admin.post("/api/admin/oauth-clients/", json={"name": "a machine"})).json()["client_id"]
+    await platform.add_provider(tenant.id, "acme", "openai_compatible", base_url="http://acme.test/v1")
+    for shown, method, path, body in [
+        (f"/api/admin/oauth-clients/{client}", "PUT", f"/api/admin/oauth-clients/{client}", {"name": "x"}),
+        ("/api/admin/providers/acme", "PATCH", "/api/admin/providers/acme/config", {"timeout_ms": 1000}),
+    ]:
+        named = {"If-Match": (await admin.get(shown)).headers["ETag"]}
+        assert (await admin.request(method, path, json=body, headers=named)).status_code == 200
+        assert (await admin.request(method, path, json=body, headers=named)).status_code == 412
+
+
+async def test_a_groups_version_is_its_overrides_too(tenant: Tenant, path: str) -> None:
+    named = {"If-Match": (await tenant.admin.client.get(path)).headers["ETag"]}
+    overrides = [{"entity_type": "credit_card", "action": "BLOCK"}]
+    assert (await tenant.admin.client.put(f"{path}/dlp", json=overrides, headers=named)).status_code == 200
+    assert (await tenant.admin.client.put(f"{path}/dlp", json=[], headers=named)).status_code == 412

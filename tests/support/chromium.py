@@ -1,0 +1,50 @@
+"""A real browser: Debian's Chromium, driven by Playwright. Nothing of it comes from the network."""
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright
+
+CHROMIUM: Final = Path("/usr/bin/chromium")
+_FLAGS: Final = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+
+PHONE: Final = {"width": 360, "height": 740}
+
+needs_chromium = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs a browser: {CHROMIUM} is not installed")
+
+
+@asynccontextmanager
+async def browser() -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        started = await playwright.chromium.launch(executable_path=str(CHROMIUM), args=_FLAGS)
+        try:
+            yield started
+        finally:
+            await started.close()
+
+
+@asynccontextmanager
+async def page_of(context: BrowserContext) -> AsyncIterator[Page]:
+    """A page, and at its end the proof that nothing was kept from it by policy and no script failed."""
+    page = await context.new_page()
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.set_default_timeout(10_000)
+    yield page
+    # Chromium calls an answer that is no success an error; that is the test's own affair.
+    assert [each for each in complaints if "the server responded with a status of" not in each] == []
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,169 @@
+"""An identity provider as its own process: believes signed requests alone, and signs in whom it is told to.
+
+python -m tests.support.identity_provider      says its address and certificate in a line of JSON, reads no more
+
+POST /trust {"metadata": url}      the service provider whose requests it answers
+POST /person {"email", ...}        who signs in next: fields of `saml.Said`
+POST /rotate                       another key from now on; the answer is its certificate
+GET  /sso                          a signed request in, a page with a form out
+GET  /slo                          logout requests and answers
+GET  /leave?name_id=               begins a logout
+GET  /left                         the names that it was told have left
+"""
+
+import asyncio
+import html
+import json
+import sys
+import urllib.request
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx2
+from lxml import etree
+from tests.support import saml
+from tests.support.saml import NS, Said, Signer
+
+
+class _State:
+    signer = Signer.new()
+    person: dict[str, Any] = {}  # noqa: RUF012
+    entity_id = ""
+    base = ""
+    certificates: list[str] = []  # noqa: RUF012
+    acs = ""
+    slo = ""
+    left: list[str] = []  # noqa: RUF012
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
+        if self.path == "/trust":
+            _trust(body["metadata"])
+        elif self.path == "/person":
+            _State.person = body
+        elif self.path == "/rotate":
+            _State.signer = Signer.new()
+        self._say(200, json.dumps({"certificate": _State.signer.certificate}))
+
+    def do_GET(self) -> None:
+        path = urlsplit(self.path).path
+        query = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
+        if path == "/sso":
+            self._sign_in(query)
+        elif path == "/slo":
+            self._leave_or_left(query)
+        elif path == "/leave":
+            request = saml.logout_request(_State.entity_id, _State.base, name_id=query["name_id"])
+            self._send_to(f"{_State.slo}?{saml.redirect_query('SAMLRequest', request, _State.signer)}")
+        else:
+            self._say(200, json.dumps(_State.left))
+
+    def _sign_in(self, query: dict[str, str]) -> None:
+        request = saml.carried(self.path, "SAMLRequest", _State.certificates)
+        assert request.get("AssertionConsumerServiceURL") == _State.acs
+        assert request.get("Destination") == f"{_State.entity_id}/sso"
+        said = Said(issuer=_State.entity_id, base=_State.base, in_response_to=request.get("ID"), **_State.person)
+        fields = {"SAMLResponse": saml.encoded(saml.signed(said, _State.signer, message_too=True))}
+        if "RelayState" in query:
+            fields["RelayState"] = query["RelayState"]
+        inputs = "".join(f'<input type="hidden" name="{n}" value="{html.escape(v)}">' for n, v in fields.items())
+        self._say(200, f'<form method="post" action="{html.escape(_State.acs)}">{inputs}</form>')
+
+    def _leave_or_left(self, query: dict[str, str]) -> None:
+        if "SAMLResponse" in query:
+            saml.carried(self.path, "SAMLResponse", _State.certificates)
+            self._say(200, "signed out")
+            return
+        request = saml.carried(self.path, "SAMLRequest", _State.certificates)
+        _State.left.append(request.findtext("saml:NameID", namespaces=NS))
+        answer = saml.logout_response(_State.entity_id, _State.base, in_response_to=request.get("ID"))
+        self._send_to(f"{_State.slo}?{saml.redirect_query('SAMLResponse', answer, _State.signer)}")
+
+    def _send_to(self, url: str) -> None:
+        self.send_response(302)
+        self.send_header("Location", url)
+        self.end_headers()
+
+    def _say(self, status: int, text: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(text.encode())))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+def _trust(metadata_url: str) -> None:
+    with urllib.request.urlopen(metadata_url) as answer:
+        described = etree.fromstring(answer.read())
+    _State.base = metadata_url.removesuffix("/api/saml/metadata")
+    _State.certificates = [
+        "".join((found.text or "").split()) for found in described.iterfind(".//ds:X509Certificate", NS)
+    ]
+    _State.acs = described.find(".//md:AssertionConsumerService", NS).get("Location")
+    _State.slo = described.find(".//md:SingleLogoutService", NS).get("Location")
+
+
+def main() -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    _State.entity_id = f"http://127.0.0.1:{server.server_port}"
+    print(json.dumps({"url": _State.entity_id, "certificate": _State.signer.certificate}), flush=True)  # noqa: T201
+    server.serve_forever()
+
+
+class IdentityProvider:
+    """The process, as a test talks with it. Its entity id is its address."""
+
+    def __init__(self, url: str, certificate: str) -> None:
+        self.url = url
+        self.certificate = certificate
+        self._client = httpx2.AsyncClient(base_url=url)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What an administrator enters."""
+        return {
+            "name": "a test's",
+            "entity_id": self.url,
+            "sso_url": f"{self.url}/sso",
+            "slo_url": f"{self.url}/slo",
+            "x509_cert": self.certificate,
+        }
+
+    async def trust(self, base: str) -> None:
+        await self._client.post("/trust", json={"metadata": f"{base}/api/saml/metadata"})
+
+    async def next(self, **said: Any) -> None:
+        await self._client.post("/person", json=said)
+
+    async def rotate(self) -> str:
+        self.certificate = (await self._client.post("/rotate", json={})).json()["certificate"]
+        return self.certificate
+
+    async def left(self) -> list[str]:
+        told: list[str] = (await self._client.get("/left")).json()
+        return told
+
+
+@asynccontextmanager
+async def identity_provider() -> AsyncIterator[IdentityProvider]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.support.identity_provider", stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        assert process.stdout is not None
+        told = json.loads(await process.stdout.readline())
+        yield IdentityProvider(told["url"], told["certificate"])
+    finally:
+        process.kill()
+        await process.wait()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,240 @@
+"""What identity providers write, right by default and wrong where a test says so. Signed with xmlsec, as they do."""
+
+import zlib
+from base64 import b64decode, b64encode
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from urllib.parse import parse_qs, quote, urlsplit
+from uuid import uuid4
+from xml.sax.saxutils import escape
+
+import xmlsec
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+from lxml import etree
+
+NS: Final = {
+    "saml": "urn:oasis:names:tc:SAML:2.0:assertion",
+    "samlp": "urn:oasis:names:tc:SAML:2.0:protocol",
+    "ds": "http://www.w3.org/2000/09/xmldsig#",
+    "md": "urn:oasis:names:tc:SAML:2.0:metadata",
+}
+RSA_SHA256: Final = "http://www.w3.org/2001/04/xmldsig-more#rsa-sha256"
+SUCCESS: Final = "urn:oasis:names:tc:SAML:2.0:status:Success"
+EMAIL_FORMAT: Final = "urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress"
+
+
+@dataclass(frozen=True)
+class Signer:
+    """A key with its certificate, both PEM."""
+
+    key: str = field(repr=False)
+    certificate: str
+    private: Any = field(repr=False)
+
+    @classmethod
+    def new(cls, kind: str = "rsa", *, bits: int = 2048) -> "Signer":
+        private: Any = (
+            rsa.generate_private_key(65537, bits) if kind == "rsa" else ec.generate_private_key(ec.SECP256R1())
+        )
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a test's identity provider")])
+        now = datetime.now(UTC)
+        certificate = (
+            x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(name)
+            .public_key(private.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(days=1))
+            .not_valid_after(now + timedelta(days=30))
+            .sign(private, hashes.SHA256())
+        )
+        key = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+        return cls(key, certificate.public_bytes(Encoding.PEM).decode(), private)
+
+    @property
+    def bare_certificate(self) -> str:
+        """Without its BEGIN and END lines."""
+        return "".join(self.certificate.split("-----")[2].split())
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a response says. Times are seconds from now; None leaves a thing out."""
+
+    issuer: str
+    base: str
+    in_response_to: str | None
+    email: str | None = None
+    name_id: str = "ada"
+    name_id_format: str = "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent"
+    attributes: dict[str, list[str]] = field(default_factory=dict)
+    response_issuer: str | None = None
+    audience: str | None = None
+    recipient: str | None = None
+    destination: str | None = None
+    response_in_response_to: str | None = None
+    status: str = SUCCESS
+    issued: float = 0
+    conditions_from: float = -60
+    conditions_until: float = 300
+    confirmed_until: float = 300
+    session_until: float | None = None
+    session_index: str = "s-1"
+    extra_condition: str = ""
+    assertion_id: str = ""
+
+    def but(self, **changes: Any) -> "Said":
+        return replace(self, **changes)
+
+
+def moment(seconds: float) -> str:
+    return (datetime.now(UTC) + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def response_text(said: Said) -> str:
+    """Unsigned."""
+    acs = f"{said.base}/api/saml/acs"
+    values = {**said.attributes, **({"email": [said.email]} if said.email is not None else {})}
+    attributes = "".join(
+        f'<saml:Attribute Name="{escape(name)}">'
+        + "".join(f"<saml:AttributeValue>{escape(value)}</saml:AttributeValue>" for value in held)
+        + "</saml:Attribute>"
+        for name, held in values.items()
+    )
+    statement = f"<saml:AttributeStatement>{attributes}</saml:AttributeStatement>" if attributes else ""
+    to = "" if said.in_response_to is None else f' InResponseTo="{said.in_response_to}"'
+    head_to = to if said.response_in_response_to is None else f' InResponseTo="{said.response_in_response_to}"'
+    session = "" if said.session_until is None else f' SessionNotOnOrAfter="{moment(said.session_until)}"'
+    return (
+        f'<samlp:Response xmlns:samlp="{NS["samlp"]}" xmlns:saml="{NS["saml"]}" ID="_{uuid4().hex}" Version="2.0"'
+        f' IssueInstant="{moment(said.issued)}" Destination="{said.destination or acs}"{head_to}>'
+        f"<saml:Issuer>{escape(said.response_issuer or said.issuer)}</saml:Issuer>"
+        f'<samlp:Status><samlp:StatusCode Value="{said.status}"/></samlp:Status>'
+        f'<saml:Assertion ID="{said.assertion_id or "_" + uuid4().hex}" Version="2.0"'
+        f' IssueInstant="{moment(said.issued)}">'
+        f"<saml:Issuer>{escape(said.issuer)}</saml:Issuer>"
+        f'<saml:Subject><saml:NameID Format="{said.name_id_format}">{said.name_id}</saml:NameID>'
+        '<saml:SubjectConfirmation Method="urn:oasis:names:tc:SAML:2.0:cm:bearer">'
+        f'<saml:SubjectConfirmationData NotOnOrAfter="{moment(said.confirmed_until)}"'
+        f' Recipient="{said.recipient or acs}"{to}/>'
+        "</saml:SubjectConfirmation></saml:Subject>"
+        f'<saml:Conditions NotBefore="{moment(said.conditions_from)}" NotOnOrAfter="{moment(said.conditions_until)}">'
+        f"<saml:AudienceRestriction><saml:Audience>{said.audience or said.base + '/api/saml/metadata'}</saml:Audience>"
+        f"</saml:AudienceRestriction>{said.extra_condition}</saml:Conditions>"
+        f'<saml:AuthnStatement AuthnInstant="{moment(said.issued)}" SessionIndex="{said.session_index}"{session}>'
+        "<saml:AuthnContext><saml:AuthnContextClassRef>urn:oasis:names:tc:SAML:2.0:ac:classes:Password"
+        f"</saml:AuthnContextClassRef></saml:AuthnContext></saml:AuthnStatement>{statement}"
+        "</saml:Assertion></samlp:Response>"
+    )
+
+
+def tree(text: str) -> Any:
+    return etree.fromstring(text.encode())
+
+
+def read_again(root: Any) -> Any:
+    """lxml does not find by name what xmlsec has put into a tree."""
+    return etree.fromstring(etree.tostring(root))
+
+
+def assertion_of(root: Any) -> Any:
+    return root.find("saml:Assertion", NS)
+
+
+def sign(
+    element: Any,
+    signer: Signer,
+    *,
+    method: Any = None,
+    digest: Any = xmlsec.Transform.SHA256,
+    transforms: tuple[Any, ...] = (xmlsec.Transform.ENVELOPED, xmlsec.Transform.EXCL_C14N),
+    hmac_key: bytes | None = None,
+) -> None:
+    """Puts a signature behind the element's issuer, over the element."""
+    if method is None:
+        is_rsa = isinstance(signer.private, rsa.RSAPrivateKey)
+        method = xmlsec.Transform.RSA_SHA256 if is_rsa else xmlsec.Transform.ECDSA_SHA256
+    signature = xmlsec.template.create(element, xmlsec.Transform.EXCL_C14N, method, ns="ds")
+    element.find("saml:Issuer", NS).addnext(signature)
+    reference = xmlsec.template.add_reference(signature, digest, uri="#" + element.get("ID"))
+    for transform in transforms:
+        xmlsec.template.add_transform(reference, transform)
+    context = xmlsec.SignatureContext()
+    if hmac_key is not None:
+        context.key = xmlsec.Key.from_binary_data(xmlsec.KeyData.HMAC, hmac_key)
+    else:
+        xmlsec.template.add_x509_data(xmlsec.template.ensure_key_info(signature))
+        context.key = xmlsec.Key.from_memory(signer.key, xmlsec.KeyFormat.PEM)
+        context.key.load_cert_from_memory(signer.certificate, xmlsec.KeyFormat.PEM)
+    context.register_id(element, "ID")
+    context.sign(signature)
+
+
+def signed(said: Said, signer: Signer, *, message_too: bool = False) -> Any:
+    """As identity providers send it: the assertion signed, the response perhaps too."""
+    root = tree(response_text(said))
+    sign(assertion_of(root), signer)
+    if message_too:
+        sign(root, signer)
+    return read_again(root)
+
+
+def encoded(root: Any) -> str:
+    raw = root if isinstance(root, bytes) else etree.tostring(root)
+    return b64encode(raw).decode()
+
+
+def logout_request(
+    issuer: str, base: str, *, name_id: str, session_index: str | None = None, destination: str = "", issued: float = 0
+) -> bytes:
+    index = "" if session_index is None else f"<samlp:SessionIndex>{session_index}</samlp:SessionIndex>"
+    return (
+        f'<samlp:LogoutRequest xmlns:samlp="{NS["samlp"]}" xmlns:saml="{NS["saml"]}" ID="_{uuid4().hex}" Version="2.0"'
+        f' IssueInstant="{moment(issued)}" Destination="{destination or base + "/api/saml/slo"}">'
+        f"<saml:Issuer>{escape(issuer)}</saml:Issuer><saml:NameID>{name_id}</saml:NameID>{index}</samlp:LogoutRequest>"
+    ).encode()
+
+
+def logout_response(issuer: str, base: str, *, in_response_to: str) -> bytes:
+    return (
+        f'<samlp:LogoutResponse xmlns:samlp="{NS["samlp"]}" xmlns:saml="{NS["saml"]}" ID="_{uuid4().hex}" Version="2.0"'
+        f' IssueInstant="{moment(0)}" Destination="{base}/api/saml/slo" InResponseTo="{in_response_to}">'
+        f"<saml:Issuer>{escape(issuer)}</saml:Issuer>"
+        f'<samlp:Status><samlp:StatusCode Value="{SUCCESS}"/></samlp:Status></samlp:LogoutResponse>'
+    ).encode()
+
+
+def redirect_query(parameter: str, message: bytes, signer: Signer, relay_state: str | None = None) -> str:
+    compressor = zlib.compressobj(9, zlib.DEFLATED, -15)
+    deflated = compressor.compress(message) + compressor.flush()
+    query = f"{parameter}={quote(b64encode(deflated), safe='')}"
+    query += "" if relay_state is None else f"&RelayState={quote(relay_state, safe='')}"
+    query += f"&SigAlg={quote(RSA_SHA256, safe='')}"
+    signature = signer.private.sign(query.encode(), padding.PKCS1v15(), hashes.SHA256())
+    return f"{query}&Signature={quote(b64encode(signature), safe='')}"
+
+
+def carried(url: str, parameter: str, certificates: list[str] | None = None) -> Any:
+    """The message in an address. With certificates (of metadata, in base64) its signature must fit one of them."""
+    query = urlsplit(url).query
+    fields = {name: values[0] for name, values in parse_qs(query).items()}
+    if certificates is not None:
+        octets = query[query.index(parameter) : query.index("&Signature=")].encode()
+        signature = b64decode(fields["Signature"])
+        assert fields["SigAlg"] == RSA_SHA256
+        assert any(_fits(each, signature, octets) for each in certificates), "the signature does not fit"
+    return etree.fromstring(zlib.decompress(b64decode(fields[parameter]), -15))
+
+
+def _fits(certificate: str, signature: bytes, octets: bytes) -> bool:
+    key: Any = x509.load_der_x509_certificate(b64decode(certificate)).public_key()
+    try:
+        key.verify(signature, octets, padding.PKCS1v15(), hashes.SHA256())
+    except Exception:
+        return False
+    return True

@@ -1,0 +1,54 @@
+"""Which fields hold a secret, and which operations may tell one: at its creation, its rotation, or a sign-in."""
+
+import re
+from typing import Final
+
+_secret = re.compile(
+    r"secret|passw|passphrase|credential|(^|_)token$|(^|_)jwt$|api_?key$|(private|client|access|master)_key$|otpauth"
+    r"|recovery_codes?$|(^|_)otp$|assertion$|cookie|authorization",
+    re.IGNORECASE,
+).search
+#: Names that hold such a word and no secret; a `credential` is a passkey's answer, a public key or a signature.
+_plain = re.compile(
+    r"^credential$|^cost_per_|(_id|_ids|_type|_prefix|_at|_count|_seconds|_configured|_enabled|_days|_endpoint)$",
+    re.IGNORECASE,
+).search
+
+_SIGNED_IN: Final = {"access_token", "refresh_token"}
+
+#: All that may tell a secret, and in which fields (reference 1, Authentication, 9: never after its creation).
+TELLING: Final[dict[tuple[str, str], set[str]]] = {
+    ("POST", "/api/auth/login"): {*_SIGNED_IN, "mfa_token"},
+    ("POST", "/api/auth/refresh"): _SIGNED_IN,
+    ("POST", "/api/auth/mfa/verify"): _SIGNED_IN,
+    ("POST", "/api/auth/mfa/webauthn/assert/finish"): _SIGNED_IN,
+    ("POST", "/api/auth/mfa/webauthn/register/finish"): {*_SIGNED_IN, "recovery_codes"},
+    ("POST", "/api/auth/mfa/totp"): {"secret", "otpauth_url"},
+    ("POST", "/api/auth/mfa/totp/confirm"): {*_SIGNED_IN, "recovery_codes"},
+    ("POST", "/api/auth/mfa/recovery-codes"): {"recovery_codes"},
+    ("POST", "/oauth/token"): {"access_token", "id_token"},
+    ("POST", "/api/auth/api-keys"): {"api_key"},
+    ("POST", "/api/admin/users/{user_id}/api-keys"): {"api_key"},
+    ("POST", "/api/admin/scim/token"): {"token"},
+    ("POST", "/api/admin/oauth-clients/"): {"client_secret"},
+    ("POST", "/api/admin/oauth-clients/{client_id}/rotate-secret"): {"new_client_secret"},
+    ("POST", "/api/admin/users"): {"invitation_token"},
+    ("POST", "/api/admin/users/{user_id}/password-reset"): {"token"},
+    ("POST", "/v1/platform/tenants"): {"invitation_token"},
+}
+
+#: Pages that hold a secret in a form of theirs: it was made there, or the browser itself has sent it.
+PAGES: Final[dict[tuple[str, str], set[str]]] = {
+    ("POST", "/login/enrol/app"): {"secret", "url"},
+    ("POST", "/login/enrol/app/confirm"): {"secret", "url"},
+    **{(method, path): {"token"} for method in ("GET", "POST") for path in ("/login/reset", "/login/invitation")},
+}
+
+_SHARE_LINKS: Final = "/api/conversations/{conversation_id}/share_links"
+#: Shown to their owner at any time, and meant to be passed on (reference 2, Share link).
+SHOWN: Final[dict[tuple[str, str], set[str]]] = {("POST", _SHARE_LINKS): {"token"}, ("GET", _SHARE_LINKS): {"token"}}
+
+
+def is_secret(name: str) -> bool:
+    """By its name: what a request or an answer calls so is a secret unless it is a number or a switch."""
+    return _secret(name) is not None and _plain(name) is None

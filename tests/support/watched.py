@@ -1,0 +1,160 @@
+"""Where the suite's secrets come from, and where they may not be: the platform's front, and databases."""
+
+import html
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import parse_qsl
+
+import psycopg
+from starlette.types import Message, Receive, Scope, Send
+from tests.support.leaks import WATCH, Watch
+from tests.support.secret_fields import PAGES, TELLING, is_secret
+
+from gatehouse.platform.app import Platform
+
+#: What is kept of a request and of an answer.
+_REQUEST_BYTES, _ANSWER_BYTES = 64 * 1024, 1024 * 1024
+_BLANK = "<told here>"
+#: Those that hold a secret: told to the browser that it is for.
+_COOKIES = ("gatehouse_session=", "gatehouse_saml=", "__Host-gatehouse_saml=", "gatehouse_pending=", "gatehouse_form=")
+_hexadecimal = re.compile(rb"\\\\x((?:[0-9a-f]{2})+)").sub
+
+
+class WatchedPlatform(Platform):
+    """The platform, and a look at all that goes in and out."""
+
+    watch: Watch = WATCH
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await super().__call__(scope, receive, send)
+            return
+        exchange = _Exchange(scope)
+
+        async def heard() -> Message:
+            message = await receive()
+            exchange.asked += message.get("body", b"")[: _REQUEST_BYTES - len(exchange.asked)]
+            return message
+
+        async def said(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                exchange.status, exchange.headers = message["status"], list(message.get("headers", ()))
+            else:
+                exchange.answered += message.get("body", b"")[: _ANSWER_BYTES - len(exchange.answered)]
+            await send(message)
+
+        try:
+            await super().__call__(scope, heard, said)
+        finally:
+            exchange.tell(self.watch)
+
+
+class _Exchange:
+    """A request and its answer."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.asked = b""
+        self.status = 0
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.answered = b""
+
+    def tell(self, watch: Watch) -> None:
+        route = getattr(self.scope.get("route"), "path_format", None)
+        operation = (self.scope["method"], route or self.scope["path"])
+        for value, kind in self._given(behind_the_gateway=route is not None):
+            watch.secret(value, f"{kind} that {' '.join(operation)} was given")
+        place = " ".join(["answer of", *operation])
+        for name, raw in self.headers:
+            value = raw.decode("latin-1")
+            if name.lower() == b"set-cookie" and value.startswith(_COOKIES):
+                watch.secret(value.partition("=")[2].partition(";")[0], "a session's cookie")
+            elif name.lower() == b"location" and (code := re.search(r"[?&]code=([^&]+)", value)) is not None:
+                watch.secret(code[1], "an authorization code")
+            else:
+                watch.saw(f"header {name.decode()} in the {place}", value)
+        # The document's examples are what made-up requests send.
+        if operation != ("GET", "/openapi.json"):
+            watch.saw(place, self._without_what_it_may_tell(watch, operation))
+
+    def _given(self, *, behind_the_gateway: bool) -> Iterator[tuple[str, str]]:
+        if self.status == 401:
+            return
+        for name, value in self.scope["headers"]:
+            if name == b"authorization" and value[:7].lower() == b"bearer ":
+                yield value[7:].decode("latin-1"), "a bearer token"
+            elif name == b"x-api-key":
+                yield value.decode("latin-1"), "a key"
+        # What a refused request holds are no secrets, and what is said to models has no such fields.
+        if behind_the_gateway and self.status < 400:
+            for name, value in _texts(_parsed(self.asked)):
+                if is_secret(name):
+                    yield value, f"a {name}"
+
+    def _without_what_it_may_tell(self, watch: Watch, operation: tuple[str, str]) -> bytes:
+        if operation in PAGES:
+            return self._page_without(watch, operation)
+        fields = TELLING.get(operation)
+        if not fields:
+            return self.answered
+        body = _parsed(self.answered)
+        for name, value in _texts(body):
+            if name in fields:
+                watch.secret(value, f"a {name} that {' '.join(operation)} has told")
+        return json.dumps(_blanked(body, fields)).encode()
+
+    def _page_without(self, watch: Watch, operation: tuple[str, str]) -> bytes:
+        page = self.answered.decode()
+        for name in PAGES[operation]:
+            for value in set(re.findall(rf'name="{name}"[^>]* value="([^"]+)"', page)):
+                watch.secret(html.unescape(value), f"a {name} that {' '.join(operation)} has shown")
+                page = page.replace(value, _BLANK)
+        return page.encode()
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return dict(parse_qsl(body.decode("latin-1")))
+
+
+def _texts(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Every text in it, with the name of the field that it is in, or in a list or an object of."""
+    if isinstance(value, str):
+        yield name, value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _texts(inner, name if is_secret(name) else key)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner, name)
+
+
+def _blanked(value: Any, fields: set[str]) -> Any:
+    if isinstance(value, dict):
+        return {name: _BLANK if name in fields else _blanked(inner, fields) for name, inner in value.items()}
+    return [_blanked(inner, fields) for inner in value] if isinstance(value, list) else value
+
+
+def see_databases(owner_url: str, watch: Watch = WATCH) -> None:
+    """Every row of every table of every database there."""
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        names = connection.execute("SELECT datname FROM pg_database WHERE NOT datistemplate").fetchall()
+    for (name,) in names:
+        with psycopg.connect(owner_url, dbname=name, autocommit=True) as connection:
+            tables = connection.execute(
+                "SELECT c.oid::regclass::text FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace NOT IN"
+                " ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)"
+            ).fetchall()
+            for (table,) in tables:
+                _see_table(connection, table, watch)
+
+
+def _see_table(connection: psycopg.Connection[Any], table: str, watch: Watch) -> None:
+    with connection.cursor().copy(f"COPY (SELECT row_to_json(t) FROM {table} t) TO STDOUT") as rows:  # type: ignore[arg-type]
+        for row in rows:
+            # Bytes are told in hexadecimal, where a text that is stored as bytes would not be recognised.
+            watch.saw(f"table {table}", _hexadecimal(lambda found: bytes.fromhex(found[1].decode()), bytes(row)))
