@@ -12,6 +12,8 @@ from tests.support import saml
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.saml import Said, Signer
 
+from gatehouse.platform.change import DEFAULT_TENANT
+
 BASE = "http://127.0.0.1"
 IDP = "/api/admin/saml/idp"
 
@@ -112,3 +114,15 @@ def prove(platform: RunningPlatform, tenant: Tenant, domain: str, *, jit: bool, 
         " VALUES (%s, %s, %s, %s, now())",
         [tenant.id, domain, jit, group],
     )
+
+
+async def assert_refused(sign_on: SignOn, answer: httpx2.Response, reason: str, *, in_default: bool = False) -> None:
+    assert (answer.status_code, answer.json().get("reason")) == (400, reason), answer.text
+    assert answer.json()["detail"]
+    assert "gatehouse_session" not in answer.cookies
+    assert sign_on.sessions() == []
+    chain = DEFAULT_TENANT if in_default else sign_on.tenant.id
+    event = (await sign_on.platform.audit(chain, "saml.refused"))[-1]
+    assert (event["outcome"], event["reason"]) == ("failure", reason)
+    assert event["resource_id"] == (None if in_default else sign_on.idp_id)
+    assert event["details"]["message"] == answer.json()["detail"]

@@ -12,6 +12,7 @@ from gatehouse.foundation.storage import roles
 from gatehouse.foundation.storage.roles import APP_ROLE, SERVICE_ROLE
 from gatehouse.platform.access.scim import anonymise as module
 from gatehouse.platform.jobs import Tools
+from gatehouse.platform.keeper import work
 from gatehouse.platform.records.audit.verify import Verifier
 
 
@@ -88,6 +89,7 @@ async def test_a_removal_queues_it_at_once_and_for_what_comes_late(
     )
     assert [at_once for _, at_once in queued] == [True, False, False]
     assert queued[0][0] == {"tenant_id": str(tenant.id), "user_id": made["id"]}
+    assert module.__name__ in work.MODULES
 
 
 async def test_nobody_who_is_still_there_can_be_taken_out(platform: RunningPlatform, tenant: Tenant) -> None:

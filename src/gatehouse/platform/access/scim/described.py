@@ -5,8 +5,8 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from gatehouse.platform.access.scim.reading import MEDIA_TYPE
-from gatehouse.platform.access.scim.resources import GROUP as GROUP_URN
-from gatehouse.platform.access.scim.resources import USER as USER_URN
+from gatehouse.platform.access.scim.urns import GROUP as GROUP_URN
+from gatehouse.platform.access.scim.urns import USER as USER_URN
 
 
 class Nothing(Response):

@@ -6,9 +6,7 @@ from typing import Any, Final
 from scim2_models import ResourceType
 
 from gatehouse.platform.access.scim.resources import EnterpriseUser, Group, Person, User
-
-#: entries of a page at most (reference 2, SCIM resources)
-MAX_RESULTS: Final = 200
+from gatehouse.platform.access.scim.urns import MAX_RESULTS
 
 _CORE: Final = "urn:ietf:params:scim:schemas:core:2.0:"
 

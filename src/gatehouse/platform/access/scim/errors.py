@@ -1,11 +1,13 @@
 """What can go wrong with SCIM. `scimType` is in the extra fields (RFC 7644, 3.12)."""
 
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from pydantic import ValidationError
-from scim2_models import Error, SCIMException
 
 from gatehouse.foundation.errors import BadRequest, Conflict, NotFound, PayloadTooLarge, Refusal
+
+if TYPE_CHECKING:
+    from scim2_models import SCIMException
 
 #: Of a message of the library's, which may quote what was sent.
 _MAX_CHARS = 500
@@ -43,13 +45,15 @@ class BadScim(BadRequest):
         super().__init__(detail[:_MAX_CHARS], scimType=kind)
 
     @classmethod
-    def of(cls, error: SCIMException | ValidationError) -> Self:
+    def of(cls, error: "SCIMException | ValidationError") -> Self:
         """What the library found wrong with a body."""
+        from scim2_models import Error  # noqa: PLC0415 - whoever has such an error has the library already
+
         cause = error if isinstance(error, ValidationError) else error.__cause__
         if isinstance(cause, ValidationError):
             told = Error.from_validation_error(cause.errors(include_input=False)[0])
             return cls(told.scim_type or "invalidValue", told.detail or "The body is not valid.")
-        assert isinstance(error, SCIMException)
+        assert not isinstance(error, ValidationError)
         return cls(error.scim_type or "invalidValue", str(error))
 
 

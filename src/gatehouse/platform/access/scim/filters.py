@@ -37,7 +37,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from gatehouse.platform.access.groups.table import GroupRow
 from gatehouse.platform.access.scim.errors import InvalidFilter
-from gatehouse.platform.access.scim.resources import GROUP, USER
+from gatehouse.platform.access.scim.urns import GROUP, USER
 from gatehouse.platform.access.users.table import UserRow
 
 Op = CompareOperator

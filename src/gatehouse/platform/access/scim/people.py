@@ -27,7 +27,8 @@ from gatehouse.platform.access.scim.anonymise import anonymise
 from gatehouse.platform.access.scim.errors import BadScim, InvalidValue, Taken
 from gatehouse.platform.access.scim.filters import USERS, compiled
 from gatehouse.platform.access.scim.reading import View, Window
-from gatehouse.platform.access.scim.resources import ENTERPRISE, POLICY, USER, Person
+from gatehouse.platform.access.scim.resources import POLICY, Person
+from gatehouse.platform.access.scim.urns import ENTERPRISE, USER
 from gatehouse.platform.access.users import service as users
 from gatehouse.platform.access.users.errors import EmailTaken, OperatorsOnly, UsernameTaken
 from gatehouse.platform.access.users.schemas import NewUser

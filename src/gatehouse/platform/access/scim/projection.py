@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from gatehouse.platform.access.scim.errors import InvalidValue
-from gatehouse.platform.access.scim.resources import ENTERPRISE, GROUP, USER
+from gatehouse.platform.access.scim.urns import ENTERPRISE, GROUP, USER
 
 #: Shown whatever is asked for.
 _ALWAYS: Final = frozenset({"schemas", "id"})

@@ -8,9 +8,9 @@ from fastapi import Depends, Query, Request
 from starlette.responses import Response
 
 from gatehouse.foundation.http.bodies import has_nul
-from gatehouse.platform.access.scim.discovery import MAX_RESULTS
 from gatehouse.platform.access.scim.errors import InvalidSyntax, InvalidValue, ResourceTooLarge
 from gatehouse.platform.access.scim.projection import Projection
+from gatehouse.platform.access.scim.urns import MAX_RESULTS
 from gatehouse.platform.ports import TheHost
 
 PREFIX: Final = "/api/scim/v2"

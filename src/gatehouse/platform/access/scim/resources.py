@@ -23,9 +23,7 @@ from scim2_models import (
 )
 from scim2_models.resources.user import Address, Name, PhoneNumber
 
-USER: Final = "urn:ietf:params:scim:schemas:core:2.0:User"
-GROUP: Final = "urn:ietf:params:scim:schemas:core:2.0:Group"
-ENTERPRISE: Final = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
+from gatehouse.platform.access.scim.urns import ENTERPRISE, GROUP, USER
 
 #: What directories really send: Entra ID adds a value to an entry that is not there yet, and names what to remove in
 #: `value`.

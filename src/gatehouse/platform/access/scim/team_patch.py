@@ -18,7 +18,7 @@ from scim2_models.path import (
 )
 
 from gatehouse.platform.access.scim.errors import BadScim, InvalidFilter, InvalidPath, InvalidValue
-from gatehouse.platform.access.scim.resources import GROUP
+from gatehouse.platform.access.scim.urns import GROUP
 
 MAX_OPERATIONS: Final = 2_000
 #: members that one request may name

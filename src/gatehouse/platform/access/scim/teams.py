@@ -18,8 +18,8 @@ from gatehouse.platform.access.scim import table
 from gatehouse.platform.access.scim.errors import InvalidValue, Taken
 from gatehouse.platform.access.scim.filters import GROUPS, compiled
 from gatehouse.platform.access.scim.reading import View, Window
-from gatehouse.platform.access.scim.resources import GROUP
 from gatehouse.platform.access.scim.team_patch import Members, Named, Step, What, named_members
+from gatehouse.platform.access.scim.urns import GROUP
 from gatehouse.platform.change import Change
 
 MAX_BYTES: Final = 8 * 1024 * 1024
