@@ -20,11 +20,17 @@ pytest_plugins = ["tests.support.leak_plugin"]
 
 
 @pytest.fixture(scope="session")
-def home() -> Iterator[Path]:
+def suite_home() -> Iterator[Path]:
     """A GATEHOUSE_HOME with a running PostgreSQL. Its path is short: a socket's name may have 100 characters."""
     with tempfile.TemporaryDirectory(prefix="gh", dir="/tmp", ignore_cleanup_errors=True) as directory:
         yield Path(directory)
         embedded.stop(Path(directory))
+
+
+@pytest.fixture(scope="session")
+def home(suite_home: Path) -> Path:
+    """The same, for all tests that have none of their own."""
+    return suite_home
 
 
 @pytest.fixture(scope="session")

@@ -83,7 +83,7 @@ def test_many_secrets_and_much_text_take_seconds(watch: Watch) -> None:
 
 #: A suite of its own, over the real platform, in which an administrator puts a new key where everybody reads it.
 LEAKING = """
-from tests.conftest import home, platform, settings, tenant
+from tests.conftest import home, platform, settings, suite_home, tenant
 
 async def test_a_key_goes_where_it_should_not(platform, tenant):
     key = await platform.new_key(tenant.user)

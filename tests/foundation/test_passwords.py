@@ -75,6 +75,21 @@ async def test_a_flood_is_turned_away_and_the_next_calm_sign_in_works():
         small.close()
 
 
+async def test_in_a_flood_the_threads_rest_between_two_hashes(monkeypatch):
+    naps = []
+    monkeypatch.setattr("gatehouse.foundation.passwords.time.sleep", naps.append)
+    small = Passwords(workers=1, waiting=20)
+    try:
+        await small.verify(None, "x" * 8)
+        assert naps == []
+        await asyncio.gather(*(small.verify(None, "x" * 8) for _ in range(15)))
+        # The last seven are no flood any more.
+        assert len(naps) == 8
+        assert all(nap > 0 for nap in naps)
+    finally:
+        small.close()
+
+
 async def test_a_client_that_hangs_up_frees_its_place_when_the_work_is_done():
     small = Passwords(workers=1, waiting=0)
     try:

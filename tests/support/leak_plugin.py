@@ -38,12 +38,12 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _databases_are_looked_at(home: Path) -> Iterator[None]:
+def _databases_are_looked_at(suite_home: Path) -> Iterator[None]:
     """Behind all that uses the database, and before it is stopped."""
     yield
     WATCH.during = ""
-    if (home / "postgres").exists():
-        see_databases(f"postgresql://postgres:@/postgres?host={home / 'postgres'}")
+    if (suite_home / "postgres").exists():
+        see_databases(f"postgresql://postgres:@/postgres?host={suite_home / 'postgres'}")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -12,13 +12,13 @@ bytes, after some ten milliseconds.
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from re import _parser  # type: ignore[attr-defined]
 from typing import Any, Final, NamedTuple
 
 import re2
 
 from gatehouse.detection import matching
 from gatehouse.detection.pattern import CONTEXT_BONUS, MAX_CUSTOM_LENGTH, ActionTier, Pattern, Shape
+from gatehouse.detection.regex_trees import parser
 from gatehouse.detection.rules import spoken
 
 #: Characters of a regex.
@@ -232,8 +232,8 @@ def _class_end(regex: str, start: int) -> int:
 def _tree(body: str) -> Any:
     """RE2 does not tell how long a match can be, so the regex is read as Python's."""
     try:
-        tree = _parser.parse(_plain(body))
-    except (_parser.error, OverflowError) as error:
+        tree = parser.parse(_plain(body))
+    except (parser.error, OverflowError) as error:
         raise Refused(Problem(f"not taken here: {error}")) from None
     if _has(tree, "STRING"):
         raise Refused(Problem(r"\A and \z are not taken: a text may come in pieces"))

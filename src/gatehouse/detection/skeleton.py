@@ -5,11 +5,11 @@ of numbers, and they come again and again.
 """
 
 from collections.abc import Iterable
-from re import _constants as op  # type: ignore[attr-defined]
-from re import _parser  # type: ignore[attr-defined]
 from typing import Any, Final
 
 import re2
+
+from gatehouse.detection.regex_trees import op, parser
 
 _DIGITS: Final = frozenset(range(0x30, 0x3A))
 _CAPITALS: Final = frozenset(range(0x41, 0x5B))
@@ -31,9 +31,9 @@ _CATEGORIES: Final = {
 _ANCHORS: Final = {op.AT_BOUNDARY: r"\b", op.AT_NON_BOUNDARY: r"\B"}
 _LINES: Final = {op.AT_BEGINNING: "(?m:^)", op.AT_END: "(?m:$)"}
 _TEXT: Final = {op.AT_BEGINNING: r"\A", op.AT_END: r"\z", op.AT_BEGINNING_STRING: r"\A"}
-_IGNORE_CASE: Final = _parser.SRE_FLAG_IGNORECASE
-_MULTILINE: Final = _parser.SRE_FLAG_MULTILINE
-_DOTALL: Final = _parser.SRE_FLAG_DOTALL
+_IGNORE_CASE: Final = parser.SRE_FLAG_IGNORECASE
+_MULTILINE: Final = parser.SRE_FLAG_MULTILINE
+_DOTALL: Final = parser.SRE_FLAG_DOTALL
 
 _REST: Final = r"\x80-\x{10ffff}"
 _NOTHING: Final = r"[^\x00-\x{10ffff}]"
@@ -87,8 +87,8 @@ def _read(regex: str, flags: int) -> Any:
     if "[[:" in regex or "{," in regex:
         return None
     try:
-        return _parser.parse(regex, flags)
-    except (_parser.error, OverflowError):
+        return parser.parse(regex, flags)
+    except (parser.error, OverflowError):
         return None
 
 

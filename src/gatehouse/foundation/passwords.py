@@ -8,6 +8,7 @@ import asyncio
 import os
 import sys
 import threading
+import time
 import unicodedata
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,9 @@ MAX_CHARS: Final = 1024
 
 #: of the threads that hash: a core that is shared with them is a request's nine times out of ten
 _NICENESS: Final = 10
+#: From so many at once on it is a flood, and the threads rest between two hashes, this many times what the last took.
+_FLOOD: Final = 8
+_REST: Final = 2.0
 
 _Result = TypeVar("_Result")
 
@@ -37,11 +41,14 @@ class PasswordLength(Unprocessable):
 
 
 class Passwords:
-    """One per process. `workers` hashes run at once, `waiting` more may queue."""
+    """One per process. `workers` hashes run at once, `waiting` more may queue. In a flood of sign-ins the threads rest
+    between two hashes, so that it gets a share of a core and requests the others."""
 
     def __init__(self, *, workers: int = 2, waiting: int = 64) -> None:
         self._hasher = _hasher()
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="passwords", initializer=_step_back)
+        self._counting = threading.Lock()
+        self._under_way = 0
         self._places = threading.BoundedSemaphore(workers + waiting)
         # Verified when there is no user, so that the time tells nobody which addresses exist.
         self._nobody = self._hasher.hash("nobody has this password")
@@ -76,10 +83,25 @@ class Passwords:
     async def _aside(self, work: Callable[[], _Result]) -> _Result:
         if not self._places.acquire(blocking=False):
             raise TooManyLogins(headers={"Retry-After": "1"})
-        future = self._pool.submit(work)
+        with self._counting:
+            self._under_way += 1
+        future = self._pool.submit(self._paced, work)
         # Given back when the thread is done, not when the caller has left: a client that hangs up frees no core.
-        future.add_done_callback(lambda _: self._places.release())
+        future.add_done_callback(lambda _: self._over())
         return await asyncio.wrap_future(future)
+
+    def _paced(self, work: Callable[[], _Result]) -> _Result:
+        began = time.thread_time()
+        try:
+            return work()
+        finally:
+            if self._under_way >= _FLOOD:
+                time.sleep((time.thread_time() - began) * _REST)
+
+    def _over(self) -> None:
+        with self._counting:
+            self._under_way -= 1
+        self._places.release()
 
 
 def _step_back() -> None:

@@ -27,7 +27,7 @@ from typing import Annotated, Any, cast
 
 from fastapi import Depends, Request
 
-from gatehouse.foundation.errors import Forbidden, Refusal
+from gatehouse.foundation.errors import Forbidden, Refusal, Unauthenticated
 from gatehouse.foundation.identity import Caller, CallerKind, Role
 from gatehouse.platform.live.credentials import InvalidToken, MissingCredential
 
@@ -38,6 +38,13 @@ class AdminOnly(Forbidden):
 
 class SessionOnly(Forbidden):
     message = "This needs a session token: sign in as the user."
+
+
+class NoSession(Unauthenticated):
+    """A machine's token is of the wrong type where a session's is asked for: as if there were none."""
+
+    code = "invalid_token"
+    message = "This needs a session token: a client's token is none."
 
 
 class OperatorOnly(Forbidden):
@@ -85,15 +92,17 @@ def _member(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
     return caller
 
 
-def _session_user(caller: Annotated[Caller, Depends(_member)]) -> Caller:
+def _session_user(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
+    if caller.kind is CallerKind.OAUTH_CLIENT:
+        raise NoSession
     if caller.kind is not CallerKind.USER:
         raise SessionOnly
-    return caller
+    return _member(caller)
 
 
 def session_user(request: Request) -> Caller:
     """For routes that something in the body opens too. Raises what `SessionUser` does."""
-    return _session_user(_member(_caller(request)))
+    return _session_user(_caller(request))
 
 
 def _session_step_up(caller: Annotated[Caller, Depends(_session_user)]) -> Caller:

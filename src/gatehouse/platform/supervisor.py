@@ -19,10 +19,10 @@ import click
 
 from gatehouse.foundation import metrics
 from gatehouse.foundation.storage import embedded
+from gatehouse.foundation.tls import tls_context
 from gatehouse.platform import installation
 from gatehouse.platform.bootstrap import FirstAdmin, trial_key
 from gatehouse.platform.metrics import DIRECTORY
-from gatehouse.platform.worker import tls_context
 
 #: a process that ends sooner than this after its start has a fault that starting again at once would not mend
 _SETTLED_SECONDS = 10.0

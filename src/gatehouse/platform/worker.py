@@ -5,17 +5,16 @@ import ctypes
 import gc
 import os
 import socket
-import ssl
 import sys
-from pathlib import Path
 
 import uvicorn
 
 from gatehouse.foundation import log
 from gatehouse.foundation.processes import die_with_parent
 from gatehouse.foundation.sealing import load_master_keys
-from gatehouse.foundation.settings import BadSettings, Settings
+from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
+from gatehouse.foundation.tls import tls_context
 from gatehouse.ingress.protocol import WatchfulProtocol
 from gatehouse.platform.app import Platform
 from gatehouse.platform.host import PlatformHost
@@ -78,18 +77,3 @@ def serve_gateway(fd: int, ready_fd: int, database: str) -> None:
     server.run(sockets=[socket.socket(fileno=fd)])
     if not server.started:
         raise SystemExit(3)
-
-
-def tls_context(certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:
-    """TLS 1.2 or newer where a certificate is given. Raises `BadSettings`."""
-    if certificate is None and key is None:
-        return None
-    if certificate is None or key is None:
-        raise BadSettings("TLS_CERT_PATH, TLS_KEY_PATH: one needs the other")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        context.load_cert_chain(certificate, key)
-    except (OSError, ssl.SSLError) as error:
-        raise BadSettings(f"TLS_CERT_PATH, TLS_KEY_PATH: cannot be loaded ({error})") from None
-    return context

@@ -9,7 +9,7 @@ from tests.support.platform import RunningPlatform
 from gatehouse.foundation.settings import Settings
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def public(settings: Settings, platform: RunningPlatform) -> AsyncIterator[RunningPlatform]:
     """Another worker over the same database, which has a public address, as applications need it."""
     async with RunningPlatform.start(settings.model_copy(update={"public_url": "https://gatehouse.test"})) as running:

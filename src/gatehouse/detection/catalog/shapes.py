@@ -4,9 +4,8 @@ RE2's filter knows a shape by its literals. It finds them where alternatives are
 `cos[_-]`) and two beside each other do not begin alike.
 """
 
-from re import _parser  # type: ignore[attr-defined]  # the width of a regex; RE2 does not tell it
-
 from gatehouse.detection.pattern import ActionTier, Category, Pattern, Shape, Validator
+from gatehouse.detection.regex_trees import parser
 from gatehouse.detection.validators.secrets import token
 
 #: A shape longer than this must begin with a literal.
@@ -15,7 +14,7 @@ LONGEST_WITHOUT_OPENING = 128
 
 def width(regex: str) -> int:
     """The longest match in code points. The regexes here are written in what RE2 and Python's `re` have in common."""
-    longest: int = _parser.parse(regex).getwidth()[1]
+    longest: int = parser.parse(regex).getwidth()[1]
     if longest >= 1 << 20:
         raise ValueError(f"not bounded: {regex}")
     return longest
