@@ -73,6 +73,7 @@ async def log_in(page: Page, who: Member, path: str = "/login") -> None:
 
 async def test_somebody_signs_in_by_keyboard_alone(page: Page, ada: Member) -> None:
     await page.goto("/login")
+    await expect(page.get_by_label("E-mail or user name")).to_be_focused()
     await page.keyboard.type(ada.email)
     await page.keyboard.press("Tab")
     await page.keyboard.type(PASSWORD)
