@@ -26,7 +26,7 @@ MAX_CHARS: Final = 1024
 _NICENESS: Final = 10
 #: From so many at once on it is a flood, and the threads rest between two hashes, this many times what the last took.
 _FLOOD: Final = 8
-_REST: Final = 2.0
+_REST: Final = 4.0
 
 _Result = TypeVar("_Result")
 
