@@ -42,7 +42,7 @@ async def kept_alive(work: asyncio.Future[Any]) -> AsyncGenerator[bytes, None]:
         yield _KEEP_ALIVE
 
 
-class _Blocks:
+class Blocks:
     """The blocks of bytes that `_read` gives, with something to do at the end however it ends. A class, because a
     generator that was never begun does nothing when it is closed."""
 
@@ -67,7 +67,7 @@ class _Blocks:
         raise NotImplementedError
 
 
-class AnswerStream(_Blocks):
+class AnswerStream(Blocks):
     """The events for the client. However it ends (read, broken, left, or never begun), the provider's call is closed
     and the request recorded, once."""
 
@@ -210,7 +210,7 @@ class AnswerStream(_Blocks):
         self._settling.leave(answered, self._recorder)
 
 
-class HeldStream(_Blocks):
+class HeldStream(Blocks):
     """A stream that begins before its call does, because a person is asked first. `work` gives the answer, recorded in
     any case; left before it began, the request is recorded here."""
 

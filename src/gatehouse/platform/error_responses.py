@@ -50,11 +50,10 @@ _OF_FORM: Final[dict[Callable[[Refusal], dict[str, Any]], str]] = {
 _FORMS: Final = ErrorForms(ERROR_FORMS)
 
 #: What a status can look like beside its path's form: some errors have a form of their own, as `mfa_required` has.
-_ALSO: Final = {
-    **{status: ["CodedError"] for status in ("400", "401", "403", "409")},
-    "429": ["RateLimitedError", "CodedError"],
-    "503": ["MaintenanceError"],
-}
+_ALSO: Final = {"403": ["CodedError"], "429": ["RateLimitedError"], "503": ["MaintenanceError"]}
+#: The same where sign-in and second factors tell programs what is missing.
+_SIGN_IN: Final = "/api/auth/"
+_ALSO_AT_SIGN_IN: Final = {status: ["CodedError"] for status in ("400", "401", "409", "429")}
 
 _WRITES: Final = {"post", "put", "patch", "delete"}
 
@@ -78,7 +77,8 @@ def _complete(operation: dict[str, Any], method: str, path: str, schema: str, me
         responses.setdefault(status, {"description": description})
     for status, told in responses.items():
         if status >= "400":
-            names = list(dict.fromkeys([schema, *_ALSO.get(status, [])]))
+            also = _ALSO.get(status, []) + (_ALSO_AT_SIGN_IN.get(status, []) if path.startswith(_SIGN_IN) else [])
+            names = list(dict.fromkeys([schema, *also]))
             told.setdefault("content", {media_type: {"schema": _any_of(names)}})
 
 

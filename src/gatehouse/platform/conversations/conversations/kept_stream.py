@@ -1,12 +1,13 @@
 """A streamed answer that is kept while it passes to the client."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from typing import Any, Final
 
 import msgspec
 
 from gatehouse.engine.conversation.sse import data_of, events
 from gatehouse.engine.exchange import Answered
+from gatehouse.engine.streaming import Blocks
 from gatehouse.platform.conversations.conversations.keeping import MOST_CHARACTERS, Given, Turn
 from gatehouse.platform.later import Later
 
@@ -67,7 +68,7 @@ class Heard:
         return Given("".join(self._texts)[:MOST_CHARACTERS], complete, self.finish_reason)
 
 
-class KeptStream:
+class KeptStream(Blocks):
     """The engine's events, untouched. Before the first word passes on, the question is kept, and the answer as
     incomplete; before the last event, all of it. So whoever has read an answer finds it, and what came of one that
     broke off (at the provider, at the client, with this worker) is there too. A stream that is refused before its first
@@ -89,38 +90,30 @@ class KeptStream:
         self._heard = Heard()
         self._kept = False
         self._over = False
-        self._blocks = self._read()
+        super().__init__()
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._blocks
-
-    def __anext__(self) -> Awaitable[bytes]:
-        return self._blocks.__anext__()
-
-    async def aclose(self) -> None:
-        """Also of a stream that was never begun. Does not wait for the database: the client may have left, and the
-        server may be about to."""
-        await self._blocks.aclose()
+    async def _end(self) -> None:
+        """Does not wait for the database: the client may have left, and the server may be about to."""
         await self._stream.aclose()  # type: ignore[attr-defined]
         if not self._over:
             self._over = True
-            await self._later.run(self._end())
+            await self._later.run(self._settle())
 
     async def _read(self) -> AsyncGenerator[bytes, None]:
         async for block in self._stream:
             self._heard.take(block)
             if self._heard.ended and not self._over:
                 self._over = True
-                await self._end()
+                await self._settle()
             elif self._heard.begun and not self._kept:
                 self._kept = True
                 await self._turn.keep(self._heard.given(), self._answered)
             yield block
         if not self._over:
             self._over = True
-            await self._end()
+            await self._settle()
 
-    async def _end(self) -> None:
+    async def _settle(self) -> None:
         if not self._heard.begun:
             await self._turn.give_up()
             return
