@@ -34,10 +34,11 @@ docs: setup
 bench: setup
 	$(BIN)/python bench/compare.py $(ARGS)
 
-# Resolves the dependencies anew. The hashes make sure that everybody installs the same files.
+# Resolves the dependencies anew. The hashes make sure that everybody installs the same files, the constraint that what
+# is shipped is what was tested.
 lock: setup
-	$(BIN)/uv pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-annotate --python-version 3.11 -o requirements.lock pyproject.toml
 	$(BIN)/uv pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-annotate --python-version 3.11 --extra dev -o requirements-dev.lock pyproject.toml
+	$(BIN)/uv pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-annotate --python-version 3.11 -c requirements-dev.lock -o requirements.lock pyproject.toml
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache site dist

@@ -72,11 +72,14 @@ class _Slices:
         start = 0
         while start < self._length:
             stop = min(start + self._size, self._length)
-            self._began = thread_time()
+            # A system call each: a text that is one slice in any case is spared them.
+            self._began = thread_time() if self._length > _SHORTEST else 0.0
             yield start, stop
             start = stop
 
     def done(self) -> None:
+        if not self._began:
+            return
         took = thread_time() - self._began
         if took > _LONG:
             self._size = max(self._size // 2, _SHORTEST)

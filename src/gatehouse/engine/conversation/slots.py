@@ -7,7 +7,7 @@ client can write what it likes under any name.
 
 import re
 from base64 import b64decode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_letters, digits
 from typing import Any, Final
 
@@ -94,57 +94,53 @@ def slots(body: dict[str, Any]) -> Iterator[Slot | Unseen]:
             field = key if is_object else name
             if is_object and not _PLAIN_NAME.match(key):
                 yield Slot(holder, key, key, is_key=True)
-            inner = _inner(holder, key, field, value)
-            if inner is not None:
-                stack.append((value, inner, field, type(value) is dict))
-                break
-            yield from _of(holder, key, field, value, top=len(stack) == 1)
+            kind = type(value)
+            # Most values are short words and numbers without a text: nothing is called for those.
+            if kind is str:
+                if field in _SPECIAL:
+                    yield from _special(holder, key, field, value, top=len(stack) == 1)
+                elif value and not (field in _WORDS and _WORD.match(value)):
+                    yield Slot(holder, key, value, json_text=field in _JSON_TEXT)
+            elif kind is dict or kind is list:
+                inner = _inner(holder, key, field, value)
+                if inner is not None:
+                    stack.append((value, inner, field, kind is dict))
+                    break
+                yield _whole(holder, key, value)
+            elif (kind is int or kind is float) and abs(value) >= _SHORT_NUMBER:
+                yield from _number(holder, key, value, top=len(stack) == 1)
         else:
             stack.pop()
 
 
 def _inner(holder: Any, key: Any, field: str, value: Any) -> Iterator[tuple[Any, Any]] | None:
-    """What is to be looked into, by its keys; None for what is looked at as a whole."""
-    kind = type(value)
-    if kind is dict:
+    """What is in an object or a list, by its keys; None for what is looked at as a whole."""
+    if type(value) is dict:
         return None if _is_tool_input(holder, key) else iter(list(value.items()))
-    if kind is list and not (field == "input" and _are_tokens(value)):
-        return iter(list(enumerate(value)))
-    return None
+    return None if field == "input" and _are_tokens(value) else iter(list(enumerate(value)))
 
 
-def _of(holder: Any, key: Any, field: str, value: Any, *, top: bool) -> Iterator[Slot | Unseen]:
-    kind = type(value)
-    if kind is str:
-        if field in _SPECIAL:
-            yield from _special(holder, key, field, value, top=top)
-        elif value and not (field in _WORDS and _WORD.match(value)):
-            yield Slot(holder, key, value, json_text=field in _JSON_TEXT)
-    elif kind is dict:
-        yield Slot(holder, key, msgspec.json.encode(value).decode(), json_text=True, is_object=True)
-    elif kind is list:
-        yield Unseen("tokens")
-    elif kind in {int, float} and abs(value) >= _SHORT_NUMBER:
-        yield from _number(holder, key, value, top=top)
+def _whole(holder: Any, key: Any, value: Any) -> Slot | Unseen:
+    if type(value) is list:
+        return Unseen("tokens")
+    return Slot(holder, key, msgspec.json.encode(value).decode(), json_text=True, is_object=True)
 
 
 def _is_tool_input(holder: Any, key: Any) -> bool:
     return key == "input" and type(holder) is dict and str(holder.get("type")).endswith("tool_use")
 
 
-def _special(holder: Any, key: Any, field: str, value: str, *, top: bool) -> Iterator[Slot | Unseen]:
+def _special(holder: Any, key: Any, field: str, value: str, *, top: bool) -> Sequence[Slot | Unseen]:
     """A string under a name that may say that it is no text."""
     if not value:
-        return
+        return ()
     if key == field:
         # Never sent on: the provider is told the catalog's name.
         if (top and key == "model") or _is_sealed(holder, key, value):
-            return
+            return ()
         if key in _BYTES and (unseen := _bytes(holder, value)) is not None:
-            yield unseen
-            if len(value) > _FEW:
-                return
-    yield Slot(holder, key, value)
+            return (unseen,) if len(value) > _FEW else (unseen, Slot(holder, key, value))
+    return (Slot(holder, key, value),)
 
 
 def _is_sealed(holder: Mapping[str, Any], key: str, value: str) -> bool:
@@ -156,10 +152,11 @@ def _are_tokens(values: list[Any]) -> bool:
     return bool(values) and set(map(type, values)) == {int} and max(values) < _SHORT_NUMBER and min(values) >= 0
 
 
-def _number(holder: Any, key: Any, value: float, *, top: bool) -> Iterator[Slot]:
-    if not (top and key in _ANY_NUMBER and abs(value) < _ANY_NUMBER_LIMIT):
-        whole = int(value)
-        yield Slot(holder, key, str(whole) if whole == value else repr(value))
+def _number(holder: Any, key: Any, value: float, *, top: bool) -> Sequence[Slot]:
+    if top and key in _ANY_NUMBER and abs(value) < _ANY_NUMBER_LIMIT:
+        return ()
+    whole = int(value)
+    return (Slot(holder, key, str(whole) if whole == value else repr(value)),)
 
 
 def _bytes(holder: Mapping[str, Any], value: str) -> Unseen | None:

@@ -12,8 +12,8 @@ from gatehouse.engine.conversation.dialect import Dialect
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.errors import InvalidField, NotConvertible
 from gatehouse.engine.exchange import Candidate
-from gatehouse.engine.providers.failure import ProviderFailed, of_status, of_transport
-from gatehouse.engine.providers.kind import Endpoint, Kind, NoEmbeddings, NotConfigured
+from gatehouse.engine.providers.failure import ProviderFailed, of_transport
+from gatehouse.engine.providers.kind import Endpoint, Kind, NoEmbeddings, NotConfigured, Target
 from gatehouse.engine.providers.registry import KINDS
 from gatehouse.engine.providers.reply import Reply
 from gatehouse.engine.providers.streams import Converting, Passing, Stream
@@ -41,15 +41,17 @@ async def call_provider(
     client, spoken, kind = _parties(call, candidate)
     body, stream = _request(call, candidate, client, spoken, kind)
     try:
-        endpoint = kind.endpoint(client.operation, candidate.provider.config, secret)
+        config = candidate.provider.config
+        endpoint = kind.endpoint(Target(client.operation, candidate.model.model_id, call.stream), config, secret)
+        carrier = kind.carrier(outbound, config, secret)
         if call.headers and client is spoken:
             endpoint = Endpoint(endpoint.url, {**call.headers, **endpoint.headers})
     except NotConfigured:
         raise ProviderFailed("not_configured") from None
-    reply = await _send(endpoint, body, candidate.provider.config.timeout_ms, kind.carrier(outbound), gate)
+    reply = await _send(endpoint, body, config.timeout_ms, carrier, gate)
     try:
         if not 200 <= reply.status < 300:
-            raise await _refused(reply, secret)  # noqa: TRY301 - closed below, as every other failure
+            raise await _refused(kind, reply, secret)  # noqa: TRY301 - closed below, as every other failure
         if stream is None:
             return await _whole(reply, client, spoken, max_response_bytes)
         return await Reply.streaming(reply, stream, _EVENTS, sent_bytes=len(body))
@@ -128,11 +130,11 @@ async def _whole(reply: OutboundReply, client: Dialect, spoken: Dialect, limit: 
     return Reply(reply.status, _JSON, usage=completion.usage, body=client.render_reply(completion))
 
 
-async def _refused(reply: OutboundReply, secret: Mapping[str, str]) -> ProviderFailed:
+async def _refused(kind: Kind, reply: OutboundReply, secret: Mapping[str, str]) -> ProviderFailed:
     try:
         body = await reply.read(MAX_ERROR_BYTES)
     except OutboundFailed:
         # The status says enough; a body that is huge or cut adds nothing.
         body = b""
     await reply.close()
-    return of_status(reply.status, reply.headers, body, secret.values())
+    return kind.failure(reply.status, reply.headers, body, secret.values())

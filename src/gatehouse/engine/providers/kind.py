@@ -1,10 +1,11 @@
 """What a kind of provider is. Each kind stands in its own folder; `KINDS` in `registry` lists them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
+from gatehouse.engine.providers.failure import ProviderFailed
 from gatehouse.foundation.errors import BadRequest
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.policy.records import ProviderConfig, ProviderRecord
@@ -31,6 +32,14 @@ class FoundModel(msgspec.Struct, frozen=True, kw_only=True):
     supports_streaming: bool | None = None
 
 
+class Target(msgspec.Struct, frozen=True, gc=False):
+    """What is asked of a provider, as far as its address depends on it. `operation` is `chat` or `embeddings`."""
+
+    operation: str
+    model: str
+    stream: bool = False
+
+
 class Endpoint(msgspec.Struct, frozen=True, gc=False):
     url: str
     headers: Mapping[str, str]
@@ -54,14 +63,18 @@ class Kind(Protocol):
     def dialect(self, operation: str, config: ProviderConfig) -> str | None:
         """The dialect in which this provider does `chat` or `embeddings`; None when it does not."""
 
-    def endpoint(self, operation: str, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
+    def endpoint(self, target: Target, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
         """Where to POST. Raises `NotConfigured`."""
 
     def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
         """The kind's quirks, for a body that was converted from another dialect."""
 
-    def carrier(self, outbound: Outbound) -> Outbound:
-        """What carries its calls: the network, except for a kind that lives in this process."""
+    def carrier(self, outbound: Outbound, config: ProviderConfig, secret: Mapping[str, str]) -> Outbound:
+        """What carries its calls: the network, except for a kind that lives in this process, or signs what it sends.
+        Raises `NotConfigured`."""
+
+    def failure(self, status: int, headers: Mapping[str, str], body: bytes, secrets: Iterable[str]) -> ProviderFailed:
+        """What an answer that is not 2xx means, see `failure.of_status`."""
 
     async def list_models(
         self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]

@@ -1,12 +1,12 @@
 """The two ways in which providers are reached, as bases of the kinds: paths, headers and the list of models."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from gatehouse.engine.providers.failure import ProviderFailed, of_status, of_transport
-from gatehouse.engine.providers.kind import CredentialField, Endpoint, FoundModel, NotConfigured
+from gatehouse.engine.providers.kind import CredentialField, Endpoint, FoundModel, NotConfigured, Target
 from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundRequest
 from gatehouse.policy.records import ProviderConfig, ProviderRecord
 
@@ -81,20 +81,23 @@ class Wire:
     def dialect(self, operation: str, config: ProviderConfig) -> str | None:
         return self.dialects.get(operation)
 
-    def endpoint(self, operation: str, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
-        return Endpoint(self.base_url(config) + self.paths[operation], self.headers(secret))
+    def endpoint(self, target: Target, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
+        return Endpoint(self.base_url(config) + self.paths[target.operation], self.headers(secret))
 
     def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
         return body
 
-    def carrier(self, outbound: Outbound) -> Outbound:
+    def carrier(self, outbound: Outbound, config: ProviderConfig, secret: Mapping[str, str]) -> Outbound:
         return outbound
+
+    def failure(self, status: int, headers: Mapping[str, str], body: bytes, secrets: Iterable[str]) -> ProviderFailed:
+        return of_status(status, headers, body, secrets)
 
     async def list_models(
         self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]
     ) -> Sequence[FoundModel]:
         url = self.base_url(record.config) + self.models
-        listed = await fetch(self.carrier(outbound), url, self.headers(secret), record, self.shape)
+        listed = await fetch(self.carrier(outbound, record.config, secret), url, self.headers(secret), record, self.shape)
         return [model.found() for model in listed.data]
 
 
@@ -126,7 +129,14 @@ class AnthropicWire(Wire):
 T = TypeVar("T")
 
 
-async def fetch(outbound: Outbound, url: str, headers: Mapping[str, str], record: ProviderRecord, shape: type[T]) -> T:
+async def fetch(
+    outbound: Outbound,
+    url: str,
+    headers: Mapping[str, str],
+    record: ProviderRecord,
+    shape: type[T],
+    failure: Callable[[int, Mapping[str, str], bytes, Iterable[str]], ProviderFailed] = of_status,
+) -> T:
     """One GET of JSON, decoded. Raises `ProviderFailed`."""
     seconds = record.config.timeout_ms / 1000
     request = OutboundRequest(
@@ -142,7 +152,7 @@ async def fetch(outbound: Outbound, url: str, headers: Mapping[str, str], record
     except OutboundFailed as error:
         raise of_transport(error) from None
     if not 200 <= reply.status < 300:
-        raise of_status(reply.status, reply.headers, body, ())
+        raise failure(reply.status, reply.headers, body, ())
     try:
         return msgspec.json.decode(body, type=shape)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

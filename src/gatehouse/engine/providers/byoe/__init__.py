@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from gatehouse.engine.providers.kind import Endpoint, FoundModel, NotConfigured
+from gatehouse.engine.providers.kind import Endpoint, FoundModel, NotConfigured, Target
 from gatehouse.engine.providers.wires import OPTIONAL_API_KEY, AnthropicWire, OpenAIWire, Wire
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.policy.records import ProviderConfig, ProviderRecord
@@ -20,8 +20,8 @@ class Byoe(Wire):
     def dialect(self, operation: str, config: ProviderConfig) -> str | None:
         return _wire(config).dialect(operation, config)
 
-    def endpoint(self, operation: str, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
-        return _wire(config).endpoint(operation, config, secret)
+    def endpoint(self, target: Target, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
+        return _wire(config).endpoint(target, config, secret)
 
     async def list_models(
         self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]

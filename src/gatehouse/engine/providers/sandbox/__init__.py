@@ -5,7 +5,7 @@ Models: `echo`, `slow-<n>ms`, `status-<code>`, `tokens-<in>-<out>`, `stream-<n>`
 
 from collections.abc import Mapping, Sequence
 
-from gatehouse.engine.providers.kind import CredentialField, Endpoint, FoundModel
+from gatehouse.engine.providers.kind import CredentialField, Endpoint, FoundModel, Target
 from gatehouse.engine.providers.sandbox.behaviour import SHOWN
 from gatehouse.engine.providers.sandbox.carrier import SandboxOutbound
 from gatehouse.engine.providers.wires import OpenAIWire
@@ -22,10 +22,10 @@ class Sandbox(OpenAIWire):
     def __init__(self) -> None:
         self._carrier = SandboxOutbound()
 
-    def endpoint(self, operation: str, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
-        return Endpoint("sandbox:" + self.paths[operation], {})
+    def endpoint(self, target: Target, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
+        return Endpoint("sandbox:" + self.paths[target.operation], {})
 
-    def carrier(self, outbound: Outbound) -> Outbound:
+    def carrier(self, outbound: Outbound, config: ProviderConfig, secret: Mapping[str, str]) -> Outbound:
         return self._carrier
 
     async def list_models(

@@ -1,6 +1,6 @@
 """Bodies of the policies' endpoints (reference 2, Organization settings, sub-policies)."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated
 
 from pydantic import AfterValidator, AwareDatetime, Field
@@ -16,6 +16,14 @@ def _once(methods: list[MfaMethod]) -> list[MfaMethod]:
     if len(set(methods)) < len(methods):
         raise ValueError("a method stands twice")
     return methods
+
+
+def _in_utc(moment: datetime) -> datetime:
+    """As it is told and reckoned with: at the ends of time an offset leads to a moment that there is not."""
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("is no moment of the years 1 to 9999 in UTC") from None
 
 
 class SessionPolicyUpdate(Body):
@@ -48,7 +56,7 @@ class MfaPolicyUpdate(Body):
     mfa_methods: Annotated[list[MfaMethod], Field(min_length=1), AfterValidator(_once)] = Field(default_factory=unsent)
     grace_period_hours: Annotated[int, Field(ge=0, le=8760)] = Field(default_factory=unsent)
     mfa_assertion_ttl_seconds: Annotated[int, Field(ge=60, le=86_400)] = Field(default_factory=unsent)
-    enrollment_deadline: Annotated[AwareDatetime, Field(strict=False)] | None = Field(
+    enrollment_deadline: Annotated[AwareDatetime, Field(strict=False), AfterValidator(_in_utc)] | None = Field(
         default=None, description="Ends the grace period at the latest; null for none."
     )
 
