@@ -72,6 +72,8 @@ async def furnished(platform: RunningPlatform) -> Furnished:
     words = (await other.admin.client.post("/api/admin/content-filters/", json=words)).json()
     policy = {"name": "x", "condition": "false", "action": "LOG"}
     policy = (await other.admin.client.post("/api/admin/policies", json=policy)).json()
+    budget = {"scope_type": "tenant", "period": "month", "limit_requests": 1_000_000}
+    budget = (await other.admin.client.post("/api/admin/budgets", json=budget)).json()
     idp = {"name": "x", "entity_id": "https://idp.test", "sso_url": "https://idp.test/", "x509_cert": certificate()}
     idp = (await other.admin.client.post("/api/admin/saml/idp", json=idp)).json()
     conversations = "/api/conversations"
@@ -95,6 +97,7 @@ async def furnished(platform: RunningPlatform) -> Furnished:
         "passkey_id": passkey_id,
         "filter_id": words["id"],
         "policy_id": policy["id"],
+        "budget_id": budget["id"],
         "approval_id": approval_id,
         "bundle_id": bundle["id"],
         "rule_id": rule["id"],
@@ -102,7 +105,7 @@ async def furnished(platform: RunningPlatform) -> Furnished:
         "suppression_id": suppression["id"],
         "client_id": made.json()["client_id"],
         "key_id": platform.sql("SELECT id FROM api_keys WHERE tenant_id = %s", [other.id])[0][0],
-        "model_id": access["model_id"],
+        **dict.fromkeys(("model", "model_id"), access["model_id"]),
         "model_config_id": platform.sql("SELECT id FROM model_configs WHERE tenant_id = %s", [other.id])[0][0],
         "group_id": group.json()["id"],
         "registered_model_id": registered.json()["id"],

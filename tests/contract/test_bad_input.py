@@ -10,7 +10,7 @@ from tests.support.platform import RunningPlatform, Tenant
 
 USER = {"role": "user", "content": "hi"}
 GOOD: dict[str, Any] = {"model": "sandbox/echo", "messages": [USER]}
-PATHS = ["/v1/chat/completions", "/api/chat/completions", "/v1/messages", "/v1/embeddings"]
+PATHS = ["/v1/chat/completions", "/api/chat/completions", "/v1/messages", "/v1/responses", "/v1/embeddings"]
 
 
 @pytest.fixture(scope="module")

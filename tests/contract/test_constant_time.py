@@ -1,7 +1,8 @@
 """Secrets are compared in constant time: how long a comparison takes tells nobody how much of a guess was right.
 
-Most are not compared at all, but looked up by their SHA-256. What is compared must go through `hmac.compare_digest`;
-other comparisons of what is called like a secret stand here, each with the reason why it is harmless.
+Most are not compared at all, but looked up by their SHA-256; passwords are Argon2's affair. What is compared goes
+through `hmac.compare_digest`, and stands here; so do other comparisons of what is called like a secret, each with the
+reason why it is harmless.
 """
 
 import ast
@@ -13,6 +14,23 @@ from typing import Final
 import pytest
 
 SOURCE: Final = Path(__file__).parents[2] / "src" / "gatehouse"
+
+#: Where what somebody has shown is compared with what is known here, and in how many places of the file. One that is
+#: compared otherwise from now on, whatever it is called, is missing there.
+COMPARED: Final = {
+    # the code of an authenticator app
+    "platform/access/mfa/totp.py": 1,
+    # the proof in a form, by the browser's cookie
+    "platform/access/sign_in/proof.py": 1,
+    # the cookie of the browser that a SAML sign-in began in
+    "platform/access/saml/sign_in.py": 1,
+    # an OAuth client's secret, and the one before
+    "platform/access/tokens/service.py": 2,
+    # the verifier of an authorization code (PKCE)
+    "platform/access/tokens/codes.py": 1,
+    # a cursor's signature
+    "foundation/http/lists.py": 1,
+}
 
 _secret = re.compile(
     r"secret|passw|token(?!s)|digest|signature|csrf|api_?key"
@@ -72,6 +90,16 @@ def _names(node: ast.AST) -> Iterator[str]:
             yield each.id
         elif isinstance(each, ast.Attribute):
             yield each.attr
+
+
+def in_constant_time(source: str) -> int:
+    calls = (node.func for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
+    return sum(ast.unparse(function) == "hmac.compare_digest" for function in calls)
+
+
+def test_what_is_shown_is_compared_in_constant_time() -> None:
+    found = {str(path.relative_to(SOURCE)): in_constant_time(path.read_text()) for path in SOURCE.rglob("*.py")}
+    assert {path: count for path, count in found.items() if count} == COMPARED
 
 
 def test_no_secret_is_compared_as_other_values_are() -> None:

@@ -1,12 +1,23 @@
 """The suite's own watch for secrets that are told: it finds what is planted, and only that."""
 
 import asyncio
+import http.client
 import json
 import os
 import sys
+import threading
+import urllib.request
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
+import aiohttp
+import httpx2
 import pytest
+import requests
+from tests.support import heard
 from tests.support.leaks import Watch
 
 SECRET = "gk_0123456789abcdefghijklmnopqrstuvwxyz"
@@ -79,6 +90,119 @@ def test_many_secrets_and_much_text_take_seconds(watch: Watch) -> None:
         watch.saw("an answer", os.urandom(192 * 1024).hex())
     watch.saw("a log", f"gk_{hash(17 * 7919):032x}{17:08d}abc")
     assert places(watch) == ["a log"]
+
+
+class Telling(BaseHTTPRequestHandler):
+    """Answers everything with the credential that it was asked with, in the body and in a header."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self._tell({"detail": f"you are {self.headers['X-API-Key']}"})
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self._tell({"api_key": SECRET})
+
+    def _tell(self, told: object) -> None:
+        body = json.dumps(told).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("X-Echo", self.headers["X-API-Key"] or "")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def server(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The URL of one that is listened to."""
+    monkeypatch.setattr(heard, "watch", watch)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Telling) as running:
+        url = f"http://127.0.0.1:{running.server_port}"
+        heard.listen_to(url)
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        yield url
+        running.shutdown()
+        heard.leave(url)
+
+
+ASKING = {"X-API-Key": SECRET}
+
+
+async def by_httpx(url: str) -> None:
+    async with httpx2.AsyncClient(headers=ASKING) as client:
+        await client.get(url)
+
+
+async def by_httpx_in_pieces(url: str) -> None:
+    async with httpx2.AsyncClient(headers=ASKING) as client, client.stream("GET", url) as answer:
+        async for _ in answer.aiter_lines():
+            pass
+
+
+async def by_aiohttp(url: str) -> None:
+    async with aiohttp.ClientSession(headers=ASKING) as session, session.get(url) as answer:
+        await answer.json(content_type=None)
+
+
+async def by_aiohttp_in_pieces(url: str) -> None:
+    async with aiohttp.ClientSession(headers=ASKING) as session, session.get(url) as answer:
+        async for _ in answer.content.iter_any():
+            pass
+
+
+def by_http_client(url: str) -> None:
+    connection = http.client.HTTPConnection(urlsplit(url).netloc)
+    connection.request("GET", urlsplit(url).path, headers=ASKING)
+    connection.getresponse().read()
+    connection.close()
+
+
+def by_urllib(url: str) -> None:
+    with urllib.request.urlopen(urllib.request.Request(url, headers=ASKING)) as answer:
+        answer.read()
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda url: httpx2.get(url, headers=ASKING), lambda url: requests.get(url, headers=ASKING, timeout=5),
+        by_http_client, by_urllib, by_httpx, by_httpx_in_pieces, by_aiohttp, by_aiohttp_in_pieces,
+    ],
+    ids=["httpx2", "requests", "http.client", "urllib", "AsyncClient", "AsyncClient, streamed", "aiohttp",
+         "aiohttp, streamed"],
+)  # fmt: skip
+async def test_what_a_server_tells_a_client_of_this_process_is_heard(
+    watch: Watch, server: str, ask: Callable[[str], Any]
+) -> None:
+    """Its key is known by the request alone: no other part of the suite has seen it made."""
+    asked = ask(f"{server}/v1/models")
+    if asyncio.iscoroutine(asked):
+        await asked
+    assert {place.lower() for place in places(watch)} >= {
+        "answer of get /v1/models",
+        "header x-echo in the answer of get /v1/models",
+    }
+
+
+async def test_a_server_may_tell_a_secret_where_it_makes_it(watch: Watch, server: str) -> None:
+    async with httpx2.AsyncClient() as client:
+        await client.post(f"{server}/api/auth/api-keys/", json={})
+        assert places(watch) == []
+        await client.post(f"{server}/api/admin/groups", json={})
+    assert places(watch) == ["answer of POST /api/admin/groups"]
+
+
+async def test_other_servers_are_not_listened_to(watch: Watch, server: str) -> None:
+    heard.leave(server)
+    watch.secret(SECRET, "a key")
+    await by_httpx(server)
+    await by_aiohttp(server)
+    by_urllib(server)
+    assert places(watch) == []
 
 
 #: A suite of its own, over the real platform, in which an administrator puts a new key where everybody reads it.

@@ -3,21 +3,55 @@
 `tests/support/operations.py` has the lists (and which paths are open), `conftest.py` the foreign ids.
 """
 
+import re
+
+import httpx2
 import pytest
+from fastapi.routing import iter_route_contexts
 from tests.contract.conftest import Furnished
 from tests.support.operations import (
     ADMIN,
     ADMIN_READS,
     ADMIN_WRITES,
     CLOSED,
+    COMMON,
     DOCUMENT,
     GUARDED,
     NAMING,
     OPERATIONS,
+    PERSONAL,
     SCIM,
     filled,
 )
 from tests.support.platform import RunningPlatform, Tenant
+
+from gatehouse.foundation.settings import Settings
+from gatehouse.ingress.gateway import GATEWAY_PATHS
+from gatehouse.platform.app import administration
+
+#: What SCIM names and this service lacks.
+_NOT_OFFERED = ["/.search", "/Users/.search", "/Groups/.search", "/Bulk", "/Me"]
+
+
+def test_every_route_is_in_the_document_or_known_to_be_in_none() -> None:
+    """What these tests run through is made of the document: a route that is hidden from it would escape them all."""
+    routes = iter_route_contexts(administration(Settings())[0].router.routes)
+    served = {(method, _template(route.path or "")) for route in routes for method in route.methods or ()}
+    # Pages for browsers have tests of their own: `test_browser_attacks`.
+    known = {*map(_template, GATEWAY_PATHS), "/openapi.json", *(f"/api/scim/v2{path}" for path in _NOT_OFFERED)}
+    hidden = {path for _, path in served - set(OPERATIONS)} - known
+    assert {path for path in hidden if not re.match(r"/(login|logout|docs)(/|$)", path)} == set()
+
+
+def _template(path: str) -> str:
+    """As the document writes it: without the kinds of parameters."""
+    return re.sub(r":\w+}", "}", path)
+
+
+@pytest.mark.parametrize("path", _NOT_OFFERED)
+async def test_what_is_not_offered_tells_that_to_directories_alone(platform: RunningPlatform, path: str) -> None:
+    method = "GET" if path == "/Me" else "POST"
+    assert (await platform.anonymous.request(method, f"/api/scim/v2{path}")).status_code == 401
 
 
 @pytest.mark.parametrize(("method", "path"), GUARDED)
@@ -69,6 +103,52 @@ async def test_another_organizations_id_is_404(
     assert answer.status_code == 404, answer.text
 
 
+@pytest.mark.parametrize(("method", "path"), PERSONAL)
+async def test_a_colleagues_id_is_404(furnished: Furnished, method: str, path: str) -> None:
+    """An auditor, who sees all that an organization has, and none of it is theirs."""
+    body = _BODIES.get(path, _ANY_BODY)
+    answer = await furnished.tenant.auditor.client.request(method, furnished.path(path), json=body)
+    assert answer.status_code == 404, answer.text
+
+
+async def test_a_share_link_is_found_in_its_own_conversation_alone(furnished: Furnished) -> None:
+    auditor = furnished.tenant.auditor.client
+    own = (await auditor.post("/api/conversations", json={"title": "x"})).json()["id"]
+    link = f"/api/conversations/{own}/share_links/{furnished.ids['token_id']}"
+    assert (await auditor.delete(link)).status_code == 404
+
+
+#: A person's own affairs, for which they are there themselves: with a session (reference 1, Authentication).
+IN_PERSON = [(method, path) for method, path in COMMON if path.startswith("/api/auth/")]
+
+
+@pytest.mark.parametrize(("method", "path"), IN_PERSON)
+async def test_a_key_is_no_session(admins_key: httpx2.AsyncClient, method: str, path: str) -> None:
+    assert (await admins_key.request(method, filled(path))).status_code == 403
+
+
+@pytest.fixture(scope="module")
+async def admins_key(platform: RunningPlatform, somebody: Tenant) -> httpx2.AsyncClient:
+    return platform.client(await platform.new_key(somebody.admin))
+
+
+#: What is the platform's own: no organization's administrators have a say in it (decisions 2).
+OPERATORS = [
+    (method, path)
+    for method, path in ADMIN
+    if path.startswith("/v1/platform/") or (method, path) == ("POST", "/api/admin/system/maintenance")
+]
+
+
+@pytest.mark.parametrize(("method", "path"), OPERATORS)
+async def test_an_organizations_administrator_is_no_operator(
+    platform: RunningPlatform, somebody: Tenant, method: str, path: str
+) -> None:
+    machine = await platform.new_m2m(somebody.id, "admin:read", "admin:write")
+    for client in (somebody.admin.client, machine):
+        assert (await client.request(method, filled(path))).status_code == 403
+
+
 @pytest.mark.parametrize(("method", "path"), [each for each in SCIM if "s/{id}" in each[1]])
 async def test_a_directory_gets_404_for_another_organizations_id(
     platform: RunningPlatform, somebody: Tenant, furnished: Furnished, method: str, path: str
@@ -88,6 +168,7 @@ _BODIES = {
     "/api/v1/admin/kill-switch/providers/{provider}/disable": {"reason": "other"},
     "/api/v1/admin/kill-switch/models/{model_config_id}/disable": {"reason": "other"},
     "/api/admin/providers/{provider_id}/credentials": {"api_key": "sk-0123456789abcdef"},
+    "/api/auth/mfa/webauthn/{passkey_id}": {"name": "x"},
 }
 _ANY_BODY: dict[str, str] = {}
 

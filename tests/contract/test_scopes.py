@@ -68,3 +68,13 @@ async def test_a_machine_without_scopes_may_nothing(platform: RunningPlatform, s
     machine = await platform.new_m2m(somebody.id)
     for method, path in MACHINES:
         assert (await machine.request(method, filled(path))).status_code == refusal(path), (method, path)
+
+
+async def test_a_platform_wide_client_belongs_to_no_organization(platform: RunningPlatform) -> None:
+    """Whatever its scopes, it has a say in clients and organizations alone (decisions 2)."""
+    machine = await platform.new_m2m(None, *SCOPES, tier="unlimited")
+    for method, path in MACHINES:
+        answer = await machine.request(method, filled(path), json={})
+        own = path.startswith(("/api/admin/oauth-clients", "/v1/platform/"))
+        refused = answer.status_code == refusal(path) and "lacks the scope" not in answer.text
+        assert refused is not own, (method, path, answer.text)

@@ -23,6 +23,7 @@ SURFACES = [
     ("GET", "/v1/models"),
     ("POST", "/v1/chat/completions"),
     ("POST", "/v1/messages"),
+    ("POST", "/v1/responses"),
     ("GET", "/api/admin/users"),
     ("POST", "/api/auth/api-keys"),
     ("GET", "/api/auth/sessions"),

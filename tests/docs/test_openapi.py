@@ -26,7 +26,8 @@ OPEN = {
     "POST /api/auth/login", "POST /api/auth/register", "POST /api/auth/refresh", "POST /api/auth/password/reset",
     "POST /oauth/token", "GET /.well-known/jwks.json", "GET /health", "GET /api/health/live", "GET /api/health/ready",
     "GET /api/health/startup", "GET /metrics",
-    "GET /api/conversations/shared/{token}", "GET /oauth/authorize", "GET /.well-known/openid-configuration",
+    "GET /api/conversations/shared/{token}", "GET /oauth/authorize", "POST /oauth/authorize",
+    "GET /.well-known/openid-configuration",
     "GET /api/saml/metadata", "GET /api/saml/login", "POST /api/saml/acs", "GET /api/saml/slo",
 }  # fmt: skip
 

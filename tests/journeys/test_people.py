@@ -1,5 +1,5 @@
-"""People who leave, over four workers, seen by a stock client: sessions and keys end with the answer, everywhere; what
-they made for machines goes on."""
+"""People who leave, over four workers, seen by a stock client: sessions, keys and share links end with the answer,
+everywhere; what they made for machines goes on."""
 
 import asyncio
 from typing import Any
@@ -8,6 +8,7 @@ from uuid import uuid4
 import httpx2
 import openai
 import pytest
+from tests.support.pages import forms_of
 from tests.support.server import GatehouseServer
 
 USERS = "/api/admin/users"
@@ -30,6 +31,26 @@ async def answered(fleet: GatehouseServer, credential: str) -> set[int]:
             return 200
 
     return set(await asyncio.gather(*(call() for _ in range(CALLS))))
+
+
+async def read(fleet: GatehouseServer, path: str, cookies: dict[str, str] | None = None) -> set[tuple[int, bool]]:
+    """What a browser's calls are answered with: the status, and whether somebody is signed in."""
+
+    async def call() -> tuple[int, bool]:
+        async with httpx2.AsyncClient(base_url=fleet.url, cookies=cookies, timeout=30) as client:
+            answer = await client.get(path)
+            return answer.status_code, "You are signed in" in answer.text
+
+    return set(await asyncio.gather(*(call() for _ in range(CALLS))))
+
+
+async def in_a_browser(fleet: GatehouseServer, email: str) -> dict[str, str]:
+    """The cookies of somebody who has signed in at the page."""
+    async with httpx2.AsyncClient(base_url=fleet.url, timeout=30) as client:
+        form = forms_of(await client.get("/login"))[0]
+        answer = await client.post(form.action, data=form.fields | {"email": email, "password": PASSWORD})
+        assert answer.status_code == 303, answer.text
+        return dict(client.cookies)
 
 
 async def person(admin: httpx2.AsyncClient, role: str = "user") -> tuple[str, dict[str, Any]]:
@@ -62,19 +83,26 @@ async def test_who_leaves_is_out_on_every_worker_when_the_answer_comes(
     user_id, session = await person(admin)
     token = session["access_token"]
     key = (await own(admin, token, "/api/auth/api-keys", {"description": "x"}))["api_key"]
+    conversation = await own(admin, token, "/api/conversations", {"title": "x"})
+    link = await own(admin, token, f"/api/conversations/{conversation['id']}/share_links", {})
+    shared = "/api/conversations/shared/" + link["url"].rpartition("/")[2]
+    cookies = await in_a_browser(fleet, session["user"]["email"])
     assert await answered(fleet, token) == await answered(fleet, key) == {200}
+    assert (await read(fleet, shared), await read(fleet, "/login", cookies)) == ({(200, False)}, {(200, True)})
     if verb == "delete":
         assert (await admin.delete(f"{USERS}/{user_id}")).status_code == 204
     else:
         assert (await admin.patch(f"{USERS}/{user_id}", json={"is_active": False})).status_code == 200
     assert await answered(fleet, token) == await answered(fleet, key) == {401}
+    assert (await read(fleet, shared), await read(fleet, "/login", cookies)) == ({(404, False)}, {(200, False)})
     renewed = await admin.post("/api/auth/refresh", json={"refresh_token": session["refresh_token"]})
     assert renewed.status_code == 401
     if verb == "deactivate":
         assert (await admin.patch(f"{USERS}/{user_id}", json={"is_active": True})).status_code == 200
-        # Keys come back with their user; sessions that were ended do not.
+        # Keys and links come back with their user; sessions that were ended do not.
         assert await answered(fleet, key) == {200}
         assert await answered(fleet, token) == {401}
+        assert (await read(fleet, shared), await read(fleet, "/login", cookies)) == ({(200, False)}, {(200, False)})
         await admin.delete(f"{USERS}/{user_id}")
 
 

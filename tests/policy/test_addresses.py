@@ -5,7 +5,8 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from gatehouse.policy.addresses import AddressRanges, network
+from gatehouse.foundation.networks import network
+from gatehouse.policy.addresses import AddressRanges
 
 
 @pytest.mark.parametrize(

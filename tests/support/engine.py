@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -10,10 +10,10 @@ import msgspec
 from tests.support.clock import HandClock
 
 from gatehouse.engine.dlp.tiers import Detectors, DlpOptions, NoDetectors
-from gatehouse.engine.exchange import Admitted, Answered, Asked, Candidate, Received
+from gatehouse.engine.exchange import Asked, Candidate, Received
 from gatehouse.engine.limits import Limits
 from gatehouse.engine.outcome import Entry, Opened, Outcome, decode
-from gatehouse.engine.ports import Maintenance, Ports
+from gatehouse.engine.ports import Maintenance, Ports, Reserved
 from gatehouse.engine.run import Engine
 from gatehouse.engine.verdict import Ask
 from gatehouse.foundation.counters import Claim, Taken
@@ -23,6 +23,7 @@ from gatehouse.foundation.identity import Caller, CallerKind, TenantId
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.outbound import OutboundReply, OutboundRequest
 from gatehouse.foundation.settings import Settings
+from gatehouse.policy.budgets import Budget, BudgetRecord, Taking
 from gatehouse.policy.compile import compile_policy
 from gatehouse.policy.governance import GovernanceRecords
 from gatehouse.policy.model_access import ModelAccessRecord
@@ -44,6 +45,15 @@ class Stop:
         if self.at == place:
             self.reached.set()
             await asyncio.Event().wait()
+
+
+class NothingReserved:
+    """A reservation of a host that counts nothing."""
+
+    periods: tuple[tuple[UUID, int], ...] = ()
+
+    def headers(self) -> dict[str, str]:
+        return {}
 
 
 class ScriptedReply:
@@ -125,6 +135,10 @@ class HeldEngine:
         self.governance = GovernanceRecords()
         self.model_access: tuple[ModelAccessRecord, ...] = ()
         self.flags: dict[str, bool] = {}
+        #: so that every call passes by the budgets; this host counts nothing and refuses nothing
+        self.budgets: tuple[BudgetRecord, ...] = (
+            BudgetRecord(id=TENANT, scope_type="tenant", scope_id=TENANT, period="month", limit_requests=10**9),
+        )
         self._counters = MemoryCounters(self.clock)
         read = Settings.from_environment(settings)
         self.ports = Ports(
@@ -192,7 +206,7 @@ class HeldEngine:
         records = TenantRecords(
             tenant_id=tenant_id, revision=1, providers=tuple(self.providers), models=tuple(self.models),
             ip_allowlist=self.allowlist, governance=self.governance, feature_flags=self.flags,
-            model_access=self.model_access,
+            model_access=self.model_access, budgets=self.budgets,
         )  # fmt: skip
         compiled = compile_policy(records)
         assert isinstance(compiled, Snapshot)
@@ -220,14 +234,14 @@ class HeldEngine:
     def up_to_date(self) -> bool:
         return True
 
-    def exhausted(self, caller: Caller) -> Refusal | None:
+    def exhausted(self, budgets: Sequence[Budget]) -> Refusal | None:
         return None
 
-    async def reserve(self, x: Admitted) -> Refusal | None:
+    async def reserve(self, budgets: Sequence[Budget], taking: Taking, *, enforced: bool) -> Reserved:
         await self.stop.here("reserving")
-        return None
+        return NothingReserved()
 
-    async def settle(self, x: Answered) -> None: ...
+    def settle(self, reserved: Reserved, spent: Taking | None) -> None: ...
 
     async def decision(self, x: Asked, ask: Ask) -> bool:
         self.asked.append(ask)

@@ -5,7 +5,7 @@ python -m tests.support.identity_provider      says its address and certificate 
 POST /trust {"metadata": url}      the service provider whose requests it answers
 POST /person {"email", ...}        who signs in next: fields of `saml.Said`
 POST /rotate                       another key from now on; the answer is its certificate
-GET  /sso                          a signed request in, a page with a form out
+GET  /sso                          a signed request in, a page out whose form sends itself
 GET  /slo                          logout requests and answers
 GET  /leave?name_id=               begins a logout
 GET  /left                         the names that it was told have left
@@ -72,7 +72,8 @@ class _Handler(BaseHTTPRequestHandler):
         if "RelayState" in query:
             fields["RelayState"] = query["RelayState"]
         inputs = "".join(f'<input type="hidden" name="{n}" value="{html.escape(v)}">' for n, v in fields.items())
-        self._say(200, f'<form method="post" action="{html.escape(_State.acs)}">{inputs}</form>')
+        form = f'<form method="post" action="{html.escape(_State.acs)}">{inputs}</form>'
+        self._say(200, f"<!doctype html>{form}<script>document.forms[0].submit()</script>", "text/html")
 
     def _leave_or_left(self, query: dict[str, str]) -> None:
         if "SAMLResponse" in query:
@@ -89,8 +90,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Location", url)
         self.end_headers()
 
-    def _say(self, status: int, text: str) -> None:
+    def _say(self, status: int, text: str, media_type: str = "text/plain") -> None:
         self.send_response(status)
+        self.send_header("Content-Type", media_type)
         self.send_header("Content-Length", str(len(text.encode())))
         self.end_headers()
         self.wfile.write(text.encode())

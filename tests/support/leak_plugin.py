@@ -1,14 +1,15 @@
 """The whole suite's check that no secret was told: fails the run, and says where, if one was.
 
-It sees the answers of the platform in this process, what tests print and log, the logs and databases of servers that
-run as processes, and the suite's own database. The secrets are those that were minted in this process, told where
-`TELLING` says, or given in a request.
+It sees the answers of the platform in this process, and of servers that run as processes where a client of this process
+reads them; what tests print and log; the logs and databases of those servers, and the suite's own database. The secrets
+are those that were minted in this process, told where `TELLING` says, or given in a request.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support import heard
 from tests.support.leaks import WATCH, Leak
 from tests.support.watched import see_databases
 
@@ -25,6 +26,8 @@ def pytest_configure() -> None:
         return minted(plaintext)
 
     tokens._minted = watched
+    WATCH.secret("$argon2id$v=", "a password's hash")
+    heard.install()
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:

@@ -42,11 +42,25 @@ CLOSED: Final = [(method, path) for method, path in GUARDED if method != "POST" 
 SCIM: Final = [(method, path) for method, path in CLOSED if path.startswith(_SCIM)]
 #: What people, their keys and OAuth clients call.
 COMMON: Final = [each for each in CLOSED if each not in SCIM]
-ADMIN: Final = [(method, path) for method, path in COMMON if "/admin/" in path or path.startswith("/v1/platform/")]
+#: What a user calls: models, and what is their own. All else is for who administers, or audits, an organization.
+_USERS: Final = re.compile(
+    r"/(v1|api)/chat/completions|/v1/(messages|responses|embeddings|scan|models(/.*)?)|/api/conversations(/.*)?"
+    r"|/api/auth/.*|/api/users/.*|/oauth/userinfo|/api/providers/health|/api/v1/usage/records"
+).fullmatch
+ADMIN: Final = [(method, path) for method, path in COMMON if _USERS(path) is None]
 ADMIN_READS: Final = [(method, path) for method, path in ADMIN if method == "GET"]
 ADMIN_WRITES: Final = [(method, path) for method, path in ADMIN if method != "GET"]
-#: Those whose path names a row of an organization.
-NAMING: Final = [(method, path) for method, path in COMMON if re.search(r"_id}|{provider}|{domain}|byoe/{id}", path)]
+#: Those whose path names a row of an organization; these parameters name what is the same in all.
+NAMING: Final = [
+    (method, path) for method, path in COMMON if set(re.findall(r"\{(\w+)", path)) - {"flag_name", "key", "component"}
+]
+#: Those whose path names a row of one person's, and no affair of any colleague. A model is everybody's, and so is the
+#: picture that others know a person by.
+PERSONAL: Final = [
+    (method, path)
+    for method, path in NAMING
+    if (method, path) not in ADMIN and path not in {"/v1/models/{model}", "/api/users/{user_id}/avatar"}
+]
 
 
 def filled(path: str, ids: Mapping[str, str] | None = None) -> str:

@@ -27,6 +27,7 @@ from gatehouse.platform.app import Platform
 from gatehouse.platform.bootstrap import touch
 from gatehouse.platform.host import PlatformHost
 from gatehouse.platform.installation import Installation
+from gatehouse.platform.records.audit.verify import Break, Verifier
 
 PASSWORD = "correct horse battery staple"
 
@@ -223,6 +224,14 @@ class RunningPlatform:
                 {"tenant": tenant_id, "action": action},
             )
             return [dict(row._mapping) for row in rows]
+
+    def breaks(self, tenant: Tenant) -> list[Break]:
+        """Where the tenant's audit chain is not as it was written."""
+        verifier = Verifier(self.installed.url)
+        try:
+            return [each for chain in verifier.chains(tenant.slug) for each in verifier.breaks(chain)]
+        finally:
+            verifier.close()
 
 
 def _client(app: Platform, credential: str | None = None) -> httpx2.AsyncClient:

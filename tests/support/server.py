@@ -26,6 +26,7 @@ from uuid import UUID, uuid4
 import psutil
 import psycopg
 from psycopg.types.json import Jsonb
+from tests.support import heard
 from tests.support.leaks import WATCH
 from tests.support.watched import see_databases
 
@@ -98,6 +99,7 @@ class GatehouseServer:
             said = self.log_path.read_bytes()[begins:].decode(errors="replace")
             if found := re.search(r"serves on (http\S+)", said):
                 self.url = found[1]
+                heard.listen_to(self.url)
                 return
             assert self._process.poll() is None, f"ended during its start:\n{said}"
             assert time.monotonic() < deadline, f"not ready after {patience:.0f} s:\n{said}"
@@ -122,6 +124,7 @@ class GatehouseServer:
 
     def close(self) -> None:
         """Ends everything, and removes the home if it was made here. No secret was told in its log or its database."""
+        heard.leave(self.url)
         if self.log_path.exists():
             WATCH.saw("a server's log", self.log_path.read_bytes())
         with contextlib.suppress(psycopg.OperationalError):

@@ -3,7 +3,7 @@
 import html
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -20,6 +20,8 @@ _BLANK = "<told here>"
 #: Those that hold a secret: told to the browser that it is for.
 _COOKIES = ("gatehouse_session=", "gatehouse_saml=", "__Host-gatehouse_saml=", "gatehouse_pending=", "gatehouse_form=")
 _hexadecimal = re.compile(rb"\\\\x((?:[0-9a-f]{2})+)").sub
+#: Where passwords' hashes belong, and nowhere else.
+_hash = re.compile(rb'"password_hash":"[^"]*"').sub
 
 
 class WatchedPlatform(Platform):
@@ -31,40 +33,50 @@ class WatchedPlatform(Platform):
         if scope["type"] != "http":
             await super().__call__(scope, receive, send)
             return
-        exchange = _Exchange(scope)
+        exchange = Exchange(scope["method"], scope["path"], scope["headers"])
 
         async def heard() -> Message:
             message = await receive()
-            exchange.asked += message.get("body", b"")[: _REQUEST_BYTES - len(exchange.asked)]
+            exchange.hear(message.get("body", b""))
             return message
 
         async def said(message: Message) -> None:
             if message["type"] == "http.response.start":
                 exchange.status, exchange.headers = message["status"], list(message.get("headers", ()))
             else:
-                exchange.answered += message.get("body", b"")[: _ANSWER_BYTES - len(exchange.answered)]
+                exchange.say(message.get("body", b""))
             await send(message)
 
         try:
             await super().__call__(scope, heard, said)
         finally:
+            exchange.route = getattr(scope.get("route"), "path_format", None)
             exchange.tell(self.watch)
 
 
-class _Exchange:
-    """A request and its answer."""
+class Exchange:
+    """A request and its answer. `route` is the template of administration's route that answered, if one did; names of
+    the request's headers are in lower case."""
 
-    def __init__(self, scope: Scope) -> None:
-        self.scope = scope
+    def __init__(self, method: str, path: str, sent: Iterable[tuple[bytes, bytes]], route: str | None = None) -> None:
+        self.method = method
+        self.path = path
+        self.sent = sent
+        self.route = route
         self.asked = b""
         self.status = 0
         self.headers: list[tuple[bytes, bytes]] = []
         self.answered = b""
 
+    def hear(self, body: bytes) -> None:
+        self.asked += body[: _REQUEST_BYTES - len(self.asked)]
+
+    def say(self, body: bytes) -> None:
+        self.answered += body[: _ANSWER_BYTES - len(self.answered)]
+
     def tell(self, watch: Watch) -> None:
-        route = getattr(self.scope.get("route"), "path_format", None)
-        operation = (self.scope["method"], route or self.scope["path"])
-        for value, kind in self._given(behind_the_gateway=route is not None):
+        operation = (self.method, self.route or self.path)
+        for value, kind in self._given():
             watch.secret(value, f"{kind} that {' '.join(operation)} was given")
         place = " ".join(["answer of", *operation])
         for name, raw in self.headers:
@@ -79,16 +91,16 @@ class _Exchange:
         if operation != ("GET", "/openapi.json"):
             watch.saw(place, self._without_what_it_may_tell(watch, operation))
 
-    def _given(self, *, behind_the_gateway: bool) -> Iterator[tuple[str, str]]:
+    def _given(self) -> Iterator[tuple[str, str]]:
         if self.status == 401:
             return
-        for name, value in self.scope["headers"]:
+        for name, value in self.sent:
             if name == b"authorization" and value[:7].lower() == b"bearer ":
                 yield value[7:].decode("latin-1"), "a bearer token"
             elif name == b"x-api-key":
                 yield value.decode("latin-1"), "a key"
         # What a refused request holds are no secrets, and what is said to models has no such fields.
-        if behind_the_gateway and self.status < 400:
+        if self.route is not None and self.status < 400:
             for name, value in _texts(_parsed(self.asked)):
                 if is_secret(name):
                     yield value, f"a {name}"
@@ -157,4 +169,5 @@ def _see_table(connection: psycopg.Connection[Any], table: str, watch: Watch) ->
     with connection.cursor().copy(f"COPY (SELECT row_to_json(t) FROM {table} t) TO STDOUT") as rows:  # type: ignore[arg-type]
         for row in rows:
             # Bytes are told in hexadecimal, where a text that is stored as bytes would not be recognised.
-            watch.saw(f"table {table}", _hexadecimal(lambda found: bytes.fromhex(found[1].decode()), bytes(row)))
+            told = _hexadecimal(lambda found: bytes.fromhex(found[1].decode()), bytes(row))
+            watch.saw(f"table {table}", _hash(b"", told) if table == "users" else told)

@@ -8,13 +8,14 @@ Answered    + what came of it                      made by `call_provider`
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from decimal import Decimal
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.dlp.inspection import Inspection
+from gatehouse.engine.dlp.labels import NONE_GIVEN
 from gatehouse.engine.outcome import RuleEvent
 from gatehouse.foundation.counters import RateState
 from gatehouse.foundation.errors import Refusal
@@ -53,6 +54,8 @@ class Identified(msgspec.Struct, kw_only=True):
     #: what the caller's token has to be for
     scope: str
     rate: RateState | None = None
+    #: the highest numbers of labels in what was said before, where the request does not hold all of it
+    labels: Mapping[str, int] = NONE_GIVEN
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -73,6 +76,8 @@ class Asked(msgspec.Struct, kw_only=True):
     facts: Facts | None = None
     #: empty until `routing.chain` has chosen
     chain: tuple[Candidate, ...] = ()
+    #: what budgets have set aside for it (`engine.ports.Reserved`); None without budgets
+    reserved: Any = None
 
 
 class Admitted(msgspec.Struct, kw_only=True):

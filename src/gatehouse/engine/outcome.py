@@ -103,6 +103,8 @@ class Outcome(_Arrived[Id], Generic[Id], tag="outcome", kw_only=True, gc=False):
     dlp_events: tuple[DlpEvent, ...] = ()
     group_ids: tuple[Id, ...] = ()
     rule_events: tuple[RuleEvent, ...] = ()
+    #: the budgets that it counts for, with the beginnings of their periods in Unix time
+    budgets: tuple[tuple[Id, int], ...] = ()
 
 
 class Scanned(_Arrived[Id], Generic[Id], tag="scanned", kw_only=True, gc=False):

@@ -1,12 +1,13 @@
 """What a host supplies to the engine. The platform and the outpost differ here and nowhere else in the pipeline."""
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Protocol
+from uuid import UUID
 
 import msgspec
 
 from gatehouse.engine.dlp.tiers import Detectors, DlpOptions, NoDetectors
-from gatehouse.engine.exchange import Admitted, Answered, Asked, Candidate, Received
+from gatehouse.engine.exchange import Answered, Asked, Candidate, Received
 from gatehouse.engine.limits import Limits
 from gatehouse.engine.verdict import Ask
 from gatehouse.foundation.clock import Clock
@@ -14,6 +15,7 @@ from gatehouse.foundation.counters import Claim, Taken
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.foundation.outbound import Outbound
+from gatehouse.policy.budgets import Budget, Taking
 from gatehouse.policy.snapshot import Snapshot
 
 
@@ -61,17 +63,30 @@ class Switches(Protocol):
         """Whether a first byte may be sent by what is known here; if not, `in_touch` is asked again."""
 
 
+class Reserved(Protocol):
+    """What is set aside for one call, until it is settled."""
+
+    @property
+    def periods(self) -> tuple[tuple[UUID, int], ...]:
+        """The budgets that it counts for, and when their periods began (Unix time)."""
+
+    def headers(self) -> dict[str, str]:
+        """`X-Budget-*`, of the budgets with the least left."""
+
+
 class Spend(Protocol):
     """Budgets: looked at, reserved before a call and settled after it."""
 
-    def exhausted(self, caller: Caller) -> Refusal | None:
-        """Why the caller has nothing left, if so."""
+    def exhausted(self, budgets: Sequence[Budget]) -> Refusal | None:
+        """Why nothing is left of one of them, if so. From memory."""
 
-    async def reserve(self, x: Admitted) -> Refusal | None:
-        """Sets aside what the call can cost at most, so that parallel calls never pass a limit together."""
+    async def reserve(self, budgets: Sequence[Budget], taking: Taking, *, enforced: bool) -> Reserved:
+        """Sets aside what the call can take at most, so that parallel calls never pass a limit together. Not
+        `enforced`: counted, and never refused. Raises `Refusal`."""
 
-    async def settle(self, x: Answered) -> None:
-        """Gives back what was set aside and not used. Runs also for a call that failed or was cancelled."""
+    def settle(self, reserved: Reserved, spent: Taking | None) -> None:
+        """Gives back what was set aside and not used, all of it for None. Runs also for a call that failed or was
+        cancelled. Never fails."""
 
 
 class Secrets(Protocol):

@@ -5,7 +5,7 @@ in the client's dialect. Only cancellation and `ClientLeft` pass through, record
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -17,6 +17,7 @@ from gatehouse.engine import scan as scanning
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.dialect import Dialect
 from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.engine.dlp.labels import NONE_GIVEN
 from gatehouse.engine.exchange import (
     Admitted,
     Answer,
@@ -69,16 +70,17 @@ class Engine:
         read: ReadBody | None = None,
         let_in: Callable[[], None] = lambda: None,
         counted: RateState | None = None,
+        labels: Mapping[str, int] = NONE_GIVEN,
     ) -> Answer:
         """The answer to a model call: a body, or a stream that must be closed if it is not read to its end. `read` is
         asked for the request's body once the caller is known and has room; without it `x.body` is there already.
         `let_in` is told when maintenance cannot refuse it any more. `counted`: the state of the limit that the host has
-        counted the request against."""
+        counted the request against; `labels`: see `Identified`."""
         assert x.dialect is not None
         dialect = DIALECTS[x.dialect]
         try:
             identified = await self._identify(x, "chat:write")
-            identified.rate = counted
+            identified.rate, identified.labels = counted, labels
         except Refusal as error:
             # No caller, or none of an organization, whose record this could be: it is counted, not recorded.
             return _refusal(dialect, error, None)
@@ -162,8 +164,8 @@ class Engine:
     async def _body(self, x: Received, read: ReadBody | None, let_in: Callable[[], None]) -> bytes:
         if read is not None:
             x.body = await read()
-            # A body may take its time, and only now has all of the request arrived.
-            await self._arrived(x)
+        # A body may take its time, and only now has all of the request arrived.
+        await self._arrived(x)
         # Without a turn of the loop since maintenance was looked at.
         let_in()
         return x.body
@@ -282,6 +284,8 @@ def _headers(reply: Reply, answered: Answered) -> dict[str, str]:
     }
     if answered.identified.rate is not None:
         headers.update(answered.identified.rate.headers())
+    if answered.asked.reserved is not None:
+        headers.update(answered.asked.reserved.headers())
     return headers
 
 

@@ -3,9 +3,20 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, DirectoryPath, Field, SecretStr, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    DirectoryPath,
+    Field,
+    SecretStr,
+    TypeAdapter,
+    ValidationError,
+)
 
 
 class BadSettings(Exception):
@@ -20,6 +31,30 @@ def _words(value: object) -> object:
 
 
 Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
+
+
+def _origin(value: str) -> str:
+    """Scheme, host and port: the pages' own addresses begin at the root, so it lies under no path."""
+    parts = urlsplit(value)
+    _ = parts.port  # raises ValueError
+    if parts.scheme not in {"http", "https"} or not parts.hostname or "@" in parts.netloc:
+        raise ValueError("a URL with http or https and a host, like https://gatehouse.example.com")
+    if parts.path.strip("/") or parts.query or parts.fragment:
+        raise ValueError("an address without a path: the platform is served at the root of a host")
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+Origin = Annotated[str, AfterValidator(_origin)]
+
+_BOOLEAN: Final = TypeAdapter(bool)
+
+
+def boolean(text: str) -> bool | None:
+    """True and false as every setting may write them; None for anything else."""
+    try:
+        return _BOOLEAN.validate_python(text.strip())
+    except ValidationError:
+        return None
 
 
 class Settings(BaseModel):
@@ -42,7 +77,7 @@ class Settings(BaseModel):
     oauth_scope_enforcement: bool = True
     oauth_delete_revokes_tokens: bool = True
     oauth_secret_grace_seconds: int = Field(86_400, ge=0)
-    public_url: str | None = Field(None, description="How clients reach the platform; the tokens' issuer.")
+    public_url: Origin | None = Field(None, description="How clients reach the platform; the tokens' issuer.")
     portal_public_url: str | None = Field(None, description="The cloud portal; single sign-on may return there.")
 
     rate_limit_requests_per_minute: int = Field(60, ge=1)

@@ -17,6 +17,7 @@ from gatehouse.foundation.errors import Internal, Refusal, Unavailable
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.envelopes import rendered
 from gatehouse.ingress import receive as receiving
+from gatehouse.ingress.in_progress import InProgress
 from gatehouse.ingress.models import error_form, model_list
 from gatehouse.ingress.protocol import on_client_left
 from gatehouse.ingress.receive import Body
@@ -29,6 +30,7 @@ log = structlog.get_logger(__name__)
 MODEL_CALLS: Final = {
     "/v1/chat/completions": "openai_chat",
     "/api/chat/completions": "openai_chat",
+    "/v1/responses": "openai_responses",
     "/v1/messages": "anthropic_messages",
     "/v1/embeddings": "openai_embeddings",
 }
@@ -66,6 +68,7 @@ class Gateway:
         addresses: ClientAddresses,
         max_request_bytes: int,
         body_timeout_seconds: float,
+        calls: InProgress,
         observe: Observe = lambda *_: None,
     ) -> None:
         self._engine = engine
@@ -74,8 +77,7 @@ class Gateway:
         self._max_request_bytes = max_request_bytes
         self._deadlines = Deadlines(body_timeout_seconds)
         self._observe = observe
-        #: model calls in progress, for draining
-        self.active = 0
+        self._calls = calls
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -110,18 +112,9 @@ class Gateway:
         return status
 
     async def _answer(self, x: Received, body: Body, send: Send) -> int:
-        counted = 0
-
-        def let_in() -> None:
-            nonlocal counted
-            counted = 1
-            self.active += 1
-
-        try:
-            answer = await self._engine.answer(x, body.read, let_in)
+        with self._calls.one() as call:
+            answer = await self._engine.answer(x, body.read, call.let_in)
             await write(answer, x, send, ended=not body.in_the_way)
-        finally:
-            self.active -= counted
         return answer.status
 
     async def _scan(self, scope: Scope, x: Received, receive: Receive, send: Send) -> None:

@@ -22,6 +22,7 @@ from gatehouse.platform import openapi
 from gatehouse.platform.admission import Admission
 from gatehouse.platform.api import ERROR_FORMS, FAMILIES
 from gatehouse.platform.host import PlatformHost
+from gatehouse.platform.organization.system_config.keys import check_environment
 
 #: Headers that a page in a browser may read.
 EXPOSED: Final = (
@@ -87,6 +88,7 @@ class Platform:
     @asynccontextmanager
     async def _serving(self) -> AsyncIterator[None]:
         settings = self._settings
+        check_environment()
         host = self._make_host()
         host.build()
         await host.start()
@@ -108,11 +110,9 @@ class Platform:
             addresses=addresses,
             max_request_bytes=settings.max_request_bytes,
             body_timeout_seconds=settings.body_timeout_seconds,
+            calls=host.calls,
             observe=host.figures.http,
         )
-        host.node.report = lambda: {"active": gateway.active}
-        host.figures.active_calls.read(lambda: gateway.active)
-        app.state.gateway = gateway
         self._app = _with_cors(gateway, settings)
         try:
             yield

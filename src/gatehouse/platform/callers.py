@@ -175,8 +175,8 @@ def _scim_client(caller: Annotated[Caller, Depends(_member)]) -> Caller:
 
 
 def stepped_up(caller: Caller) -> Caller:
-    """Raises `MfaRequired`. For routes that ask for the second factor only if the body gives a right; all others name
-    one of the types below."""
+    """Raises `MfaRequired`. For routes that ask for the second factor only if the body gives a right, or the row is one
+    that is protected; all others name one of the types below."""
     # A machine has no second factor: its credential is all it can show.
     if caller.kind is CallerKind.USER and caller.mfa_required and not caller.has_fresh_factor(time.time()):
         raise MfaRequired

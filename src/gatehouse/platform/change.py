@@ -111,7 +111,11 @@ class Change:
     @asynccontextmanager
     async def inside(self, tenant_id: TenantId) -> AsyncIterator["Change"]:
         """A part of this change that is another tenant's: what it records stands in that tenant's chain. For what the
-        platform's operators and clients do to an organization; committed with the whole."""
+        platform's operators and clients do to an organization; committed with the whole. Of its own tenant it is the
+        change itself."""
+        if tenant_id == self.tenant_id:
+            yield self
+            return
         part = Change(self.session, self.caller, tenant_id=tenant_id, request_id=self.request_id, ip=self.ip)
         async with bound_to(self.session, tenant_id):
             yield part

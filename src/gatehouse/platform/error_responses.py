@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.http import envelopes
-from gatehouse.foundation.http.envelopes import ErrorForms
+from gatehouse.foundation.http.envelopes import ErrorForm, ErrorForms
 from gatehouse.platform.api import ERROR_FORMS
 
 _TEXT: Final = {"type": "string"}
@@ -66,10 +66,10 @@ def complete(document: dict[str, Any]) -> None:
         schema = _OF_FORM.get(form.render)
         for method, operation in operations.items():
             if schema is not None:
-                _complete(operation, method, path, schema, form.media_type)
+                _complete(operation, method, path, schema, form)
 
 
-def _complete(operation: dict[str, Any], method: str, path: str, schema: str, media_type: str) -> None:
+def _complete(operation: dict[str, Any], method: str, path: str, schema: str, form: ErrorForm) -> None:
     responses = operation["responses"]
     # The framework's own description of failed validation is not how this path answers.
     responses.pop("422", None)
@@ -79,7 +79,9 @@ def _complete(operation: dict[str, Any], method: str, path: str, schema: str, me
         if status >= "400":
             also = _ALSO.get(status, []) + (_ALSO_AT_SIGN_IN.get(status, []) if path.startswith(_SIGN_IN) else [])
             names = list(dict.fromkeys([schema, *also]))
-            told.setdefault("content", {media_type: {"schema": _any_of(names)}})
+            content = told.setdefault("content", {form.media_type: {"schema": _any_of(names)}})
+            if form.in_browsers is not None:
+                content["text/html"] = {"schema": _TEXT}
 
 
 def _statuses(operation: dict[str, Any], method: str, path: str) -> dict[str, str]:

@@ -22,6 +22,7 @@ from gatehouse.foundation.passwords import Passwords
 from gatehouse.foundation.sealing import MasterKeys, Sealer
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
+from gatehouse.ingress.in_progress import InProgress
 from gatehouse.platform.access.signing import Signer
 from gatehouse.platform.change import DEFAULT_TENANT
 from gatehouse.platform.later import Later
@@ -29,11 +30,12 @@ from gatehouse.platform.live.approvals import LiveApprovals
 from gatehouse.platform.live.credentials import LiveCredentials
 from gatehouse.platform.live.feed import Feed
 from gatehouse.platform.live.nodes import Node
-from gatehouse.platform.live.ports import LiveSwitches, NoBudgets, SealedSecrets
+from gatehouse.platform.live.ports import LiveSwitches, SealedSecrets
 from gatehouse.platform.live.state import Replica
 from gatehouse.platform.metrics import Figures
 from gatehouse.platform.ports import Startup, TokenSigner
 from gatehouse.platform.publish import Publisher
+from gatehouse.platform.spending.spender import Spender
 from gatehouse.policy.snapshot import Snapshot
 
 #: Seconds between two purges of expired counts (reference 1, Rate limiting on the platform, 2).
@@ -55,6 +57,7 @@ class PlatformHost:
         self.startup = Startup(self.clock.monotonic())
         self.figures = Figures(settings.gatehouse_home)
         self.node = Node(database)
+        self.node.report = lambda: {"active": self.calls.count}
         self.policies = Publisher(database, self._activated)
         self.detectors = DetectionClient(
             settings.gatehouse_home,
@@ -68,9 +71,11 @@ class PlatformHost:
             self.replica, issuer=self.issuer, enforce_scopes=settings.oauth_scope_enforcement
         )
         self.approvals = LiveApprovals(database, self.node, self.replica, seconds=settings.dlp_prompt_timeout_seconds)
+        self.spender = Spender(database, self.clock, self.figures)
         self.passwords = Passwords()
         self.signer: TokenSigner = Signer(database, self.sealer, self.replica, self.clock, issuer=self.issuer)
         self.later = Later()
+        self.calls = InProgress()
         self.limits = Limits(settings)
         self._local = MemoryCounters(self.clock)
         self.counters = RedisCounters(settings.redis_url, self._local) if settings.redis_url else self._local
@@ -102,7 +107,7 @@ class PlatformHost:
             limits=self.limits,
             counters=self.counters,
             switches=LiveSwitches(self.replica, self.feed),
-            spend=NoBudgets(),
+            spend=self.spender,
             approvals=self.approvals,
             secrets=SealedSecrets(self.sealer),
             journal=self.journal,
@@ -130,6 +135,7 @@ class PlatformHost:
         figures.journal_bytes.read(journal.size_bytes)
         figures.journal_half_full.read(journal.half_full)
         figures.semantic_queue.read(lambda: self.detectors.waiting("llm"))
+        figures.active_calls.read(lambda: self.calls.count)
         figures.feed_lag.read(lambda: self.feed.lag_seconds)
         if isinstance(counters := self.counters, RedisCounters):
             figures.redis_degraded.read(lambda: counters.degraded)
@@ -144,12 +150,14 @@ class PlatformHost:
         self.startup.phase = "database"
         await self.feed.start()
         await self.approvals.start()
+        await self.spender.start(self.journal.writer_id)
         self.startup.phase = "policies"
         await self.policies.preload(DEFAULT_TENANT)
         self.startup.done(self.clock.monotonic())
 
     async def stop(self) -> None:
         await self.later.settle()
+        await self.spender.stop()
         await self.approvals.stop()
         await self.feed.stop()
         await self.detectors.stop()

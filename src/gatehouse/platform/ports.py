@@ -17,6 +17,7 @@ from gatehouse.foundation.passwords import Passwords
 from gatehouse.foundation.sealing import Sealer
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
+from gatehouse.ingress.in_progress import InProgress
 from gatehouse.platform.later import Later
 from gatehouse.platform.live.feed import Feed
 from gatehouse.platform.live.nodes import Node
@@ -72,6 +73,8 @@ class Host(Protocol):
     #: typed as a protocol, so that chapters below `access` do not reach up to it through here
     signer: TokenSigner
     later: Later
+    #: in which families that call models count theirs
+    calls: InProgress
     #: `iss` and `aud` of every token this platform signs
     issuer: str
 

@@ -32,6 +32,7 @@ from gatehouse.platform.governance.model_registry import bundle as model_registr
 from gatehouse.platform.governance.policies import bundle as policies
 from gatehouse.platform.organization.ip_allowlist import bundle as ip_allowlist
 from gatehouse.platform.organization.system_config import bundle as system_config
+from gatehouse.platform.routing.budgets import bundle as budgets
 from gatehouse.platform.routing.model_catalog import bundle as model_catalog
 from gatehouse.platform.routing.providers import bundle as providers
 from gatehouse.policy.compile import compile_policy
@@ -44,7 +45,7 @@ log = structlog.get_logger(__name__)
 #: Snapshots a worker keeps.
 KEPT: Final = 2_000
 
-_TENANT = text("SELECT feature_flags, ip_allowlist FROM tenants WHERE id = :tenant AND deleted_at IS NULL")
+_TENANT = text("SELECT feature_flags, ip_allowlist, timezone, monthly_request_limit FROM tenants WHERE id = :tenant AND deleted_at IS NULL")
 _REVISION = text("SELECT revision FROM revision_head")
 _ACTIVE = text("SELECT id FROM tenants WHERE deleted_at IS NULL ORDER BY id = :first DESC, updated_at DESC LIMIT :most")
 
@@ -82,6 +83,8 @@ async def gather(session: AsyncSession, tenant_id: TenantId) -> TenantRecords | 
         model_access=await model_access.records(session, tenant_id),
         ip_allowlist=cidrs,
         ip_bypass_for_mfa=bypass_for_mfa,
+        timezone=tenant.timezone,
+        budgets=await budgets.records(session, tenant_id, tenant.monthly_request_limit),
     )
 
 

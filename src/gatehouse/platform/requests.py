@@ -109,11 +109,14 @@ class Apart:
 InParts = Annotated[Apart, Depends(Apart)]
 
 
-def loaded(row: type[R], parameter: str, missing: type[NotFound], *, column: str = "id") -> Callable[..., Any]:
+def loaded(
+    row: type[R], parameter: str, missing: type[NotFound], *, column: str = "id", part: str = ""
+) -> Callable[..., Any]:
     """A dependency: the caller's tenant's row that a path parameter names. Absent or another tenant's is `missing`.
 
     Locked for change where the request can change it: two changes at once are one after the other, and one that names
-    another version in `If-Match` is 412. Where the path ends with the parameter, the answer carries the row's `ETag`.
+    another version in `If-Match` is 412. The answer carries the row's `ETag` where the path ends with the parameter, or
+    with a `part` of the row behind it.
     """
     key = getattr(row, column)
 
@@ -126,7 +129,7 @@ def loaded(row: type[R], parameter: str, missing: type[NotFound], *, column: str
         found = (await session.scalars(query)).one_or_none()
         if found is None:
             raise missing
-        versions.about(found, parameter)
+        versions.about(found, parameter, part=part)
         return found
 
     return load

@@ -37,12 +37,13 @@ class Versions:
         self._row: Row | None = None
         self._answered = False
 
-    def about(self, row: Row, parameter: str | None = None) -> None:
+    def about(self, row: Row, parameter: str | None = None, *, part: str = "") -> None:
         """The request is about this row, locked if the request changes it. The answer is the row itself where the path
-        ends with the `parameter` that named it, or has none."""
+        ends with the `parameter` that named it, or has none; or it is the `part` of it that the path ends with, whose
+        changes are the row's."""
         path: str = self._request.scope["route"].path
         self._row = row
-        self._answered = parameter is None or path.endswith(f"{{{parameter}}}")
+        self._answered = parameter is None or path.endswith(f"{{{parameter}}}{part}")
         if self._answered and self._request.method in READING:
             self._tell(self._response.headers)
 

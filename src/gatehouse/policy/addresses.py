@@ -2,28 +2,16 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
+from ipaddress import IPv4Network, IPv6Network, collapse_addresses
 from socket import AF_INET, AF_INET6, inet_pton
-from typing import Final, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
-Network: TypeAlias = IPv4Network | IPv6Network
+from gatehouse.foundation.networks import Network
+
 #: first and last addresses, packed, of ranges that do not overlap, in order
 _Bounds: TypeAlias = tuple[list[bytes], list[bytes]]
 
 _Version = TypeVar("_Version", IPv4Network, IPv6Network)
-
-_MAPPED_BITS: Final = 96
-
-
-def network(cidr: str) -> Network:
-    """The network that a CIDR names, without its host bits. IPv4 written as IPv6 becomes IPv4, as clients' addresses
-    do. Raises `ValueError`."""
-    found = ip_network(cidr, strict=False)
-    if isinstance(found, IPv6Network) and found.prefixlen >= _MAPPED_BITS:
-        mapped = found.network_address.ipv4_mapped
-        if mapped is not None:
-            return IPv4Network((int(mapped), found.prefixlen - _MAPPED_BITS))
-    return found
 
 
 class AddressRanges:

@@ -4,8 +4,11 @@ All or nothing: the result is a snapshot or the list of every fault found.
 """
 
 from collections import defaultdict
+from zoneinfo import ZoneInfo
 
-from gatehouse.policy.addresses import AddressRanges, network
+from gatehouse.foundation.networks import network
+from gatehouse.policy.addresses import AddressRanges
+from gatehouse.policy.budgets import Budgets
 from gatehouse.policy.compile_dlp import compile_dlp
 from gatehouse.policy.filters import compile_filters
 from gatehouse.policy.model_access import compile_access
@@ -49,6 +52,7 @@ def compile_policy(records: TenantRecords, before: Snapshot | None = None) -> Sn
         access=compile_access(records.model_access),
         ip_allowlist=ranges,
         ip_bypass_for_mfa=records.ip_bypass_for_mfa,
+        budgets=Budgets(records.budgets, records.tenant_id, ZoneInfo(records.timezone)),
     )
 
 

@@ -6,6 +6,7 @@ from uuid import UUID
 import msgspec
 
 from gatehouse.foundation.identity import TenantId
+from gatehouse.policy.budgets import BudgetRecord
 from gatehouse.policy.governance import GovernanceRecords
 from gatehouse.policy.model_access import ModelAccessRecord
 
@@ -22,6 +23,8 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
     hosted_api_version: str | None = None
     cloud_region: str | None = None
     cloud_access_key_id: str | None = None
+    #: instead of keys: the role of the machine that calls
+    use_instance_role: bool = False
     local_runtime_base_url: str | None = None
 
 
@@ -71,3 +74,6 @@ class TenantRecords(msgspec.Struct, frozen=True, kw_only=True):
     ip_allowlist: tuple[str, ...] | None = None
     #: a caller with a fresh second factor passes from anywhere
     ip_bypass_for_mfa: bool = False
+    #: whose midnights begin days and months
+    timezone: str = "UTC"
+    budgets: tuple[BudgetRecord, ...] = ()

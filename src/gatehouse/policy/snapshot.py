@@ -6,6 +6,7 @@ import msgspec
 
 from gatehouse.foundation.identity import TenantId
 from gatehouse.policy.addresses import AddressRanges
+from gatehouse.policy.budgets import Budgets
 from gatehouse.policy.dlp import DlpPolicy
 from gatehouse.policy.filters import FilterSet
 from gatehouse.policy.model_access import ModelAccess
@@ -28,6 +29,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     access: ModelAccess
     ip_allowlist: AddressRanges | None
     ip_bypass_for_mfa: bool
+    budgets: Budgets
 
     def find_model(self, name: str) -> ModelRecord | None:
         """The active entry that `provider/model-id`, or a bare id where it is unique, names; else None."""

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import (
@@ -33,6 +34,7 @@ CHAT = ["openai_chat", "anthropic_messages"]
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 WEATHER = Tool(name="weather", description="Tells it.", parameters=SCHEMA)
 USAGE = Usage(input_tokens=7, output_tokens=5, cached_tokens=3)
+_ANY = ModelCall(dialect="openai_chat", model="m", stream=False, body={})
 
 
 def request(*messages: Message, **more) -> Request:
@@ -162,7 +164,7 @@ COMPLETIONS = {
 @pytest.mark.parametrize("case", COMPLETIONS)
 def test_an_answer_written_and_read_again_is_the_same(name, case):
     dialect, wanted = DIALECTS[name], COMPLETIONS[case]
-    read = dialect.parse_reply(dialect.render_reply(wanted))
+    read = dialect.parse_reply(dialect.render_reply(wanted, _ANY))
     assert msgspec.structs.replace(read, created=9) == wanted
 
 

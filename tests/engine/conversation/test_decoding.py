@@ -33,7 +33,7 @@ def test_fallbacks_are_the_gateways_own_and_never_sent_on(dialect):
     assert call.fallbacks == ("a/b", "c")
     assert "fallbacks" not in call.body
     body, _ = DIALECTS[dialect].forward(call, "m")
-    assert "fallbacks" not in msgspec.json.decode(body)
+    assert "fallbacks" not in body
 
 
 @pytest.mark.parametrize("dialect", GOOD)
@@ -132,13 +132,13 @@ def test_a_field_that_stands_twice_is_sent_on_as_it_was_checked():
         b'{"model":"m","messages":[{"role":"user","content":"secret"}],"messages":[{"role":"user","content":"ok"}]}'
     )
     body, _ = DIALECTS["openai_chat"].forward(call, "m")
-    assert b"secret" not in body
+    assert b"secret" not in msgspec.json.encode(body)
 
 
 def test_numbers_reach_the_provider_as_they_came():
     sent = {"seed": 123456789012345678901234567890, "temperature": 0.1, "logit_bias": {"5": -100}}
     body, _ = DIALECTS["openai_chat"].forward(decode("openai_chat", **sent), "m")
-    assert {name: msgspec.json.decode(body)[name] for name in sent} == sent
+    assert {name: msgspec.json.decode(msgspec.json.encode(body))[name] for name in sent} == sent
 
 
 JSON = st.recursive(

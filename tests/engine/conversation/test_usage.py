@@ -84,7 +84,7 @@ DONE = frame(b"[DONE]")
 
 def test_usage_that_only_the_gateway_asked_for_is_kept_from_the_client():
     body, tap = OPENAI.forward(chat(), "m")
-    assert msgspec.json.decode(body)["stream_options"] == {"include_usage": True}
+    assert body["stream_options"] == {"include_usage": True}
     assert tap.take(TEXT + STOP + TELLS + DONE) == TEXT + STOP + DONE
     assert tap.usage == Usage(input_tokens=9, output_tokens=4)
     assert tap.complete()
@@ -93,7 +93,7 @@ def test_usage_that_only_the_gateway_asked_for_is_kept_from_the_client():
 @pytest.mark.parametrize("options", [{}, {"include_usage": False, "x": 1}, None])
 def test_other_stream_options_are_kept(options):
     body, _ = OPENAI.forward(chat(stream_options=options), "m")
-    assert msgspec.json.decode(body)["stream_options"] == {**(options or {}), "include_usage": True}
+    assert body["stream_options"] == {**(options or {}), "include_usage": True}
 
 
 def test_usage_that_the_client_asked_for_passes_untouched():
@@ -113,7 +113,7 @@ def test_usage_beside_content_passes_and_the_last_word_counts():
 
 def test_nothing_is_asked_for_without_a_stream():
     body, _ = OPENAI.forward(chat(stream=False), "m")
-    assert "stream_options" not in msgspec.json.decode(body)
+    assert "stream_options" not in body
 
 
 def test_a_stream_without_its_end_is_not_complete():

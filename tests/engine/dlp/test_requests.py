@@ -98,6 +98,13 @@ async def test_the_same_value_has_the_same_label() -> None:
     assert sent(held)["messages"][0]["content"] == "[CREDIT_CARD_1] and [CREDIT_CARD_2] and again [CREDIT_CARD_1]"
 
 
+async def test_a_label_that_was_said_before_stands_for_nothing_that_the_answer_holds() -> None:
+    held = engine()
+    held.outbound.script[:] = [(200, [completion(f"try {OTHER_CARD}")])]
+    _, told = await ask(held, user("[CREDIT_CARD_1] was refused, any other?"))
+    assert told["choices"][0]["message"]["content"] == "try [CREDIT_CARD_2]"
+
+
 async def test_arguments_stay_json_when_a_bare_number_is_redacted() -> None:
     held = engine()
     arguments = '{"card": 4111111111111111, "n": 1}'

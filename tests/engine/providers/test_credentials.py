@@ -3,6 +3,9 @@ import pytest
 from gatehouse.engine.providers import KINDS
 from gatehouse.engine.providers.credentials import InvalidCredentials, MissingCredentials, read_credentials
 
+KEY_ID = "AKIAIOSFODNN7EXAMPLE"
+KEYS = {"cloud_access_key_id": KEY_ID, "cloud_secret_access_key": "s"}
+
 
 @pytest.mark.parametrize(
     ("kind", "body", "secret", "config"),
@@ -13,12 +16,47 @@ from gatehouse.engine.providers.credentials import InvalidCredentials, MissingCr
         ("openai_compatible", {"api_key": "k", "base_url": None}, {"api_key": "k"}, {}),
         ("ollama", {"local_runtime_base_url": "http://h:1"}, {}, {"local_runtime_base_url": "http://h:1"}),
         ("byoe", {}, {}, {}),
+        ("gemini", {"api_key": "k"}, {"api_key": "k"}, {}),
+        (
+            "bedrock",
+            {**KEYS, "cloud_region": "us-east-1"},
+            {"cloud_secret_access_key": "s"},
+            {
+                "cloud_access_key_id": KEY_ID,
+                "cloud_region": "us-east-1",
+                "use_instance_role": False,
+            },
+        ),
+        (
+            "bedrock",
+            {"use_instance_role": True, "cloud_region": "us-gov-west-1"},
+            {},
+            {
+                "cloud_access_key_id": None,
+                "cloud_region": "us-gov-west-1",
+                "use_instance_role": True,
+            },
+        ),
         ("sandbox", {}, {}, {}),
     ],
 )
 def test_good_credentials_are_split_into_secret_and_config(kind, body, secret, config):
     read = read_credentials(KINDS[kind], body)
     assert (read.secret, read.config) == (secret, config)
+
+
+@pytest.mark.parametrize(
+    ("body", "missing"),
+    [
+        ({}, [*KEYS, "cloud_region"]),
+        ({"cloud_region": "us-east-1", "use_instance_role": False}, [*KEYS]),
+        ({"use_instance_role": True}, ["cloud_region"]),
+    ],
+)
+def test_keys_are_missing_unless_the_machines_role_stands_for_them(body, missing):
+    with pytest.raises(MissingCredentials) as refused:
+        read_credentials(KINDS["bedrock"], body)
+    assert refused.value.extra == {"missing": missing}
 
 
 @pytest.mark.parametrize(("kind", "field"), [("openai", "api_key"), ("ollama", "local_runtime_base_url")])
@@ -39,6 +77,11 @@ def test_a_missing_field_is_a_400_that_names_it(kind, field, value):
         ("openai", {"api_key": "x" * 9000}, ["api_key"]),
         ("ollama", {"local_runtime_base_url": "file:///etc"}, ["local_runtime_base_url"]),
         ("sandbox", {"api_key": "k"}, ["api_key"]),
+        ("bedrock", {**KEYS, "cloud_region": "us-east-1.evil.example/"}, ["cloud_region"]),
+        ("bedrock", {**KEYS, "cloud_region": "US-EAST-1"}, ["cloud_region"]),
+        ("bedrock", {**KEYS, "cloud_region": "us-east-1", "cloud_access_key_id": "a b"}, ["cloud_access_key_id"]),
+        ("bedrock", {**KEYS, "cloud_region": "us-east-1", "use_instance_role": "yes"}, ["use_instance_role"]),
+        ("bedrock", {**KEYS, "cloud_region": "us-east-1", "use_instance_role": True}, [*KEYS]),
     ],
 )
 def test_a_bad_field_is_a_422_that_names_it(kind, body, fields):

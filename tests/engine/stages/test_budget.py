@@ -1,11 +1,14 @@
 """Budgets have their place in the pipeline, and a feature flag that takes them out of force."""
 
-import pytest
-from tests.support.engine import HeldEngine, completion
+from collections.abc import Sequence
+from decimal import Decimal
 
-from gatehouse.engine.exchange import Admitted, Answered
+import pytest
+from tests.support.engine import TENANT, HeldEngine, NothingReserved, completion
+
+from gatehouse.engine.ports import Reserved
 from gatehouse.foundation.errors import Refusal, TooManyRequests
-from gatehouse.foundation.identity import Caller
+from gatehouse.policy.budgets import Budget, BudgetRecord, Taking
 
 CHAT = {"model": "acme/m", "messages": [{"role": "user", "content": "hi"}]}
 
@@ -13,27 +16,63 @@ CHAT = {"model": "acme/m", "messages": [{"role": "user", "content": "hi"}]}
 class Spent(HeldEngine):
     """`at` is where the host refuses: nothing is left, or what is left is too little."""
 
-    at = ""
-    settled = 0
+    def __init__(self, at: str = "", **limits: int | Decimal) -> None:
+        super().__init__()
+        self.at = at
+        self.reserved: list[Taking] = []
+        self.settled: list[Taking | None] = []
+        self.serve("acme", "m")
+        self.budgets = (
+            BudgetRecord(id=TENANT, scope_type="tenant", scope_id=TENANT, period="month", **limits),  # type: ignore[arg-type]
+        )
 
-    def exhausted(self, caller: Caller) -> Refusal | None:
+    def exhausted(self, budgets: Sequence[Budget]) -> Refusal | None:
         return TooManyRequests() if self.at == "exhausted" else None
 
-    async def reserve(self, x: Admitted) -> Refusal | None:
-        return TooManyRequests() if self.at == "reserve" else None
+    async def reserve(self, budgets: Sequence[Budget], taking: Taking, *, enforced: bool) -> Reserved:
+        if self.at == "reserve" and enforced:
+            raise TooManyRequests
+        self.reserved.append(taking)
+        return NothingReserved()
 
-    async def settle(self, x: Answered) -> None:
-        self.settled += 1
+    def settle(self, reserved: Reserved, spent: Taking | None) -> None:
+        self.settled.append(spent)
 
 
 @pytest.mark.parametrize("at", ["exhausted", "reserve"])
 async def test_without_budget_enforcement_what_a_budget_refuses_passes_and_is_settled(at: str) -> None:
-    held = Spent()
-    held.at = at
-    held.serve("acme", "m")
+    held = Spent(at, limit_requests=1)
     assert (await held.engine.answer(held.request(CHAT))).status == 429
+    assert held.settled == []
     held.flags = {"budget_enforcement": False}
     held.outbound.script = [(200, [completion()])]
-    before = held.settled
     assert (await held.engine.answer(held.request(CHAT))).status == 200
-    assert held.settled == before + 1
+    assert len(held.settled) == 1
+
+
+async def test_a_failed_call_gives_back_all_that_was_set_aside() -> None:
+    held = Spent(limit_requests=1)
+    held.outbound.script = [(500, [b"{}"])]
+    assert (await held.engine.answer(held.request(CHAT))).status == 502
+    assert (held.reserved, held.settled) == ([Taking(requests=1)], [None])
+
+
+async def test_what_is_set_aside_bounds_what_is_used() -> None:
+    held = Spent(limit_tokens=10**9, limit_usd=Decimal(100))
+    held.outbound.script = [(200, [completion()])]
+    assert (await held.engine.answer(held.request(CHAT))).status == 200
+    (reserved,), (used,) = held.reserved, held.settled
+    assert used is not None
+    assert 0 < used.tokens < reserved.tokens
+    assert 0 < used.nano_usd < reserved.nano_usd
+    assert (reserved.requests, used.requests) == (1, 1)
+
+
+async def test_without_a_price_a_budget_in_dollars_refuses_the_model() -> None:
+    held = Spent(limit_usd=Decimal(100))
+    held.serve("free", "unpriced")
+    held.models[-1] = held.models[-1].__class__(id=held.models[-1].id, provider="free", model_id="unpriced")
+    answer = await held.engine.answer(held.request({**CHAT, "model": "free/unpriced"}))
+    assert answer.status == 400
+    assert answer.refusal is not None
+    assert (answer.refusal.code, "free/unpriced" in answer.refusal.text) == ("price_unknown", True)

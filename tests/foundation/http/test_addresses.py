@@ -48,6 +48,12 @@ def test_without_proxies_no_header_counts():
     assert addresses.of_scope({"client": ("127.0.0.1", 1), "headers": headers}) == "127.0.0.1"
 
 
+def test_a_range_of_ipv4_written_as_ipv6_is_one_of_ipv4():
+    addresses = ClientAddresses(["::ffff:10.0.0.0/104"])
+    assert addresses.client("10.9.9.9", "1.1.1.1") == addresses.client("::ffff:10.9.9.9", "1.1.1.1") == "1.1.1.1"
+    assert addresses.client("11.0.0.1", "1.1.1.1") == "11.0.0.1"
+
+
 def test_several_header_lines_count_as_one_list():
     headers = [(b"x-forwarded-for", b"6.6.6.6"), (b"x-real-ip", b"2.2.2.2"), (b"x-forwarded-for", b"1.1.1.1, 10.0.0.2")]
     assert PROXIES.of_scope({"client": ("10.0.0.1", 1), "headers": headers}) == "1.1.1.1"

@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import httpx2
 import pytest
+from tests.support.members import code_of, enrol, member, sign_in, verify
 from tests.support.platform import PASSWORD, RunningPlatform, Tenant
 
 REGISTER = "/api/auth/register"
@@ -188,3 +189,26 @@ async def test_a_reset_token_that_is_no_good_opens_nothing(platform: RunningPlat
         assert (await client.post("/api/auth/password/change", json=body)).status_code == 204
     answer = await platform.anonymous.post("/api/auth/password/reset", json={"token": token, "password": NEW})
     assert answer.status_code == 400
+
+
+@pytest.mark.parametrize("how", ["changed", "reset", "deactivated for a while"])
+async def test_a_sign_in_that_waits_for_its_second_factor_ends_with_the_password_that_it_showed(
+    platform: RunningPlatform, tenant: Tenant, how: str
+) -> None:
+    """Else a stolen password would be good for ten minutes after its owner has replaced it."""
+    ada = await member(platform, tenant)
+    secret, _ = await enrol(platform, ada)
+    waiting = (await sign_in(ada)).json()["mfa_token"]
+    path = f"{USERS}/{ada.id}"
+    if how == "changed":
+        body = {"current_password": PASSWORD, "new_password": NEW}
+        assert (await ada.client.post("/api/auth/password/change", json=body)).status_code == 204
+    elif how == "reset":
+        token = (await tenant.admin.client.post(f"{path}/password-reset")).json()["token"]
+        body = {"token": token, "password": NEW}
+        assert (await platform.anonymous.post("/api/auth/password/reset", json=body)).status_code == 204
+    else:
+        for active in (False, True):
+            assert (await tenant.admin.client.patch(path, json={"is_active": active})).status_code == 200
+    answer = await verify(platform, waiting, "totp", code=code_of(secret))
+    assert (answer.status_code, answer.json()["error"]) == (401, "invalid_mfa_token")

@@ -210,6 +210,21 @@ async def test_an_override_is_in_force_for_members_alone(tenant: Tenant, action:
     assert (await scanned(tenant.user), await scanned(tenant.auditor)) == (action, "REDACT")
 
 
+async def test_overrides_have_the_groups_version(tenant: Tenant) -> None:
+    """Each set takes the place of the one before: of two administrators the second is told."""
+    group = (await made(tenant))["id"]
+    path = f"{BASE}/{group}/dlp"
+    seen = (await tenant.admin.client.get(path)).headers["ETag"]
+    assert seen == (await tenant.admin.client.get(f"{BASE}/{group}")).headers["ETag"]
+    block, allow = ([{"entity_type": "ssn", "action": action}] for action in ("BLOCK", "ALLOW"))
+    first = await tenant.admin.client.put(path, json=block, headers={"If-Match": seen})
+    assert first.status_code == 200
+    assert (await tenant.admin.client.put(path, json=allow, headers={"If-Match": seen})).status_code == 412
+    assert (await tenant.admin.client.get(path)).json() == block
+    version = {"If-Match": first.headers["ETag"]}
+    assert (await tenant.admin.client.put(path, json=allow, headers=version)).status_code == 200
+
+
 async def test_of_several_groups_the_strictest_override_counts(tenant: Tenant) -> None:
     for name, action in (("A", "ALLOW"), ("B", "BLOCK")):
         group = await made(tenant, name)

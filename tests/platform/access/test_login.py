@@ -1,11 +1,13 @@
 """Signing in (decisions 2, Users; decisions 3)."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from sqlalchemy import event
+from tests.support.pages import Visitor
 from tests.support.platform import PASSWORD, RunningPlatform, Tenant
 
 from gatehouse.foundation import jwt
@@ -124,22 +126,62 @@ async def test_a_failure_is_recorded_where_the_user_is_known(
     assert platform.sql("SELECT count(*) FROM audit_events WHERE action = 'login.failed'") == before
 
 
-async def test_an_unknown_user_costs_a_hash_like_a_known_one(
-    platform: RunningPlatform, tenant: Tenant, member: Member, monkeypatch: pytest.MonkeyPatch
+async def at_the_api(platform: RunningPlatform, email: str) -> None:
+    answer = await platform.anonymous.post(LOGIN, json={"email": email, "password": "wrong password"})
+    assert answer.status_code == 401
+
+
+async def on_the_page(platform: RunningPlatform, email: str) -> None:
+    visitor = Visitor(platform)
+    await visitor.sign_in(email, "wrong password")
+    assert visitor.page.status_code == 401
+    await visitor.client.aclose()
+
+
+@pytest.mark.parametrize("way", [at_the_api, on_the_page])
+async def test_whoever_is_tried_costs_the_same_work_until_the_answer(
+    platform: RunningPlatform,
+    tenant: Tenant,
+    member: Member,
+    monkeypatch: pytest.MonkeyPatch,
+    way: Callable[[RunningPlatform, str], Awaitable[None]],
 ) -> None:
-    email = address()
-    await member(tenant, email)
-    hashed: list[str] = []
+    """One hash, and the same statements: what a known address costs beyond (the record) comes after the answer."""
+    known, inactive, service, invited = (address() for _ in range(4))
+    await member(tenant, known)
+    await member(tenant, inactive, is_active=False)
+    await member(tenant, service, kind="service", password_hash=None)
+    await member(tenant, invited, password_hash=None)
+    done: list[str] = []
     matches = platform.host.passwords._matches
 
-    def counting(known: str, tried: bytes) -> bool:
-        hashed.append(known)
-        return matches(known, tried)
+    def hashing(judged: str, tried: bytes) -> bool:
+        done.append("a hash")
+        return matches(judged, tried)
 
-    monkeypatch.setattr(platform.host.passwords, "_matches", counting)
-    await platform.anonymous.post(LOGIN, json={"email": email, "password": "wrong password"})
-    await platform.anonymous.post(LOGIN, json={"email": address(), "password": "wrong password"})
-    assert len(hashed) == 2
+    async def afterwards(work: Coroutine[Any, Any, None]) -> None:
+        work.close()
+
+    def asking(_c: Any, _k: Any, statement: str, *_: Any) -> None:
+        done.append(statement)
+
+    monkeypatch.setattr(platform.host.passwords, "_matches", hashing)
+    monkeypatch.setattr(platform.host.later, "run", afterwards)
+    engines = [platform.host.database._app.sync_engine, platform.host.database._service.sync_engine]
+    for engine in engines:
+        event.listen(engine, "before_cursor_execute", asking)
+    costs = []
+    try:
+        for email in (address(), known, inactive, service, invited):
+            done.clear()
+            await way(platform, email)
+            costs.append(list(done))
+    finally:
+        for engine in engines:
+            event.remove(engine, "before_cursor_execute", asking)
+    assert costs[0].count("a hash") == 1
+    assert len(costs[0]) > 1
+    assert costs == [costs[0]] * len(costs)
 
 
 async def test_an_address_of_two_tenants_needs_the_tenant(

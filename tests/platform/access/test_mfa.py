@@ -141,6 +141,15 @@ async def test_a_clock_may_be_one_step_off(platform: RunningPlatform, ada: Membe
     assert (await verify(platform, token, "totp", code=code_of(secret, steps))).status_code == status
 
 
+async def test_a_code_may_be_typed_as_apps_show_it(platform: RunningPlatform, ada: Member) -> None:
+    secret, _ = await enrol(platform, ada)
+    code, token = code_of(secret, 1), (await sign_in(ada)).json()["mfa_token"]
+    assert (await verify(platform, token, "totp", code=f" {code[:3]} {code[3:]} ")).status_code == 200
+    # It is the same code, and used.
+    token = (await sign_in(ada)).json()["mfa_token"]
+    assert (await verify(platform, token, "totp", code=code)).status_code == 401
+
+
 async def test_an_mfa_token_is_good_once(platform: RunningPlatform, ada: Member) -> None:
     secret, codes = await enrol(platform, ada)
     token = (await sign_in(ada)).json()["mfa_token"]

@@ -301,12 +301,21 @@ async def test_passkeys_need_the_public_url(ada: Member) -> None:
         assert (answer.status_code, answer.json()["error"]) == (409, "passkeys_unavailable")
 
 
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        ("https://ai.example.com:8443/", "https://ai.example.com:8443"),
+        # Browsers write an address in one way alone.
+        ("https://AI.Example.com", "https://ai.example.com"),
+        ("https://ai.example.com:443", "https://ai.example.com"),
+    ],
+)
 async def test_the_public_url_is_whom_passkeys_are_for(
-    platform: RunningPlatform, ada: Member, monkeypatch: pytest.MonkeyPatch
+    platform: RunningPlatform, ada: Member, monkeypatch: pytest.MonkeyPatch, told: str, shown: str
 ) -> None:
-    public = platform.host.settings.model_copy(update={"public_url": "https://ai.example.com:8443/"})
+    public = platform.host.settings.model_copy(update={"public_url": told})
     monkeypatch.setattr(platform.host, "settings", public)
     options = await begin(ada)
     assert options["rp"]["id"] == "ai.example.com"
-    here = Authenticator(origin="https://ai.example.com:8443")
+    here = Authenticator(origin=shown)
     assert (await finish(ada, here.create(options))).status_code == 200

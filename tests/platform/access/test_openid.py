@@ -6,7 +6,7 @@ import hashlib
 import secrets
 from base64 import b64encode, urlsafe_b64encode
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 from uuid import uuid4
 
 import httpx2
@@ -62,6 +62,10 @@ def asked(client: dict[str, Any], /, **more: str | None) -> str:
         **more,
     }
     return "/oauth/authorize?" + urlencode({name: value for name, value in values.items() if value is not None})
+
+
+def query(address: str) -> dict[str, str]:
+    return dict(parse_qsl(urlsplit(address).query))
 
 
 async def come_back(visitor: Visitor, client: dict[str, Any], /, **more: str | None) -> str:
@@ -128,6 +132,7 @@ async def test_a_person_signs_in_for_an_application(
 
     info = await userinfo(public, tokens["access_token"])
     assert info.status_code == 200
+    assert (await public.client(tokens["access_token"]).post("/oauth/userinfo")).json() == info.json()
     same = ("sub", "tenant_id", "role", "email", "email_verified", "updated_at")
     assert info.json() == {name: claims[name] for name in same}
     (event,) = await public.audit(tenant, "oauth_code.issued")
@@ -141,6 +146,38 @@ async def test_who_is_signed_in_goes_straight_back(portal: dict[str, Any], ada: 
         await visitor.get(asked(portal, **more))
         assert visitor.page.headers["Location"].startswith(CALLBACK)
         assert "code" in query_of(visitor.page)
+
+
+async def test_an_application_may_send_a_form(portal: dict[str, Any], ada: Member, visitor: Visitor) -> None:
+    """OpenID Connect Core, 3.1.2.1. Another site's form comes without the cookie of the session, so it leads by GET to
+    where that is sent along."""
+    fields = query(asked(portal))
+    await visitor.sign_in(ada.email)
+    visitor.page = await visitor.client.post("/oauth/authorize", data=fields)
+    assert visitor.page.status_code == 303
+    assert visitor.page.headers["Location"].startswith("/oauth/authorize?")
+    assert query(visitor.page.headers["Location"]) == fields
+    await visitor.follow()
+    assert visitor.page.headers["Location"].startswith(CALLBACK)
+    assert query_of(visitor.page)["state"] == fields["state"]
+
+
+@pytest.mark.parametrize(
+    ("content", "media_type"),
+    [
+        (b"client_id=a&client_id=b", "application/x-www-form-urlencoded"),
+        (b"state=%ff", "application/x-www-form-urlencoded"),
+        (b"\xff", "application/x-www-form-urlencoded"),
+        (b"", "application/x-www-form-urlencoded"),
+        (b"state=" + b"x" * 9000, "application/x-www-form-urlencoded"),
+        (b"state=x%0d%0aLocation:+https://evil.test", "application/x-www-form-urlencoded"),
+        (b"{}", "application/json"),
+    ],
+)
+async def test_a_form_that_is_none_leads_nowhere(visitor: Visitor, content: bytes, media_type: str) -> None:
+    answer = await visitor.client.post("/oauth/authorize", content=content, headers={"Content-Type": media_type})
+    assert (answer.status_code, answer.headers["Content-Type"]) == (400, "text/html; charset=utf-8")
+    assert "Location" not in answer.headers
 
 
 async def test_claims_follow_the_scopes(

@@ -159,6 +159,29 @@ def test_what_is_no_picture_is_refused(content: bytes) -> None:
         drawn_anew(content)
 
 
+def progressive(more_scans: int) -> bytes:
+    """A JPEG whose last scan comes so many times more."""
+    content = encoded(thirds(300, 300), "JPEG", progressive=True)
+    last = content[content.rindex(b"\xff\xda") : -2]
+    return content[:-2] + last * more_scans + content[-2:]
+
+
+def test_a_picture_of_endless_scans_is_refused_before_it_is_decoded() -> None:
+    assert near(decoded(drawn_anew(progressive(0))).getpixel((128, 128)), GREEN)
+    assert near(decoded(drawn_anew(progressive(50))).getpixel((128, 128)), GREEN)
+    with pytest.raises(NotAPicture):
+        drawn_anew(progressive(200))
+
+
+@pytest.mark.parametrize("kind", ["MPO", "PNG"])
+def test_of_several_pictures_in_a_file_the_first_is_taken(kind: str) -> None:
+    others = [Image.new("RGB", (300, 300), BLUE)] * 2
+    content = encoded(Image.new("RGB", (300, 300), RED), kind, save_all=True, append_images=others)
+    made = drawn_anew(content)
+    assert near(decoded(made).getpixel((128, 128)), RED)
+    assert b"acTL" not in made
+
+
 @pytest.mark.parametrize("place", range(0, len(_JPEG), max(1, len(_JPEG) // 60)))
 def test_a_damaged_file_is_a_picture_or_refused_and_nothing_else(place: int) -> None:
     damaged = bytearray(_JPEG)

@@ -141,6 +141,40 @@ async def test_a_session_cannot_be_fixed_in_advance(ada: Member, visitor: Visito
     assert visitor.cookie() not in {planted, first}
 
 
+async def test_signing_in_again_ends_what_the_browser_held(
+    public: RunningPlatform, tenant: Tenant, other_tenant: Tenant, ada: Member, visitor: Visitor
+) -> None:
+    """Whoever had copied the first cookie is out, and of several people at one browser nobody stays signed in."""
+    bob = await member(public, other_tenant, signed_in=False)
+    held = []
+    for who in (ada, ada, bob):
+        await visitor.sign_in(who.email, path="/login?next=/docs")
+        assert visitor.page.status_code == 303
+        held.append(visitor.cookie())
+    rows = public.sql(
+        "SELECT user_id, revoked_reason FROM sessions WHERE user_id IN (%s, %s) ORDER BY created_at", [ada.id, bob.id]
+    )
+    assert rows == [(ada.id, "signed_in_again"), (ada.id, "signed_in_again"), (bob.id, None)]
+    # Each in the chain of the organization that the session was of, by the person it was.
+    ended = await public.audit(tenant, "session.ended")
+    assert [(each["actor_id"], each["reason"]) for each in ended] == [(str(ada.id), "signed_in_again")] * 2
+    assert await public.audit(other_tenant, "session.ended") == []
+    visitor.client.cookies.set("gatehouse_session", held[1] or "", domain="gatehouse.test")
+    assert "You are signed in" not in (await visitor.get("/login")).text
+
+
+async def test_signing_in_again_takes_no_other_devices_place(
+    public: RunningPlatform, tenant: Tenant, ada: Member, visitor: Visitor
+) -> None:
+    public.sql('UPDATE tenants SET session_policy = \'{"concurrent_sessions": "2"}\' WHERE id = %s', [tenant.id])
+    phone = Visitor(public)
+    await phone.sign_in(ada.email)
+    for _ in range(3):
+        await visitor.sign_in(ada.email, path="/login?next=/docs")
+    assert "You are signed in" in (await phone.get("/login")).text
+    await phone.client.aclose()
+
+
 @pytest.mark.parametrize(
     "end",
     [
@@ -202,7 +236,8 @@ async def test_the_proof_of_one_browser_is_nothing_in_another(
     ("origin", "status"),
     [
         ("https://gatehouse.test", 303), (None, 303), ("https://evil.test", 403), ("https://gatehouse.test.evil", 403),
-        ("null", 403), ("https://x.gatehouse.test", 403),
+        ("null", 403), ("https://x.gatehouse.test", 403), ("http://gatehouse.test", 403),
+        ("https://[", 403), ("HTTPS://GATEHOUSE.TEST", 303),
     ],
 )  # fmt: skip
 async def test_a_browser_that_says_where_the_form_was_is_believed(

@@ -5,10 +5,13 @@ from typing import Any
 from uuid import UUID
 
 import httpx2
+import msgspec
 import pytest
 from tests.support.platform import RunningPlatform, Tenant
+from tests.support.upstream import Behave, Connection
 
 BASE = "/api/conversations"
+CARD = "4242 4242 4242 4242"
 
 #: Begins a conversation and gives its path; whose, by the client.
 Begin = Callable[..., Awaitable[str]]
@@ -54,6 +57,34 @@ async def redacting(platform: RunningPlatform, tenant: Tenant, action: str = "re
     }  # fmt: skip
     assert (await tenant.admin.client.post("/api/admin/dlp-rules/", json=rule)).status_code == 201
     await platform.refresh()
+
+
+async def of_own(platform: RunningPlatform, talking: Tenant, url: str) -> str:
+    """A conversation of the user's with the model of a provider that the test plays."""
+    await platform.add_provider(talking.id, "own", "openai_compatible", "m", base_url=url, max_retries=0)
+    made = await talking.user.client.post(BASE, json={"model": "own/m"})
+    return f"{BASE}/{made.json()['id']}"
+
+
+def completion(text: str) -> bytes:
+    message = {"role": "assistant", "content": text}
+    return msgspec.json.encode({"id": "x", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
+
+
+def answering(*texts: str) -> Behave:
+    """A provider that answers with each of the texts in turn, and then with the last one for good."""
+    left = list(texts)
+
+    async def behave(connection: Connection) -> None:
+        await connection.answer(completion(left.pop(0) if len(left) > 1 else left[0]))
+
+    return behave
+
+
+def chunk(text: str) -> bytes:
+    """Of a stream."""
+    told = {"id": "x", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": text}}]}
+    return b"data: " + msgspec.json.encode(told) + b"\n\n"
 
 
 def stored(platform: RunningPlatform, tenant_id: UUID) -> str:

@@ -30,6 +30,8 @@ async def test_a_link_is_made_and_everybody_reads_by_it(platform: RunningPlatfor
     assert shown.status_code == 200
     told = shown.json()
     assert (told["title"], told["model"], told["has_more"]) == ("Gates", "sandbox/echo", False)
+    assert told.keys() == {"title", "model", "created_at", "updated_at", "messages", "next_cursor", "has_more"}
+    assert told["messages"][0].keys() == {"role", "status", "content", "model", "created_at"}
     assert [(each["role"], each["content"]) for each in told["messages"]] == [("user", "hello"), ("assistant", "hello")]
     for secret in (str(talking.user.id), str(talking.id), talking.user.email, path.rpartition("/")[2]):
         assert secret not in shown.text

@@ -2,17 +2,19 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx2
 import openai
+import psycopg
 import pytest
-from tests.platform.conversations.conftest import Begin, contents, redacting, said
+from tests.platform.conversations.conftest import CARD, Begin, chunk, contents, of_own, redacting, said, stored
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.upstream import Connection, upstream
 
-CARD = "4242 4242 4242 4242"
+from gatehouse.platform.conversations.conversations import kept_stream
 
 
 @pytest.fixture(scope="module")
@@ -74,12 +76,12 @@ async def test_an_answer_that_dlp_stops_is_kept_as_far_as_the_caller_has_read_it
     async def behave(connection: Connection) -> None:
         await connection.begin_stream()
         for word in words:
-            await connection.chunk(_chunk(word + " "))
+            await connection.chunk(chunk(word + " "))
         await connection.chunk(b"data: [DONE]\n\n")
         await connection.end_stream()
 
     async with upstream(behave) as provider:
-        path = await _at(platform, talking, provider.url)
+        path = await of_own(platform, talking, provider.url)
         answer = await talking.user.client.post(f"{path}/messages", json={"content": "which?", "stream": True})
     assert "dlp_violation" in answer.text
     question, reply = await said(talking.user.client, path)
@@ -92,13 +94,13 @@ async def test_of_an_answer_whose_client_leaves_is_kept_what_came(
 ) -> None:
     async def behave(connection: Connection) -> None:
         await connection.begin_stream()
-        await connection.chunk(_chunk("word " * 10))
+        await connection.chunk(chunk("word " * 10))
         # More than is held back for a look at what follows.
-        await connection.chunk(_chunk("more " * 100))
+        await connection.chunk(chunk("more " * 100))
         await connection.reader.read()
 
     async with upstream(behave) as provider:
-        path = await _at(platform, talking, provider.url)
+        path = await of_own(platform, talking, provider.url)
         async with _stranger(url, talking) as http:
             body = {"content": "go on", "stream": True}
             async with http.stream("POST", f"{path}/messages", json=body) as answer:
@@ -117,6 +119,35 @@ async def test_of_an_answer_whose_client_leaves_is_kept_what_came(
     assert "word word " in kept[1]["content"]
 
 
+async def test_a_conversation_that_is_deleted_while_its_answer_streams_stays_deleted(
+    platform: RunningPlatform, talking: Tenant, url: str
+) -> None:
+    go_on = asyncio.Event()
+
+    async def behave(connection: Connection) -> None:
+        await connection.begin_stream()
+        for _ in range(10):
+            await connection.chunk(chunk("early " * 10))
+        await go_on.wait()
+        await connection.chunk(chunk("late"))
+        await connection.chunk(b"data: [DONE]\n\n")
+        await connection.end_stream()
+
+    async with upstream(behave) as provider:
+        path = await of_own(platform, talking, provider.url)
+        body = {"content": "go on", "stream": True}
+        async with _stranger(url, talking) as http, http.stream("POST", f"{path}/messages", json=body) as answer:
+            lines = answer.aiter_lines()
+            while "early" not in await anext(lines):
+                pass
+            assert (await talking.user.client.delete(path)).status_code == 204
+            go_on.set()
+            rest = [line async for line in lines]
+    assert "data: [DONE]" in rest
+    await platform.host.later.settle()
+    assert stored(platform, talking.id) == ""
+
+
 async def test_a_client_that_leaves_before_the_first_word_leaves_nothing(
     platform: RunningPlatform, talking: Tenant, url: str
 ) -> None:
@@ -127,7 +158,7 @@ async def test_a_client_that_leaves_before_the_first_word_leaves_nothing(
         await connection.reader.read()
 
     async with upstream(behave) as provider:
-        path = await _at(platform, talking, provider.url)
+        path = await of_own(platform, talking, provider.url)
         async with _stranger(url, talking) as http:
             post = asyncio.create_task(http.post(f"{path}/messages", json={"content": "x", "stream": True}))
             await asyncio.wait_for(reached.wait(), 10)
@@ -138,6 +169,90 @@ async def test_a_client_that_leaves_before_the_first_word_leaves_nothing(
     async with asyncio.timeout(10):
         while platform.sql(count, [talking.id]) != [(0,)]:
             await asyncio.sleep(0.01)
+
+
+async def test_what_has_come_of_a_running_answer_is_kept_now_and_then(
+    platform: RunningPlatform, talking: Tenant, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_stream, "EVERY_SECONDS", 0.02)
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def behave(connection: Connection) -> None:
+        await connection.begin_stream()
+        for _ in range(10):
+            await connection.chunk(chunk("early " * 10))
+        await begun.wait()
+        for _ in range(10):
+            await connection.chunk(chunk("late " * 10))
+        await go_on.wait()
+        await connection.chunk(chunk("end"))
+        await connection.chunk(b"data: [DONE]\n\n")
+        await connection.end_stream()
+
+    async with upstream(behave) as provider:
+        path = await of_own(platform, talking, provider.url)
+        body = {"content": "go on", "stream": True}
+        async with _stranger(url, talking) as http, http.stream("POST", f"{path}/messages", json=body) as answer:
+            lines = answer.aiter_lines()
+            while "early" not in await anext(lines):
+                pass
+            begun.set()
+            async with asyncio.timeout(10):
+                while "late" not in (running := (await said(talking.user.client, path))[-1])["content"]:
+                    await asyncio.sleep(0.01)
+            assert running["status"] == "incomplete"
+            go_on.set()
+            async for _ in lines:
+                pass
+    last = (await said(talking.user.client, path))[-1]
+    assert (last["status"], last["content"]) == ("complete", "early " * 100 + "late " * 100 + "end")
+
+
+async def test_a_client_that_leaves_while_the_whole_answer_is_being_kept_loses_nothing(
+    platform: RunningPlatform, talking: Tenant, url: str
+) -> None:
+    go_on, told = asyncio.Event(), asyncio.Event()
+
+    async def behave(connection: Connection) -> None:
+        await connection.begin_stream()
+        for _ in range(10):
+            await connection.chunk(chunk("early " * 10))
+        await go_on.wait()
+        await connection.chunk(chunk("late"))
+        await connection.chunk(b"data: [DONE]\n\n")
+        await connection.end_stream()
+        told.set()
+
+    async with upstream(behave) as provider:
+        path = await of_own(platform, talking, provider.url)
+        with psycopg.connect(platform.installed.owner_url) as elsewhere:
+            body = {"content": "go on", "stream": True}
+            async with _stranger(url, talking) as http, http.stream("POST", f"{path}/messages", json=body) as answer:
+                async for line in answer.aiter_lines():
+                    if "early" in line:
+                        break
+                elsewhere.execute("SELECT 1 FROM conversations WHERE tenant_id = %s FOR UPDATE", [talking.id])
+                go_on.set()
+                await asyncio.wait_for(told.wait(), 10)
+                await _waiting_for_a_lock(platform)
+            # The client has left; only then can the answer be kept.
+            await asyncio.sleep(0.2)
+    async with asyncio.timeout(10):
+        while (last := (await said(talking.user.client, path))[-1])["status"] != "complete":
+            await asyncio.sleep(0.01)
+    assert last["content"] == "early " * 100 + "late"
+
+
+async def test_a_stream_that_cannot_be_kept_says_so_and_does_not_end_as_if_it_were(
+    platform: RunningPlatform, talking: Tenant, begin: Begin
+) -> None:
+    client, path = talking.user.client, await begin()
+    with _nothing_kept(platform, talking):
+        answer = await client.post(f"{path}/messages", json={"content": "hello", "stream": True})
+    assert answer.status_code == 200
+    assert "[DONE]" not in answer.text
+    event, data = answer.text.strip().splitlines()[-2:]
+    assert (event, json.loads(data.removeprefix("data: "))["error"]["code"]) == ("event: error", "not_kept")
 
 
 @pytest.mark.parametrize("decision", ["approve", "deny"])
@@ -184,24 +299,35 @@ async def test_a_stock_clients_parser_reads_the_stream(
     assert contents(await said(talking.user.client, path)) == [("user", "go"), ("assistant", text)]
 
 
+async def _waiting_for_a_lock(platform: RunningPlatform) -> None:
+    """Returns when somebody does."""
+    async with asyncio.timeout(10):
+        while platform.sql("SELECT count(*) FROM pg_locks WHERE NOT granted") == [(0,)]:
+            await asyncio.sleep(0.01)
+
+
+@contextmanager
+def _nothing_kept(platform: RunningPlatform, talking: Tenant) -> Iterator[None]:
+    """No message of the organization can be written once it has its place."""
+    platform.sql(
+        "CREATE FUNCTION not_now() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not now'; END $$"
+    )
+    platform.sql(
+        "CREATE TRIGGER not_now BEFORE UPDATE ON conversation_messages FOR EACH ROW"
+        f" WHEN (OLD.tenant_id = '{talking.id}') EXECUTE FUNCTION not_now()"
+    )
+    try:
+        yield
+    finally:
+        platform.sql("DROP FUNCTION not_now CASCADE")
+
+
 def _stranger(url: str, talking: Tenant) -> httpx2.AsyncClient:
     """The user, over the network."""
     headers = {"Authorization": f"Bearer {talking.user.token}"}
     return httpx2.AsyncClient(base_url=url, headers=headers, timeout=30)
 
 
-async def _at(platform: RunningPlatform, talking: Tenant, url: str) -> str:
-    """A conversation with a model of that provider."""
-    await platform.add_provider(talking.id, "own", "openai_compatible", "m", base_url=url, max_retries=0)
-    made = await talking.user.client.post("/api/conversations", json={"model": "own/m"})
-    return f"/api/conversations/{made.json()['id']}"
-
-
-def _chunk(text: str) -> bytes:
-    chunk = {"id": "x", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": text}}]}
-    return b"data: " + json.dumps(chunk).encode() + b"\n\n"
-
-
 def _text(stream: str) -> str:
     chunks = [json.loads(line[6:]) for line in stream.splitlines() if line.startswith('data: {"')]
-    return "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk.get("choices", ()))
+    return "".join(choice["delta"].get("content") or "" for each in chunks for choice in each.get("choices", ()))

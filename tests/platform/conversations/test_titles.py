@@ -1,18 +1,13 @@
 """Titles and summaries, which models make (reference 2, System configuration entry and User preferences)."""
 
-from typing import Any
-
-import msgspec
 import pytest
-from tests.platform.conversations.conftest import Begin, redacting, said, stored
+from tests.platform.conversations.conftest import CARD, Begin, answering, redacting, said, stored
 from tests.support.journal import Journal
 from tests.support.platform import RunningPlatform, Tenant
-from tests.support.upstream import Connection, upstream
+from tests.support.upstream import upstream
 
 from gatehouse.foundation.settings import Settings
 from gatehouse.platform.conversations.conversations.titles import cleaned
-
-CARD = "4242 4242 4242 4242"
 
 
 @pytest.fixture
@@ -59,13 +54,14 @@ async def test_a_title_is_made_by_the_configured_model_through_the_pipeline(
     platform: RunningPlatform, titled: Tenant, begin: Begin, settings: Settings
 ) -> None:
     await redacting(platform, titled)
-    async with upstream(_answering(f'"About {CARD}"\n')) as provider:
+    async with upstream(answering(f'"About {CARD}"\n')) as provider:
         await platform.add_provider(titled.id, "own", "openai_compatible", "m", base_url=provider.url, max_retries=0)
         await titled.admin.client.put("/api/admin/config/auto_title_model", json={"value": "own/m"})
         client, path = titled.user.client, await begin()
         await client.post(f"{path}/messages", json={"content": f"my card is {CARD}"})
         await platform.host.later.settle()
-        assert (await client.get(path)).json()["title"] == "About [CREDIT_CARD_1]"
+        # A value that the model makes up: it was shown a label alone.
+        assert (await client.get(path)).json()["title"] == "About [CREDIT_CARD_2]"
         assert CARD not in str([request.body for request in provider.requests])
     assert await _paths(platform, titled, settings) == [f"{path}/messages", f"{path}/title"]
 
@@ -128,7 +124,7 @@ async def test_the_preferred_summarizer_is_asked_about_what_was_kept(
     platform: RunningPlatform, talking: Tenant, begin: Begin
 ) -> None:
     await redacting(platform, talking, reversible=True)
-    async with upstream(_answering("In short: [CREDIT_CARD_1].")) as provider:
+    async with upstream(answering("In short: [CREDIT_CARD_1].")) as provider:
         await platform.add_provider(talking.id, "own", "openai_compatible", "m", base_url=provider.url, max_retries=0)
         client, path = talking.user.client, await begin()
         chosen = await client.put("/api/users/me/preferences", json={"default_summarizer_model_id": "own/m"})
@@ -138,6 +134,18 @@ async def test_the_preferred_summarizer_is_asked_about_what_was_kept(
         assert (summary["summary"], summary["model"]) == ("In short: [CREDIT_CARD_1].", "own/m")
         assert CARD not in str([request.body for request in provider.requests])
     assert len(await said(client, path)) == 2
+
+
+async def test_a_summary_goes_through_the_pipeline_and_is_recorded(
+    platform: RunningPlatform, talking: Tenant, begin: Begin, settings: Settings
+) -> None:
+    client, path = talking.user.client, await begin()
+    await client.post(f"{path}/messages", json={"content": f"my card is {CARD}"})
+    # A rule that comes later holds for what was said before it.
+    await redacting(platform, talking)
+    summary = await client.post(f"{path}/summary")
+    assert (summary.headers["X-DLP-Action"], CARD in summary.text) == ("REDACT", False)
+    assert await _paths(platform, talking, settings) == [f"{path}/messages", f"{path}/summary"]
 
 
 async def test_of_nothing_there_is_no_summary(begin: Begin, talking: Tenant) -> None:
@@ -154,16 +162,6 @@ async def test_a_summary_that_is_refused_is_told_as_ever_and_replaces_nothing(ta
     refused = await client.post(f"{path}/summary")
     assert (refused.status_code, refused.json()["error"]["code"]) == (502, "all_providers_failed")
     assert (await client.get(path)).json()["summary"] == first
-
-
-def _answering(text: str) -> Any:
-    message = {"role": "assistant", "content": text}
-    body = msgspec.json.encode({"id": "x", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
-
-    async def behave(connection: Connection) -> None:
-        await connection.answer(body)
-
-    return behave
 
 
 async def _paths(platform: RunningPlatform, tenant: Tenant, settings: Settings) -> list[str]:

@@ -35,6 +35,17 @@ async def test_a_switched_flag_stays_and_is_in_the_policy_and_in_the_audit_chain
     assert (event["resource_id"], event["details"]) == ("human_in_loop", {"was": False, "enabled": True})
 
 
+async def test_a_switch_that_changes_nothing_is_no_event_and_no_new_version(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    before = await tenant.admin.client.get(BASE)
+    for name, enabled in before.json().items():
+        answer = await tenant.admin.client.patch(f"{BASE}/{name}", json={"enabled": enabled})
+        assert (answer.status_code, answer.json()["enabled"]) == (200, enabled)
+        assert answer.headers["ETag"] == before.headers["ETag"]
+    assert await platform.audit(tenant, "feature_flag.changed") == []
+
+
 async def test_a_flag_that_there_is_not_is_404_in_the_familys_form(tenant: Tenant) -> None:
     answer = await tenant.admin.client.patch(f"{BASE}/nonsense", json={"enabled": True})
     assert (answer.status_code, answer.json()["error"]) == (404, "not_found")

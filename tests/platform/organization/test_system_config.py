@@ -1,10 +1,16 @@
 """System configuration (reference 2, System configuration entry)."""
 
+from time import time
+
 import pytest
 from tests.support.platform import RunningPlatform, Tenant
 
+from gatehouse.foundation.settings import BadSettings
+from gatehouse.platform.organization.system_config.keys import check_environment
+
 BASE = "/api/admin/config"
 FLAGS = "/api/v1/admin/org/feature-flags/cost_routing"
+PLATFORM_WIDE = ("oauth_scope_enforcement", "rate_limit_requests_per_minute", "api_variant")
 
 
 async def entry(tenant: Tenant, key: str) -> dict[str, object]:
@@ -37,13 +43,69 @@ async def test_a_value_is_the_organizations_then_the_environments_then_the_defau
     assert (await entry(other_tenant, "max_conversation_messages"))["value"] == "77"
 
 
-async def test_a_variable_that_is_no_value_of_the_key_is_as_good_as_none(
-    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("variable", "told", "value"),
+    [
+        ("AUTO_TITLE_ENABLED", "0", "false"),
+        ("GOVERNANCE_ENABLED", "Off", "false"),
+        ("MFA_REQUIRED", " yes ", "true"),
+        ("MFA_REQUIRED", "", "false"),
+        ("AUTO_TITLE_MODEL", "sandbox/echo", "sandbox/echo"),
+    ],
+)
+async def test_a_variable_is_written_as_all_settings_are(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch, variable: str, told: str, value: str
 ) -> None:
-    monkeypatch.setenv("UNREGISTERED_MODEL_TIER", "tier_9")
-    assert (await entry(tenant, "unregistered_model_tier"))["value"] == "tier_4"
-    monkeypatch.setenv("AUTO_TITLE_ENABLED", "0")
-    assert (await entry(tenant, "auto_title_enabled"))["value"] == "false"
+    monkeypatch.setenv(variable, told)
+    check_environment()
+    assert (await entry(tenant, variable.lower()))["value"] == value
+
+
+@pytest.mark.parametrize(
+    ("variable", "told"),
+    [
+        ("MFA_REQUIRED", "ture"),
+        ("GOVERNANCE_ENABLED", "2"),
+        ("UNREGISTERED_MODEL_TIER", "tier_9"),
+        ("MAX_CONVERSATION_MESSAGES", "many"),
+        ("AUTO_TITLE_MODEL", "echo"),
+    ],
+)
+def test_a_variable_that_is_no_value_of_its_key_ends_the_start(
+    monkeypatch: pytest.MonkeyPatch, variable: str, told: str
+) -> None:
+    monkeypatch.setenv(variable, told)
+    with pytest.raises(BadSettings, match=f"^{variable}: must be"):
+        check_environment()
+
+
+async def test_the_environments_value_is_in_force(
+    platform: RunningPlatform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MFA_REQUIRED", "true")
+    platform.sql("UPDATE tenants SET mfa_policy = '{\"grace_period_hours\": 0}' WHERE id = %s", [tenant.id])
+    platform.touch("tenant", tenant.id)
+    await platform.refresh()
+    flag = {"json": {"enabled": True}}
+    assert (await tenant.admin.client.patch(FLAGS, **flag)).json()["error"] == "mfa_required"
+    # The organization's own value goes before it.
+    stepped_up = await platform.new_person(tenant.id, "admin", mfa_at=time())
+    await stepped_up.client.put(f"{BASE}/mfa_required", json={"value": "false"})
+    assert (await tenant.admin.client.patch(FLAGS, **flag)).status_code == 200
+
+
+async def test_what_holds_for_the_whole_platform_is_shown_as_it_is_in_force(
+    tenant: Tenant, platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = platform.host.settings.model_copy(update={"oauth_scope_enforcement": False, "api_variant": "c"})
+    monkeypatch.setattr(platform.host, "settings", settings)
+    shown = {one["key"]: one for one in (await tenant.admin.client.get(BASE)).json()}
+    told = {key: (shown[key]["value"], shown[key]["default"], shown[key]["editable"]) for key in PLATFORM_WIDE}
+    assert told == {
+        "oauth_scope_enforcement": ("false", "true", False),
+        "rate_limit_requests_per_minute": ("1000000", "60", False),
+        "api_variant": ("c", "a", False),
+    }
 
 
 @pytest.mark.parametrize(
@@ -75,7 +137,8 @@ async def test_a_value_that_is_no_string_is_refused(tenant: Tenant) -> None:
 
 async def test_unknown_is_404_and_what_is_not_editable_422(tenant: Tenant) -> None:
     assert (await tenant.admin.client.put(f"{BASE}/nonsense", json={"value": "x"})).status_code == 404
-    assert (await tenant.admin.client.put(f"{BASE}/api_variant", json={"value": "b"})).status_code == 422
+    for key in PLATFORM_WIDE:
+        assert (await tenant.admin.client.put(f"{BASE}/{key}", json={"value": "b"})).status_code == 422
 
 
 async def test_who_may_not(platform: RunningPlatform, tenant: Tenant) -> None:

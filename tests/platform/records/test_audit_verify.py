@@ -10,16 +10,6 @@ from tests.support.journal import Journal, outcome
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.cli.main import cli
-from gatehouse.platform.records.audit.verify import Break, Verifier
-
-
-def breaks(platform: RunningPlatform, tenant: Tenant) -> list[Break]:
-    verifier = Verifier(platform.installed.url)
-    try:
-        (chain,) = verifier.chains(tenant.slug)
-        return list(verifier.breaks(chain))
-    finally:
-        verifier.close()
 
 
 @pytest.fixture
@@ -31,9 +21,9 @@ async def chain(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> 
     await make_events(tenant, 2)
 
     def tampered(statement: str) -> list[int]:
-        assert breaks(platform, tenant) == []
+        assert platform.breaks(tenant) == []
         platform.sql(statement.replace("THE_CHAIN", f"tenant_id = '{tenant.id}'"))
-        return [each.sequence for each in breaks(platform, tenant)]
+        return [each.sequence for each in platform.breaks(tenant)]
 
     return tampered
 

@@ -138,7 +138,7 @@ async def test_bad_credentials_name_the_field(
     assert platform.sql("SELECT id FROM providers WHERE tenant_id = %s", [tenant.id]) == []
 
 
-@pytest.mark.parametrize("slug", ["no-such-kind", "byoe", "bedrock", "config", "a_b", "-x", "x" * 64, "a%00b"])
+@pytest.mark.parametrize("slug", ["no-such-kind", "byoe", "config", "a_b", "-x", "x" * 64, "a%00b"])
 async def test_an_unknown_slug_is_404(tenant: Tenant, slug: str) -> None:
     assert (await tenant.admin.client.put(f"{BASE}/{slug}/credentials", json={"api_key": "x"})).status_code == 404
     if slug != "no-such-kind":

@@ -1,5 +1,6 @@
 """The kill switch (reference 3, Kill switch; decisions 7)."""
 
+from time import time
 from typing import Any
 from uuid import uuid4
 
@@ -197,6 +198,21 @@ async def test_engaging_needs_no_second_factor_and_releasing_does(
     assert (await tenant.admin.client.post(f"{path}/disable", json={"reason": "other"})).status_code == 200
     refused = await tenant.admin.client.post(f"{path}/enable")
     assert (refused.status_code, refused.json()["error"]) == (403, "mfa_required")
+
+
+async def test_removing_a_switched_off_entry_is_releasing_its_switch(
+    platform: RunningPlatform, tenant: Tenant, models: dict[str, str]
+) -> None:
+    """The same model could be added again at once, and would answer."""
+    await platform.require_mfa(tenant.id)
+    switched, other = models["sandbox/echo"], models["spare/echo"]
+    await tenant.admin.client.post(f"{BASE}/models/{switched}/disable", json={"reason": "other"})
+    catalog = "/api/admin/models/catalog"
+    refused = await tenant.admin.client.delete(f"{catalog}/{switched}")
+    assert (refused.status_code, refused.json()["error"]) == (403, "mfa_required")
+    assert (await tenant.admin.client.delete(f"{catalog}/{other}")).status_code == 204
+    stepped_up = await platform.new_person(tenant.id, "admin", mfa_at=time())
+    assert (await stepped_up.client.delete(f"{catalog}/{switched}")).status_code == 204
 
 
 async def test_the_last_changes_are_shown_with_their_times_and_workers(

@@ -18,3 +18,5 @@ class ModelCall(msgspec.Struct, kw_only=True):
     body: dict[str, Any]
     fallbacks: tuple[str, ...] = ()
     headers: Mapping[str, str] = {}
+    #: what the answer may take, in tokens, where the caller says nothing: sent along to the provider
+    output_limit: int | None = None

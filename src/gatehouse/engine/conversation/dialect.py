@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, Protocol
 
 from gatehouse.engine.conversation.call import ModelCall
-from gatehouse.engine.conversation.form import Completion, Delta, Request
+from gatehouse.engine.conversation.form import Delta
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.conversation.view import EventView
 from gatehouse.foundation.errors import Refusal
@@ -43,7 +43,25 @@ class StreamWriter(Protocol):
     def write(self, delta: Delta) -> bytes: ...
 
 
+class ProviderDialect(Protocol):
+    """A dialect as far as providers speak it. What an operation asks and answers is in `form`: `Request` and
+    `Completion` for a chat, `EmbeddingsRequest` and `Embeddings` for embeddings."""
+
+    @property
+    def name(self) -> str: ...
+
+    def from_internal(self, request: Any) -> dict[str, Any]:
+        """The body for a provider. Raises `InvalidField` for what this dialect cannot say."""
+
+    def parse_reply(self, body: bytes) -> Any:
+        """Raises `NotConvertible`."""
+
+    def stream_reader(self) -> StreamReader: ...
+
+
 class Dialect(Protocol):
+    """A dialect as far as clients speak it."""
+
     @property
     def name(self) -> str: ...
 
@@ -57,24 +75,11 @@ class Dialect(Protocol):
     def instruct(self, body: dict[str, Any], text: str) -> None:
         """Puts a text before a decoded body's system prompt. Nothing where an operation has none."""
 
-    def forward(self, call: ModelCall, model: str) -> tuple[bytes, Tap]:
-        """The body for a provider that speaks this dialect, and what watches the stream that may come of it."""
-
-    def check_reply(self, body: bytes) -> Usage | None:
-        """The usage in a whole answer. Raises `NotConvertible` when it is no answer in this dialect."""
-
-    def to_internal(self, call: ModelCall) -> Request:
+    def to_internal(self, call: ModelCall) -> Any:
         """Raises `InvalidField` for what cannot be understood."""
 
-    def from_internal(self, request: Request) -> dict[str, Any]:
-        """The body for a provider. Raises `InvalidField` for what this dialect cannot say."""
-
-    def parse_reply(self, body: bytes) -> Completion:
-        """Raises `NotConvertible`."""
-
-    def render_reply(self, completion: Completion) -> bytes: ...
-
-    def stream_reader(self) -> StreamReader: ...
+    def render_reply(self, answer: Any, call: ModelCall) -> bytes:
+        """The answer to the client that made `call`."""
 
     def stream_writer(self, call: ModelCall) -> StreamWriter: ...
 
@@ -87,3 +92,13 @@ class Dialect(Protocol):
 
     def render_stream_error(self, error: Refusal) -> bytes:
         """The event that ends a stream which broke."""
+
+
+class PassingDialect(Dialect, ProviderDialect, Protocol):
+    """One that both speak: where both sides do, everything passes as it is."""
+
+    def forward(self, call: ModelCall, model: str) -> tuple[dict[str, Any], Tap]:
+        """The body for the provider, and what watches the stream that may come of it."""
+
+    def check_reply(self, body: bytes) -> Usage | None:
+        """The usage in a whole answer. Raises `NotConvertible` when it is no answer in this dialect."""

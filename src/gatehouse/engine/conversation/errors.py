@@ -5,6 +5,7 @@ BadRequest
 ├── NestedTooDeep     deeper than `decoding.MAX_DEPTH`
 ├── InvalidField      one field is missing or wrong; `param` names it
 ├── ContextTooLong    the provider's limit for this model is passed
+├── FilteredUpstream  the provider's content filter objects to it
 └── RefusedUpstream   the provider objects to the request itself
 NotFound
 └── UnknownUpstream   the provider does not have this model
@@ -33,6 +34,11 @@ class InvalidField(BadRequest):
 class ContextTooLong(BadRequest):
     code = "context_length_exceeded"
     message = "The request is longer than the model's context."
+
+
+class FilteredUpstream(BadRequest):
+    code = "content_filter"
+    message = "The provider's content filter does not permit this request."
 
 
 class RefusedUpstream(BadRequest):

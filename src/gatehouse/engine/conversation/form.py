@@ -15,7 +15,10 @@ Finish: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter"]
 
 
 class Text(msgspec.Struct, frozen=True):
+    """`refusal`: it is not an answer but the model's word that it gives none."""
+
     text: str
+    refusal: bool = False
 
 
 class Image(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,11 +31,13 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
-    """`arguments` is JSON text, as the model wrote it."""
+    """`arguments` is JSON text, as the model wrote it. `signature` is the provider's own, of the thoughts that led to
+    the call: it wants it back with the call's result."""
 
     id: str
     name: str
     arguments: str
+    signature: str | None = None
 
 
 class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,6 +98,24 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     response_format: ResponseFormat | None = None
     sampling: Sampling = Sampling()
     user: str | None = None
+    #: `low`, `high` and the like, for providers that know it
+    reasoning_effort: str | None = None
+    #: fields that the client's dialect does not have: some provider's own, who takes its own by name
+    extra: dict[str, Any] = {}
+
+
+class EmbeddingsRequest(msgspec.Struct, frozen=True, kw_only=True):
+    model: str
+    texts: tuple[str, ...]
+    dimensions: int | None = None
+
+
+class Embeddings(msgspec.Struct, frozen=True, kw_only=True):
+    """One vector a text, in the order of the texts."""
+
+    model: str
+    vectors: tuple[tuple[float, ...], ...]
+    usage: Usage | None = None
 
 
 class Completion(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,6 +139,7 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
 
 class TextDelta(msgspec.Struct, frozen=True):
     text: str
+    refusal: bool = False
 
 
 class ToolStarted(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,6 +148,7 @@ class ToolStarted(msgspec.Struct, frozen=True, kw_only=True):
     index: int
     id: str
     name: str
+    signature: str | None = None
 
 
 class ToolArguments(msgspec.Struct, frozen=True, kw_only=True):

@@ -31,7 +31,7 @@ _WORDS: Final = frozenset(
 )
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z_./+-]{0,127}\Z")
 #: What the provider signed or encrypted, and checks: not to be changed, nor to be read.
-_SEALED: Final = frozenset({"signature", "encrypted_content", "encrypted_index"})
+_SEALED: Final = frozenset({"signature", "encrypted_content", "encrypted_index", "thought_signature"})
 #: Text that is JSON: what a model wrote as a tool's arguments.
 _JSON_TEXT: Final = frozenset({"arguments", "partial_json"})
 #: Fields that hold bytes as base64: in a `data:` URL, or beside something that says of what kind.
@@ -144,7 +144,7 @@ def _special(holder: Any, key: Any, field: str, value: str, *, top: bool) -> Seq
 
 
 def _is_sealed(holder: Mapping[str, Any], key: str, value: str) -> bool:
-    named = key in _SEALED and "type" in holder
+    named = key in _SEALED and ("type" in holder or key == "thought_signature")
     return (named or holder.get("type") == "redacted_thinking") and len(value) > _FEW and _is_base64(value)
 
 

@@ -23,7 +23,8 @@ class Piece(msgspec.Struct, gc=False):
 class EventView(msgspec.Struct):
     """`ends` are prefixes of the names of channels that have come to their end with this event. `data` is the decoded
     event, encoded anew after a piece was changed, or where it is `altered` already; `name` the event's name where it
-    has one.
+    has one. `echoes` say again all that came in the channel of their name, which has ended before: what was changed
+    there is changed in them, and nothing in them is looked at again.
 
     `follows` says what the event must not overtake: everything (""), all of a choice or block, or, where it is None,
     only what is before it in the texts that it has pieces of."""
@@ -34,6 +35,7 @@ class EventView(msgspec.Struct):
     name: str | None = None
     altered: bool = False
     follows: str | None = ""
+    echoes: list[Piece] = []
 
 
 def whole_texts(holder: Any, prefix: str) -> Iterator[Piece]:

@@ -22,7 +22,7 @@ _SEPARATOR: Final = "\n\x1e\n"
 #: Between two parts of one message, which a model reads as one text: a value goes across it as across a line's end.
 _SEAM: Final = "\n"
 #: Of an answer: what the provider calls it and its calls, made up by the provider.
-_PROVIDERS_OWN: Final = frozenset({"id", "system_fingerprint"})
+_PROVIDERS_OWN: Final = frozenset({"id", "call_id", "system_fingerprint"})
 
 
 async def inspect_request(
@@ -133,6 +133,9 @@ class _Joined(NamedTuple):
 
 def _joined(body: dict[str, Any], headers: dict[str, Any], examiner: Examiner) -> _Joined:
     texts = _texts(body, examiner) + _texts(headers, examiner)
+    for slot in texts:
+        # Also where nothing is redacted here: something of the answer may be.
+        examiner.inspection.labels.leave_out(slot.text)
     behind = [*(gap(slot, following) for slot, following in pairwise(texts)), _SEPARATOR]
     pieces = [
         (" " * len(slot.text) if slot.json_text else slot.text) + gap for slot, gap in zip(texts, behind, strict=False)
@@ -176,8 +179,6 @@ def _within(findings: list[Finding], texts: Sequence[Slot], bases: Sequence[int]
 
 def _redact(texts: Sequence[Slot], bases: Sequence[int], decision: Decision, examiner: Examiner) -> None:
     """Edits of different texts never overlap, so each lies in one."""
-    for slot in texts:
-        examiner.inspection.labels.leave_out(slot.text)
     of_text: dict[int, list[Edit]] = {}
     for edit in decision.edits:
         of_text.setdefault(bisect_right(bases, edit.start) - 1, []).append(edit)

@@ -44,6 +44,8 @@ class Channel:
         self._labels: list[Finding] = []
         #: in order, apart from each other
         self._edits: deque[Replacement] = deque()
+        #: those whose stretch has gone on, for whoever says the text again
+        self.applied: list[Replacement] = []
         self.released = 0
         self.stopped: Hit | None = None
         self.asks: Hit | None = None
@@ -110,12 +112,21 @@ class Channel:
     def drop(self, end: int) -> None:
         """What is before it goes on as it is, or has been taken."""
         while self._edits and self._edits[0].end <= end:
-            self._edits.popleft()
+            self.applied.append(self._edits.popleft())
         self._taken = max(self._taken, end)
         # The rest is moved when that is less than what has gone: each character is moved once or so.
         if self._taken - self._base > len(self._text) // 2:
             self._text = self._text[self._taken - self._base :]
             self._base = self._taken
+
+    def again(self, text: str) -> str:
+        """All of the channel's text, said once more, as it went on."""
+        pieces: list[str] = []
+        place = 0
+        for edit in self.applied:
+            pieces += (text[place : edit.start], edit.text)
+            place = edit.end
+        return "".join([*pieces, text[place:]])
 
     def changed(self, start: int, end: int) -> bool:
         """Whether the released text between two positions differs from what came. What is before `start` was taken."""

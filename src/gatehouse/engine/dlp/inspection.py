@@ -1,13 +1,13 @@
 """What one request was found to hold: decided piece by piece, noted for its record, never with the matched text."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
 import msgspec
 
 from gatehouse.engine.dlp.decide import Decision, Edit, Found, Hit, decide
-from gatehouse.engine.dlp.labels import Labels
+from gatehouse.engine.dlp.labels import NONE_GIVEN, Labels
 from gatehouse.engine.outcome import DlpEvent
 from gatehouse.policy.dlp import DlpPolicy
 
@@ -31,13 +31,16 @@ class Replacement(msgspec.Struct, frozen=True, gc=False):
 
 
 class Inspection:
-    """One request's, for its input and its output. `seconds` is the time that inspecting took."""
+    """One request's, for its input and its output. `seconds` is the time that inspecting took, `numbers` what labels
+    are numbered after."""
 
     __slots__ = ("_groups", "_notes", "action", "labels", "policy", "seconds")
 
-    def __init__(self, policy: DlpPolicy, groups: Iterable[UUID] = ()) -> None:
+    def __init__(
+        self, policy: DlpPolicy, groups: Iterable[UUID] = (), *, numbers: Mapping[str, int] = NONE_GIVEN
+    ) -> None:
         self.policy = policy
-        self.labels = Labels()
+        self.labels = Labels(numbers)
         self.action = "ALLOW"
         self.seconds = 0.0
         self._groups = tuple(groups)

@@ -1,20 +1,28 @@
 """What stands in the place of a redacted value: `[CREDIT_CARD_1]`, the same value the same label within a request."""
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
 
 _UNFIT = re.compile(r"[^A-Z0-9]+")
 _LABEL = re.compile(r"\[[A-Z0-9_]+\]")
 
+NONE_GIVEN: Final[Mapping[str, int]] = MappingProxyType({})
+
 
 class Labels:
-    """One request's, and gone with it. Numbers count by entity type, from 1, in the order of appearance."""
+    """One request's, and gone with it. Numbers count by entity type, in the order of appearance, after `numbers` that
+    were given before."""
 
-    __slots__ = ("_by_value", "_counts", "_taken", "longest", "values")
+    __slots__ = ("_by_value", "_taken", "_unread", "longest", "numbers", "values")
 
-    def __init__(self) -> None:
+    def __init__(self, numbers: Mapping[str, int] = NONE_GIVEN) -> None:
         self._by_value: dict[tuple[str, str], str] = {}
-        self._counts: dict[str, int] = {}
+        #: the highest number given, by entity type as labels write it
+        self.numbers: dict[str, int] = dict(numbers)
         self._taken: set[str] = set()
+        self._unread: list[str] = []
         #: the values that may be turned back, by label
         self.values: dict[str, str] = {}
         #: code points of the longest label that may be turned back
@@ -23,7 +31,8 @@ class Labels:
     def leave_out(self, text: str) -> None:
         """What looks like a label in a text of the caller's own stands for nothing that is found now."""
         if "[" in text:
-            self._taken.update(_LABEL.findall(text))
+            # Looked through when there is something to number: most requests have nothing.
+            self._unread.append(text)
 
     def of(self, entity_type: str, value: str, *, reversible: bool = False) -> str:
         kind = _UNFIT.sub("_", entity_type.upper()).strip("_") or "REDACTED"
@@ -36,8 +45,10 @@ class Labels:
         return label
 
     def _next(self, kind: str) -> str:
+        while self._unread:
+            self._taken.update(_LABEL.findall(self._unread.pop()))
         while True:
-            number = self._counts[kind] = self._counts.get(kind, 0) + 1
+            number = self.numbers[kind] = self.numbers.get(kind, 0) + 1
             label = f"[{kind}_{number}]"
             if label not in self._taken:
                 return label

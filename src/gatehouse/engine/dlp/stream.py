@@ -12,7 +12,7 @@ import msgspec
 
 from gatehouse.engine.conversation.slots import Slot
 from gatehouse.engine.conversation.sse import events, frame
-from gatehouse.engine.conversation.view import EventView, Unreadable
+from gatehouse.engine.conversation.view import EventView, Piece, Unreadable
 from gatehouse.engine.dlp.channel import Channel
 from gatehouse.engine.dlp.decide import Found, Hit
 from gatehouse.engine.dlp.errors import violation
@@ -27,6 +27,8 @@ class _Waiting(msgspec.Struct, gc=False):
     event: bytes
     places: list[tuple[Channel, int, int]]
     altered: bool
+    #: the channels that its echoes say again
+    echoed: list[Channel]
 
 
 class _Order:
@@ -78,6 +80,8 @@ class StreamGuard:
         self._examiner = examiner
         self._hold = examiner.options.stream_mode == "hold"
         self._channels: dict[str, Channel] = {}
+        #: those of texts that grow, also after their end: they may be said again
+        self._spoken: dict[str, Channel] = {}
         #: texts that have come to their end
         self._over: set[str] = set()
         self._order = _Order()
@@ -112,6 +116,8 @@ class StreamGuard:
                 self._whole_pieces += piece.whole
                 name = f"{piece.channel}#{self._whole_pieces}" if piece.whole else piece.channel
                 channel = self._channel(name, json_text=piece.slot.json_text)
+                if not piece.whole:
+                    self._spoken[name] = channel
                 start = channel.end
                 places.append((channel, start, channel.push(text)))
                 if self._gone is not None:
@@ -121,7 +127,9 @@ class StreamGuard:
                 over = {name for name in self._channels if name.startswith(view.ends)}
                 ended |= over
                 self._over |= over
-            self._order.put(self._path(view), _Waiting(event, places, view is not None and view.altered))
+            echoed = [self._echoed(piece) for piece in view.echoes] if view is not None else []
+            altered = view is not None and view.altered
+            self._order.put(self._path(view), _Waiting(event, places, altered, echoed))
         if self._hold:
             return b""
         for name in touched - ended:
@@ -159,6 +167,17 @@ class StreamGuard:
                 # What was before has gone on already: nobody can say what the two are together.
                 raise Unreadable
             channel = self._channels[name] = Channel(self._examiner, json_text=json_text, scans=not self._hold)
+        return channel
+
+    def _echoed(self, piece: Piece) -> Channel:
+        channel = self._spoken.get(piece.channel)
+        if channel is None:
+            if piece.slot.text:
+                # It says again what nobody has looked at.
+                raise Unreadable
+            channel = Channel(self._examiner, scans=False)
+        if channel.end != len(piece.slot.text):
+            raise Unreadable
         return channel
 
     def _path(self, view: EventView | None) -> tuple[str, ...]:
@@ -208,7 +227,8 @@ class StreamGuard:
         return False
 
     def _released(self, waiting: _Waiting) -> bytes:
-        if waiting.altered or any(channel.changed(start, end) for channel, start, end in waiting.places):
+        changed = any(channel.changed(start, end) for channel, start, end in waiting.places)
+        if waiting.altered or changed or any(channel.applied for channel in waiting.echoed):
             return self._rewritten(waiting)
         for channel, _, end in waiting.places:
             channel.drop(end)
@@ -228,4 +248,6 @@ class StreamGuard:
         # From the end: a field's name stands before its value, which is found by that name.
         for slot, text in reversed(texts):
             slot.replace(text)
+        for piece, channel in zip(view.echoes, waiting.echoed, strict=True):
+            piece.slot.replace(channel.again(piece.slot.text))
         return frame(msgspec.json.encode(view.data), view.name)

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from gatehouse.engine.conversation.call import ModelCall
-from gatehouse.engine.conversation.dialect import Dialect
-from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.engine.conversation.dialect import Dialect, ProviderDialect
+from gatehouse.engine.conversation.dialects import DIALECTS, PASSING
 from gatehouse.engine.conversation.errors import InvalidField, NotConvertible
 from gatehouse.engine.exchange import Candidate
 from gatehouse.engine.providers.failure import ProviderFailed, of_transport
 from gatehouse.engine.providers.kind import Endpoint, Kind, NoEmbeddings, NotConfigured, Target
-from gatehouse.engine.providers.registry import KINDS
+from gatehouse.engine.providers.registry import KINDS, SPOKEN
 from gatehouse.engine.providers.reply import Reply
 from gatehouse.engine.providers.streams import Converting, Passing, Stream
 from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundReply, OutboundRequest
@@ -44,7 +44,7 @@ async def call_provider(
         config = candidate.provider.config
         endpoint = kind.endpoint(Target(client.operation, candidate.model.model_id, call.stream), config, secret)
         carrier = kind.carrier(outbound, config, secret)
-        if call.headers and client is spoken:
+        if call.headers and client.name == spoken.name:
             endpoint = Endpoint(endpoint.url, {**call.headers, **endpoint.headers})
     except NotConfigured:
         raise ProviderFailed("not_configured") from None
@@ -53,7 +53,7 @@ async def call_provider(
         if not 200 <= reply.status < 300:
             raise await _refused(kind, reply, secret)  # noqa: TRY301 - closed below, as every other failure
         if stream is None:
-            return await _whole(reply, client, spoken, max_response_bytes)
+            return await _whole(reply, call, candidate, spoken, max_response_bytes)
         return await Reply.streaming(reply, stream, _EVENTS, sent_bytes=len(body))
     except OutboundFailed as error:
         await reply.close()
@@ -67,7 +67,7 @@ async def call_provider(
         raise
 
 
-def _parties(call: ModelCall, candidate: Candidate) -> tuple[Dialect, Dialect, Kind]:
+def _parties(call: ModelCall, candidate: Candidate) -> tuple[Dialect, ProviderDialect, Kind]:
     client = DIALECTS[call.dialect]
     kind = KINDS.get(candidate.provider.kind)
     if kind is None:
@@ -78,23 +78,27 @@ def _parties(call: ModelCall, candidate: Candidate) -> tuple[Dialect, Dialect, K
         raise ProviderFailed("not_configured") from None
     if spoken is None:
         raise ProviderFailed("refused", client_error=NoEmbeddings())
-    return client, DIALECTS[spoken], kind
+    return client, SPOKEN[spoken], kind
 
 
 def _request(
-    call: ModelCall, candidate: Candidate, client: Dialect, spoken: Dialect, kind: Kind
+    call: ModelCall, candidate: Candidate, client: Dialect, spoken: ProviderDialect, kind: Kind
 ) -> tuple[bytes, Stream | None]:
     model = candidate.model.model_id
-    if client is spoken:
-        body, tap = client.forward(call, model)
-        return body, Passing(tap) if call.stream else None
-    try:
-        request = msgspec.structs.replace(client.to_internal(call), model=model)
-        converted = kind.adapt(spoken.from_internal(request))
-    except InvalidField as error:
-        raise ProviderFailed("refused", client_error=error) from None
-    stream = Converting(spoken.stream_reader(), client.stream_writer(call)) if call.stream else None
-    return msgspec.json.encode(converted), stream
+    stream: Stream | None = None
+    passing = PASSING.get(call.dialect)
+    if passing is not None and passing is spoken:
+        body, tap = passing.forward(call, model)
+        stream = Passing(tap) if call.stream else None
+    else:
+        try:
+            request = msgspec.structs.replace(client.to_internal(call), model=model)
+            body = kind.adapt(spoken.from_internal(request))
+        except InvalidField as error:
+            raise ProviderFailed("refused", client_error=error) from None
+        if call.stream:
+            stream = Converting(spoken.stream_reader(), client.stream_writer(call), model)
+    return msgspec.json.encode(kind.fit(body, candidate.provider.config)), stream
 
 
 async def _send(
@@ -118,16 +122,22 @@ async def _send(
         raise of_transport(error) from None
 
 
-async def _whole(reply: OutboundReply, client: Dialect, spoken: Dialect, limit: int) -> Reply:
+async def _whole(
+    reply: OutboundReply, call: ModelCall, candidate: Candidate, spoken: ProviderDialect, limit: int
+) -> Reply:
+    client = DIALECTS[call.dialect]
     body = await reply.read(limit)
     await reply.close()
     try:
-        if client is spoken:
-            return Reply(reply.status, _JSON, usage=client.check_reply(body), body=body)
-        completion = spoken.parse_reply(body)
+        passing = PASSING.get(call.dialect)
+        if passing is not None and passing is spoken:
+            return Reply(reply.status, _JSON, usage=passing.check_reply(body), body=body)
+        answer = spoken.parse_reply(body)
     except NotConvertible:
         raise ProviderFailed("bad_reply", status=reply.status) from None
-    return Reply(reply.status, _JSON, usage=completion.usage, body=client.render_reply(completion))
+    if not answer.model:
+        answer = msgspec.structs.replace(answer, model=candidate.model.model_id)
+    return Reply(reply.status, _JSON, usage=answer.usage, body=client.render_reply(answer, call))
 
 
 async def _refused(kind: Kind, reply: OutboundReply, secret: Mapping[str, str]) -> ProviderFailed:

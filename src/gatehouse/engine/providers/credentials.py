@@ -1,5 +1,6 @@
 """A credentials body as its kind wants it (reference 3, PUT credentials)."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,22 +23,31 @@ class InvalidCredentials(Unprocessable):
 
 
 class ReadCredentials(msgspec.Struct, frozen=True):
-    """`secret` is to be sealed as one JSON object, `config` goes into the provider's config."""
+    """`secret` is to be sealed as one JSON object, `config` goes into the provider's config: None takes out what a
+    flag stands for now."""
 
     secret: dict[str, str]
-    config: dict[str, str]
+    config: dict[str, str | bool | None]
 
 
 def read_credentials(kind: Kind, body: Mapping[str, Any]) -> ReadCredentials:
     """Raises `MissingCredentials` or `InvalidCredentials` with every fault. URLs are only checked for their form:
     where they lead is the egress guard's to judge."""
-    given = {field.name: body[field.name] for field in kind.credential_fields if body.get(field.name) not in (None, "")}
-    missing = [field.name for field in kind.credential_fields if field.required and field.name not in given]
+    defaults = {field.name: field.default for field in kind.credential_fields if field.default is not None}
+    given = defaults | {
+        field.name: body[field.name] for field in kind.credential_fields if body.get(field.name) not in (None, "")
+    }
+    # Whom a flag replaces: neither asked for nor taken.
+    replaced = {field.name for field in kind.credential_fields if field.unless and given.get(field.unless) is True}
+    missing = [
+        field.name for field in kind.credential_fields if field.required and field.name not in given.keys() | replaced
+    ]
     if missing:
         raise MissingCredentials(f"Missing: {', '.join(missing)}.", missing=missing)
     faults = [fault for field in kind.credential_fields if field.name in given and (fault := _fault(field, given))]
     known = {field.name for field in kind.credential_fields}
     faults += [FieldFault(name, f"A provider of kind {kind.name} has no such field.") for name in body.keys() - known]
+    faults += [FieldFault(name, "Not together with the flag that replaces it.") for name in replaced & given.keys()]
     if faults:
         raise InvalidCredentials(faults=sorted(faults, key=lambda fault: fault.field))
     return ReadCredentials(
@@ -45,15 +55,17 @@ def read_credentials(kind: Kind, body: Mapping[str, Any]) -> ReadCredentials:
             field.name: given[field.name] for field in kind.credential_fields if field.secret and field.name in given
         },
         config={
-            field.name: given[field.name]
+            field.name: given.get(field.name, False if field.form == "flag" else None)
             for field in kind.credential_fields
-            if not field.secret and field.name in given
+            if not field.secret and (field.name in given.keys() | replaced or field.form == "flag")
         },
     )
 
 
 def _fault(field: CredentialField, given: Mapping[str, Any]) -> FieldFault | None:
     value = given[field.name]
+    if field.form == "flag":
+        return None if isinstance(value, bool) else FieldFault(field.name, "Must be true or false.")
     if not isinstance(value, str):
         return FieldFault(field.name, "Must be a string.")
     # It becomes a header: a line break in it would let a second one in.
@@ -61,4 +73,6 @@ def _fault(field: CredentialField, given: Mapping[str, Any]) -> FieldFault | Non
         return FieldFault(field.name, f"Must be at most {MAX_CHARS} printable ASCII characters without outer spaces.")
     if field.form == "url" and not value.startswith(("https://", "http://")):
         return FieldFault(field.name, "Must begin with https:// or http://.")
+    if field.pattern is not None and re.fullmatch(field.pattern, value) is None:
+        return FieldFault(field.name, f"Must match {field.pattern}.")
     return None

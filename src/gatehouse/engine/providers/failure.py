@@ -7,7 +7,7 @@ from email.utils import parsedate_to_datetime
 
 import msgspec
 
-from gatehouse.engine.conversation.errors import ContextTooLong, RefusedUpstream, UnknownUpstream
+from gatehouse.engine.conversation.errors import ContextTooLong, FilteredUpstream, RefusedUpstream, UnknownUpstream
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.errors import BadRequest, PayloadTooLarge, Refusal, Unavailable, Unprocessable
 from gatehouse.foundation.outbound import NoConnectionFree, OutboundFailed
@@ -30,7 +30,7 @@ class Overloaded(Unavailable):
 class ProviderFailed(Exception):
     """`reason` is a short word for records: `connect_failed`, `no_connection_free`, `timeout`, `connection_closed`,
     `address_refused`, `reply_too_large`, `bad_reply`, `stream_error`, `unauthorized`, `rate_limited`, `not_configured`,
-    `refused`, or `http_<status>`. `status` is the provider's, None when it gave none.
+    `no_instance_role`, `refused`, or `http_<status>`. `status` is the provider's, None when it gave none.
 
     `retryable`: the same candidate may be tried again. `move_on`: the next one at once. `client_error`: the request is
     at fault, or this worker, but no provider, and this is the answer. `retry_after` is in seconds, as the provider
@@ -82,6 +82,8 @@ def of_status(status: int, headers: Mapping[str, str], body: bytes, secrets: Ite
     message, code = _told(body)
     if code == "context_length_exceeded" or _TOO_LONG.search(message):
         leaf = ContextTooLong
+    elif code == "content_filter":
+        leaf = FilteredUpstream
     return ProviderFailed("refused", status=status, client_error=leaf(clean(message, secrets) or None))
 
 
@@ -93,7 +95,11 @@ _ABOUT_THE_REQUEST: dict[
     413: PayloadTooLarge,
     422: RefusedUpstream,
 }
-_TOO_LONG = re.compile(r"maximum context length|prompt is too long|context window|context length", re.IGNORECASE)
+_TOO_LONG = re.compile(
+    r"maximum context length|(?:prompt|input) is too long|context window|context length"
+    r"|input token count .{0,40}exceeds the maximum",
+    re.IGNORECASE,
+)
 _KEY_LIKE = re.compile(r"\b(?:sk|pk|rk|gk|key)[-_][A-Za-z0-9_\-]{8,}|Bearer\s+\S+", re.IGNORECASE)
 
 

@@ -13,12 +13,17 @@ from gatehouse.policy.records import ProviderConfig, ProviderRecord
 
 class CredentialField(msgspec.Struct, frozen=True, kw_only=True):
     """One field of a credentials body (reference 3, PUT credentials). `secret` ones are sealed together as one JSON
-    object; the others go into the provider's config. `form` is `text` or `url`."""
+    object; the others go into the provider's config. `form` is `text`, `url` or `flag` (true or false); `pattern` is
+    what the whole value must match, `default` what is stored where none is given, `unless` the flag in whose place the
+    field stands."""
 
     name: str
     required: bool = True
     secret: bool = True
     form: str = "text"
+    pattern: str | None = None
+    default: str | None = None
+    unless: str | None = None
 
 
 class FoundModel(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,6 +73,9 @@ class Kind(Protocol):
 
     def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
         """The kind's quirks, for a body that was converted from another dialect."""
+
+    def fit(self, body: dict[str, Any], config: ProviderConfig) -> dict[str, Any]:
+        """What this configuration of the provider would refuse, taken out or said otherwise, of every body."""
 
     def carrier(self, outbound: Outbound, config: ProviderConfig, secret: Mapping[str, str]) -> Outbound:
         """What carries its calls: the network, except for a kind that lives in this process, or signs what it sends.

@@ -2,13 +2,43 @@
 
 from typing import Final
 
+from gatehouse.engine.conversation.dialect import ProviderDialect
+from gatehouse.engine.conversation.dialects import PASSING
 from gatehouse.engine.providers.anthropic import Anthropic
+from gatehouse.engine.providers.azure_openai import AzureOpenAI
+from gatehouse.engine.providers.bedrock import Bedrock
+from gatehouse.engine.providers.bedrock.dialect import BedrockConverse
 from gatehouse.engine.providers.byoe import Byoe
+from gatehouse.engine.providers.gemini import Gemini
+from gatehouse.engine.providers.gemini.dialect import GeminiEmbed, GeminiGenerate
 from gatehouse.engine.providers.kind import Kind
+from gatehouse.engine.providers.mistral import Mistral
+from gatehouse.engine.providers.mistral.dialect import MistralChat, MistralEmbeddings
 from gatehouse.engine.providers.ollama import Ollama
 from gatehouse.engine.providers.openai import OpenAI
 from gatehouse.engine.providers.openai_compatible import OpenAICompatible
 from gatehouse.engine.providers.sandbox import Sandbox
 
-_ALL: tuple[Kind, ...] = (Anthropic(), Byoe(), Ollama(), OpenAI(), OpenAICompatible(), Sandbox())
+_ALL: tuple[Kind, ...] = (
+    Anthropic(),
+    AzureOpenAI(),
+    Bedrock(),
+    Byoe(),
+    Gemini(),
+    Mistral(),
+    Ollama(),
+    OpenAI(),
+    OpenAICompatible(),
+    Sandbox(),
+)
 KINDS: Final[dict[str, Kind]] = {kind.name: kind for kind in _ALL}
+
+#: Those that no client speaks, each in its kind's folder.
+_OWN: tuple[ProviderDialect, ...] = (
+    BedrockConverse(),
+    GeminiEmbed(),
+    GeminiGenerate(),
+    MistralChat(),
+    MistralEmbeddings(),
+)
+SPOKEN: Final[dict[str, ProviderDialect]] = {**PASSING, **{dialect.name: dialect for dialect in _OWN}}

@@ -22,8 +22,8 @@ class Reply:
     `events` gives one or more whole events at a time, the first without a wait, and raises `ProviderFailed` when the
     stream breaks. Close always: an unfinished call is cancelled upstream.
 
-    `usage` is what the provider told, None if it told none. Of a stream that was left or broke before its end it is
-    at least an estimate, since a provider bills what it made: see `usage_estimated`.
+    `usage` is what the provider told, None if it told none. Of a stream that told none, or was left or broke before its
+    end, it is at least an estimate, since a provider bills what it made: see `usage_estimated`.
     """
 
     __slots__ = ("_sent_bytes", "_stream", "_upstream", "_usage", "body", "events", "headers", "status")
@@ -70,8 +70,9 @@ class Reply:
 
     @property
     def usage_estimated(self) -> bool:
-        """Whether the answer did not come to its end, so that its usage was not told or not told for good."""
-        return self._stream is not None and not self._stream.complete
+        """Whether a stream's usage was not told, or not told for good because the answer did not come to its end."""
+        stream = self._stream
+        return stream is not None and (stream.usage is None or not (stream.complete or stream.finished))
 
     @property
     def finished(self) -> bool:
@@ -117,5 +118,5 @@ async def _to_the_end(chunks: AsyncIterator[bytes]) -> None:
         async with asyncio.timeout(END_SECONDS):
             async for _ in chunks:
                 pass
-    except (OutboundFailed, TimeoutError):
+    except (OutboundFailed, ProviderFailed, TimeoutError):
         pass

@@ -152,10 +152,12 @@ class Passing(_Cutting):
 class Converting(_Cutting):
     """Two dialects: every event is read into deltas and written from them."""
 
-    __slots__ = ("_reader", "_reason_told", "_usage", "_writer", "finished")
+    __slots__ = ("_model", "_reader", "_reason_told", "_usage", "_writer", "finished")
 
-    def __init__(self, reader: StreamReader, writer: StreamWriter) -> None:
+    def __init__(self, reader: StreamReader, writer: StreamWriter, model: str = "") -> None:
+        """`model` is told to the client where the provider names none."""
         super().__init__()
+        self._model = model
         self._reader = reader
         self._writer = writer
         self._usage: Usage | None = None
@@ -185,6 +187,8 @@ class Converting(_Cutting):
                         self._usage = delta.usage
                     case Started():
                         self._usage = delta.usage or self._usage
+                        yield self._writer.write(msgspec.structs.replace(delta, model=delta.model or self._model))
+                        continue
                     case Finished():
                         self._reason_told = True
                     case Ended():

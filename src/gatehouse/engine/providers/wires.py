@@ -87,6 +87,9 @@ class Wire:
     def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
         return body
 
+    def fit(self, body: dict[str, Any], config: ProviderConfig) -> dict[str, Any]:
+        return body
+
     def carrier(self, outbound: Outbound, config: ProviderConfig, secret: Mapping[str, str]) -> Outbound:
         return outbound
 
@@ -97,7 +100,8 @@ class Wire:
         self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]
     ) -> Sequence[FoundModel]:
         url = self.base_url(record.config) + self.models
-        listed = await fetch(self.carrier(outbound, record.config, secret), url, self.headers(secret), record, self.shape)
+        carrier = self.carrier(outbound, record.config, secret)
+        listed = await fetch(carrier, url, self.headers(secret), record, self.shape)
         return [model.found() for model in listed.data]
 
 
@@ -135,6 +139,7 @@ async def fetch(
     headers: Mapping[str, str],
     record: ProviderRecord,
     shape: type[T],
+    *,
     failure: Callable[[int, Mapping[str, str], bytes, Iterable[str]], ProviderFailed] = of_status,
 ) -> T:
     """One GET of JSON, decoded. Raises `ProviderFailed`."""

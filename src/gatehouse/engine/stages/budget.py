@@ -1,27 +1,77 @@
-"""Money and quotas: refuses whose budget is spent, reserves before, settles after (decisions 7, Budgets)."""
+"""Money and quotas: refuses whose budget is spent, sets aside before, settles after (decisions 7, Budgets)."""
 
-from gatehouse.engine.exchange import Admitted, Answered, Identified
+from gatehouse.engine.bound import bound, default_output, priced
+from gatehouse.engine.exchange import Admitted, Answered, Candidate, Identified
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
+from gatehouse.foundation.errors import BadRequest
+from gatehouse.policy.budgets import Budget, Taking, nano
+
+
+class PriceUnknown(BadRequest):
+    """A call whose cost cannot be known cannot be kept within a budget."""
+
+    code = "price_unknown"
+
+    @classmethod
+    def of(cls, candidate: Candidate) -> "PriceUnknown":
+        return cls(
+            f"A budget in dollars is in force, and the catalog has no price for {candidate.provider.id}/"
+            f"{candidate.model.model_id}. An administrator can set cost_per_input_token and cost_per_output_token."
+        )
 
 
 async def check(x: Identified, ports: Ports) -> Verdict:
-    if not _enforced(x):
+    budgets = x.policy.budgets.of(x.caller)
+    if not budgets or not _enforced(x):
         return ALLOW
-    refused = ports.spend.exhausted(x.caller)
+    refused = ports.spend.exhausted(budgets)
     return ALLOW if refused is None else Refuse(refused)
 
 
 async def reserve(x: Admitted, ports: Ports) -> Verdict:
-    if not _enforced(x.asked.identified):
+    """Sets aside what the call can take at most. Raises `QuotaExceeded`, and `Unavailable` where nobody can tell."""
+    asked = x.asked
+    budgets = asked.identified.policy.budgets.of(asked.identified.caller)
+    if not budgets:
         return ALLOW
-    refused = await ports.spend.reserve(x)
-    return ALLOW if refused is None else Refuse(refused)
+    enforced = _enforced(asked.identified)
+    if enforced and any(budget.blocks and budget.limits.nano_usd is not None for budget in budgets):
+        left = tuple(each for each in x.chain if priced(asked, each))
+        if not left:
+            return Refuse(PriceUnknown.of(x.chain[0]))
+        x.chain = asked.chain = left
+    asked.reserved = await ports.spend.reserve(budgets, _most(x, budgets, enforced=enforced), enforced=enforced)
+    return ALLOW
 
 
 async def settle(x: Answered, ports: Ports) -> None:
     """Whether enforced or not: what is spent is known when budgets hold again."""
-    await ports.spend.settle(x)
+    if x.asked is not None and x.asked.reserved is not None:
+        ports.spend.settle(x.asked.reserved, charged(x))
+
+
+def charged(x: Answered) -> Taking | None:
+    """What the call counts for. None where no provider's answer was used: that is no request either. A stream that
+    broke or was left counts with what its provider told, and as a request in any case."""
+    if x.usage is None and x.outcome != "success" and x.time_to_first_token_ms is None:
+        return None
+    if x.usage is None:
+        return Taking(requests=1)
+    used = x.usage
+    tokens = used.input_tokens + used.output_tokens + used.cached_tokens + used.cache_write_tokens
+    return Taking(nano_usd=nano(x.cost_usd) if x.cost_usd else 0, requests=1, tokens=tokens)
+
+
+def _most(x: Admitted, budgets: tuple[Budget, ...], *, enforced: bool) -> Taking:
+    if all(budget.limits.nano_usd is None and budget.limits.tokens is None for budget in budgets):
+        return Taking(requests=1)
+    output = default_output(x.asked, x.chain)
+    if enforced and any(budget.blocks for budget in budgets):
+        # What is not asked for must not come.
+        x.asked.call.output_limit = output
+    most = bound(x.asked, x.chain, output)
+    return Taking(nano_usd=most.nano_usd or 0, requests=1, tokens=most.tokens)
 
 
 def _enforced(x: Identified) -> bool:

@@ -20,7 +20,7 @@ from gatehouse.foundation.errors import Forbidden
 from gatehouse.policy.filters import Filter, FilterSet
 
 #: Fields of a body that hold what is talked about; tools' descriptions and the like have no topic.
-_CONVERSATION: Final = ("system", "messages", "input", "text")
+_CONVERSATION: Final = ("system", "instructions", "messages", "input", "text")
 
 
 class ContentFilterViolation(Forbidden):

@@ -33,7 +33,8 @@ async def inspect(x: Asked, ports: Ports) -> Verdict:
     policy = x.identified.policy.dlp
     if not policy.enabled:
         return ALLOW
-    inspection = x.inspection = x.inspection or Inspection(policy, x.identified.caller.groups)
+    identified = x.identified
+    inspection = x.inspection = x.inspection or Inspection(policy, identified.caller.groups, numbers=identified.labels)
     started = perf_counter()
     headers = dict(x.call.headers)
     try:

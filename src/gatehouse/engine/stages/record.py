@@ -2,10 +2,12 @@
 
 from collections.abc import Awaitable
 from typing import Any
+from uuid import UUID
 
 from gatehouse.engine.exchange import Answered, Identified
 from gatehouse.engine.outcome import DlpEvent, Opened, Outcome, Scanned, encode, group_of
-from gatehouse.engine.ports import Ports
+from gatehouse.engine.ports import Ports, Reserved
+from gatehouse.engine.stages.budget import charged
 from gatehouse.foundation.ids import new_id
 
 
@@ -82,6 +84,7 @@ class Recorder:
             group_id=group_of(x.identified.caller.groups),
             dlp_action=inspection.action if inspection else None,
             dlp_events=inspection.events() if inspection else (),
+            budgets=_budgets(x),
         )
         return self._ports.journal.append(encode(entry))
 
@@ -104,3 +107,8 @@ class Recorder:
             "group_ids": caller.groups,
             "rule_events": tuple(x.asked.rule_events) if x.asked else (),
         }
+
+
+def _budgets(x: Answered) -> tuple[tuple[UUID, int], ...]:
+    reserved: Reserved | None = x.asked.reserved if x.asked else None
+    return () if reserved is None or charged(x) is None else reserved.periods

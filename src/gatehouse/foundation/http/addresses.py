@@ -6,11 +6,12 @@ client. What stands left of it was written by the client itself.
 
 from collections.abc import Iterable
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
 from starlette.types import Scope
 
+from gatehouse.foundation.networks import network
 from gatehouse.foundation.settings import BadSettings
 
 #: Stands for a peer without an address (a Unix socket).
@@ -40,7 +41,7 @@ class ClientAddresses:
 
     def __init__(self, trusted: Iterable[str]) -> None:
         try:
-            networks = tuple(ip_network(cidr) for cidr in trusted)
+            networks = tuple(network(cidr, strict=True) for cidr in trusted)
         except ValueError as error:
             raise BadSettings(f"TRUSTED_PROXIES: {error}") from None
 
@@ -50,7 +51,7 @@ class ClientAddresses:
             address = parse_address(text) if len(text) < 64 else None
             if address is None:
                 return None, False
-            return str(address), any(address in network for network in networks)
+            return str(address), any(address in each for each in networks)
 
         self._look = look
 

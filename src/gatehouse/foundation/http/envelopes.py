@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gatehouse.foundation.errors import FieldFault, Refusal, TooManyRequests, Unprocessable
+from gatehouse.foundation.http.accepts import prefers_html
 
 Body: TypeAlias = dict[str, Any]
 
@@ -145,6 +146,7 @@ def scim(error: Refusal) -> Body:
 class ErrorForm:
     """`validation_status` is what a body or parameter that fails validation answers with: one status, or one by
     variant (`{"a": 422, "b": 400, "c": 422}`) where the reference has two. `encode` where the body is not sent as JSON.
+    `in_browsers` is the form for whoever would rather read HTML, where both come to a path.
     """
 
     render: Callable[[Refusal], Body]
@@ -152,9 +154,17 @@ class ErrorForm:
     media_type: str = "application/json"
     encode: Callable[[Body], bytes] = _encode
     headers: Mapping[str, str] = field(default_factory=dict, hash=False)
+    in_browsers: "ErrorForm | None" = None
 
     def validating(self, status: int | Mapping[str, int]) -> "ErrorForm":
         return replace(self, validation_status=status)
+
+    def for_reader(self, accept: str) -> "ErrorForm":
+        """`accept` is the request's header."""
+        if self.in_browsers is None:
+            return self
+        form = self.in_browsers if prefers_html(accept) else self
+        return replace(form, headers={**form.headers, "Vary": "Accept"})
 
     def status_of(self, error: Refusal, variant: str = "a") -> int:
         """The error's own status, except that plain failed validation follows the family's word."""

@@ -10,6 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import iter_route_contexts
 from sqlalchemy import exc as sql
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import compile_path
@@ -72,7 +73,8 @@ class ErrorResponses:
             variant = variants.of_scope(scope)
         except variants.UnknownVariant:
             variant = variants.Variant.A
-        answer = rendered(error, self._forms.for_path(scope["path"]), variant)
+        form = self._forms.for_path(scope["path"]).for_reader(Headers(scope=scope).get("accept", ""))
+        answer = rendered(error, form, variant)
         return Response(answer.body, answer.status, answer.headers)
 
     async def refusal(self, request: Request, error: Exception) -> Response:

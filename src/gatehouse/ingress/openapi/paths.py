@@ -35,6 +35,32 @@ _COMPLETION: Final = {
     ],
     "usage": {"prompt_tokens": 4, "completion_tokens": 4, "total_tokens": 8},
 }
+_RESPOND: Final = {"model": "sandbox/echo", "input": _ECHO}
+_RESPONSE: Final = {
+    "id": "resp_sandbox-3f1b2c4d5e6f708192a3b4c5",
+    "object": "response",
+    "created_at": 1700000000,
+    "status": "completed",
+    "error": None,
+    "incomplete_details": None,
+    "model": "echo",
+    "output": [
+        {
+            "id": "msg_sandbox-3f1b2c4d5e6f708192a3b4c5_0",
+            "type": "message",
+            "status": "completed",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": _ECHO, "annotations": [], "logprobs": []}],
+        }
+    ],
+    "usage": {
+        "input_tokens": 4,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": 4,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": 8,
+    },
+}
 _MESSAGES: Final = {
     "model": "sandbox/echo",
     "max_tokens": 256,
@@ -206,6 +232,22 @@ def gateway_paths() -> dict[str, Any]:
     return {
         "/v1/chat/completions": {"post": _chat("chat_completions", "Call a model (OpenAI chat completions)")},
         "/api/chat/completions": {"post": _chat("api_chat_completions", "Call a model (second path of the same)")},
+        "/v1/responses": {
+            "post": _call(
+                "responses",
+                "Call a model (OpenAI responses)",
+                "Responses as OpenAI's clients speak them, streamed or not, for every chat model in the catalog. The"
+                " gateway keeps none and runs no tools: what refers to a kept response, and tools of types other than"
+                " `function`, are refused.",
+                request="ResponsesRequest",
+                examples={
+                    "plain": {"summary": "One question", "value": _RESPOND},
+                    "stream": {"summary": "Streamed", "value": {**_RESPOND, "stream": True}},
+                },
+                answer="Response",
+                example=_RESPONSE,
+            )
+        },
         "/v1/messages": {
             "post": _call(
                 "messages",

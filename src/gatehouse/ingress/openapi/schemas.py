@@ -134,6 +134,45 @@ SCHEMAS: Final[dict[str, Schema]] = {
             )
         ),
     ),
+    "ResponsesRequest": _object(
+        ("model", "input"),
+        model=_MODEL,
+        input={
+            "anyOf": [_text(), _list(_ANY_OBJECT, minItems=1)],
+            "description": "Text, or the conversation's items: `message`, `function_call`, `function_call_output`.",
+        },
+        instructions=_or_null(_text()),
+        stream=_STREAM,
+        tools=_or_null(_list(_ANY_OBJECT, description="Only of type `function`.")),
+        tool_choice={"anyOf": [_text(), _ANY_OBJECT, {"type": "null"}]},
+        parallel_tool_calls=_or_null({"type": "boolean"}),
+        text=_or_null(dict(_ANY_OBJECT)),
+        reasoning=_or_null(_object(effort=_or_null(_text("For providers that know it.")))),
+        max_output_tokens=_or_null(_whole(minimum=1)),
+        temperature=_or_null(dict(_NUMBER)),
+        top_p=_or_null(dict(_NUMBER)),
+        store=_or_null({"type": "boolean", "const": False, "description": "Nothing is kept: `true` is refused."}),
+        fallbacks=_FALLBACKS,
+    ),
+    "Response": _object(
+        ("id", "object", "status", "output"),
+        id=_text(),
+        object={"const": "response"},
+        created_at=_whole("Unix time."),
+        status=_text(enum=["completed", "incomplete"]),
+        incomplete_details=_or_null(_object(reason=_text(enum=["max_output_tokens", "content_filter"]))),
+        model=_text("The model, as its provider calls it."),
+        output=_list(_ANY_OBJECT, description="Items of type `message` and `function_call`."),
+        usage=_or_null(
+            _object(
+                input_tokens=_whole(),
+                input_tokens_details=_object(cached_tokens=_whole()),
+                output_tokens=_whole(),
+                output_tokens_details=_object(reasoning_tokens=_whole()),
+                total_tokens=_whole(),
+            )
+        ),
+    ),
     "MessagesRequest": _object(
         ("model", "messages", "max_tokens"),
         model=_MODEL,

@@ -28,6 +28,8 @@ _END = text(
     " WHERE user_id = :user AND revoked_at IS NULL AND expires_at > now()"
     " AND id = COALESCE(CAST(:only AS uuid), id) AND id IS DISTINCT FROM CAST(:but AS uuid) RETURNING id, tokens_until"
 )
+# Half-way sign-ins: their password was judged before.
+_VOID = text("DELETE FROM pending_logins WHERE user_id = :user")
 
 
 async def revoke(change: Change, subject: UUID, kind: str, lifetime_seconds: int) -> None:
@@ -41,9 +43,12 @@ async def revoke(change: Change, subject: UUID, kind: str, lifetime_seconds: int
 async def end_sessions(
     change: Change, user_id: UUID, reason: str, *, only: UUID | None = None, but: UUID | None = None
 ) -> list[UUID]:
-    """Ends a user's sessions, or `only` one, or all `but` one. The answer is the ids of those that still lived."""
+    """Ends a user's sessions, or `only` one, or all `but` one; sign-ins that wait for a second factor too, unless it is
+    `only` one. The answer is the ids of the sessions that still lived."""
     values = {"user": user_id, "reason": reason, "only": only, "but": but}
     await change.session.flush()
+    if only is None:
+        await change.session.execute(_VOID, {"user": user_id})
     ended = (await change.session.execute(_END, values)).all()
     for row in ended:
         left = (row.tokens_until - utc_now()).total_seconds() if row.tokens_until else 0

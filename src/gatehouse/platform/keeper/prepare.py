@@ -15,6 +15,7 @@ from gatehouse.engine.outcome import Entry, Opened, Outcome, Scanned, decode_wit
 from gatehouse.foundation.journal import Batch
 from gatehouse.platform.chain.links import AuditEvent, personal_digest
 from gatehouse.platform.keeper.dlp import DlpRows
+from gatehouse.platform.keeper.spent import SpentRows
 from gatehouse.platform.records import copying
 from gatehouse.platform.records.usage import lines as usage
 
@@ -50,6 +51,7 @@ class Prepared(msgspec.Struct):
     events: dict[str, list[tuple[AuditEvent, bytes]]] = {}
     counts: Counter[tuple[str, Kind]] = msgspec.field(default_factory=Counter)
     dlp: DlpRows = msgspec.field(default_factory=DlpRows)
+    spent: SpentRows = msgspec.field(default_factory=SpentRows)
     #: streams that began and have not ended: (writer, entry) by id
     opened: dict[str, tuple[UUID, bytes]] = {}
     #: streams that ended and began in an earlier batch
@@ -104,6 +106,7 @@ def prepare(entries: Iterable[Decoded], finished: Iterable[UUID], left_open: Map
             prepared.dlp.add_events(entry, datetime.fromtimestamp(entry.timestamp, UTC))
             continue
         _add(prepared, entry, latency=entry.latency_ms)
+        prepared.spent.add(entry, writer_id)
         if entry.stream and prepared.opened.pop(entry.id, None) is None:
             prepared.ended.append(entry.id)
     for stream, (writer_id, payload) in list(prepared.opened.items()):

@@ -64,6 +64,21 @@ _TRIGGER: Final = (
     " SELECT id, tenant_id, 'dlp_trigger', payload FROM unnest(%s::uuid[], %s::uuid[], %s::jsonb[])"
     " AS told (id, tenant_id, payload)"
 )
+_SPEND: Final = (
+    "INSERT INTO budget_leases AS held (budget_id, period_start, writer_id, tenant_id, recorded_usd,"
+    " recorded_requests, recorded_tokens) SELECT budget_id, to_timestamp(began), writer_id, tenant_id, usd, requests,"
+    " tokens FROM unnest(%s::uuid[], %s::bigint[], %s::uuid[], %s::uuid[], %s::numeric[], %s::bigint[], %s::bigint[])"
+    " AS more (budget_id, began, writer_id, tenant_id, usd, requests, tokens)"
+    " ON CONFLICT (budget_id, period_start, writer_id) DO UPDATE SET"
+    " recorded_usd = held.recorded_usd + excluded.recorded_usd,"
+    " recorded_requests = held.recorded_requests + excluded.recorded_requests,"
+    " recorded_tokens = held.recorded_tokens + excluded.recorded_tokens"
+)
+# Nobody spends from these any more: what is on record is what was spent.
+_CLOSE_LEASES: Final = (
+    "UPDATE budget_leases SET granted_nano_usd = ceil(recorded_usd * 1000000000), granted_requests = recorded_requests,"
+    " granted_tokens = recorded_tokens WHERE writer_id = ANY(%s::uuid[])"
+)
 _HEADS: Final = (
     "SELECT tenant_id::text, sequence, hash FROM audit_heads WHERE tenant_id = ANY(%s::uuid[])"
     " ORDER BY audit_heads.tenant_id FOR UPDATE"
@@ -149,6 +164,7 @@ class Store:
                 for month, lines in prepared.usage.items():
                     self._copy(f"usage_records_{month}", usage.COLUMNS, lines)
                 self._count(prepared)
+                self._spend(prepared)
                 self._dlp(prepared.dlp)
                 # Last: administration waits for these locks.
                 self._chain(prepared)
@@ -160,7 +176,9 @@ class Store:
         """Only once their files are gone: a writer without position is read from its start."""
         if writers:
             wanted = [str(writer) for writer in writers]
-            self._connection.execute("DELETE FROM journal_positions WHERE writer_id = ANY(%s)", [wanted])
+            with self._connection.transaction():
+                self._connection.execute(_CLOSE_LEASES, [wanted])
+                self._connection.execute("DELETE FROM journal_positions WHERE writer_id = ANY(%s)", [wanted])
 
     def note_used_keys(self, used: Mapping[str, float]) -> None:
         if used:
@@ -194,6 +212,10 @@ class Store:
         if prepared.counts:
             rows = [(tenant, *kind, records) for (tenant, kind), records in prepared.counts.items()]
             self._connection.execute(_COUNT, _columns(rows))
+
+    def _spend(self, prepared: Prepared) -> None:
+        if rows := prepared.spent.rows():
+            self._connection.execute(_SPEND, _columns(rows))
 
     def _dlp(self, rows: DlpRows) -> None:
         # The database counts events by day while they are copied: months in order, as above.

@@ -19,7 +19,7 @@ from gatehouse.platform.routing.providers import schedule as provider_health
 log = structlog.get_logger(__name__)
 
 #: Every module with jobs, a line each: imported before work starts.
-MODULES: Final = ("gatehouse.platform.keeper.housekeeping", "gatehouse.platform.access.scim.anonymise")
+MODULES: Final = ("gatehouse.platform.keeper.housekeeping", "gatehouse.platform.access.anonymising")
 
 
 class Duty(NamedTuple):

@@ -1,4 +1,4 @@
-"""The engine's ports that live state answers, and those that have nothing to say yet."""
+"""The engine's ports that live state answers."""
 
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -6,10 +6,10 @@ from typing import Final
 
 import msgspec
 
-from gatehouse.engine.exchange import Admitted, Answered, Candidate
+from gatehouse.engine.exchange import Candidate
 from gatehouse.engine.ports import Maintenance
-from gatehouse.foundation.errors import Refusal, Unavailable
-from gatehouse.foundation.identity import Caller, TenantId
+from gatehouse.foundation.errors import Unavailable
+from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.sealing import CannotOpen, Sealer
 from gatehouse.platform.live.feed import Feed
 from gatehouse.platform.live.state import Replica
@@ -69,16 +69,3 @@ class SealedSecrets:
             if len(self._opened) > _OPENED:
                 self._opened.popitem(last=False)
         return opened
-
-
-class NoBudgets:
-    """`Spend` while nobody can make a budget."""
-
-    def exhausted(self, caller: Caller) -> Refusal | None:
-        return None
-
-    async def reserve(self, x: Admitted) -> Refusal | None:
-        return None
-
-    async def settle(self, x: Answered) -> None:
-        return None

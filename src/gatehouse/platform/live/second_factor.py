@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from gatehouse.foundation.settings import boolean
 from gatehouse.platform.sign_in_policies import Enforcement, read_mfa_policy
 
 #: Columns of a query over `tenants t` with `JOIN`, as `read` takes them.
@@ -53,7 +54,8 @@ def read(row: Any) -> SecondFactor:
     """Of a row with `COLUMNS`."""
     policy = read_mfa_policy(row.mfa_policy)
     # What an organization did not set follows the environment (reference 2, System configuration entry).
-    told = row.mfa_required == "true" if row.mfa_required is not None else _by_environment()
+    by_environment = boolean(os.environ.get("MFA_REQUIRED", "")) is True
+    told = row.mfa_required == "true" if row.mfa_required is not None else by_environment
     level: Enforcement = "required" if told else policy.enforcement_level
     since = [row.mfa_policy_changed_at] if policy.enforcement_level == "required" else []
     since += [row.mfa_required_at] if told else []
@@ -66,10 +68,6 @@ def read(row: Any) -> SecondFactor:
         policy.grace_period_hours * 3600,
         _unix(policy.enrollment_deadline),
     )
-
-
-def _by_environment() -> bool:
-    return os.environ.get("MFA_REQUIRED", "").strip().lower() in {"1", "true", "yes", "on"}
 
 
 def _unix(moment: datetime | None) -> float | None:

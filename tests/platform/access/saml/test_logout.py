@@ -64,10 +64,27 @@ async def test_an_index_ends_that_session_alone(sign_on: SignOn) -> None:
     assert open_sessions(sign_on) == 1
 
 
+async def test_an_organization_that_enters_anothers_provider_is_told_nothing(
+    sign_on: SignOn, platform: RunningPlatform, other_tenant: Tenant, signer: Signer
+) -> None:
+    """Its entity id and certificate are known to all. The browser would be led wherever that organization likes."""
+    async with new_browser(platform) as browser:
+        own = {"entity_id": sign_on.entity_id, "slo_url": "https://attacker.test/slo"}
+        await configured(platform, other_tenant, browser, signer, **own)
+    await sign_on.sign_in()
+    first = await ask(sign_on, request(sign_on))
+    assert first.headers["location"].startswith("https://idp.test/slo?SAMLResponse=")
+    assert open_sessions(sign_on) == 0
+    # Nobody has had a session of this name: whom the provider means is not known.
+    second = await ask(sign_on, request(sign_on, name_id="nobody"))
+    assert (second.status_code, second.headers["location"]) == (302, "/login?done=out")
+
+
 async def test_a_provider_without_an_address_for_it_gets_no_answer(sign_on: SignOn) -> None:
     await sign_on.sign_in()
     await sign_on.tenant.admin.client.put(f"/api/admin/saml/idp/{sign_on.idp_id}", json={"slo_url": None})
-    assert (await ask(sign_on, request(sign_on))).status_code == 204
+    answer = await ask(sign_on, request(sign_on))
+    assert (answer.status_code, answer.headers["location"]) == (302, "/login?done=out")
     assert open_sessions(sign_on) == 0
 
 
@@ -204,7 +221,7 @@ async def test_a_sign_out_that_begins_here_goes_to_the_provider_and_comes_back(s
     answer = saml.logout_response(sign_on.entity_id, BASE, in_response_to=told.get("ID"))
     query = saml.redirect_query("SAMLResponse", answer, sign_on.signer)
     back = await sign_on.browser.get(f"/api/saml/slo?{query}")
-    assert (back.status_code, back.headers["location"]) == (302, "/login")
+    assert (back.status_code, back.headers["location"]) == (302, "/login?done=out")
     again = await sign_on.browser.get(f"/api/saml/slo?{query}")
     assert (again.status_code, again.json()["reason"]) == (400, "assertion_expired")
 

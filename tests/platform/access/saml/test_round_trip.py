@@ -1,5 +1,7 @@
 """With an identity provider in a process of its own, over real sockets: metadata, sign-in, sign-out, new keys."""
 
+import html
+import re
 from collections.abc import AsyncIterator
 from html.parser import HTMLParser
 from uuid import uuid4
@@ -85,6 +87,28 @@ async def test_a_person_signs_in_and_out(
     assert (await browser.get(left.headers["location"])).text == "signed out"
     ((reason,),) = platform.sql("SELECT revoked_reason FROM sessions WHERE id = %s", session)
     assert reason == "saml_logout"
+
+
+async def test_a_person_signs_out_here_and_then_at_the_provider(
+    platform: RunningPlatform, tenant: Tenant, provider: IdentityProvider, base: str, browser: httpx2.AsyncClient
+) -> None:
+    """As a browser does it: the page's form, the page's link, and back."""
+    idp_id = await configured(tenant, provider)
+    name = uuid4().hex
+    await provider.next(email=tenant.user.email, name_id=name)
+    assert (await walk(browser, base, idp_id, "/login")).status_code == 303
+    assert tenant.user.email in (await browser.get(f"{base}/login")).text
+    asked = _Form((await browser.get(f"{base}/logout")).text)
+    out = await browser.post(f"{base}{asked.action}", data=asked.fields, headers={"Origin": base})
+    (link,) = [html.unescape(each) for each in re.findall(r'href="([^"]*SAMLRequest=[^"]*)"', out.text)]
+    assert link.startswith(f"{provider.url}/slo?")
+    back = await browser.get(link)
+    assert name in await provider.left()
+    end = await browser.get(back.headers["location"])
+    assert (end.status_code, end.headers["location"]) == (302, "/login?done=out"), end.text
+    assert "You are signed out." in (await browser.get(f"{base}{end.headers['location']}")).text
+    query = "SELECT revoked_reason FROM sessions WHERE tenant_id = %s AND amr @> '[\"saml\"]'"
+    assert platform.sql(query, [tenant.id]) == [("logout",)]
 
 
 async def test_a_new_person_joins_with_their_groups(

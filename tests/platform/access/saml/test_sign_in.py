@@ -1,5 +1,8 @@
 """Signing in by SAML: what leads to a session, and whose (reference 2, SAML; decisions 2)."""
 
+import asyncio
+import json
+from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -11,6 +14,11 @@ from tests.support.platform import RunningPlatform, Tenant
 from tests.support.saml import NS, Signer, assertion_of, response_text, sign, signed, tree
 
 from gatehouse.foundation import tokens
+from gatehouse.foundation.identity import TenantId
+from gatehouse.platform.access.browser import used
+from gatehouse.platform.access.sessions.lifetimes import access_token_seconds
+from gatehouse.platform.change import Change
+from gatehouse.platform.organization.policies.table import session_policy
 
 MAIL_OID = "urn:oid:0.9.2342.19200300.100.1.3"
 
@@ -54,6 +62,16 @@ async def test_a_sign_in_without_a_provider_is_400_and_names_the_field(
     assert (refused.status_code, refused.json()["detail"][0]["loc"][-1]) == (400, "idp_id")
 
 
+@pytest.mark.parametrize("relay_state", [None, "/oauth/authorize?state=" + "x" * 5000])
+async def test_a_provider_is_told_no_more_than_saml_allows(sign_on: SignOn, relay_state: str | None) -> None:
+    """80 bytes. Where a sign-in ends is known here, however long it is."""
+    query = {"idp_id": sign_on.idp_id, **({"relay_state": relay_state} if relay_state else {})}
+    url = (await sign_on.browser.get("/api/saml/login", params=query)).headers["location"]
+    assert 0 < len(fields_of(url)["RelayState"]) <= 80
+    answer = await sign_on.sign_in(in_response_to=saml.carried(url, "SAMLRequest").get("ID"))
+    assert answer.headers["location"] == (relay_state or "/")
+
+
 async def test_an_unknown_or_inactive_provider_is_404(sign_on: SignOn) -> None:
     unknown = await sign_on.browser.get("/api/saml/login", params={"idp_id": str(uuid4())})
     await sign_on.tenant.admin.client.put(f"/api/admin/saml/idp/{sign_on.idp_id}", json={"is_active": False})
@@ -64,7 +82,7 @@ async def test_an_unknown_or_inactive_provider_is_404(sign_on: SignOn) -> None:
 ELSEWHERE = [
     "https://attacker.test/", "//attacker.test", "/\\attacker.test", "\\\\attacker.test", "javascript:alert(1)",
     "http:attacker.test", "http:///attacker.test", f"{BASE}@attacker.test/", f"{BASE}.attacker.test/", " /x", "/\t/x",
-    "/x\r\nSet-Cookie: a=b", "x", "data:text/html,x", "http://[", f"{BASE}:81/", "/" + "x" * 3000,
+    "/x\r\nSet-Cookie: a=b", "x", "data:text/html,x", "http://[", f"{BASE}:81/", "/" + "x" * 10_000,
 ]  # fmt: skip
 
 
@@ -113,6 +131,31 @@ async def test_a_signed_assertion_opens_a_session_in_the_browser(sign_on: SignOn
     (event,) = await sign_on.platform.audit(sign_on.tenant, "login.succeeded")
     assert event["actor_id"] == str(sign_on.tenant.user.id)
     assert (event["details"]["session_id"], event["details"]["amr"]) == (str(session_id), ["saml"])
+
+
+async def test_a_session_ends_when_the_provider_wants_it_to(sign_on: SignOn, platform: RunningPlatform) -> None:
+    """However much it is used, and whatever the organization's own policy allows."""
+    assert (await sign_on.sign_in(session_until=120)).status_code == 303
+    (session_id,) = sign_on.sessions()
+    query = "SELECT expires_at, not_after, now() FROM sessions WHERE id = %s"
+    ((expires, not_after, now),) = platform.sql(query, [session_id])
+    assert expires == not_after
+    assert 110 < (expires - now).total_seconds() <= 120
+    async with platform.host.database.tenant(TenantId(sign_on.tenant.id)) as using:
+        used_session = await used(Change(using, None, tenant_id=TenantId(sign_on.tenant.id)), session_id)
+        assert used_session is not None
+        assert used_session.expires_at == not_after
+        assert access_token_seconds(used_session, await session_policy(using)) <= 120
+    platform.sql("UPDATE sessions SET not_after = now() WHERE id = %s", [session_id])
+    assert sign_on.tenant.user.email not in (await sign_on.browser.get("/login")).text
+
+
+async def test_a_provider_makes_no_session_longer(sign_on: SignOn, platform: RunningPlatform) -> None:
+    policy = json.dumps({"session_timeout_minutes": 60, "idle_timeout_minutes": 30})
+    platform.sql("UPDATE tenants SET session_policy = %s WHERE id = %s", [policy, sign_on.tenant.id])
+    assert (await sign_on.sign_in(session_until=86_400)).status_code == 303
+    query = "SELECT expires_at - created_at FROM sessions WHERE id = %s"
+    assert platform.sql(query, [sign_on.sessions()[0]])[0][0] == timedelta(minutes=30)
 
 
 async def test_a_cookie_that_was_set_in_advance_is_worth_nothing_afterwards(sign_on: SignOn) -> None:
@@ -228,6 +271,7 @@ async def test_an_unknown_person_is_not_made_a_user_unless_the_domain_is_open(
     prove(platform, sign_on.tenant, domain, jit=False)
     proven = await sign_on.sign_in(email=f"new@{domain}")
     assert (unproven.status_code, proven.status_code) == (403, 403)
+    assert proven.json()["reason"] == "not_admitted"
     assert account(platform, sign_on.tenant, f"new@{domain}") is None
     reasons = [event["reason"] for event in await platform.audit(sign_on.tenant, "saml.refused")]
     assert reasons == ["not_admitted", "not_admitted"]
@@ -250,6 +294,46 @@ async def test_whoever_is_new_joins_where_the_domain_is_proven_and_open(
     # The second time they are there.
     assert (await sign_on.sign_in(email=f"new@{domain}")).status_code == 303
     assert len(await platform.audit(sign_on.tenant, "user.registered")) == 1
+
+
+async def test_two_first_sign_ins_at_once_make_one_user(
+    sign_on: SignOn, platform: RunningPlatform, signer: Signer
+) -> None:
+    """In two browsers, at two providers of the organization."""
+    domain = f"{uuid4().hex[:10]}.test"
+    prove(platform, sign_on.tenant, domain, jit=True)
+    async with new_browser(platform) as browser:
+        other = await configured(platform, sign_on.tenant, browser, signer)
+        ways = [sign_on, other, sign_on, other]
+        roots = [signed(await each.said(email=f"new@{domain}", attributes={"uid": ["new"]}), signer) for each in ways]
+        answers = await asyncio.gather(*(each.post(root) for each, root in zip(ways, roots, strict=True)))
+    assert [answer.status_code for answer in answers] == [303] * 4, [answer.text for answer in answers]
+    made = account(platform, sign_on.tenant, f"new@{domain}")
+    assert made is not None
+    assert made[2] == "new"
+    assert platform.sql("SELECT count(*) FROM sessions WHERE user_id = %s", [made[0]]) == [(4,)]
+    assert len(await platform.audit(sign_on.tenant, "user.registered")) == 1
+
+
+async def test_an_address_that_the_directory_gives_to_another_makes_no_user(
+    sign_on: SignOn, platform: RunningPlatform
+) -> None:
+    domain = f"{uuid4().hex[:10]}.test"
+    prove(platform, sign_on.tenant, domain, jit=True)
+    platform.sql("UPDATE users SET user_name = %s WHERE id = %s", [f"new@{domain}", sign_on.tenant.user.id])
+    assert (await sign_on.sign_in(email=f"new@{domain}")).status_code == 403
+    assert sign_on.sessions() == []
+
+
+async def test_two_people_who_want_one_name_at_once_both_join(sign_on: SignOn, platform: RunningPlatform) -> None:
+    domain = f"{uuid4().hex[:10]}.test"
+    prove(platform, sign_on.tenant, domain, jit=True)
+    emails = [f"{name}@{domain}" for name in ("one", "two", "three")]
+    roots = [signed(await sign_on.said(email=email, attributes={"uid": ["same"]}), sign_on.signer) for email in emails]
+    answers = await asyncio.gather(*(sign_on.post(root) for root in roots))
+    assert [answer.status_code for answer in answers] == [303] * 3, [answer.text for answer in answers]
+    names = [(account(platform, sign_on.tenant, email) or ())[2] for email in emails]
+    assert sorted(map(str, names)) == ["None", "None", "same"]
 
 
 @pytest.mark.parametrize("name", ["not a name!", "ada@example.com", "{taken}"])

@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 import xmlsec
 from lxml import etree
+from onelogin.saml2.response import OneLogin_Saml2_Response
 from tests.platform.access.saml.conftest import SignOn, assert_refused
 from tests.support import saml
 from tests.support.saml import NS, Said, Signer, assertion_of, response_text, sign, signed, tree
+
+from gatehouse.platform.access.saml import trust
 
 DS = "{http://www.w3.org/2000/09/xmldsig#}"
 
@@ -133,11 +136,32 @@ def moved_into_extensions(root: Any, victim: str) -> Any:
 WRAPPINGS = [xsw1, xsw2, xsw3, xsw4, xsw5, xsw6, xsw7, xsw8, same_id, moved_into_extensions]
 
 
+def both(monkeypatch: pytest.MonkeyPatch) -> None:
+    pass
+
+
+def shape_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the library found every signature good."""
+    monkeypatch.setattr(OneLogin_Saml2_Response, "is_valid", lambda *_, **__: True)
+
+
+def signature_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if there were no gate of our own, and whatever assertion comes first were read."""
+    monkeypatch.setattr(trust, "_well_shaped", lambda root: next(root.iter(f"{{{NS['saml']}}}Assertion")))
+
+
+@pytest.mark.parametrize("judges", [both, shape_alone, signature_alone])
 @pytest.mark.parametrize("message_too", [False, True], ids=["assertion signed", "both signed"])
 @pytest.mark.parametrize("wrap", WRAPPINGS)
 async def test_a_wrapped_signature_signs_nobody_in(
-    sign_on: SignOn, wrap: Callable[[Any, str], Any], message_too: bool
+    sign_on: SignOn,
+    monkeypatch: pytest.MonkeyPatch,
+    wrap: Callable[[Any, str], Any],
+    message_too: bool,
+    judges: Callable[[pytest.MonkeyPatch], None],
 ) -> None:
+    """Each of the two judges refuses each form, so that an error in one of them opens nothing."""
+    judges(monkeypatch)
     if wrap in {xsw1, xsw2}:
         # These move the response's signature, so it must have one.
         root = tree(response_text(await sign_on.said()))

@@ -1,6 +1,5 @@
 """A user whom the directory removes: the audit chain forgets who it was, and holds (reference 2, SCIM, DELETE)."""
 
-from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
@@ -10,10 +9,9 @@ from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.foundation.storage import roles
 from gatehouse.foundation.storage.roles import APP_ROLE, SERVICE_ROLE
-from gatehouse.platform.access.scim import anonymise as module
+from gatehouse.platform.access import anonymising as module
 from gatehouse.platform.jobs import Tools
 from gatehouse.platform.keeper import work
-from gatehouse.platform.records.audit.verify import Verifier
 
 
 @pytest.fixture
@@ -22,15 +20,6 @@ def tools(platform: RunningPlatform) -> Tools:
     return Tools(
         settings=host.settings, database=host.database, sealer=host.sealer, outbound=host.outbound, clock=host.clock
     )
-
-
-def breaks(platform: RunningPlatform, tenant: Tenant) -> list[Any]:
-    verifier = Verifier(platform.installed.url)
-    try:
-        (chain,) = verifier.chains(tenant.slug)
-        return list(verifier.breaks(chain))
-    finally:
-        verifier.close()
 
 
 async def _acted(platform: RunningPlatform, tenant: Tenant, directory: Directory) -> UUID:
@@ -58,7 +47,7 @@ async def test_the_chain_forgets_the_user_and_holds(
     told = str(rows)
     assert not [word for word in ("ada-", "@example.test", "'Ada'") if word in told]
     assert platform.sql(f"{query} AND actor_id = %s", [tenant.id, str(person)]) == []
-    assert breaks(platform, tenant) == []
+    assert platform.breaks(tenant) == []
 
 
 async def test_what_others_did_stays_theirs(
@@ -84,13 +73,40 @@ async def test_a_removal_queues_it_at_once_and_for_what_comes_late(
     made = await directory.user()
     await directory.call("DELETE", f"/Users/{made['id']}", expect=204)
     queued = platform.sql(
-        "SELECT args, scheduled_at IS NULL FROM procrastinate_jobs WHERE task_name = 'scim.anonymise'"
+        "SELECT args, scheduled_at IS NULL FROM procrastinate_jobs WHERE task_name = 'access.anonymise'"
         " AND args->>'user_id' = %s ORDER BY scheduled_at NULLS FIRST",
         [made["id"]],
     )
     assert [at_once for _, at_once in queued] == [True, False, False]
     assert queued[0][0] == {"tenant_id": str(tenant.id), "user_id": made["id"]}
     assert module.__name__ in work.MODULES
+
+
+@pytest.mark.parametrize("anonymise", [False, True])
+async def test_an_administrator_takes_a_user_out_of_the_chain_only_by_saying_so(
+    platform: RunningPlatform, tenant: Tenant, directory: Directory, tools: Tools, anonymise: bool
+) -> None:
+    person = await _acted(platform, tenant, directory)
+    query = {"anonymise": "true"} if anonymise else {}
+    removed = await tenant.admin.client.delete(f"/api/admin/users/{person}", params=query)
+    assert removed.status_code == 204
+    queued = "SELECT count(*) FROM procrastinate_jobs WHERE task_name = 'access.anonymise' AND args->>'user_id' = %s"
+    assert platform.sql(queued, [str(person)]) == [(3 if anonymise else 0,)]
+    if anonymise:
+        await module.anonymise(tools, tenant_id=str(tenant.id), user_id=str(person))
+    (event,) = await platform.audit(tenant, "user.deleted")
+    assert (event["actor_id"], event["resource_id"]) == (str(tenant.admin.id), str(person))
+    assert ("email" in event["details"]) is not anonymise
+    (made,) = await platform.audit(tenant, "api_key.created")
+    assert made["actor_id"] == (None if anonymise else str(person))
+    assert platform.breaks(tenant) == []
+
+
+async def test_a_refused_removal_takes_nobody_out(platform: RunningPlatform, tenant: Tenant) -> None:
+    refused = await tenant.admin.client.delete(f"/api/admin/users/{tenant.admin.id}", params={"anonymise": "true"})
+    assert refused.status_code == 409
+    queued = "SELECT count(*) FROM procrastinate_jobs WHERE args->>'user_id' = %s"
+    assert platform.sql(queued, [str(tenant.admin.id)]) == [(0,)]
 
 
 async def test_nobody_who_is_still_there_can_be_taken_out(platform: RunningPlatform, tenant: Tenant) -> None:

@@ -1,77 +1,186 @@
-"""What Entra ID and Okta send, as their manuals show it, in their order and spelling."""
+"""What Entra ID and Okta send, as their manuals show it, in their order and spelling.
+
+Entra ID: "Develop and plan provisioning for a SCIM endpoint" and "Known issues and resolutions with SCIM 2.0 protocol
+compliance" (its flag `aadOptscim062020`). Okta: "Okta and SCIM Version 2.0" and its "SCIM 2.0 SPEC Test".
+"""
 
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.platform.access.scim.conftest import GROUP, PATCH, USER, Directory
+from tests.platform.access.scim.conftest import BASE, GROUP, PATCH, USER, Directory
+from tests.support.platform import RunningPlatform
 
 ENTERPRISE = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
+CUSTOM = "urn:ietf:params:scim:schemas:extension:CustomExtensionName:2.0:User"
 
 
 def patch(*operations: dict[str, Any]) -> dict[str, Any]:
     return {"schemas": [PATCH], "Operations": list(operations)}
 
 
-async def test_entra_provisions_a_user(directory: Directory) -> None:
-    name = f"{uuid4().hex}@example.test"
-    # "Test connection" looks for a user that there is not.
+async def entra_user(directory: Directory, **fields: Any) -> dict[str, Any]:
+    body = {
+        "schemas": [USER, ENTERPRISE],
+        "externalId": str(uuid4()),
+        "userName": f"Test_User_{uuid4()}",
+        "active": True,
+        "emails": [{"primary": True, "type": "work", "value": f"Test_User_{uuid4()}@testuser.test"}],
+        "meta": {"resourceType": "User"},
+        "name": {"formatted": "givenName familyName", "familyName": "familyName", "givenName": "givenName"},
+        "roles": [],
+        **fields,
+    }
+    made: dict[str, Any] = await directory.call("POST", "/Users", body, expect=201)
+    kept = {name: value for name, value in body.items() if name not in {"schemas", "meta", "roles"}}
+    assert {name: made[name] for name in kept} == kept
+    return made
+
+
+async def test_entra_tests_the_connection(directory: Directory) -> None:
     probe = await directory.call("GET", "/Users", filter=f'userName eq "{uuid4()}"')
-    assert (probe["totalResults"], probe["Resources"]) == (0, [])
-    made = await directory.call(
-        "POST",
-        "/Users",
-        {
-            "schemas": [USER, ENTERPRISE],
-            "externalId": "0a21f0f2-8d2a-4f8e-bf98-7363c4aed4ef",
-            "userName": name,
-            "active": True,
-            "emails": [{"primary": True, "type": "work", "value": name}],
-            "meta": {"resourceType": "User"},
-            "name": {"formatted": "givenName familyName", "familyName": "familyName", "givenName": "givenName"},
-            "roles": [],
-        },
-        expect=201,
-    )
-    path = f"/Users/{made['id']}"
-    assert await directory.found("/Users", f'userName eq "{name}"') == [made["id"]]
-    assert await directory.found("/Users", f'externalId eq "{made["externalId"]}"') == [made["id"]]
+    assert (probe["schemas"], probe["totalResults"], probe["Resources"]) == (
+        ["urn:ietf:params:scim:api:messages:2.0:ListResponse"], 0, [],
+    )  # fmt: skip
+
+
+async def test_entra_provisions_a_user(directory: Directory) -> None:
+    made = await entra_user(directory)
+    path, address = f"/Users/{made['id']}", f"{uuid4().hex}@testuser.test"
+    for sought in (
+        f'userName eq "{made["userName"]}"',
+        f'externalId eq "{made["externalId"]}"',
+        f'emails[type eq "work"].value eq "{made["emails"][0]["value"]}"',
+    ):
+        assert (await directory.call("GET", "/Users", filter=sought))["Resources"] == [made]
+    assert await directory.call("GET", path) == made
     updated = await directory.call(
         "PATCH",
         path,
         patch(
-            {"op": "Replace", "path": 'emails[type eq "work"].value', "value": f"updated-{name}"},
+            {"op": "Replace", "path": 'emails[type eq "work"].value', "value": address},
             {"op": "Replace", "path": "name.familyName", "value": "updatedFamilyName"},
-            {"op": "Add", "path": 'phoneNumbers[type eq "mobile"].value', "value": "+1 555 0100"},
-            {"op": "Add", "path": f"{ENTERPRISE}:department", "value": "Engines"},
-            {"op": "Add", "path": f"{ENTERPRISE}:manager", "value": str(uuid4())},
-            {"op": "Replace", "path": 'addresses[type eq "work"].country', "value": "UK"},
         ),
     )
-    assert updated["emails"] == [{"value": f"updated-{name}", "type": "work", "primary": True}]
+    assert updated["emails"] == [{"value": address, "type": "work", "primary": True}]
     assert updated["name"]["familyName"] == "updatedFamilyName"
-    assert updated["phoneNumbers"] == [{"value": "+1 555 0100", "type": "mobile"}]
-    assert updated["addresses"] == [{"country": "UK", "type": "work"}]
-    assert updated[ENTERPRISE]["department"] == "Engines"
-    assert set(updated[ENTERPRISE]["manager"]) == {"value"}
-    renamed = await directory.call("PATCH", path, patch({"op": "Replace", "path": "userName", "value": f"5b50{name}"}))
-    assert renamed["userName"] == f"5b50{name}"
-    disabled = await directory.call("PATCH", path, patch({"op": "Replace", "path": "active", "value": "False"}))
-    assert disabled["active"] is False
-    pathless = patch({"op": "Add", "value": {"active": "True", "displayName": "D", "name.givenName": "G",
-                                             f"{ENTERPRISE}:department": "Other", "unknown": 1}})  # fmt: skip
-    again = await directory.call("PATCH", path, pathless)
-    assert (again["active"], again["displayName"], again["name"]["givenName"]) == (True, "D", "G")
-    assert again[ENTERPRISE]["department"] == "Other"
-    gone = await directory.call("PATCH", path, patch({"op": "Remove", "path": f"{ENTERPRISE}:manager"}))
-    assert "manager" not in gone[ENTERPRISE]
+    name = f"{uuid4()}@testuser.test"
+    renamed = await directory.call("PATCH", path, patch({"op": "Replace", "path": "userName", "value": name}))
+    assert (renamed["userName"], renamed["emails"]) == (name, updated["emails"])
     await directory.call("DELETE", path, expect=204)
-    await directory.call("GET", path, expect=404)
-    assert await directory.found("/Users", f'userName eq "5b50{name}"') == []
+    assert (await directory.call("GET", path, expect=404))["status"] == "404"
+    assert await directory.found("/Users", f'userName eq "{name}"') == []
+
+
+async def test_entra_sends_what_its_default_mapping_has(directory: Directory) -> None:
+    made = await entra_user(directory, emails=[{"type": "work", "value": f"{uuid4().hex}@testuser.test"}])
+    operations = {
+        "title": "Engineer",
+        "nickName": "Babs",
+        'phoneNumbers[type eq "mobile"].value': "55555555555",
+        'emails[type eq "other"].Value': f"{uuid4().hex}@testuser.test",
+        'addresses[type eq "other"].Formatted': "Room 1",
+        'addresses[type eq "work"].streetAddress': "1 Road",
+        'addresses[type eq "work"].postalCode': "98052",
+        f"{ENTERPRISE}:department": "Engines",
+        f"{ENTERPRISE}:employeeNumber": "701984",
+        # What is not kept here harms nothing.
+        f"{CUSTOM}:tag": "701984",
+        'roles[primary eq "True"].value': "x",
+    }
+    sent = [{"op": "Add", "path": path, "value": value} for path, value in operations.items()]
+    shown = await directory.call("PATCH", f"/Users/{made['id']}", patch(*sent))
+    assert shown["phoneNumbers"] == [{"value": "55555555555", "type": "mobile"}]
+    assert shown["emails"][1] == {"value": sent[3]["value"], "type": "other"}
+    assert shown["addresses"] == [
+        {"type": "other", "formatted": "Room 1"},
+        {"type": "work", "streetAddress": "1 Road", "postalCode": "98052"},
+    ]
+    assert shown[ENTERPRISE] == {"department": "Engines", "employeeNumber": "701984"}
+    assert (shown["title"], shown["nickName"]) == ("Engineer", "Babs")
+
+
+async def test_entra_makes_a_user_with_nulls_and_what_is_not_kept(directory: Directory) -> None:
+    name = f"{uuid4().hex}@testuser.test"
+    body = {
+        "schemas": [USER, "urn:ietf:params:scim:schemas:extension:enterprise:2.0User", CUSTOM],
+        "id": "48af03ac28ad4fb88478",
+        "externalId": "jyoung",
+        "userName": name,
+        "active": True,
+        "addresses": None,
+        "displayName": "Joy Young",
+        "emails": [{"type": "work", "value": name, "primary": True}],
+        "meta": {"resourceType": "User", "version": 'W/"3694e05e9dff591"'},
+        "name": {"familyName": "Young", "givenName": "Joy"},
+        "phoneNumbers": None,
+        "preferredLanguage": None,
+        "title": None,
+        "department": None,
+        "manager": None,
+        ENTERPRISE: {"manager": "123456"},
+        CUSTOM: {"tag": "701984"},
+    }
+    made = await directory.call("POST", "/Users", body, expect=201)
+    assert made["id"] != body["id"]
+    assert set(made) == {
+        "schemas", "id", "externalId", "userName", "displayName", "name", "emails", "active", "groups", "meta",
+        ENTERPRISE,
+    }  # fmt: skip
+    assert made[ENTERPRISE] == {"manager": {"value": "123456"}}
+
+
+@pytest.mark.parametrize("disabled", [("Replace", "False"), ("replace", False)], ids=["by itself", "with its flag"])
+async def test_entra_disables_and_restores_a_user(
+    platform: RunningPlatform, directory: Directory, disabled: tuple[str, Any]
+) -> None:
+    (op, value), made = disabled, await entra_user(directory)
+    path, query = f"/Users/{made['id']}", "SELECT is_active FROM users WHERE id = %s"
+    gone = await directory.call("PATCH", path, patch({"op": op, "path": "active", "value": value}))
+    assert (gone["active"], platform.sql(query, [made["id"]])) == (False, [(False,)])
+    # Who is inactive is shown all the same, and found.
+    assert (await directory.call("GET", path))["active"] is False
+    assert await directory.found("/Users", f'userName eq "{made["userName"]}"') == [made["id"]]
+    restored = "True" if isinstance(value, str) else True
+    back = await directory.call("PATCH", path, patch({"op": op, "path": "active", "value": restored}))
+    assert (back["active"], platform.sql(query, [made["id"]])) == (True, [(True,)])
+
+
+@pytest.mark.parametrize("flag", [False, True], ids=["by itself", "with its flag"])
+async def test_entra_replaces_many_attributes(directory: Directory, flag: bool) -> None:
+    made, address, name = await entra_user(directory), f"{uuid4().hex}@testuser.test", str(uuid4())
+    others = {
+        "displayName": "Pvlo",
+        "name.givenName": "Gtfd",
+        "name.familyName": "Pkqf",
+        "externalId": name,
+        f"{ENTERPRISE}:employeeNumber": "Eqpj",
+    }
+    mail = {"op": "replace" if flag else "Replace", "path": 'emails[type eq "work"].value', "value": address}
+    rest = [{"op": "Replace", "path": path, "value": value} for path, value in others.items()]
+    sent = [mail, {"op": "replace", "value": others}] if flag else [rest[0], mail, *rest[1:]]
+    shown = await directory.call("PATCH", f"/Users/{made['id']}", patch(*sent))
+    assert shown["emails"] == [{"value": address, "type": "work", "primary": True}]
+    assert shown["name"] == {"formatted": "givenName familyName", "familyName": "Pkqf", "givenName": "Gtfd"}
+    assert (shown["displayName"], shown["externalId"]) == ("Pvlo", name)
+    assert shown[ENTERPRISE] == {"employeeNumber": "Eqpj"}
+
+
+async def test_entra_sets_a_manager(directory: Directory) -> None:
+    made, boss = await entra_user(directory), await entra_user(directory)
+    asked = {"filter": f'id eq "{made["id"]}" and manager eq "{boss["id"]}"', "attributes": "id"}
+    assert (await directory.call("GET", "/Users", **asked))["totalResults"] == 0
+    reference = [{"$ref": boss["meta"]["location"], "value": boss["id"]}]
+    add = patch({"op": "Add", "path": "manager", "value": reference})
+    shown = await directory.call("PATCH", f"/Users/{made['id']}", add)
+    assert shown[ENTERPRISE] == {"manager": {"value": boss["id"]}}
+    assert [each["id"] for each in (await directory.call("GET", "/Users", **asked))["Resources"]] == [made["id"]]
+    remove = patch({"op": "Remove", "path": f"{ENTERPRISE}:manager"})
+    assert ENTERPRISE not in await directory.call("PATCH", f"/Users/{made['id']}", remove)
 
 
 async def test_entra_provisions_a_group(directory: Directory) -> None:
-    ada, name = await directory.user(), uuid4().hex
+    ada, bob, name = await entra_user(directory), await entra_user(directory), uuid4().hex
     made = await directory.call(
         "POST",
         "/Groups",
@@ -83,56 +192,100 @@ async def test_entra_provisions_a_group(directory: Directory) -> None:
         },
         expect=201,
     )
+    assert (made["schemas"], made["members"]) == ([GROUP], [])
     path = f"/Groups/{made['id']}"
+    without = {key: value for key, value in made.items() if key != "members"}
+    assert await directory.call("GET", path, excludedAttributes="members") == without
     found = await directory.call("GET", "/Groups", excludedAttributes="members", filter=f'displayName eq "{name}"')
-    assert [each["id"] for each in found["Resources"]] == [made["id"]]
-    assert (await directory.call("GET", path, excludedAttributes="members"))["displayName"] == name
+    assert found["Resources"] == [without]
     await directory.call("PATCH", path, patch({"op": "Replace", "path": "displayName", "value": f"1879{name}"}))
-    joined = await directory.call(
-        "PATCH", path, patch({"op": "Add", "path": "members", "value": [{"$ref": None, "value": ada["id"]}]})
-    )
-    assert [member["value"] for member in joined["members"]] == [ada["id"]]
-    left = await directory.call(
-        "PATCH", path, patch({"op": "Remove", "path": "members", "value": [{"$ref": None, "value": ada["id"]}]})
-    )
-    assert "members" not in left
+    named = [{"$ref": None, "value": each["id"]} for each in (ada, bob)]
+    await directory.call("PATCH", path, patch({"op": "Add", "path": "members", "value": named}))
+    asked = {"filter": f'id eq "{made["id"]}" and members eq "{ada["id"]}"', "excludedAttributes": "members"}
+    assert (await directory.call("GET", "/Groups", **asked))["totalResults"] == 1
+    left = await directory.call("PATCH", path, patch({"op": "Remove", "path": "members", "value": named[:1]}))
+    assert [member["value"] for member in left["members"]] == [bob["id"]]
+    flagged = patch({"op": "remove", "path": f'members[value eq "{bob["id"]}"]'})
+    assert (await directory.call("PATCH", path, flagged))["members"] == []
     await directory.call("DELETE", path, expect=204)
 
 
-async def test_okta_provisions_a_user(directory: Directory) -> None:
-    name = f"{uuid4().hex}@example.test"
-    listed = await directory.call("GET", "/Users", startIndex=1, count=2)
-    assert listed["itemsPerPage"] == 2
+async def okta_user(directory: Directory, name: str) -> dict[str, Any]:
     query = {"filter": f'userName eq "{name}"', "startIndex": 1, "count": 100}
-    assert (await directory.call("GET", "/Users", **query))["Resources"] == []
-    made = await directory.call(
-        "POST",
-        "/Users",
-        {
-            "schemas": [USER],
-            "userName": name,
-            "name": {"givenName": "Test", "familyName": "User"},
-            "emails": [{"primary": True, "value": name, "type": "work"}],
-            "displayName": "Test User",
-            "locale": "en-US",
-            "externalId": "00ujl29u0le5T6Aj10h7",
-            "groups": [],
-            "password": "1mz050nq",
-            "active": True,
-        },
-        expect=201,
-    )
+    assert await directory.call("GET", "/Users", **query) == {
+        "schemas": ["urn:ietf:params:scim:api:messages:2.0:ListResponse"],
+        "totalResults": 0, "startIndex": 1, "itemsPerPage": 0, "Resources": [],
+    }  # fmt: skip
+    body = {
+        "schemas": [USER],
+        "userName": name,
+        "name": {"givenName": "Test", "familyName": "User"},
+        "emails": [{"primary": True, "value": name, "type": "work"}],
+        "displayName": "Test User",
+        "locale": "en-US",
+        "externalId": "00ujl29u0le5T6Aj10h7",
+        "groups": [],
+        "password": "1mz050nq",
+        "active": True,
+    }
+    made: dict[str, Any] = await directory.call("POST", "/Users", body, expect=201)
+    assert {name: value for name, value in made.items() if name not in {"id", "meta"}} == {
+        name: value for name, value in body.items() if name != "password"
+    }
+    repeated = await directory.call("POST", "/Users", body, expect=409)
+    assert (repeated["status"], repeated["scimType"]) == ("409", "uniqueness")
+    return made
+
+
+async def test_okta_provisions_a_user(directory: Directory) -> None:
+    name = f"{uuid4().hex}@okta.test"
+    made = await okta_user(directory, name)
     path = f"/Users/{made['id']}"
-    assert made["locale"] == "en-US"
-    assert (await directory.call("POST", "/Users", {"userName": name}, expect=409))["scimType"] == "uniqueness"
-    shown = await directory.call("GET", path)
-    replaced = await directory.call(
-        "PUT", path, {**shown, "name": {"givenName": "Another", "familyName": "User"}, "middleName": "Excited"}
-    )
-    assert replaced["name"]["givenName"] == "Another"
-    deactivated = await directory.call("PATCH", path, patch({"op": "replace", "value": {"active": False}}))
-    assert deactivated["active"] is False
-    assert (await directory.call("PUT", path, {**replaced, "active": True}))["active"] is True
+    body = {
+        "schemas": [USER],
+        "id": made["id"],
+        "userName": name,
+        "name": {"givenName": "Another", "middleName": "Excited", "familyName": "User"},
+        "emails": [{"primary": True, "value": name, "type": "work", "display": name}],
+        "active": True,
+        "groups": [],
+        "meta": {"resourceType": "User"},
+    }
+    replaced = await directory.call("PUT", path, body)
+    assert {key: value for key, value in replaced.items() if key != "meta"} == {
+        key: value for key, value in body.items() if key != "meta"
+    }
+    gone = await directory.call("PATCH", path, patch({"op": "replace", "value": {"active": False}}))
+    assert (gone["active"], gone["name"], gone["emails"]) == (False, body["name"], body["emails"])
+    # An application of the organization's own is told by PUT.
+    assert (await directory.call("PUT", path, body))["active"] is True
+    assert (await directory.call("PUT", path, {**body, "active": False}))["active"] is False
+
+
+async def test_okta_imports_page_by_page(directory: Directory) -> None:
+    made = [(await okta_user(directory, f"{uuid4().hex}@okta.test"))["id"] for _ in range(3)]
+    seen, start = [], 1
+    while True:
+        page = await directory.call("GET", "/Users", startIndex=start, count=2)
+        seen += [each["id"] for each in page["Resources"]]
+        start += 2
+        if start > page["totalResults"]:
+            break
+    assert seen[-3:] == made
+    assert len(seen) == len(set(seen)) == page["totalResults"]
+
+
+async def test_okta_checks_the_service(platform: RunningPlatform, directory: Directory) -> None:
+    name = f"{uuid4().hex}@okta.test"
+    await okta_user(directory, name)
+    assert len(await directory.found("/Users", f'userName eq "{name.upper()}"')) == 1
+    missing = await directory.call("GET", "/Users/00919288221112222", expect=404)
+    assert (missing["status"], bool(missing["detail"])) == ("404", True)
+    for headers in ({"Authorization": "non-token"}, {}):
+        refused = await platform.anonymous.get(f"{BASE}/Users", headers=headers)
+        assert refused.status_code == 401
+        assert refused.json()["schemas"] == ["urn:ietf:params:scim:api:messages:2.0:Error"]
+        assert (refused.json()["status"], bool(refused.json()["detail"])) == ("401", True)
 
 
 async def test_okta_pushes_a_group(directory: Directory) -> None:
@@ -140,6 +293,7 @@ async def test_okta_pushes_a_group(directory: Directory) -> None:
     listed = await directory.call("GET", "/Groups", startIndex=1, count=100)
     assert listed["totalResults"] == 0
     made = await directory.call("POST", "/Groups", {"schemas": [GROUP], "displayName": name, "members": []}, expect=201)
+    assert made["members"] == []
     path = f"/Groups/{made['id']}"
     rename = {"op": "replace", "value": {"id": made["id"], "displayName": f"{name}2"}}
     assert (await directory.call("PATCH", path, patch(rename)))["displayName"] == f"{name}2"
@@ -153,12 +307,11 @@ async def test_okta_pushes_a_group(directory: Directory) -> None:
         ),
     )
     assert [(each["value"], each["display"]) for each in swapped["members"]] == [(ada["id"], ada["userName"])]
-    replaced = await directory.call(
-        "PATCH", path, patch({"op": "replace", "path": "members", "value": [{"value": bob["id"], "display": "Bob"}]})
-    )
-    assert [each["value"] for each in replaced["members"]] == [bob["id"]]
+    both = [entry, {"value": bob["id"], "display": "Bob"}]
+    replaced = await directory.call("PATCH", path, patch({"op": "replace", "path": "members", "value": both}))
+    assert {each["value"] for each in replaced["members"]} == {ada["id"], bob["id"]}
     put = {"schemas": [GROUP], "id": made["id"], "displayName": name, "members": [entry]}
-    assert (await directory.call("PUT", path, put))["members"][0]["value"] == ada["id"]
+    assert [each["value"] for each in (await directory.call("PUT", path, put))["members"]] == [ada["id"]]
     await directory.call("DELETE", path, expect=204)
 
 

@@ -1,5 +1,6 @@
 """Users as a directory makes, reads, changes and removes them (reference 2, SCIM; RFC 7644)."""
 
+import asyncio
 from typing import Any
 from uuid import uuid4
 
@@ -23,7 +24,7 @@ async def test_a_user_comes_back_as_it_was_made(directory: Directory) -> None:
         ENTERPRISE: {"department": "Engines"},
     }
     made = await directory.call("POST", "/Users", body, expect=201)
-    assert {key: value for key, value in made.items() if key not in {"id", "meta"}} == body
+    assert {key: value for key, value in made.items() if key not in {"id", "meta"}} == {**body, "groups": []}
     assert made["meta"]["resourceType"] == "User"
     assert made["meta"]["location"] == f"http://gatehouse.test{BASE}/Users/{made['id']}"
     assert await directory.call("GET", f"/Users/{made['id']}") == made
@@ -56,7 +57,7 @@ async def test_the_organizations_own_users_are_seen_and_service_accounts_are_not
     assert {each["id"] for each in listed["Resources"]} == people
     shown = await directory.call("GET", f"/Users/{tenant.user.id}")
     assert shown["userName"] == tenant.user.email
-    assert shown["emails"] == [{"value": tenant.user.email, "primary": True}]
+    assert shown["emails"] == [{"value": tenant.user.email, "type": "work", "primary": True}]
     await directory.call("GET", f"/Users/{robot['id']}", expect=404)
 
 
@@ -182,7 +183,7 @@ async def test_a_user_of_many_kilobytes_is_413(directory: Directory) -> None:
 async def test_put_takes_away_what_it_does_not_say(directory: Directory) -> None:
     made = await directory.user(displayName="Ada", title="Countess", externalId="00u1", name={"givenName": "Ada"})
     put = await directory.call("PUT", f"/Users/{made['id']}", {"userName": made["userName"], "nickName": "A"})
-    assert set(put) == {"schemas", "id", "userName", "nickName", "active", "meta"}
+    assert set(put) == {"schemas", "id", "userName", "nickName", "active", "groups", "meta"}
     assert put["meta"]["created"] == made["meta"]["created"]
     assert put["meta"]["lastModified"] > made["meta"]["lastModified"]
 
@@ -253,6 +254,52 @@ async def test_a_changed_name_changes_the_address_and_the_name_to_sign_in_with(
     )
     query = "SELECT user_name, username, email FROM users WHERE id = %s"
     assert platform.sql(query, [made["id"]]) == [(new, new, f"{new}@example.test")]
+
+
+async def test_a_directory_changes_the_address_of_a_user_that_was_there_before_it(
+    platform: RunningPlatform, tenant: Tenant, directory: Directory
+) -> None:
+    """As Entra ID does it, which knows no entry but that of work."""
+    address = f"{uuid4().hex}@example.test"
+    change = {"op": "Replace", "path": 'emails[type eq "work"].value', "value": address}
+    shown = await directory.patch(f"/Users/{tenant.user.id}", change)
+    assert shown["emails"] == [{"value": address, "type": "work", "primary": True}]
+    assert platform.sql("SELECT email FROM users WHERE id = %s", [tenant.user.id]) == [(address,)]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "left"),
+    [
+        # The first is the manual's own example.
+        ("manager", [{"$ref": "http://x.test/scim/Users/m-1", "value": "m-1"}], {"value": "m-1"}),
+        (f"{ENTERPRISE}:manager", [{"$ref": "http://x.test/scim/Users/m-1", "value": "m-1"}], {"value": "m-1"}),
+        (f"{ENTERPRISE}:manager", "m-1", {"value": "m-1"}),
+        (f"{ENTERPRISE}:manager", {"value": "m-1"}, {"value": "m-1"}),
+        (f"{ENTERPRISE}:manager", "", None),
+        (f"{ENTERPRISE}:manager", [], None),
+        (f"{ENTERPRISE}:manager", None, None),
+        (f"{ENTERPRISE}:manager", {"value": None}, None),
+    ],
+)
+@pytest.mark.parametrize("verb", ["Add", "Replace"])
+async def test_a_manager_comes_in_many_forms(
+    directory: Directory, verb: str, path: str, value: Any, left: dict[str, str] | None
+) -> None:
+    made = await directory.user(**{ENTERPRISE: {"department": "Engines", "manager": "m-0"}})
+    assert made[ENTERPRISE]["manager"] == {"value": "m-0"}
+    patched = await directory.patch(f"/Users/{made['id']}", {"op": verb, "path": path, "value": value})
+    assert patched[ENTERPRISE].get("manager") == left
+    assert patched[ENTERPRISE]["department"] == "Engines"
+
+
+async def test_two_changes_of_a_user_at_once_lose_nothing(directory: Directory) -> None:
+    made = await directory.user()
+    names = ("title", "nickName", "displayName", "userType", "name.givenName", "name.familyName", "locale")
+    path = f"/Users/{made['id']}"
+    await asyncio.gather(*(directory.patch(path, {"op": "add", "path": name, "value": "x"}) for name in names))
+    shown = await directory.call("GET", path)
+    assert {shown[name] for name in names if "." not in name} == {"x"}
+    assert shown["name"] == {"givenName": "x", "familyName": "x"}
 
 
 async def test_an_administrators_address_survives_what_the_directory_says_of_other_things(

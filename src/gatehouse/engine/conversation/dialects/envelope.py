@@ -17,6 +17,13 @@ def openai_event(error: Refusal) -> bytes:
     return frame(openai_body(error), "error")
 
 
+def typed_event(error: Refusal) -> bytes:
+    """For clients that tell events by their `type` and look at its top for what is wrong."""
+    fields = _fields(error)
+    top = {"type": "error", "code": error.code, "message": error.text, "param": fields.get("param")}
+    return frame(msgspec.json.encode({**top, "error": fields}), "error")
+
+
 def anthropic_body(error: Refusal) -> bytes:
     return msgspec.json.encode({"type": "error", "error": _fields(error)})
 

@@ -95,7 +95,7 @@ def _answered(dialect: Dialect, call: ModelCall, behaviour: Behaviour) -> Sandbo
             parts = _events(dialect, call, completion)
             events = _garbage() if behaviour.garbage else _streamed(parts, cut=behaviour.cut)
             return SandboxAnswer(headers={"content-type": "text/event-stream"}, stream=events)
-        whole = dialect.render_reply(completion)
+        whole = dialect.render_reply(completion, call)
     if behaviour.garbage:
         return SandboxAnswer(body=GARBAGE)
     return SandboxAnswer(body=whole, cut=behaviour.cut)

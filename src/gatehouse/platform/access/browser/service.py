@@ -10,7 +10,7 @@ from gatehouse.foundation.clock import utc_now
 from gatehouse.platform.access.browser import cookie, table
 from gatehouse.platform.access.browser.table import BrowserSessionRow
 from gatehouse.platform.access.sessions.lifetimes import ends_at
-from gatehouse.platform.access.sessions.service import open_session
+from gatehouse.platform.access.sessions.service import as_caller, end, open_session
 from gatehouse.platform.access.sessions.table import SessionRow, locked_session
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.change import Change
@@ -24,8 +24,28 @@ async def open_in_browser(
 ) -> str:
     """A new session of a user who has just proved who they are; the answer is the cookie's secret, always a new one:
     what the browser held before is worth nothing (no session can be fixed in advance)."""
-    session = await open_session(change, host, user, request, amr=amr, mfa_at=mfa_at)
+    # First: it must not count among the sessions that the policy allows.
+    await _leave_former(change, host, request)
+    session = await open_session(change, user, request, amr=amr, mfa_at=mfa_at)
     return await open_in_browser_for(change, session)
+
+
+async def _leave_former(change: Change, host: Host, request: Request) -> None:
+    """Ends the session that this browser showed until now, whoever's it was: no cookie leads to it any more."""
+    secret = cookie.secret_of(request)
+    if secret is None:
+        return
+    async with host.database.service() as lookup:
+        found = await table.by_secret(lookup, tokens.digest(secret))
+    if found is None:
+        return
+    tenant_id, session_id = found
+    async with change.inside(tenant_id) as part:
+        session = await part.session.get(SessionRow, session_id)
+        user = await part.session.get(UserRow, session.user_id) if session is not None else None
+        if session is not None and user is not None:
+            part.caller = as_caller(user, session)
+            await end(part, session, "signed_in_again")
 
 
 async def open_in_browser_for(change: Change, session: SessionRow) -> str:

@@ -24,6 +24,8 @@ from gatehouse.platform.requests import Changing, Session, loaded
 router = APIRouter(prefix="/api/admin/groups", tags=["Groups"], responses=RESPONSES)
 
 LoadedGroup = Annotated[GroupRow, Depends(loaded(GroupRow, "group_id", GroupNotFound))]
+#: The overrides change with the group's version.
+OverriddenGroup = Annotated[GroupRow, Depends(loaded(GroupRow, "group_id", GroupNotFound, part="/dlp"))]
 Overrides = Annotated[list[NewOverride], Body(max_length=1_000)]
 
 
@@ -76,14 +78,14 @@ async def remove_member(caller: GroupAdmin, group: LoadedGroup, user_id: UUID, c
 
 
 @router.get("/{group_id}/dlp", response_model=list[Override])
-async def list_overrides(caller: GroupReader, group: LoadedGroup, session: Session) -> object:
+async def list_overrides(caller: GroupReader, group: OverriddenGroup, session: Session) -> object:
     """The group's DLP overrides, by entity type. None: the organization's policy holds."""
     return await overrides_of(session, group.id)
 
 
 @router.put("/{group_id}/dlp", response_model=list[Override])
 async def replace_overrides(
-    caller: GroupAdmin, group: LoadedGroup, overrides: Overrides, change: Changing
+    caller: GroupAdmin, group: OverriddenGroup, overrides: Overrides, change: Changing
 ) -> list[Override]:
     """Puts these in the place of all that there are; an empty array clears them. In force when the answer is there."""
     return await service.replace_overrides(change, group, overrides)

@@ -1,6 +1,5 @@
 """The rules of enrolling a second factor, by a user in a session or by one who cannot sign in without."""
 
-import time
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -18,13 +17,12 @@ from gatehouse.platform.access.mfa.errors import (
     NotConfirmed,
     TooManyPasskeys,
 )
-from gatehouse.platform.access.mfa.person import Asking, Who, asking, proved
+from gatehouse.platform.access.mfa.person import Asking, Who, asking, must_have_shown_one, proved
 from gatehouse.platform.access.mfa.schemas import TotpSecret
 from gatehouse.platform.access.mfa.table import PasskeyRow, TotpRow
 from gatehouse.platform.access.sessions import pending
 from gatehouse.platform.access.sessions.schemas import Tokens
 from gatehouse.platform.access.sessions.service import Enter
-from gatehouse.platform.callers import MfaRequired
 from gatehouse.platform.change import Change
 from gatehouse.platform.ports import Host
 from gatehouse.platform.requests import changing
@@ -133,10 +131,9 @@ async def _may_enrol(change: Change, who: Who, method: str) -> Asking:
         # Whoever has the password alone must not add a factor beside the one that they lack.
         if stands.usable or not asked.login.enrolling:
             raise EnrolmentOnly
-    elif stands.usable and stands.policy.level != "off" and stands.policy.sensitive:
+    else:
         assert who.caller is not None
-        if not who.caller.has_fresh_factor(time.time()):
-            raise MfaRequired
+        must_have_shown_one(who.caller, stands)
     return asked
 
 

@@ -33,6 +33,7 @@ from gatehouse.platform.ports import Host
 
 REGISTER: Final = "register"
 ASSERT: Final = "assert"
+_STANDARD_PORTS: Final = {"http": 80, "https": 443}
 _LIFETIME: Final = timedelta(minutes=5)
 _TRANSPORTS: Final = {each.value for each in AuthenticatorTransport}
 
@@ -50,7 +51,9 @@ def site(request: Request, host: Host) -> Site:
     name = told.hostname or ""
     if name != "localhost" and (host.settings.public_url is None or told.scheme != "https"):
         raise PasskeysUnavailable
-    return Site(name, f"{told.scheme}://{told.netloc}")
+    # As browsers write it, however it is told: in lower case, and without the port that goes without saying.
+    port = "" if told.port in {None, _STANDARD_PORTS[told.scheme]} else f":{told.port}"
+    return Site(name, f"{told.scheme}://{name}{port}")
 
 
 async def registration(change: Change, user: UserRow, at: Site) -> dict[str, Any]:

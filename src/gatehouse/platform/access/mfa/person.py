@@ -1,5 +1,6 @@
 """Who shows or enrols a second factor: somebody signing in, or a user in a session."""
 
+import time
 from typing import TypeAlias, TypeVar
 from uuid import UUID
 
@@ -10,11 +11,12 @@ from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.platform.access.mfa.errors import InvalidMfaToken
 from gatehouse.platform.access.sessions import pending
-from gatehouse.platform.access.sessions.pending import PendingLoginRow
+from gatehouse.platform.access.sessions.pending import PendingLoginRow, Standing
 from gatehouse.platform.access.sessions.schemas import Tokens
 from gatehouse.platform.access.sessions.service import Enter, tokens_of
 from gatehouse.platform.access.sessions.table import SessionRow, locked_session
 from gatehouse.platform.access.users.table import UserRow
+from gatehouse.platform.callers import MfaRequired
 from gatehouse.platform.change import Change
 from gatehouse.platform.live.credentials import InvalidToken
 from gatehouse.platform.ports import Host
@@ -74,6 +76,13 @@ async def asking(change: Change, who: Who) -> Asking:
     if user is None or session is None or not session.open():
         raise InvalidToken
     return Asking(user, None, session)
+
+
+def must_have_shown_one(caller: Caller, stands: Standing) -> None:
+    """Before a user's own second factors are changed, whatever else step-up is asked for: without it, whoever found an
+    open browser would make the account theirs. Raises `MfaRequired`."""
+    if stands.usable and stands.policy.level != "off" and not caller.has_fresh_factor(time.time()):
+        raise MfaRequired
 
 
 async def proved(

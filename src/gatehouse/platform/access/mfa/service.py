@@ -1,6 +1,5 @@
 """The rules of showing a second factor, and of taking one away."""
 
-import time
 from typing import Final, TypeVar
 
 import structlog
@@ -13,7 +12,7 @@ from gatehouse.foundation.sealing import CannotOpen
 from gatehouse.platform.access.mfa import attempts, passkeys, recovery, table, totp
 from gatehouse.platform.access.mfa.errors import NothingEnrolled, PasskeyNotFound, TotpNotFound, WrongCode
 from gatehouse.platform.access.mfa.passkeys import Site
-from gatehouse.platform.access.mfa.person import Who, asking, proved
+from gatehouse.platform.access.mfa.person import Who, asking, must_have_shown_one, proved
 from gatehouse.platform.access.mfa.schemas import Verification
 from gatehouse.platform.access.mfa.table import PasskeyRow
 from gatehouse.platform.access.revoking import end_sessions
@@ -22,7 +21,6 @@ from gatehouse.platform.access.sessions.schemas import Tokens
 from gatehouse.platform.access.sessions.service import Enter
 from gatehouse.platform.access.users import rights
 from gatehouse.platform.access.users.table import UserRow
-from gatehouse.platform.callers import MfaRequired
 from gatehouse.platform.change import Change
 from gatehouse.platform.ports import Host
 from gatehouse.platform.requests import changing
@@ -100,21 +98,21 @@ async def _totp(change: Change, host: Host, user: UserRow, code: str) -> bool:
 
 async def remove_totp(change: Change, caller: Caller) -> None:
     """Raises `TotpNotFound`, `MfaRequired`."""
-    user = await _user(change, caller)
+    user = await _of_whom(change, caller)
     if await table.totp(change.session, user.id) is None:
         raise TotpNotFound
     await table.drop_totp(change.session, user.id, confirmed=True)
-    await _removed(change, caller, user, "totp")
+    await _removed(change, user, "totp")
 
 
 async def remove_passkey(change: Change, caller: Caller, passkey: PasskeyRow) -> None:
     """One's own. Raises `PasskeyNotFound`, `MfaRequired`."""
-    user = await _user(change, caller)
+    user = await _of_whom(change, caller)
     if passkey.user_id != user.id:
         raise PasskeyNotFound
     await change.session.delete(passkey)
     await change.session.flush()
-    await _removed(change, caller, user, "webauthn")
+    await _removed(change, user, "webauthn")
 
 
 def rename_passkey(change: Change, caller: Caller, passkey: PasskeyRow, name: str) -> PasskeyRow:
@@ -126,8 +124,8 @@ def rename_passkey(change: Change, caller: Caller, passkey: PasskeyRow, name: st
 
 
 async def new_recovery_codes(change: Change, caller: Caller) -> list[str]:
-    """Raises `NothingEnrolled`."""
-    user = await _user(change, caller)
+    """Raises `NothingEnrolled`, `MfaRequired`."""
+    user = await _of_whom(change, caller)
     if not (await pending.standing(change.session, user)).enrolled:
         raise NothingEnrolled
     return await recovery.make(change, user)
@@ -143,17 +141,15 @@ async def reset(change: Change, caller: Caller, user: UserRow) -> None:
     change.touch("user", user.id, urgent=True)
 
 
-async def _removed(change: Change, caller: Caller, user: UserRow, method: str) -> None:
-    stands = await pending.standing(change.session, user)
-    last = stands.policy.level == "required" and not stands.usable
-    # Whatever else step-up is asked for: without one, whoever found an open browser would make the account theirs.
-    if last and not caller.has_fresh_factor(time.time()):
-        raise MfaRequired
-    if not stands.enrolled:
+async def _removed(change: Change, user: UserRow, method: str) -> None:
+    if not (await pending.standing(change.session, user)).enrolled:
         await table.drop_recovery_codes(change.session, user.id)
     change.record("mfa.removed", "user", user.id, method=method)
     change.touch("user", user.id, urgent=True)
 
 
-async def _user(change: Change, caller: Caller) -> UserRow:
-    return await change.session.get_one(UserRow, caller.user_id, with_for_update=True)
+async def _of_whom(change: Change, caller: Caller) -> UserRow:
+    """The caller's own row, locked, once they may change their second factors. Raises `MfaRequired`."""
+    user = await change.session.get_one(UserRow, caller.user_id, with_for_update=True)
+    must_have_shown_one(caller, await pending.standing(change.session, user))
+    return user

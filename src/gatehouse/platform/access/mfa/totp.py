@@ -26,9 +26,11 @@ def url(secret: str, account: str) -> str:
 
 def step_of(secret: str, code: str, *, now: float, after: int) -> int | None:
     """The step whose code this is, if it is a newer one than `after`. All are compared, so time tells nothing."""
+    # As many apps show it: 123 456.
+    typed = "".join(code.split()).encode()
     step, totp, found = int(now) // _STEP_SECONDS, pyotp.TOTP(secret), None
     for tried in (step + offset for offset in _NEIGHBOURS):
-        right = hmac.compare_digest(totp.generate_otp(tried).encode(), code.encode())
+        right = hmac.compare_digest(totp.generate_otp(tried).encode(), typed)
         if right and tried > after:
             found = tried
     return found

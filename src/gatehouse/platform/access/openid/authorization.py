@@ -100,6 +100,15 @@ class Asked(msgspec.Struct, frozen=True):
         return f"{PATH}?{urlencode([*pairs, ('asked_at', asked_at)])}"
 
 
+def address(form: bytes) -> str:
+    """Where a form with these fields leads by GET. Raises `BadAuthorizationRequest`."""
+    try:
+        query = urlencode(forms.parsed(form))
+    except BadForm:
+        raise BadAuthorizationRequest from None
+    return f"{PATH}?{Asked.read(query).query}"
+
+
 def of_path(path: str) -> Asked | None:
     """The request in an own path that leads here; None for any other path."""
     parts = urlsplit(path)

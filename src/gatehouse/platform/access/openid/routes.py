@@ -5,7 +5,7 @@ from typing import Any, Final
 from fastapi import APIRouter, Request, Response
 
 from gatehouse.platform.access.openid import authorization, service
-from gatehouse.platform.access.openid.schemas import AUTHORIZATION_QUERY, Discovery, UserInfo
+from gatehouse.platform.access.openid.schemas import AUTHORIZATION_FORM, AUTHORIZATION_QUERY, Discovery, UserInfo
 from gatehouse.platform.access.tokens.claims import BY_SCOPE
 from gatehouse.platform.ports import TheHost
 
@@ -18,6 +18,13 @@ _SENT: Final[dict[int | str, dict[str, Any]]] = {
     404: {"description": "PUBLIC_URL is not set.", **_PAGE},
     429: {"description": "Too many requests.", **_PAGE},
     503: {"description": "Closed for maintenance.", **_PAGE},
+}
+
+_USERINFO: Final[dict[str, Any]] = {
+    "response_model": UserInfo,
+    "response_model_exclude_unset": True,
+    "openapi_extra": {"security": [{"bearer": []}]},
+    "responses": {401: {"description": "The access token is not valid, has expired, or its session has ended."}},
 }
 
 
@@ -34,13 +41,22 @@ async def authorize(request: Request, host: TheHost) -> Response:
     return await service.authorize(request, host)
 
 
-@router.get(
-    "/oauth/userinfo",
-    response_model=UserInfo,
-    response_model_exclude_unset=True,
-    openapi_extra={"security": [{"bearer": []}]},
-    responses={401: {"description": "The access token is not valid, has expired, or its session has ended."}},
+@router.post(
+    authorization.PATH,
+    status_code=303,
+    response_class=Response,
+    responses=_SENT | {303: {"description": "To the same by GET."}},
+    openapi_extra=AUTHORIZATION_FORM,
 )
+async def authorize_by_form(request: Request) -> Response:
+    """The same with the parameters in a form (OpenID Connect Core, 3.1.2.1). For browsers, which do not send another
+    site's form along with the cookie of a session: they come again with an address, and then they do."""
+    return await service.by_address(request)
+
+
+# Both methods: OpenID Connect Core, 5.3.
+@router.get("/oauth/userinfo", **_USERINFO)
+@router.post("/oauth/userinfo", **_USERINFO)
 async def userinfo(request: Request, host: TheHost) -> object:
     """Who signed in, for the access token that an application got for its code. No other token opens this, and this
     token opens nothing else."""

@@ -66,3 +66,25 @@ AUTHORIZATION_QUERY: Final[dict[str, Any]] = {
         for at, (name, text) in enumerate(_ASKED.items())
     ]
 }
+AUTHORIZATION_FORM: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/x-www-form-urlencoded": {
+                "schema": {
+                    "type": "object",
+                    "required": list(_ASKED)[:_REQUIRED],
+                    "properties": {name: {"type": "string", "description": text} for name, text in _ASKED.items()},
+                },
+                "example": {
+                    "client_id": "0191f3a2-7c55-4b7e-9d3c-1f0f5c6f4a10",
+                    "redirect_uri": "https://portal.example.com/callback",
+                    "response_type": "code",
+                    "scope": "openid email",
+                    "code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
+                    "code_challenge_method": "S256",
+                },
+            }
+        },
+    }
+}

@@ -11,6 +11,7 @@ from starlette.responses import RedirectResponse
 
 from gatehouse.foundation import tokens
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.http import forms
 from gatehouse.foundation.http.lists import BadCursor
 from gatehouse.platform.access import browser
 from gatehouse.platform.access.oauth_clients.redirects import origin
@@ -54,6 +55,13 @@ async def authorize(request: Request, host: Host) -> RedirectResponse:
         return _sign_in_first(asked, host) if code is None else asked.answer(name, code=code)
     except Fault as fault:
         return asked.answer(name, error=fault.error, error_description=fault.description)
+
+
+async def by_address(request: Request) -> RedirectResponse:
+    """A request that came as a form, as an address. Raises `BadAuthorizationRequest`."""
+    if not forms.is_form(request.headers.get("content-type", "")):
+        raise BadAuthorizationRequest
+    return RedirectResponse(authorization.address(await request.body()), 303)
 
 
 async def application(host: Host, asked: Asked) -> Client | None:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from gatehouse.foundation.errors import BadRequest, NotFound, Refusal
+from gatehouse.foundation.errors import BadRequest, NotFound, Refusal, Unprocessable
 from gatehouse.foundation.http.envelopes import Body, ErrorForm, detail
 from gatehouse.platform.access.pages.rendering import headers, markup
 
@@ -18,11 +18,13 @@ def _body(error: Refusal) -> Body:
         message = "Too many attempts. Wait a moment, then try again."
     elif type(error) is NotFound:
         message = "There is no such page."
+    elif isinstance(error, Unprocessable):
+        message = BadPageRequest.message
     return {**detail(error), "message": message, "retry_after": error.extra.get("retry_after")}
 
 
 def _encoded(body: Body) -> bytes:
-    return markup("error.html", message=body["message"], retry_after=body.get("retry_after"))
+    return markup("error.html", message=body["message"], reason=body.get("reason"), retry_after=body.get("retry_after"))
 
 
 #: The form of every path under which people find pages.

@@ -15,6 +15,9 @@ from gatehouse.platform.access.preferences.errors import NotAPicture, TooManyPic
 SIZE: Final = 256
 #: Of a picture before it is decoded: a file of a few kilobytes can claim any number.
 MOST_PIXELS: Final = 4096 * 4096
+#: Of a progressive JPEG, which has ten or so. Each costs as much as a whole picture, and an empty one takes 33 bytes.
+MOST_SCANS: Final = 100
+_SCAN: Final = b"\xff\xda"
 _WAITING: Final = 8
 
 _pool: Final = ThreadPoolExecutor(1, thread_name_prefix="pictures")
@@ -51,6 +54,8 @@ def _square(content: bytes) -> Image.Image:
     # What it is, its content says: neither the file's name nor what the client calls it.
     with Image.open(BytesIO(content), formats=("PNG", "JPEG")) as opened:
         if opened.width * opened.height > MOST_PIXELS:
+            raise NotAPicture
+        if opened.format != "PNG" and content.count(_SCAN) > MOST_SCANS:
             raise NotAPicture
         # A large JPEG is decoded at a fraction of its size; other formats know no such thing.
         opened.draft("RGB", (2 * SIZE, 2 * SIZE))

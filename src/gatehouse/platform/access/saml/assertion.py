@@ -23,13 +23,15 @@ _QUALIFIERS: Final = ("Format", "NameQualifier", "SPNameQualifier", "SPProvidedI
 
 
 class Assertion(msgspec.Struct, frozen=True, kw_only=True):
-    """`attributes` are values by name, as they stand there; `until` is when it can be believed no more."""
+    """`attributes` are values by name, as they stand there; `until` is when it can be believed no more, `session_until`
+    when the provider wants a session to be over."""
 
     id: str
     until: datetime
     name_id: str
     name_id_attributes: dict[str, str]
     session_index: str | None
+    session_until: datetime | None
     attributes: dict[str, list[str]]
 
 
@@ -50,12 +52,14 @@ def read(response: trust.Response, *, issuer: str, request_id: str, sp: ServiceP
     if _early(assertion.get("IssueInstant"), now):
         raise AssertionExpired
     name_id = one(subject, "saml:NameID")
+    session_index, session_until = _authenticated(assertion, now)
     return Assertion(
         id=assertion.get("ID"),
         until=min(until, now + _LONGEST) + SKEW,
         name_id=text_of(name_id),
         name_id_attributes={} if name_id is None else {n: name_id.get(n) for n in _QUALIFIERS if name_id.get(n)},
-        session_index=_authenticated(assertion, now),
+        session_index=session_index,
+        session_until=session_until,
         attributes=_attributes(assertion),
     )
 
@@ -102,15 +106,17 @@ def _conditions(conditions: Element | None, sp: ServiceProvider, now: datetime) 
         raise AssertionExpired
 
 
-def _authenticated(assertion: Element, now: datetime) -> str | None:
-    """The index of the provider's session."""
+def _authenticated(assertion: Element, now: datetime) -> tuple[str | None, datetime | None]:
+    """The index of the provider's session, and when sessions that come of it end: to the moment, whatever clocks say,
+    for one that is over already could not be used."""
     statements = assertion.findall("saml:AuthnStatement", NAMESPACES)
     if not statements:
         raise InvalidSignature("The assertion does not say that anybody signed in.")
-    if any(_late(statement.get("SessionNotOnOrAfter"), now) for statement in statements):
+    ends = [_moment(end) for statement in statements if (end := statement.get("SessionNotOnOrAfter"))]
+    if any(end <= now for end in ends):
         raise AssertionExpired
     indexes = [index for statement in statements if (index := statement.get("SessionIndex"))]
-    return indexes[0] if indexes else None
+    return next(iter(indexes), None), min(ends, default=None)
 
 
 def _attributes(assertion: Element) -> dict[str, list[str]]:

@@ -5,10 +5,11 @@ SamlRefused           400 with `reason`: an answer that is not believed
   AssertionExpired    it is too late, too early, or was taken already
   UnknownIssuer       it is not from the provider that was asked
   MissingEmail        it does not say who signed in
-NotAdmitted           403: believed, but there is no account to sign in to
+NotAdmitted           403 with `reason`: believed, but there is no account to sign in to
 """
 
-from typing import ClassVar
+from dataclasses import replace
+from typing import ClassVar, Final
 
 from gatehouse.foundation.errors import (
     BadRequest,
@@ -20,9 +21,11 @@ from gatehouse.foundation.errors import (
     Unprocessable,
 )
 from gatehouse.foundation.http.envelopes import DETAIL
+from gatehouse.platform.access import pages
 
-#: Of /api/saml: what is missing or malformed there is 400 (reference 2, SAML).
-FORM = DETAIL.validating(400)
+#: Of /api/saml: what is missing or malformed there is 400 (reference 2, SAML). People who are sent through in their
+#: browser read a page.
+FORM: Final = replace(DETAIL, validation_status=400, in_browsers=pages.FORM)
 
 
 class IdpNotFound(NotFound):
@@ -88,3 +91,6 @@ class MissingEmail(SamlRefused):
 class NotAdmitted(Forbidden):
     code = "not_admitted"
     message = "You have no active account here that this identity provider may sign in to. Ask your administrator."
+
+    def __init__(self) -> None:
+        super().__init__(reason=self.code)

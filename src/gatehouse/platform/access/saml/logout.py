@@ -55,7 +55,7 @@ async def leave(request: Request, host: Host, tenant_id: TenantId, session_id: U
 
 async def asked_to_leave(request: Request, host: Host, encoded: str, relay_state: str | None) -> str | None:
     """Ends the sessions that a provider's logout request names. The answer is where the browser carries our answer;
-    None for a provider without such an address. Raises `SamlRefused`."""
+    None where no address, or more than one, may be meant. Raises `SamlRefused`."""
     sp = service_provider.here(request, host)
     query = request.url.query
     candidates: list[Provider] = []
@@ -65,13 +65,21 @@ async def asked_to_leave(request: Request, host: Host, encoded: str, relay_state
         # Two organizations may use the same provider, which then means the sessions of both.
         meant = await aside(lambda: _signed_by(candidates, query, "SAMLRequest"))
         _is_for_us_now(root, sp)
+        had_sessions = []
         for provider in meant:
             async with changing(request, host, provider.tenant_id) as change:
-                await _end(change, provider, root)
+                if await _end(change, provider, root):
+                    had_sessions.append(provider)
     except SamlRefused as error:
         await _refused(request, host, candidates, error)
         raise
-    return await _answer(host, sp, meant, root.get("ID"), relay_state)
+    # Any organization can enter another's provider, whose certificate is no secret, with an address of its own.
+    addresses = {provider.slo_url for provider in had_sessions or meant if provider.slo_url}
+    if len(addresses) != 1:
+        return None
+    message = messages.logout_response(f"_{uuid4().hex}", sp, to := addresses.pop(), in_response_to=root.get("ID"))
+    key = await keys.signing(host.database, host.sealer)
+    return await aside(lambda: messages.redirect_url(to, "SAMLResponse", message, relay_state, key))
 
 
 async def left(request: Request, host: Host, encoded: str) -> None:
@@ -132,7 +140,8 @@ def _is_for_us_now(root: Element, sp: ServiceProvider) -> None:
     assertion.check_moment(root, utc_now())
 
 
-async def _end(change: Change, provider: Provider, root: Element) -> None:
+async def _end(change: Change, provider: Provider, root: Element) -> bool:
+    """Whether the provider had sessions of that name here."""
     name_id = text_of(one(root, "saml:NameID"))
     if not name_id:
         raise InvalidSignature("The logout request names nobody. Encrypted names are not taken.")
@@ -141,21 +150,12 @@ async def _end(change: Change, provider: Provider, root: Element) -> None:
     if not await table.first_seen(change.session, provider.tenant_id, provider.id, digest, until):
         raise AssertionExpired
     indexes = {text_of(each) for each in root.findall("samlp:SessionIndex", messages.NAMESPACES)}
-    for session_id, user_id, index in await table.sessions_of_subject(change.session, provider.id, name_id):
+    sessions = await table.sessions_of_subject(change.session, provider.id, name_id)
+    for session_id, user_id, index in sessions:
         if not indexes or index is None or index in indexes:
             await end_sessions(change, user_id, "saml_logout", only=session_id)
             change.record("session.ended", "session", session_id, reason="saml_logout", idp_id=provider.id)
-
-
-async def _answer(
-    host: Host, sp: ServiceProvider, meant: list[Provider], request_id: str, relay_state: str | None
-) -> str | None:
-    to = next((provider.slo_url for provider in meant if provider.slo_url), None)
-    if to is None:
-        return None
-    message = messages.logout_response(f"_{uuid4().hex}", sp, to, in_response_to=request_id)
-    key = await keys.signing(host.database, host.sealer)
-    return await aside(lambda: messages.redirect_url(to, "SAMLResponse", message, relay_state, key))
+    return bool(sessions)
 
 
 async def _refused(request: Request, host: Host, known: list[Provider], error: SamlRefused) -> None:

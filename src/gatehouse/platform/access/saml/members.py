@@ -16,6 +16,7 @@ from gatehouse.platform.access.saml.errors import MissingEmail, NotAdmitted
 from gatehouse.platform.access.saml.table import Provider
 from gatehouse.platform.access.sessions.service import as_caller
 from gatehouse.platform.access.users import service as users
+from gatehouse.platform.access.users.errors import EmailTaken, UsernameTaken
 from gatehouse.platform.access.users.schemas import NewUser, Username
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.change import Change
@@ -72,10 +73,9 @@ async def admitted(change: Change, provider: Provider, who: Person) -> UserRow:
 
     Nobody of another organization is ever looked at. Raises `NotAdmitted`.
     """
-    query = select(UserRow).where(func.lower(UserRow.email) == who.email).with_for_update()
-    user = (await change.session.scalars(query)).one_or_none()
+    user = await _of_address(change.session, who.email)
     if user is None:
-        return await _join(change, provider, who)
+        user = await _join(change, provider, who)
     if not user.is_active or user.kind != "user":
         raise NotAdmitted
     if user.operator and not provider.by_operator:
@@ -100,16 +100,23 @@ async def sync_groups(change: Change, user: UserRow, wanted: frozenset[str]) -> 
             await groups.remove_member(change, group, user.id)
 
 
+async def _of_address(session: AsyncSession, email: str) -> UserRow | None:
+    query = select(UserRow).where(func.lower(UserRow.email) == email).with_for_update()
+    return (await session.scalars(query)).one_or_none()
+
+
 async def _join(change: Change, provider: Provider, who: Person) -> UserRow:
     domain = (await change.session.execute(_DOMAIN, {"domain": emails.domain(who.email)})).first()
     if domain is None:
         raise NotAdmitted
-    username = who.username
-    if username is not None and await _taken(change.session, username):
-        username = None
-    new = NewUser(email=who.email, username=username)
-    # The domain is proven, and the organization's own provider says whose address this is.
-    user = await users.add(change, new, None, email_verified=True)
+    try:
+        user = await _added(change, who.email, who.username)
+    except EmailTaken:
+        # Their first sign-in, made a moment ago in another window; or the directory calls somebody else by it.
+        there = await _of_address(change.session, who.email)
+        if there is None:
+            raise NotAdmitted from None
+        return there
     change.caller = as_caller(user, None)
     change.record("user.registered", "user", user.id, email=user.email, idp_id=provider.id)
     if domain.default_group_id is not None:
@@ -118,17 +125,22 @@ async def _join(change: Change, provider: Provider, who: Person) -> UserRow:
     return user
 
 
+async def _added(change: Change, email: str, username: str | None) -> UserRow:
+    """A name that somebody has is left out. Raises `EmailTaken`."""
+    try:
+        async with change.session.begin_nested():
+            # The domain is proven, and the organization's own provider says whose address this is.
+            return await users.add(change, NewUser(email=email, username=username), None, email_verified=True)
+    except UsernameTaken:
+        return await _added(change, email, None)
+
+
 async def _locked(session: AsyncSession, ids: set[UUID]) -> list[GroupRow]:
     """In one order, so that two sign-ins at once wait for each other only one way."""
     if not ids:
         return []
     query = select(GroupRow).where(GroupRow.id.in_(ids)).order_by(GroupRow.id).with_for_update()
     return list((await session.scalars(query)).all())
-
-
-async def _taken(session: AsyncSession, username: str) -> bool:
-    query = select(UserRow.id).where(func.lower(UserRow.username) == username.lower())
-    return (await session.scalars(query)).first() is not None
 
 
 def _values(assertion: Assertion, mapped: dict[str, str], wanted: str) -> list[str] | None:

@@ -23,6 +23,8 @@ IDP: Final = "/api/admin/saml/idp"
 
 LoadedIdp = Annotated[IdpRow, Depends(loaded(IdpRow, "idp_id", IdpNotFound))]
 
+_SIGNED_OUT: Final = "/login?done=out"
+
 _REFUSED: Final[dict[int | str, dict[str, Any]]] = {
     400: {
         "description": "Refused; `reason` is `invalid_signature`, `assertion_expired`, `missing_email` or"
@@ -117,7 +119,13 @@ async def begin_sign_in(
     "/api/saml/acs",
     status_code=303,
     response_class=RedirectResponse,
-    responses={**_REFUSED, 403: {"description": "Believed, but there is no active account."}},
+    responses={
+        **_REFUSED,
+        403: {
+            "description": "Believed; `reason` is `not_admitted`: there is no active account, or `ip_not_allowed`: not"
+            " from an address that the organization allows."
+        },
+    },
     openapi_extra=_FORM,
 )
 async def finish_sign_in(request: Request, host: TheHost) -> Response:
@@ -132,7 +140,7 @@ async def finish_sign_in(request: Request, host: TheHost) -> Response:
     "/api/saml/slo",
     status_code=302,
     response_class=RedirectResponse,
-    responses={**_REFUSED, 204: {"description": "Signed out; the provider has no address for an answer."}},
+    responses=_REFUSED,
 )
 async def single_logout(
     request: Request,
@@ -141,15 +149,16 @@ async def single_logout(
     saml_response: Annotated[str | None, Query(alias="SAMLResponse", description="Its answer to ours.")] = None,
     relay_state: Annotated[str | None, Query(alias="RelayState")] = None,
 ) -> Response:
-    """Signs out what the identity provider names, or ends a sign-out that began here. Messages are signed."""
+    """Signs out what the identity provider names, or ends a sign-out that began here. Messages are signed. The browser
+    goes back to the provider with our answer, or to the sign-in page."""
     if (saml_request is None) == (saml_response is None):
         raise Unprocessable(faults=[FieldFault("SAMLRequest", "one of SAMLRequest and SAMLResponse must be sent")])
     if saml_response is not None:
         await logout.left(request, host, saml_response)
-        return RedirectResponse("/login", 302)
+        return RedirectResponse(_SIGNED_OUT, 302)
     assert saml_request is not None
     url = await logout.asked_to_leave(request, host, saml_request, relay_state)
-    response = Response(status_code=204) if url is None else RedirectResponse(url, 302)
+    response = RedirectResponse(url or _SIGNED_OUT, 302)
     clear_cookie(response, host)
     return response
 

@@ -10,7 +10,8 @@ from gatehouse.platform.access.saml.errors import BadRelayState, PublicUrlMissin
 from gatehouse.platform.ports import Host
 
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
-_MAX_RELAY_STATE_CHARS: Final = 2048
+#: As much as the sign-in page carries along.
+_MAX_RELAY_STATE_CHARS: Final = 10_000
 
 
 class ServiceProvider(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.engine.stages.ip_allowlist import AddressNotAllowed
 from gatehouse.foundation import tokens
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.errors import Refusal
@@ -28,6 +29,9 @@ from gatehouse.platform.requests import changing
 
 #: What people may take at their identity provider.
 PATIENCE: Final = timedelta(minutes=30)
+
+#: SAML Bindings, 3.4.3. What the provider gives back is not read, so it need not be told where a sign-in ends.
+_MAX_RELAY_STATE_BYTES: Final = 80
 
 
 class Begun(msgspec.Struct, frozen=True):
@@ -57,12 +61,14 @@ async def begin(request: Request, host: Host, idp_id: UUID, relay_state: str | N
     request_id = await _ask(host, provider, "login", relay_state=target, browser=tokens.digest(browser))
     key = await keys.signing(host.database, host.sealer)
     message = messages.authn_request(request_id, sp, provider.sso_url)
-    url = await aside(lambda: messages.redirect_url(provider.sso_url, "SAMLRequest", message, target, key))
+    told = target if target and len(target.encode()) <= _MAX_RELAY_STATE_BYTES else request_id
+    url = await aside(lambda: messages.redirect_url(provider.sso_url, "SAMLRequest", message, told, key))
     return Begun(url, browser)
 
 
 async def finish(request: Request, host: Host, encoded: str) -> Entered:
-    """Opens a session for whom the answer names. Raises `SamlRefused`, `NotAdmitted`; the audit chain says so."""
+    """Opens a session for whom the answer names. Raises `SamlRefused`, `NotAdmitted`, `AddressNotAllowed`; the
+    audit chain says so."""
     sp = service_provider.here(request, host)
     asked: Asked | None = None
     issuer = ""
@@ -75,8 +81,9 @@ async def finish(request: Request, host: Host, encoded: str) -> Entered:
         assert asked is not None
         _same_browser(request, sp, asked)
         assertion = await aside(lambda: _read(raw, provider, asked.id, sp))
+        await _check_address(request, host, provider.tenant_id)
         return await _enter(request, host, asked, provider, assertion)
-    except (SamlRefused, NotAdmitted) as error:
+    except (SamlRefused, NotAdmitted, AddressNotAllowed) as error:
         await _refused(request, host, asked, issuer, error)
 
 
@@ -167,6 +174,16 @@ def _read(raw: bytes, provider: Provider, request_id: str, sp: ServiceProvider) 
     return assertions.read(response, issuer=provider.entity_id, request_id=request_id, sp=sp, now=utc_now())
 
 
+async def _check_address(request: Request, host: Host, tenant_id: TenantId) -> None:
+    """The organization's address ranges bind here as they bind the API; where a fresh second factor lifts them, it can
+    only be shown after the sign-in. Raises `AddressNotAllowed`."""
+    policy = await host.ports.policies.current(tenant_id)
+    if policy.ip_allowlist is None or policy.ip_bypass_for_mfa:
+        return
+    if request.scope["state"]["client_address"] not in policy.ip_allowlist:
+        raise AddressNotAllowed(reason=AddressNotAllowed.code)
+
+
 async def _enter(request: Request, host: Host, asked: Asked, provider: Provider, assertion: Assertion) -> Entered:
     who = members.person(assertion, provider.attribute_mapping)
     async with changing(request, host, provider.tenant_id) as change:
@@ -175,7 +192,7 @@ async def _enter(request: Request, host: Host, asked: Asked, provider: Provider,
         if seen or not await table.use(change.session, asked.id):
             raise AssertionExpired
         user = await members.admitted(change, provider, who)
-        session = await open_session(change, host, user, request, amr=["saml"])
+        session = await open_session(change, user, request, amr=["saml"], not_after=assertion.session_until)
         if who.groups is not None:
             await members.sync_groups(change, user, who.groups)
         if assertion.name_id:
@@ -200,7 +217,7 @@ async def _refused(request: Request, host: Host, asked: Asked | None, issuer: st
     if asked is None and issuer:
         tenant_id, idp_id = await _only_one(host, issuer)
     async with changing(request, host, tenant_id) as change:
-        reason = error.reason if isinstance(error, SamlRefused) else error.code
+        reason = error.extra["reason"]
         change.record("saml.refused", "saml_idp", idp_id, outcome="failure", reason=reason, message=error.text)
     raise error
 

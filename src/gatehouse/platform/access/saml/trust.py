@@ -109,6 +109,9 @@ def believed(raw: bytes, issuer: str, trusted: Sequence[x509.Certificate]) -> Re
     except Exception:  # an encrypted assertion ends here too
         raise InvalidSignature("The answer cannot be read. Encrypted assertions are not taken.") from None
     root = judged.document
+    if root.find("saml:Assertion", NAMESPACES) is None:
+        # As a rule a failure that the provider reports: nobody is assigned, or somebody gave up.
+        raise InvalidSignature("The identity provider signed nobody in.")
     assertion = _well_shaped(root)
     valid(root, "Response")
     try:

@@ -99,6 +99,7 @@ USER: Final = _answer(_USER)
 USERS: Final = _answer(_list(_USER))
 USER_MADE: Final = _answer(_USER, 201)
 GROUP: Final = _answer(_GROUP)
+GROUP_PATCHED: Final = {**GROUP, 204: {"description": "It has more than 1,000 members."}}
 GROUPS: Final = _answer(_list(_GROUP))
 GROUP_MADE: Final = _answer(_GROUP, 201)
 

@@ -57,6 +57,11 @@ class BadScim(BadRequest):
         return cls(error.scim_type or "invalidValue", str(error))
 
 
+class TooMany(BadScim):
+    def __init__(self) -> None:
+        super().__init__("tooMany", "The filter takes too long: compare userName, externalId or emails by eq")
+
+
 class InvalidFilter(BadScim):
     def __init__(self, detail: str) -> None:
         super().__init__("invalidFilter", detail)

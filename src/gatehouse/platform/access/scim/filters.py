@@ -4,7 +4,9 @@ A comparison with what is not there is neither true nor false in SQL. That is fa
 `not` it must be said.
 """
 
-from collections.abc import Mapping
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -21,10 +23,14 @@ from scim2_models.path import (
     ValuePath,
 )
 from sqlalchemy import (
+    ARRAY,
     Boolean,
     ColumnElement,
     SQLColumnExpression,
+    Uuid,
     and_,
+    any_,
+    cast,
     column,
     false,
     func,
@@ -35,22 +41,26 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from gatehouse.platform.access.groups.table import GroupRow
+from gatehouse.platform.access.groups.table import GroupRow, MemberRow
 from gatehouse.platform.access.scim.errors import InvalidFilter
-from gatehouse.platform.access.scim.urns import GROUP, USER
+from gatehouse.platform.access.scim.urns import ENTERPRISE, GROUP, USER
 from gatehouse.platform.access.users.table import UserRow
 
 Op = CompareOperator
 Condition = ColumnElement[bool]
 
 _MAX_CHARS: Final = 4_096
+_ORDER: Final[Mapping[CompareOperator, Callable[[Any, Any], Any]]] = {
+    Op.eq: operator.eq, Op.gt: operator.gt, Op.ge: operator.ge, Op.lt: operator.lt, Op.le: operator.le,
+}  # fmt: skip
 
 
 class Text(NamedTuple):
-    """Compared without its case unless it is `exact`."""
+    """Compared without its case unless it is `exact`. `finder` is as for `_found_by`."""
 
     column: SQLColumnExpression[Any]
     exact: bool = False
+    finder: str | None = None
 
     def compared(self, op: CompareOperator, value: Any) -> Condition:
         if value is None:
@@ -60,20 +70,15 @@ class Text(NamedTuple):
         held = self.column if self.exact else func.lower(self.column)
         sought = literal(value) if self.exact else func.lower(value)
         match op:
-            case Op.eq:
-                return held == sought
+            case Op.eq if self.finder:
+                return _found_by(self.finder, value)
             case Op.ne:
                 return held.is_distinct_from(sought)
             case Op.co | Op.sw | Op.ew:
                 return self._like(held, op, value)
-            case Op.gt:
-                return held > sought
-            case Op.ge:
-                return held >= sought
-            case Op.lt:
-                return held < sought
-            case Op.le:
-                return held <= sought
+            case _:
+                compared: Condition = _ORDER[op](held, sought)
+                return compared
 
     def _like(self, held: SQLColumnExpression[Any], op: CompareOperator, value: str) -> Condition:
         text = value if self.exact else value.lower()
@@ -111,46 +116,66 @@ class Id(NamedTuple):
 Attribute = Text | Flag | Id
 
 
-class Entries(NamedTuple):
-    """A multi-valued attribute: `entries` is a JSON array, and one of them has to fit."""
+class Entries(ABC):
+    """A multi-valued attribute."""
 
-    entries: SQLColumnExpression[Any]
-
+    @abstractmethod
     def fitting(self, condition: FilterNode) -> Condition:
-        item = func.jsonb_array_elements(self.entries).table_valued(column("value", JSONB), name="entry")
+        """That one of its entries fits."""
+
+
+class Emails(Entries):
+    def fitting(self, condition: FilterNode) -> Condition:
+        item = func.jsonb_array_elements(_EMAILS).table_valued(column("value", JSONB), name="entry")
         entry = item.c.value
-        attributes: dict[str, Attribute | Entries] = {
+        attributes: Attributes = {
             "value": Text(entry["value"].astext),
             "type": Text(entry["type"].astext),
             "display": Text(entry["display"].astext),
             "primary": Flag(func.coalesce(entry["primary"].astext.cast(Boolean), false())),
         }
         inside = _Compiler(attributes).compiled(condition)
-        return select(literal(1)).select_from(item).where(inside).exists()
+        fits = select(literal(1)).select_from(item).where(inside).exists()
+        address = _address(condition)
+        # Not needed for what is true, but for how soon it is known.
+        return fits if address is None else and_(_found_by("gatehouse_users_by_address", address), fits)
+
+
+class Members(Entries):
+    def fitting(self, condition: FilterNode) -> Condition:
+        inside = _Compiler({"value": Id(MemberRow.user_id)}).compiled(condition)
+        return select(literal(1)).where(MemberRow.group_id == GroupRow.id, inside).exists()
 
 
 #: As `people.shown` shows them: those of a user whom no directory has written are the one that signs in.
 _EMAILS: Final = func.coalesce(
     UserRow.directory["emails"],
-    func.jsonb_build_array(func.jsonb_build_object("value", UserRow.email, "primary", True)),
+    func.jsonb_build_array(func.jsonb_build_object("value", UserRow.email, "type", "work", "primary", True)),
 )
 
-USERS: Final[Mapping[str, Attribute | Entries]] = {
+#: By their names in lower case. Entra ID asks for a manager by the one name and by the other.
+Attributes = Mapping[str, Attribute | Entries]
+_manager: Final = Text(UserRow.directory[ENTERPRISE]["manager"]["value"].astext)
+USERS: Final[Attributes] = {
     "id": Id(UserRow.id),
     "externalid": Text(UserRow.external_id, exact=True),
-    "username": Text(func.coalesce(UserRow.user_name, UserRow.email)),
+    "username": Text(func.coalesce(UserRow.user_name, UserRow.email), finder="gatehouse_users_by_name"),
     "active": Flag(UserRow.is_active),
-    "emails": Entries(_EMAILS),
+    "emails": Emails(),
+    "manager": _manager,
+    f"{ENTERPRISE}:manager".lower(): _manager,
+    f"{ENTERPRISE}:manager.value".lower(): _manager,
 }
-GROUPS: Final[Mapping[str, Attribute | Entries]] = {
+GROUPS: Final[Attributes] = {
     "id": Id(GroupRow.id),
     "externalid": Text(GroupRow.external_group_id, exact=True),
     "displayname": Text(GroupRow.name),
+    "members": Members(),
 }
-_SCHEMAS: Final = {None, USER.lower(), GROUP.lower()}
+_CORE: Final = {"", USER.lower(), GROUP.lower()}
 
 
-def compiled(text: str, attributes: Mapping[str, Attribute | Entries]) -> Condition:
+def compiled(text: str, attributes: Attributes) -> Condition:
     """Raises `InvalidFilter`."""
     if len(text) > _MAX_CHARS:
         raise InvalidFilter(f"a filter may have {_MAX_CHARS} characters")
@@ -162,7 +187,7 @@ def compiled(text: str, attributes: Mapping[str, Attribute | Entries]) -> Condit
 
 
 class _Compiler:
-    def __init__(self, attributes: Mapping[str, Attribute | Entries]) -> None:
+    def __init__(self, attributes: Attributes) -> None:
         self._attributes = attributes
 
     def compiled(self, node: FilterNode) -> Condition:
@@ -201,11 +226,30 @@ class _Compiler:
         return found.column.is_not(None)
 
     def _find(self, path: AttrPath) -> Attribute | Entries:
-        found = self._attributes.get(path.attr.lower())
-        known_schema = (path.uri and path.uri.lower()) in _SCHEMAS
-        if found is None or not known_schema or (path.sub_attr and not isinstance(found, Entries)):
+        uri = (path.uri or "").lower()
+        name = path.attr.lower() if uri in _CORE else f"{uri}:{path.attr.lower()}"
+        found = self._attributes.get(name)
+        if path.sub_attr and not isinstance(found, Entries):
+            found = self._attributes.get(f"{name}.{path.sub_attr.lower()}")
+        if found is None:
             raise InvalidFilter(f"{path} is not an attribute that is filtered by")
         return found
+
+
+def _found_by(finder: str, value: str) -> Condition:
+    """That the user is among those whom this function of the database finds by an index."""
+    found = select(getattr(func, finder)(value)).scalar_subquery()
+    return UserRow.id == any_(cast(found, ARRAY(Uuid)))
+
+
+def _address(condition: FilterNode) -> str | None:
+    """What an entry's `value` must be for the condition to hold of it, if it says so."""
+    match condition:
+        case LogicalExpr(op=LogicalOperator.and_, terms=terms):
+            return next(filter(None, map(_address, terms)), None)
+        case Comparison(attr_path=AttrPath(attr=name, sub_attr=None), op=Op.eq, value=str(value)):
+            return value if name.lower() == "value" else None
+    return None
 
 
 def _with_nothing(held: SQLColumnExpression[Any], op: CompareOperator) -> Condition:

@@ -8,22 +8,21 @@ the rest      `directory`
 
 import re
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
 import msgspec
 from pydantic import ValidationError
 from scim2_models import Context, PatchOp, SCIMException
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation import emails
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import Caller
 from gatehouse.foundation.ids import new_id
+from gatehouse.platform.access.anonymising import forget
 from gatehouse.platform.access.scim import table
-from gatehouse.platform.access.scim.anonymise import anonymise
 from gatehouse.platform.access.scim.errors import BadScim, InvalidValue, Taken
 from gatehouse.platform.access.scim.filters import USERS, compiled
 from gatehouse.platform.access.scim.reading import View, Window
@@ -34,7 +33,6 @@ from gatehouse.platform.access.users.errors import EmailTaken, OperatorsOnly, Us
 from gatehouse.platform.access.users.schemas import NewUser
 from gatehouse.platform.access.users.table import UserRow, proven
 from gatehouse.platform.change import Change
-from gatehouse.platform.jobs import defer
 
 MAX_BYTES: Final = 64 * 1024
 MAX_OPERATIONS: Final = 50
@@ -50,21 +48,13 @@ _NOT_KEPT: Final = ("schemas", "id", "externalId", "userName", "displayName", "a
 _READ_ONLY: Final = frozenset({"schemas", "id", "meta", "groups"})
 _sign_in_name = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}").fullmatch
 
-#: Requests still on their way into the records when a user is removed arrive within these times; an outpost's, within
-#: a day.
-_ANONYMISED_AFTER: Final = (timedelta(), timedelta(hours=1), timedelta(days=2))
 
-
-async def page(session: AsyncSession, window: Window) -> tuple[Sequence[UserRow], int]:
-    """In the order in which they were made: who comes later moves nobody to another page. Raises `InvalidFilter`."""
+async def page(session: AsyncSession, window: Window, view: View) -> tuple[Sequence[UserRow], int]:
+    """As `table.page`. Raises `InvalidFilter`, `TooMany`."""
     query = select(UserRow).where(UserRow.kind == "user")
     if window.filter:
         query = query.where(compiled(window.filter, USERS))
-    total = await session.scalar(select(func.count()).select_from(query.subquery())) or 0
-    if not window.count:
-        return [], total
-    query = query.order_by(UserRow.created_at, UserRow.id).offset(window.start_index - 1).limit(window.count)
-    return (await session.scalars(query)).all(), total
+    return await table.page(session, UserRow, query, window)
 
 
 async def resources(session: AsyncSession, rows: Sequence[UserRow], view: View) -> list[dict[str, Any]]:
@@ -76,14 +66,17 @@ async def resources(session: AsyncSession, rows: Sequence[UserRow], view: View) 
 
 
 def shown(user: UserRow, groups: Sequence[tuple[UUID, str]], base: str) -> dict[str, Any]:
-    """The user as a resource, without what is empty. `base` is what `location` begins with."""
+    """The user as a resource, without what is empty but for `groups`. `base` is what `location` begins with.
+
+    The address that an organization has set is one of work: there a directory changes it.
+    """
     resource = {
         "schemas": [USER, *((ENTERPRISE,) if ENTERPRISE in user.directory else ())],
         "id": str(user.id),
         "externalId": user.external_id,
         "userName": user.user_name or user.email,
         "displayName": user.display_name,
-        "emails": [{"value": user.email, "primary": True}],
+        "emails": [{"value": user.email, "type": "work", "primary": True}],
         **user.directory,
         "active": user.is_active,
         "groups": [{"value": str(group), "$ref": f"{base}/Groups/{group}", "display": name} for group, name in groups],
@@ -94,7 +87,7 @@ def shown(user: UserRow, groups: Sequence[tuple[UUID, str]], base: str) -> dict[
             "location": location(user, base),
         },
     }
-    return {name: value for name, value in resource.items() if value not in (None, [])}
+    return {name: value for name, value in resource.items() if name == "groups" or value not in (None, [])}
 
 
 def location(user: UserRow, base: str) -> str:
@@ -144,14 +137,7 @@ async def patch(change: Change, user: UserRow, operations: list[dict[str, Any]])
 async def delete(change: Change, caller: Caller, user: UserRow) -> None:
     """For good, with sessions and keys; the audit chain forgets them too. Raises `OperatorsOnly`, `LastAdmin`."""
     await users.delete(change, caller, user)
-    for wait in _ANONYMISED_AFTER:
-        await defer(
-            change.session,
-            anonymise,
-            at=utc_now() + wait if wait else None,
-            tenant_id=str(change.tenant_id),
-            user_id=str(user.id),
-        )
+    await forget(change, user.id)
 
 
 async def _write(change: Change, user: UserRow, before: Person, said: Person) -> None:
@@ -222,27 +208,41 @@ def _bounded(said: Person) -> None:
 
 
 def _lenient(operation: dict[str, Any]) -> dict[str, Any]:
-    """As directories send them: a manager as plain text, and beside what is meant what only the service says."""
+    """As directories send them: a manager in other forms, and beside what is meant what only the service says."""
     path, value = operation.get("path"), operation.get("value")
     if not path and isinstance(value, dict):
         value = {name: each for name, each in value.items() if name.lower() not in _READ_ONLY}
         return {**operation, "value": _with_manager(value)}
-    if isinstance(path, str) and path.lower() == _MANAGER and isinstance(value, str):
-        return {**operation, "value": {"value": value}}
-    return operation
+    if not isinstance(path, str) or path.lower() not in {"manager", _MANAGER.lower()} or "value" not in operation:
+        return operation
+    manager = _manager(value)
+    if manager is None:
+        return {"op": "remove", "path": _MANAGER}
+    return {**operation, "path": _MANAGER, "value": manager}
 
 
-_MANAGER: Final = f"{ENTERPRISE}:manager".lower()
+_MANAGER: Final = f"{ENTERPRISE}:manager"
+
+
+def _manager(value: Any) -> Any:
+    """An object: Entra ID sends it as text too, or in a list (as its manual shows it). None where nobody is meant."""
+    if isinstance(value, list) and len(value) < 2:
+        value = value[0] if value else None
+    if isinstance(value, str):
+        value = {"value": value}
+    return None if isinstance(value, dict) and not value.get("value") else value
 
 
 def _with_manager(resource: dict[str, Any]) -> dict[str, Any]:
-    """The resource with its manager as an object, where it is plain text."""
+    """The resource with its manager as an object or null, whatever form it has."""
     mended = dict(resource)
     for name, value in resource.items():
-        if name.lower() == _MANAGER and isinstance(value, str):
-            mended[name] = {"value": value}
-        elif name.lower() == ENTERPRISE.lower() and isinstance(value, dict) and isinstance(value.get("manager"), str):
-            mended[name] = {**value, "manager": {"value": value["manager"]}}
+        if name.lower() == _MANAGER.lower():
+            mended[name] = _manager(value)
+        elif name.lower() == ENTERPRISE.lower() and isinstance(value, dict):
+            mended[name] = {
+                below: _manager(each) if below.lower() == "manager" else each for below, each in value.items()
+            }
     return mended
 
 

@@ -65,6 +65,8 @@ class View:
         ] = None,
     ) -> None:
         self.base = base
+        #: whether the request says what to show
+        self.asked = bool(attributes or excluded)
         self.part = Projection(attributes, excluded)
 
 

@@ -20,7 +20,6 @@ from scim2_models.path import (
 from gatehouse.platform.access.scim.errors import BadScim, InvalidFilter, InvalidPath, InvalidValue
 from gatehouse.platform.access.scim.urns import GROUP
 
-MAX_OPERATIONS: Final = 2_000
 #: members that one request may name
 _MOST: Final = 50_000
 _MAX_CHARS: Final = 255
@@ -54,7 +53,7 @@ class Named(NamedTuple):
 Step = Members | Named
 
 
-def steps(operations: Sequence[dict[str, Any]]) -> list[Step]:
+def steps_of(operations: Sequence[dict[str, Any]]) -> list[Step]:
     """In order; what is done to members again and again is one step. Raises `BadScim`."""
     found: list[Step] = []
     for operation in operations:
@@ -131,8 +130,8 @@ def _members(verb: str, target: AttrPath | ValuePath, value: Any) -> Members:
         if verb != "remove":
             raise BadScim("noTarget", "members are added by value, not by a filter")
         return Members(What.REMOVE, dict.fromkeys(_selected(target.val_filter)))
-    if verb == "remove" and value:
-        # Entra ID names in `value` whom to remove.
+    if verb == "remove" and value is not None:
+        # Entra ID names in `value` whom to remove. An empty list names nobody: it must not be taken for all.
         return Members(What.REMOVE, named_members(value))
     if verb == "remove":
         return Members(What.BECOME, {})

@@ -6,10 +6,11 @@ from uuid import UUID
 
 import msgspec
 from pydantic import ValidationError
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.identity import Caller
 from gatehouse.platform.access.groups import service as groups
 from gatehouse.platform.access.groups.errors import GroupNameTaken
 from gatehouse.platform.access.groups.schemas import GroupUpdate, NewGroup
@@ -18,13 +19,16 @@ from gatehouse.platform.access.scim import table
 from gatehouse.platform.access.scim.errors import InvalidValue, Taken
 from gatehouse.platform.access.scim.filters import GROUPS, compiled
 from gatehouse.platform.access.scim.reading import View, Window
-from gatehouse.platform.access.scim.team_patch import Members, Named, Step, What, named_members
+from gatehouse.platform.access.scim.team_patch import Members, Named, Step, What, named_members, steps_of
 from gatehouse.platform.access.scim.urns import GROUP
 from gatehouse.platform.change import Change
 
 MAX_BYTES: Final = 8 * 1024 * 1024
+MAX_OPERATIONS: Final = 2_000
 #: Of all groups of a page together: more would be an answer of megabytes. The page then has fewer groups than asked.
 _MEMBERS_OF_A_PAGE: Final = 20_000
+#: of a PATCH that does not say what to show: Entra ID sends thousands to a group, and reads none of the answers
+_MEMBERS_OF_AN_ANSWER: Final = 1_000
 #: Who reads a page of events is not handed ten thousand ids in one of them.
 _IN_AN_EVENT: Final = 500
 #: Changed members that workers are told of one by one: of more, it is quicker to load all of the group's.
@@ -37,11 +41,7 @@ async def page(session: AsyncSession, window: Window, view: View) -> tuple[Seque
     query = select(GroupRow)
     if window.filter:
         query = query.where(compiled(window.filter, GROUPS))
-    total = await session.scalar(select(func.count()).select_from(query.subquery())) or 0
-    if not window.count:
-        return [], total
-    query = query.order_by(GroupRow.created_at, GroupRow.id).offset(window.start_index - 1).limit(window.count)
-    found = (await session.scalars(query)).all()
+    found, total = await table.page(session, GroupRow, query, window)
     if not view.part.shows("members"):
         return found, total
     sizes = await table.sizes(session, [group.id for group in found])
@@ -54,33 +54,38 @@ async def page(session: AsyncSession, window: Window, view: View) -> tuple[Seque
     return found[:fitting], total
 
 
+async def large(session: AsyncSession, group: GroupRow) -> bool:
+    """Whether who changes it had better not be shown all of it."""
+    return (await table.sizes(session, [group.id])).get(group.id, 0) > _MEMBERS_OF_AN_ANSWER
+
+
 async def resources(session: AsyncSession, rows: Sequence[GroupRow], view: View) -> list[dict[str, Any]]:
-    """The groups as resources, without what is empty and what is not asked for."""
+    """The groups as resources: of each, what is asked for."""
     members: dict[UUID, str] = {}
     if rows and view.part.shows("members"):
         members = await table.members_json(session, [group.id for group in rows], view.base)
-    return [view.part(_shown(group, members.get(group.id), view.base)) for group in rows]
+    return [view.part(_shown(group, members.get(group.id, "[]"), view.base)) for group in rows]
 
 
-def _shown(group: GroupRow, members: str | None, base: str) -> dict[str, Any]:
+def _shown(group: GroupRow, members: str, base: str) -> dict[str, Any]:
     resource = {
         "schemas": [GROUP],
         "id": str(group.id),
         "externalId": group.external_group_id,
         "displayName": group.name,
-        "members": None if members is None else msgspec.Raw(members.encode()),
+        "members": msgspec.Raw(members.encode()),
         "meta": {
             "resourceType": "Group",
             "created": group.created_at,
             "lastModified": group.updated_at,
-            "location": location(group.id, base),
+            "location": location(group, base),
         },
     }
     return {name: value for name, value in resource.items() if value is not None}
 
 
-def location(group: UUID, base: str) -> str:
-    return f"{base}/Groups/{group}"
+def location(group: GroupRow, base: str) -> str:
+    return f"{base}/Groups/{group.id}"
 
 
 async def create(change: Change, body: dict[str, Any]) -> GroupRow:
@@ -101,15 +106,21 @@ async def create(change: Change, body: dict[str, Any]) -> GroupRow:
 async def replace(change: Change, group: GroupRow, body: dict[str, Any]) -> None:
     """Name, link and members become what the body says; a description is not the directory's to take away."""
     name, external_id, members = _read(body)
-    await apply(
-        change,
-        group,
-        [Named("displayName", name), Named("externalId", external_id), Members(What.BECOME, members)],
-    )
+    named = [Named("displayName", name), Named("externalId", external_id)]
+    await _apply(change, group, [*named, Members(What.BECOME, members)])
 
 
-async def apply(change: Change, group: GroupRow, steps: Sequence[Step]) -> None:
-    """All steps or none. Raises `Taken`, `InvalidValue`."""
+async def patch(change: Change, group: GroupRow, operations: list[dict[str, Any]]) -> None:
+    """All operations or none. Raises `Taken`, `BadScim`."""
+    await _apply(change, group, steps_of(operations))
+
+
+async def delete(change: Change, caller: Caller, group: GroupRow) -> None:
+    """With its DLP overrides and model access rules."""
+    await groups.delete(change, group)
+
+
+async def _apply(change: Change, group: GroupRow, steps: Sequence[Step]) -> None:
     named = {step.attribute: step.value for step in steps if isinstance(step, Named)}
     changed = {column: named[name] or None for column, name in _ATTRIBUTES.items() if name in named}
     if changed:

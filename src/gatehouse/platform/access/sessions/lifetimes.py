@@ -13,15 +13,18 @@ from gatehouse.platform.organization.policies.values import SessionPolicy
 
 
 def ends_at(session: SessionRow, policy: SessionPolicy) -> datetime:
-    """When the session ends unless it is used, by the policy of now. Its row's `expires_at` may be earlier."""
+    """When the session ends unless it is used, by the policy of now, and no later than it may last at most. Its row's
+    `expires_at` may be earlier."""
     timeout = timedelta(minutes=policy.session_timeout_minutes)
-    if not policy.refresh_token_enabled:
-        return session.created_at + timeout
-    return min(
-        session.last_seen_at + timeout,
-        session.last_seen_at + timedelta(minutes=policy.idle_timeout_minutes),
-        session.created_at + timedelta(days=policy.refresh_token_ttl_days),
-    )
+    if policy.refresh_token_enabled:
+        end = min(
+            session.last_seen_at + timeout,
+            session.last_seen_at + timedelta(minutes=policy.idle_timeout_minutes),
+            session.created_at + timedelta(days=policy.refresh_token_ttl_days),
+        )
+    else:
+        end = session.created_at + timeout
+    return end if session.not_after is None else min(end, session.not_after)
 
 
 def access_token_seconds(session: SessionRow, policy: SessionPolicy) -> int:

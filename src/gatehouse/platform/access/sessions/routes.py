@@ -64,7 +64,7 @@ async def list_sessions(caller: SessionUser, session: Reading) -> object:
 @router.delete("/sessions/{session_id}", status_code=204, responses=RESPONSES)
 async def end_session(caller: SessionUser, ended: LoadedSession, change: Changing) -> None:
     """Ends one of your sessions. Its tokens are refused from the moment of the answer on."""
-    await service.end(change, caller, ended, "ended_by_user")
+    await service.end_own(change, caller, ended)
 
 
 def _fields(row: SessionRow) -> dict[str, object]:

@@ -80,7 +80,7 @@ async def enter_with_tokens(
     mfa_at: datetime | None = None,
 ) -> Tokens:
     """The API's way in."""
-    session = await open_session(change, host, user, request, amr=amr, mfa_at=mfa_at)
+    session = await open_session(change, user, request, amr=amr, mfa_at=mfa_at)
     stands = await pending.standing(change.session, user)
     answer = await tokens_of(change, host, user, session)
     answer.mfa_enrollment_deadline = stands.due
@@ -95,17 +95,16 @@ async def record_failure(request: Request, host: Host, account: Account, reason:
 
 async def open_session(
     change: Change,
-    host: Host,
     user: UserRow,
     request: Request,
     *,
     amr: list[str],
     mfa_at: datetime | None = None,
+    not_after: datetime | None = None,
 ) -> SessionRow:
     """A new session of a user who has just proved who they are, recorded as `login.succeeded`. `amr` says how
-    (RFC 8176). Ends the oldest ones where the policy allows no more. Whoever opens one makes its tokens, if any, with
-    `tokens_of`."""
-    del host
+    (RFC 8176), `not_after` how long it may last at most. Ends the oldest ones where the policy allows no more. Whoever
+    opens one makes its tokens, if any, with `tokens_of`."""
     now, policy = utc_now(), await session_policy(change.session)
     session = SessionRow(
         id=new_id(),
@@ -121,6 +120,7 @@ async def open_session(
         amr=amr,
         mfa_at=mfa_at,
         tokens_until=None,
+        not_after=not_after,
     )
     session.expires_at = ends_at(session, policy)
     change.caller = as_caller(user, session)
@@ -136,8 +136,7 @@ async def open_session(
 
 async def _make_room(change: Change, user: UserRow, most: int) -> None:
     for old in (await table.open_sessions(change.session, user.id))[most:]:
-        await end_sessions(change, user.id, "too_many_sessions", only=old.id)
-        change.record("session.ended", "session", old.id, reason="too_many_sessions")
+        await end(change, old, "too_many_sessions")
 
 
 async def tokens_of(
@@ -215,8 +214,7 @@ async def _rotate(change: Change, host: Host, session: SessionRow, row: RefreshT
     if not policy.refresh_token_enabled or ends_at(session, policy) <= utc_now():
         return None
     if policy.most_sessions is not None and await table.newer_sessions(change.session, session) >= policy.most_sessions:
-        await end_sessions(change, user.id, "too_many_sessions", only=session.id)
-        change.record("session.ended", "session", session.id, reason="too_many_sessions")
+        await end(change, session, "too_many_sessions")
         return None
     row.used_at = session.last_seen_at = utc_now()
     session.expires_at = ends_at(session, policy)
@@ -225,21 +223,25 @@ async def _rotate(change: Change, host: Host, session: SessionRow, row: RefreshT
     return await tokens_of(change, host, user, session)
 
 
-async def end(change: Change, caller: Caller, session: SessionRow, reason: str) -> None:
-    """One's own session; another's, or one that has ended, is not there. Raises `SessionNotFound`."""
-    if session.user_id != caller.user_id:
+async def end(change: Change, session: SessionRow, reason: str) -> bool:
+    """Ends one session, and says so. False where it had ended before."""
+    ended = bool(await end_sessions(change, session.user_id, reason, only=session.id))
+    if ended:
+        change.record("session.ended", "session", session.id, reason=reason)
+    return ended
+
+
+async def end_own(change: Change, caller: Caller, session: SessionRow) -> None:
+    """Another's, or one that has ended, is not there. Raises `SessionNotFound`."""
+    if session.user_id != caller.user_id or not await end(change, session, "ended_by_user"):
         raise SessionNotFound
-    if not await end_sessions(change, session.user_id, reason, only=session.id):
-        raise SessionNotFound
-    change.record("session.ended", "session", session.id, reason=reason)
 
 
 async def log_out(change: Change, caller: Caller) -> None:
     """Ends the session that asks."""
-    assert caller.user_id is not None
-    if caller.session_id is not None:
-        await end_sessions(change, caller.user_id, "logout", only=caller.session_id)
-        change.record("session.ended", "session", caller.session_id, reason="logout")
+    session = await change.session.get(SessionRow, caller.session_id) if caller.session_id else None
+    if session is not None:
+        await end(change, session, "logout")
 
 
 def as_caller(user: UserRow, session: SessionRow | None) -> Caller:

@@ -32,6 +32,7 @@ class SessionRow(TenantRow):
     amr: Mapped[list[str]] = mapped_column(JSONB)
     mfa_at: Mapped[datetime | None]
     tokens_until: Mapped[datetime | None]
+    not_after: Mapped[datetime | None]
 
     def open(self) -> bool:
         return self.revoked_at is None and self.expires_at > utc_now()

@@ -47,8 +47,11 @@ def check(request: Request, given: str, host: Host) -> None:
     held = request.cookies.get(_COOKIE, "")
     if not _SECRET(held) or not hmac.compare_digest(of(held).encode(), given.encode()):
         raise FormExpired
-    # A neighbour under the same domain can plant cookies, but not say that it is us.
+    # A neighbour under the same domain, or whoever answers for us where there is no TLS, can plant cookies, but not say
+    # that it is us.
     origin = request.headers.get("origin")
-    ours = {request.headers.get("host"), urlsplit(host.settings.public_url or "").netloc}
-    if origin is not None and urlsplit(origin).netloc not in ours - {None, ""}:
+    names = {request.headers.get("host"), urlsplit(host.settings.public_url or "").netloc}
+    schemes = {"https"} if over_https(host) else {"https", "http"}
+    ours = {f"{scheme}://{name}".lower() for scheme in schemes for name in names if name}
+    if origin is not None and origin.lower() not in ours:
         raise FormExpired

@@ -83,6 +83,7 @@ def entitle(change: Change, tenant: TenantRecord, sent: Mapping[str, Any]) -> Te
     tenant.updated_at = utc_now()
     change.record("tenant.entitlements_changed", "tenant", tenant.id, **changed)
     change.touch("tenant", tenant.id, urgent=True, tenant_id=tenant.id)
+    change.touch("policy", tenant.id, urgent=True, tenant_id=tenant.id)
     return tenant
 
 

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 
 from gatehouse.foundation.http.lists import PageWindow, counted, page_window
+from gatehouse.platform.access.anonymising import forget
 from gatehouse.platform.access.users import service
 from gatehouse.platform.access.users.errors import UserNotFound
 from gatehouse.platform.access.users.schemas import (
@@ -27,6 +28,14 @@ LoadedUser = Annotated[UserRow, Depends(loaded(UserRow, "user_id", UserNotFound)
 Window = Annotated[PageWindow, Depends(page_window(default=50, maximum=200))]
 Search = Annotated[
     str | None, Query(max_length=255, pattern=r"^[^\x00]*$", description="Part of an address, username or name.")
+]
+
+Anonymise = Annotated[
+    bool,
+    Query(
+        description="Take the user out of the audit chain too. Its events stay, without saying who it was; "
+        "this cannot be undone."
+    ),
 ]
 
 
@@ -70,9 +79,11 @@ async def update_user(caller: AdminStepUp, user: LoadedUser, body: UserUpdate, c
 
 
 @router.delete("/{user_id}", status_code=204)
-async def delete_user(caller: AdminStepUp, user: LoadedUser, change: Changing) -> None:
+async def delete_user(caller: AdminStepUp, user: LoadedUser, change: Changing, *, anonymise: Anonymise = False) -> None:
     """Removes a user for good, with their sessions and keys; OAuth clients they made stay."""
     await service.delete(change, caller, user)
+    if anonymise:
+        await forget(change, user.id)
 
 
 @router.post("/{user_id}/password-reset", status_code=201, response_model=PasswordResetIssued)

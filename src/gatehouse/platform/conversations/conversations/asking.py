@@ -2,43 +2,48 @@
 `/v1/chat/completions`. It is authenticated and limited, judged, inspected and recorded like any other."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Annotated, Final
 
 import msgspec
 from fastapi import Depends, Request
 
-from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.engine.conversation.dialects import PASSING
+from gatehouse.engine.conversation.errors import NotConvertible
 from gatehouse.engine.conversation.form import Completion, Text
 from gatehouse.engine.exchange import Answer, Asked, Identified, Received
+from gatehouse.engine.routing.attempts import AllProvidersFailed
 from gatehouse.engine.stages.route import AUTO, default_model
 from gatehouse.foundation.http import request_id
 from gatehouse.foundation.identity import Caller
+from gatehouse.ingress.in_progress import InProgressCall
 from gatehouse.platform.conversations.conversations.context import Said
 from gatehouse.platform.conversations.conversations.errors import ModelNotUsable
-from gatehouse.platform.ports import TheHost
+from gatehouse.platform.ports import Host, TheHost
 from gatehouse.policy.records import ModelRecord
 from gatehouse.policy.snapshot import Snapshot
 
-_DIALECT: Final = "openai_chat"
+DIALECT: Final = "openai_chat"
 
 
 class Models:
-    """One request's way to the models."""
+    """One request's way to the models. `labels`: the highest numbers of labels in the conversation so far."""
 
-    def __init__(self, request: Request, host: TheHost) -> None:
+    def __init__(self, request: Request, host: Host, call: InProgressCall) -> None:
         state = request.scope["state"]
+        self._call = call
+        self._calls = host.calls
         self._engine = host.engine
         self._policies = host.ports.policies
         self._caller: Caller = state["caller"]
         self._rate = state["rate"]
-        self.received: Received = msgspec.structs.replace(state["received"], dialect=_DIALECT)
+        self.received: Received = msgspec.structs.replace(state["received"], dialect=DIALECT)
 
-    async def ask(self, model: str, said: Sequence[Said], *, stream: bool = False) -> Answer:
+    async def ask(self, model: str, said: Sequence[Said], labels: Mapping[str, int], *, stream: bool = False) -> Answer:
         """For this request itself, which was counted against its limit when it arrived. Refusals are answers too."""
-        return await self._answer(self.received, model, said, stream=stream)
+        return await self._answer(self.received, self._call, model, said, labels, stream=stream)
 
-    async def ask_aside(self, path: str, model: str, said: Sequence[Said]) -> Answer:
+    async def ask_aside(self, path: str, model: str, said: Sequence[Said], labels: Mapping[str, int]) -> Answer:
         """A request of its own that this one has caused: with its own id and record, under a path that says what it is
         for, and within what this one was counted as."""
         x = msgspec.structs.replace(
@@ -48,7 +53,8 @@ class Models:
             received_at=time.time(),
             started=time.monotonic(),
         )
-        return await self._answer(x, model, said)
+        with self._calls.one() as call:
+            return await self._answer(x, call, model, said, labels)
 
     async def named(self, name: str) -> ModelRecord | None:
         """The catalog's entry, None for `auto`. Raises `ModelNotUsable`."""
@@ -70,18 +76,46 @@ class Models:
         assert self._caller.tenant_id is not None
         return await self._policies.current(self._caller.tenant_id)
 
-    async def _answer(self, x: Received, model: str, said: Sequence[Said], *, stream: bool = False) -> Answer:
-        call = {"model": model, "stream": stream, "messages": [msgspec.structs.asdict(each) for each in said]}
-        x.body = msgspec.json.encode(call)
-        return await self._engine.answer(x, counted=self._rate)
+    async def _answer(
+        self,
+        x: Received,
+        call: InProgressCall,
+        model: str,
+        said: Sequence[Said],
+        labels: Mapping[str, int],
+        *,
+        stream: bool = False,
+    ) -> Answer:
+        messages = [msgspec.structs.asdict(each) for each in said]
+        x.body = msgspec.json.encode({"model": model, "stream": stream, "messages": messages})
+        answer = await self._engine.answer(x, let_in=call.let_in, counted=self._rate, labels=labels)
+        return answer if answer.answered is None or answer.stream is not None else _readable(answer)
 
 
-TheModels = Annotated[Models, Depends(Models)]
+async def _models(request: Request, host: TheHost) -> AsyncIterator[Models]:
+    """In progress until the request's answer is sent, streams too."""
+    with host.calls.one() as call:
+        yield Models(request, host, call)
+
+
+TheModels = Annotated[Models, Depends(_models)]
+
+
+def _readable(answer: Answer) -> Answer:
+    """The gateway passes on what a provider of the same dialect says, whatever it is; here it has to say something."""
+    try:
+        completion(answer)
+    except NotConvertible:
+        error = AllProvidersFailed("The provider's answer cannot be read.")
+        body = PASSING[DIALECT].render_error(error)
+        return msgspec.structs.replace(answer, status=error.status, body=body, refusal=error, answered=None)
+    return answer
 
 
 def completion(answer: Answer) -> Completion:
     """Of a whole answer that is no error."""
-    return DIALECTS[_DIALECT].parse_reply(answer.body)
+    told: Completion = PASSING[DIALECT].parse_reply(answer.body)
+    return told
 
 
 def text_of(said: Completion) -> str:

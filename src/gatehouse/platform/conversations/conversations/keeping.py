@@ -2,6 +2,7 @@
 and answered, or nothing."""
 
 import re
+from collections.abc import Mapping
 from typing import Final
 from uuid import UUID
 
@@ -39,13 +40,15 @@ class Turn:
 
     def __init__(self, parts: Apart, row: ConversationRow, contents: Contents, request_id: str) -> None:
         self._parts = parts
+        self._row = row
         self._contents = contents
-        self._request_id = request_id
+        self.request_id = request_id
         self._places = (new_id(), new_id())
         self._sequence = 0
-        self.conversation_id = row.id
         #: what was said before, as much as the model has room for
         self.earlier: list[Said] = []
+        #: the highest numbers of labels in all that was said before
+        self.labels: Mapping[str, int] = {}
 
     @classmethod
     async def begin(
@@ -64,15 +67,17 @@ class Turn:
         async with parts.changing() as change:
             session = change.session
             # Locked: two posts at once are one after the other, each with a pair of its own.
-            if await table.owned(session, row.id, row.user_id, lock=True) is None:
+            locked = await table.owned(session, row.id, row.user_id, lock=True)
+            if locked is None:
                 raise ConversationNotFound
+            turn.labels = locked.label_numbers
             most = int(await value(session, "max_conversation_messages"))
             count, last = await table.places(session, row.id)
             if count + 2 > most:
                 raise ConversationFull(most)
             turn._sequence = last + 1
             for place, role in enumerate(("user", "assistant")):
-                session.add(turn._row(row, place, role))
+                session.add(turn._place(place, role))
             found = await table.earlier(
                 session,
                 row.id,
@@ -84,18 +89,18 @@ class Turn:
         turn.earlier = context.that_fit(said, context.room(model) - Said("user", question).tokens)
         return turn
 
-    def _row(self, row: ConversationRow, place: int, role: str) -> MessageRow:
+    def _place(self, place: int, role: str) -> MessageRow:
         return MessageRow(
             id=self._places[place],
-            tenant_id=row.tenant_id,
-            conversation_id=row.id,
+            tenant_id=self._row.tenant_id,
+            conversation_id=self._row.id,
             sequence=self._sequence + place,
             role=role,
             status=table.PENDING,
             content=None,
             model=None,
             finish_reason=None,
-            request_id=self._request_id,
+            request_id=self.request_id,
             created_at=utc_now(),
         )
 
@@ -117,11 +122,14 @@ class Turn:
         messages[1].model = name_of(answered.chosen.model) if answered.chosen else None
         kept = (question, as_shown(given.text, asked))
         async with self._parts.changing() as change:
+            # Locked before its messages, as by who deletes it. One that was deleted meanwhile stays deleted.
+            row = await table.owned(change.session, self._row.id, self._row.user_id, lock=True)
+            if row is None:
+                return messages
             for message, text in zip(messages, kept, strict=True):
                 values = message.model_dump(include={"status", "model", "finish_reason", "created_at"})
-                # A conversation that was deleted meanwhile stays deleted.
                 await table.fill(change.session, message.id, content=self._contents.seal(text, message.id), **values)
-            await table.stir(change.session, self.conversation_id)
+            table.stir(row, asked.inspection.labels.numbers if asked.inspection is not None else {})
         return messages
 
     async def give_up(self) -> None:
@@ -139,7 +147,7 @@ class Turn:
                 "content": content,
                 "model": None,
                 "finish_reason": None,
-                "request_id": self._request_id,
+                "request_id": self.request_id,
                 "created_at": utc_now(),
             }
         )

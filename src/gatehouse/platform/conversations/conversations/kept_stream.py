@@ -1,16 +1,26 @@
 """A streamed answer that is kept while it passes to the client."""
 
+import asyncio
+import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from typing import Any, Final
 
 import msgspec
+import structlog
 
+from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.sse import data_of, events
 from gatehouse.engine.exchange import Answered
 from gatehouse.engine.streaming import Blocks
+from gatehouse.foundation.errors import Unavailable
+from gatehouse.platform.conversations.conversations.asking import DIALECT
 from gatehouse.platform.conversations.conversations.keeping import MOST_CHARACTERS, Given, Turn
 from gatehouse.platform.later import Later
 
+log = structlog.get_logger(__name__)
+
+#: How much of an answer is lost at most with a worker that is killed.
+EVERY_SECONDS: Final = 5.0
 _END: Final = b"[DONE]"
 
 
@@ -68,11 +78,17 @@ class Heard:
         return Given("".join(self._texts)[:MOST_CHARACTERS], complete, self.finish_reason)
 
 
+class NotKept(Unavailable):
+    code = "not_kept"
+    message = "The answer could not be kept in the conversation."
+
+
 class KeptStream(Blocks):
     """The engine's events, untouched. Before the first word passes on, the question is kept, and the answer as
-    incomplete; before the last event, all of it. So whoever has read an answer finds it, and what came of one that
-    broke off (at the provider, at the client, with this worker) is there too. A stream that is refused before its first
-    word leaves nothing. `whole` makes what is to be done after a whole answer."""
+    incomplete; every few seconds, what has come of it; before the last event, all of it. So whoever has read an answer
+    finds it, and what came of one that broke off (at the provider, at the client, with this worker) is there too. A
+    stream that is refused before its first word leaves nothing. `whole` makes what is to be done after a whole
+    answer."""
 
     def __init__(
         self,
@@ -90,6 +106,7 @@ class KeptStream(Blocks):
         self._heard = Heard()
         self._kept = False
         self._over = False
+        self._keeping: asyncio.Task[None] | None = None
         super().__init__()
 
     async def _end(self) -> None:
@@ -100,24 +117,48 @@ class KeptStream(Blocks):
             await self._later.run(self._settle())
 
     async def _read(self) -> AsyncGenerator[bytes, None]:
-        async for block in self._stream:
-            self._heard.take(block)
-            if self._heard.ended and not self._over:
-                self._over = True
+        try:
+            async for block in self._stream:
+                self._heard.take(block)
+                if self._heard.ended and not self._over:
+                    await self._settle()
+                elif self._heard.begun and not self._kept:
+                    await self._turn.keep(self._heard.given(), self._answered)
+                    self._kept = True
+                elif self._kept and self._keeping is None:
+                    self._keeping = asyncio.create_task(self._keep_now_and_then())
+                yield block
+            if not self._over:
                 await self._settle()
-            elif self._heard.begun and not self._kept:
-                self._kept = True
-                await self._turn.keep(self._heard.given(), self._answered)
-            yield block
-        if not self._over:
-            self._over = True
-            await self._settle()
+        except Exception:
+            # The engine tells its own faults: this is the database's.
+            log.exception("conversations.not_kept", request_id=self._turn.request_id)
+            yield DIALECTS[DIALECT].render_stream_error(NotKept())
+
+    async def _keep_now_and_then(self) -> None:
+        """Beside the stream, which does not wait for it. What fails is made up for at the end."""
+        kept = 0
+        while True:
+            await asyncio.sleep(EVERY_SECONDS)
+            given = self._heard.given()
+            if len(given.text) == kept:
+                continue
+            with contextlib.suppress(Exception):
+                await self._turn.keep(given, self._answered)
+                kept = len(given.text)
 
     async def _settle(self) -> None:
+        if self._keeping is not None:
+            # Not after what follows.
+            self._keeping.cancel()
+            await asyncio.wait({self._keeping})
         if not self._heard.begun:
             await self._turn.give_up()
+            self._over = True
             return
         given = self._heard.given()
         await self._turn.keep(given, self._answered)
+        # Not before: whoever is cancelled here leaves it to `_end`.
+        self._over = True
         if given.complete:
             await self._later.run(self._whole())

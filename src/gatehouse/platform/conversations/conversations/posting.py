@@ -63,7 +63,9 @@ class Post:
     async def _ask(self) -> Answer:
         said = [*self._turn.earlier, Said("user", self._new.content)]
         try:
-            answer = await self._models.ask(self._new.model or self._row.model, said, stream=self._new.stream)
+            answer = await self._models.ask(
+                self._new.model or self._row.model, said, self._turn.labels, stream=self._new.stream
+            )
         except BaseException:
             # The client has left, or the server stops: nobody waits for the database.
             await self._host.later.run(self._turn.give_up())

@@ -64,6 +64,7 @@ async def create(change: Change, sealer: Sealer, models: Models, caller: Caller,
         model_snapshot=_snapshot(model),
         summary=None,
         summarized_at=None,
+        label_numbers={},
         created_at=now,
         updated_at=now,
     )

@@ -50,7 +50,7 @@ async def summarize(
     if not fitting:
         raise NothingToSummarize
     told = "\n\n".join(f"{each.role}: {each.content}" for each in fitting)
-    answer = await models.ask(name, [instruction, Said("user", told)])
+    answer = await models.ask(name, [instruction, Said("user", told)], row.label_numbers)
     if answer.answered is None:
         return answer, None
     assert answer.answered.asked is not None

@@ -1,6 +1,6 @@
 """Rows of conversations and their messages, and named queries."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -42,6 +42,8 @@ class ConversationRow(TenantRow):
     model_snapshot: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     summary: Mapped[str | None]
     summarized_at: Mapped[datetime | None]
+    #: the highest number of a label, by entity type
+    label_numbers: Mapped[dict[str, int]] = mapped_column(JSONB)
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
 
@@ -124,12 +126,8 @@ async def earlier(
     return [Earlier(*row) for row in await session.execute(_EARLIER, values)]
 
 
-async def fill(session: AsyncSession, message_id: UUID, **values: Any) -> bool:
-    """Whether the message is there still: its conversation may be gone."""
-    changed = await session.execute(
-        update(MessageRow).where(MessageRow.id == message_id).values(**values).returning(MessageRow.id)
-    )
-    return changed.first() is not None
+async def fill(session: AsyncSession, message_id: UUID, **values: Any) -> None:
+    await session.execute(update(MessageRow).where(MessageRow.id == message_id).values(**values))
 
 
 async def give_up(session: AsyncSession, message_ids: Sequence[UUID]) -> None:
@@ -137,11 +135,11 @@ async def give_up(session: AsyncSession, message_ids: Sequence[UUID]) -> None:
     await session.execute(delete(MessageRow).where(MessageRow.id.in_(message_ids), MessageRow.status == PENDING))
 
 
-async def stir(session: AsyncSession, conversation_id: UUID) -> None:
-    """Something was said."""
-    await session.execute(
-        update(ConversationRow).where(ConversationRow.id == conversation_id).values(updated_at=utc_now())
-    )
+def stir(row: ConversationRow, labels: Mapping[str, int]) -> None:
+    """Something was said, with labels up to these numbers. The row is locked."""
+    known = row.label_numbers
+    row.label_numbers = known | {kind: max(number, known.get(kind, 0)) for kind, number in labels.items()}
+    row.updated_at = utc_now()
 
 
 async def first_answer(session: AsyncSession, conversation_id: UUID) -> UUID | None:

@@ -44,7 +44,10 @@ async def make(parts: Apart, sealer: Sealer, models: Models, row: ConversationRo
     try:
         async with asyncio.timeout(_SECONDS):
             answer = await models.ask_aside(
-                f"/api/conversations/{row.id}/title", name, [Said("system", _INSTRUCTION), Said("user", said)]
+                f"/api/conversations/{row.id}/title",
+                name,
+                [Said("system", _INSTRUCTION), Said("user", said)],
+                now.label_numbers,
             )
     except TimeoutError:
         return

@@ -2,7 +2,7 @@
 database: a probe that waits for a slow one would make a slow system a dead one."""
 
 from functools import lru_cache
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_address
 from typing import Final
 
 from fastapi import APIRouter, Request
@@ -11,6 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from gatehouse.foundation.counters.shared import RedisCounters
+from gatehouse.foundation.networks import network
 from gatehouse.foundation.settings import BadSettings
 from gatehouse.platform.operations.health.errors import ScrapeRefused
 from gatehouse.platform.operations.health.schemas import Alive, NotAlive, NotReady, Ready, Started, Starting
@@ -80,8 +81,8 @@ def failing_checks(host: Host) -> list[str]:
 @lru_cache(maxsize=1024)
 def _allowed(cidrs: tuple[str, ...], address: str) -> bool:
     try:
-        networks = [ip_network(cidr) for cidr in cidrs]
+        networks = [network(cidr, strict=True) for cidr in cidrs]
     except ValueError as error:
         raise BadSettings(f"METRICS_ALLOWED_CIDRS: {error}") from None
     caller = ip_address(address)
-    return any(caller in network for network in networks)
+    return any(caller in each for each in networks)

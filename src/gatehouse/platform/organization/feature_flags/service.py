@@ -4,7 +4,7 @@ from gatehouse.foundation.clock import utc_now
 from gatehouse.platform.change import Change
 from gatehouse.platform.organization.feature_flags.errors import FlagNotFound
 from gatehouse.platform.organization.feature_flags.schemas import Flag
-from gatehouse.platform.organization.feature_flags.table import DEFAULTS
+from gatehouse.platform.organization.feature_flags.table import DEFAULTS, complete
 from gatehouse.platform.organization.tenants.table import TenantRecord
 
 
@@ -17,9 +17,10 @@ def known(name: str) -> str:
 
 def switch(change: Change, tenant: TenantRecord, name: str, enabled: bool) -> Flag:
     """In force on every worker when the answer comes: some of the flags are what protects an organization."""
-    was = tenant.feature_flags.get(name, DEFAULTS[name])
-    tenant.feature_flags = {**tenant.feature_flags, name: enabled}
-    tenant.updated_at = utc_now()
-    change.record("feature_flag.changed", "feature_flag", name, was=was, enabled=enabled)
-    change.touch("policy", change.tenant_id, urgent=True)
+    was = complete(tenant.feature_flags)[name]
+    if was is not enabled:
+        tenant.feature_flags = {**tenant.feature_flags, name: enabled}
+        tenant.updated_at = utc_now()
+        change.record("feature_flag.changed", "feature_flag", name, was=was, enabled=enabled)
+        change.touch("policy", change.tenant_id, urgent=True)
     return Flag(flag=name, enabled=enabled, updated_at=tenant.updated_at)

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from gatehouse.foundation.http.bodies import Body, Shown, unsent
-from gatehouse.policy.addresses import network
+from gatehouse.foundation.networks import network
 
 
 def _canonical(cidr: str) -> str:

@@ -1,6 +1,11 @@
-"""What can go wrong with the policies."""
+"""What can go wrong with the policies, and how it looks beside the organization's settings (reference 2)."""
+
+from typing import Final
 
 from gatehouse.foundation.errors import FieldFault, Unprocessable
+from gatehouse.foundation.http.envelopes import NAMED, ErrorForm
+
+FORM: Final[ErrorForm] = NAMED
 
 
 class IdleLongerThanSession(Unprocessable):

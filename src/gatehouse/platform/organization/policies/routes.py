@@ -5,19 +5,20 @@ from fastapi import APIRouter
 from gatehouse.platform.callers import RESPONSES, AdminReader, AdminStepUp
 from gatehouse.platform.organization.policies import schemas, service
 from gatehouse.platform.organization.policies.table import read_mfa_policy, read_session_policy
+from gatehouse.platform.organization.policies.values import read_retention_policy
 from gatehouse.platform.organization.tenants.own import OwnTenant
 from gatehouse.platform.requests import Changing
 
-router = APIRouter(prefix="/api/v1/admin/org", tags=["Organization"], responses=RESPONSES)
+router = APIRouter(prefix="/api/v1/admin", tags=["Organization"], responses=RESPONSES)
 
 
-@router.get("/session-policy", response_model=schemas.SessionPolicy)
+@router.get("/org/session-policy", response_model=schemas.SessionPolicy)
 async def read_session_policy_in_force(caller: AdminReader, tenant: OwnTenant) -> object:
     """How long sessions live, and how many a user may have."""
     return read_session_policy(tenant.session_policy)
 
 
-@router.put("/session-policy", response_model=schemas.SessionPolicy)
+@router.put("/org/session-policy", response_model=schemas.SessionPolicy)
 async def update_session_policy(
     caller: AdminStepUp, tenant: OwnTenant, body: schemas.SessionPolicyUpdate, change: Changing
 ) -> object:
@@ -25,15 +26,29 @@ async def update_session_policy(
     return service.set_session_policy(change, tenant, body.sent())
 
 
-@router.get("/mfa-policy", response_model=schemas.MfaPolicy)
+@router.get("/org/mfa-policy", response_model=schemas.MfaPolicy)
 async def read_mfa_policy_in_force(caller: AdminReader, tenant: OwnTenant) -> object:
     """Who is asked for a second factor, when, and by which methods."""
     return read_mfa_policy(tenant.mfa_policy)
 
 
-@router.put("/mfa-policy", response_model=schemas.MfaPolicy)
+@router.put("/org/mfa-policy", response_model=schemas.MfaPolicy)
 async def update_mfa_policy(
     caller: AdminStepUp, tenant: OwnTenant, body: schemas.MfaPolicyUpdate, change: Changing
 ) -> object:
     """Changes what is sent, from the answer on. `required` begins the grace period of `grace_period_hours`."""
     return service.set_mfa_policy(change, tenant, body.sent())
+
+
+@router.get("/retention/policy", response_model=schemas.RetentionPolicy)
+async def read_retention_policy_in_force(caller: AdminReader, tenant: OwnTenant) -> object:
+    """How long records are kept, and where."""
+    return read_retention_policy(tenant.retention_policy)
+
+
+@router.put("/retention/policy", response_model=schemas.RetentionPolicy)
+async def update_retention_policy(
+    caller: AdminStepUp, tenant: OwnTenant, body: schemas.RetentionPolicyUpdate, change: Changing
+) -> object:
+    """Changes what is sent."""
+    return service.set_retention_policy(change, tenant, body.sent())

@@ -9,8 +9,14 @@ from gatehouse.foundation.clock import utc_now
 from gatehouse.platform.change import Change
 from gatehouse.platform.organization.policies.errors import IdleLongerThanSession
 from gatehouse.platform.organization.policies.table import read_mfa_policy, read_session_policy
-from gatehouse.platform.organization.policies.values import MfaPolicy, SessionPolicy
-from gatehouse.platform.organization.tenants.table import TenantRecord, put
+from gatehouse.platform.organization.policies.values import (
+    MfaPolicy,
+    RetentionPolicy,
+    SessionPolicy,
+    read_retention_policy,
+)
+from gatehouse.platform.organization.tenants.stored import store
+from gatehouse.platform.organization.tenants.table import TenantRecord
 
 
 def set_session_policy(change: Change, tenant: TenantRecord, sent: Mapping[str, Any]) -> SessionPolicy:
@@ -35,13 +41,14 @@ def set_mfa_policy(change: Change, tenant: TenantRecord, sent: Mapping[str, Any]
     return after
 
 
+def set_retention_policy(change: Change, tenant: TenantRecord, sent: Mapping[str, Any]) -> RetentionPolicy:
+    before = read_retention_policy(tenant.retention_policy)
+    after = read_retention_policy({**tenant.retention_policy, **sent})
+    store(change, tenant, "retention_policy", before, after)
+    return after
+
+
 def _store(change: Change, tenant: TenantRecord, name: str, before: msgspec.Struct, after: msgspec.Struct) -> None:
-    old, new = msgspec.to_builtins(before), msgspec.to_builtins(after)
-    changed = {field: value for field, value in new.items() if old[field] != value}
-    if not changed:
-        return
-    put(tenant, name, changed)
-    change.record(
-        f"{name}.changed", "organization", tenant.id, **changed, before={field: old[field] for field in changed}
-    )
-    change.touch("tenant", tenant.id, urgent=True)
+    """Each worker's replica holds what follows from it."""
+    if store(change, tenant, name, before, after):
+        change.touch("tenant", tenant.id, urgent=True)

@@ -77,3 +77,6 @@ async def _set_own(change: Change, tenant: TenantRecord, sent: Mapping[str, Any]
     except IntegrityError:
         raise SlugTaken from None
     change.record("organization.changed", "organization", tenant.id, **changed, before=before)
+    if "timezone" in changed:
+        # Days and months of budgets begin at its midnights.
+        change.touch("policy", tenant.id, urgent=True)

@@ -11,6 +11,6 @@ _QUERY = text("SELECT key, value FROM system_config WHERE tenant_id = :tenant")
 
 
 async def records(session: AsyncSession, tenant_id: TenantId) -> dict[str, str]:
-    """What is in force, every key."""
+    """What is in force, every key that an organization can set."""
     stored = {row.key: row.value for row in await session.execute(_QUERY, {"tenant": tenant_id})}
-    return {name: resolved(name, stored.get(name)) for name in KEYS}
+    return {name: resolved(name, stored.get(name)) for name, key in KEYS.items() if key.editable}

@@ -1,10 +1,14 @@
 """Every key there is: what it means, what it may be, and what it is where nobody has set it."""
 
+import os
 import re
 from collections.abc import Callable
 from typing import Final
 
 import msgspec
+
+from gatehouse.foundation import settings
+from gatehouse.foundation.settings import BadSettings, Settings
 
 #: says what is wrong with a value, or None
 Judge = Callable[[str], str | None]
@@ -36,14 +40,27 @@ class Key(msgspec.Struct, frozen=True):
 
     name: str
     category: str
-    judge: Judge
+    #: None where the value holds for the whole platform: it is one of its settings, and shown as that
+    judge: Judge | None
     default: str
     description: str
-    editable: bool = True
+
+    @property
+    def editable(self) -> bool:
+        return self.judge is not None
 
     @property
     def environment(self) -> str:
         return self.name.upper()
+
+
+def written(value: object) -> str:
+    """A setting as configuration shows it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _setting(name: str, category: str, description: str) -> Key:
+    return Key(name, category, None, written(Settings.model_fields[name].default), description)
 
 
 _TIERS: Final = one_of("tier_1", "tier_2", "tier_3", "tier_4")
@@ -67,13 +84,29 @@ KEYS: Final[dict[str, Key]] = {
             "The risk tier that policy rules assume for a model that is not registered.",
         ),
         Key("mfa_required", "auth", boolean, "false", "Everybody needs a second factor for sensitive operations."),
-        Key(
-            "oauth_scope_enforcement", "auth", boolean, "true", "Tokens are held to their scopes.", editable=False,
-        ),
-        Key(
-            "rate_limit_requests_per_minute", "limits", whole_number(1, 10**8), "60",
-            "The general limit of requests a minute.", editable=False,
-        ),
-        Key("api_variant", "platform", one_of("a", "b", "c"), "a", "The contract's variant.", editable=False),
+        _setting("oauth_scope_enforcement", "auth", "Tokens are held to their scopes."),
+        _setting("rate_limit_requests_per_minute", "limits", "The general limit of requests a minute."),
+        _setting("api_variant", "platform", "The contract's variant."),
     )
 }  # fmt: skip
+
+
+def environments(key: Key) -> str | None:
+    """What the key's variable says, None where it is not set. Raises `BadSettings`."""
+    assert key.judge is not None
+    told = os.environ.get(key.environment, "").strip()
+    if not told:
+        return None
+    if key.judge is boolean and (truth := settings.boolean(told)) is not None:
+        told = written(truth)
+    fault = key.judge(told)
+    if fault is not None:
+        raise BadSettings(f"{key.environment}: {fault}")
+    return told
+
+
+def check_environment() -> None:
+    """At start, as all settings are: a misspelt `MFA_REQUIRED` must not ask nobody. Raises `BadSettings`."""
+    for key in KEYS.values():
+        if key.editable:
+            environments(key)

@@ -8,6 +8,7 @@ from gatehouse.platform.callers import RESPONSES, AdminReader, AdminStepUp
 from gatehouse.platform.organization.system_config import service
 from gatehouse.platform.organization.system_config.keys import Key
 from gatehouse.platform.organization.system_config.schemas import Entry, NewValue
+from gatehouse.platform.ports import TheHost
 from gatehouse.platform.requests import Changing, Session
 
 router = APIRouter(prefix="/api/admin/config", tags=["System configuration"], responses=RESPONSES)
@@ -18,9 +19,9 @@ def _known(name: Annotated[str, Path(alias="key")]) -> Key:
 
 
 @router.get("", response_model=list[Entry])
-async def list_configuration(caller: AdminReader, session: Session) -> list[Entry]:
+async def list_configuration(caller: AdminReader, session: Session, host: TheHost) -> list[Entry]:
     """Every entry with the value that is in force."""
-    return await service.entries(session)
+    return await service.entries(session, host.settings)
 
 
 @router.put("/{key}", response_model=Entry, responses={404: {"description": "There is no such key."}})

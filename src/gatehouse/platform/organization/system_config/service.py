@@ -2,10 +2,11 @@
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gatehouse.foundation.settings import Settings
 from gatehouse.platform.change import Change
 from gatehouse.platform.organization.system_config import table
 from gatehouse.platform.organization.system_config.errors import BadValue, EntryNotFound, NotEditable
-from gatehouse.platform.organization.system_config.keys import KEYS, Key
+from gatehouse.platform.organization.system_config.keys import KEYS, Key, written
 from gatehouse.platform.organization.system_config.schemas import Entry
 
 
@@ -17,14 +18,16 @@ def known(name: str) -> Key:
     return key
 
 
-async def entries(session: AsyncSession) -> list[Entry]:
+async def entries(session: AsyncSession, settings: Settings) -> list[Entry]:
     values = await table.values(session)
-    return [_shown(key, values[name]) for name, key in KEYS.items()]
+    return [
+        _shown(key, values[name] if key.editable else written(getattr(settings, name))) for name, key in KEYS.items()
+    ]
 
 
 async def put(change: Change, key: Key, value: str) -> Entry:
     """Sets the organization's own value. Raises `NotEditable`, `BadValue`."""
-    if not key.editable:
+    if key.judge is None:
         raise NotEditable
     fault = key.judge(value)
     if fault is not None:

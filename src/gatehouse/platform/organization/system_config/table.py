@@ -1,8 +1,6 @@
 """Configuration's rows: only what an organization has set has one."""
 
-import os
 from datetime import datetime
-from typing import Final
 
 from sqlalchemy import func, select
 from sqlalchemy.dialects.postgresql import insert
@@ -11,13 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.rows import TenantRow
-from gatehouse.platform.organization.system_config.keys import KEYS, boolean
-
-#: how people write them into an environment
-_BOOLEANS: Final = {
-    **dict.fromkeys(("1", "true", "yes", "on"), "true"),
-    **dict.fromkeys(("0", "false", "no", "off"), "false"),
-}
+from gatehouse.platform.organization.system_config.keys import KEYS, environments
 
 
 class ConfigRow(TenantRow):
@@ -30,13 +22,13 @@ class ConfigRow(TenantRow):
 
 
 async def values(session: AsyncSession) -> dict[str, str]:
-    """What is in force for the session's tenant, every key."""
+    """What is in force for the session's tenant, every key that an organization can set."""
     stored = {row.key: row.value for row in (await session.scalars(select(ConfigRow))).all()}
-    return {name: resolved(name, stored.get(name)) for name in KEYS}
+    return {name: resolved(name, stored.get(name)) for name, key in KEYS.items() if key.editable}
 
 
 async def value(session: AsyncSession, name: str) -> str:
-    """What is in force for one key, which must be one of `KEYS`."""
+    """What is in force for one key, which must be one that an organization can set."""
     return resolved(name, await own_value(session, name))
 
 
@@ -58,11 +50,7 @@ async def store(session: AsyncSession, tenant_id: TenantId, name: str, new: str)
 
 def resolved(name: str, stored: str | None) -> str:
     """What is in force for a key whose own value, if any, is `stored`."""
-    key = KEYS[name]
-    if key.editable and stored is not None:
+    if stored is not None:
         return stored
-    told = os.environ.get(key.environment, "").strip()
-    if key.judge is boolean:
-        told = _BOOLEANS.get(told.lower(), told)
-    # A variable that is no value of the key is as good as none.
-    return told if told and key.judge(told) is None else key.default
+    told = environments(KEYS[name])
+    return KEYS[name].default if told is None else told

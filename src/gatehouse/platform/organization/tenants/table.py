@@ -1,17 +1,14 @@
 """Tenants' rows."""
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-import msgspec
 from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
-from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.rows import Big, Row
 
@@ -43,9 +40,3 @@ async def living(session: AsyncSession, tenant_id: UUID) -> TenantRecord | None:
     query = select(TenantRecord).where(TenantRecord.id == tenant_id, TenantRecord.deleted_at.is_(None))
     # Others go on adding rows that belong to the tenant.
     return (await session.scalars(query.with_for_update(key_share=True))).one_or_none()
-
-
-def put(tenant: TenantRecord, column: str, changed: Mapping[str, Any]) -> None:
-    """Sets these fields in one of the columns that hold only what was set."""
-    setattr(tenant, column, {**getattr(tenant, column), **msgspec.to_builtins(changed)})
-    tenant.updated_at = utc_now()

@@ -9,7 +9,7 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Query
 
 from gatehouse.foundation.http.variants import RequestVariant
-from gatehouse.platform.callers import RESPONSES, Admin, AdminReader
+from gatehouse.platform.callers import RESPONSES, Admin, AdminReader, stepped_up
 from gatehouse.platform.ports import TheHost
 from gatehouse.platform.requests import Changing, InParts, Session, loaded
 from gatehouse.platform.routing.model_catalog import discovery, service
@@ -117,4 +117,7 @@ async def update_model(
 @router.delete(_BASE + "/{model_config_id}", status_code=204)
 async def delete_model(caller: Admin, model: LoadedModel, change: Changing) -> None:
     """Removes an entry: from the answer on it cannot be chosen any more. Conversations keep what they noted of it."""
+    # Added again it would answer: that is releasing its kill switch, which asks for a second factor.
+    if model.kill_switch_disabled_at is not None:
+        stepped_up(caller)
     await service.delete(change, model)

@@ -37,6 +37,7 @@ _SENTENCES: Final[Mapping[str, str]] = {
     "bad_reply": "The answer is not what a provider of this kind answers.",
     "unauthorized": "The provider refuses the credentials.",
     "rate_limited": "The provider's rate limit is reached.",
+    "no_instance_role": "This machine has no role in the cloud, or its credentials cannot be had.",
     "not_configured": "A setting is missing without which the provider cannot be called.",
     "credentials_unreadable": "The credentials cannot be opened with the master keys at hand: set them again.",
     "refused": "The provider refuses the test call.",
@@ -115,7 +116,7 @@ def _trial(provider: ProviderRecord, model: ModelRecord) -> tuple[str, dict[str,
     if model.capabilities.get("embeddings"):
         return "openai_embeddings", {"model": name, "input": "ping"}
     # Reasoning models refuse the older name of the limit, other servers do not know the newer one.
-    limit = "max_completion_tokens" if provider.kind == "openai" else "max_tokens"
+    limit = "max_completion_tokens" if provider.kind in {"openai", "azure_openai"} else "max_tokens"
     return "openai_chat", {"model": name, "messages": [{"role": "user", "content": "ping"}], limit: 16}
 
 

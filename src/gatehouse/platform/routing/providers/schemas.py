@@ -1,5 +1,6 @@
 """Bodies of the provider endpoints (reference 3, Provider; Endpoints, Providers)."""
 
+import operator
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -31,7 +32,9 @@ class Credentials(Body):
     cloud_access_key_id: Annotated[str | None, Field(description="The cloud-managed kind.")] = None
     cloud_secret_access_key: Annotated[str | None, Field(description="The cloud-managed kind.")] = None
     cloud_region: Annotated[str | None, Field(description="The cloud-managed kind.")] = None
-    use_instance_role: Annotated[bool | None, Field(description="The cloud-managed kind, instead of keys.")] = None
+    use_instance_role: Annotated[
+        bool | None, Field(description="The cloud-managed kind, instead of keys; operators only.")
+    ] = None
 
 
 class ConfigUpdate(Body):
@@ -70,6 +73,7 @@ class ProviderConfigShown(Shown):
     hosted_api_version: str | None = Field(None, exclude_if=_absent)
     cloud_region: str | None = Field(None, exclude_if=_absent)
     cloud_access_key_id: str | None = Field(None, exclude_if=_absent, description="Masked.")
+    use_instance_role: bool = Field(False, exclude_if=operator.not_)
 
 
 class Provider(Shown):

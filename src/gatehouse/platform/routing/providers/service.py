@@ -13,6 +13,7 @@ from gatehouse.engine.providers.credentials import MissingCredentials, ReadCrede
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.egress import EgressGuard, UnsafeUrl
 from gatehouse.foundation.sealing import Sealer
+from gatehouse.platform.callers import OperatorOnly
 from gatehouse.platform.change import Change
 from gatehouse.platform.live.ports import sealing_context
 from gatehouse.platform.routing.fields import SLUG
@@ -34,9 +35,9 @@ from gatehouse.platform.routing.providers.schemas import (
 from gatehouse.platform.routing.providers.table import ModelCount, ProviderRow, find_provider, model_counts
 from gatehouse.policy.records import ProviderConfig
 
-#: Names of kinds, of today and announced: no endpoint of a customer's own may be called so. `config` would make
-#: `PATCH /providers/byoe/config` mean two things.
-RESERVED: Final = frozenset({*KINDS, "azure_openai", "bedrock", "gemini", "mistral", "config"} - {"byoe"})
+#: Names of kinds: no endpoint of a customer's own may be called so. `config` would make `PATCH /providers/byoe/config`
+#: mean two things.
+RESERVED: Final = frozenset({*KINDS, "config"} - {"byoe"})
 
 _OWN_ENDPOINT: Final = "openai_compatible"
 _guard = EgressGuard()
@@ -90,16 +91,14 @@ def credentials_configured(row: ProviderRow) -> bool:
     fields = kind.credential_fields
     there = [bool(row.sealed_credentials if field.secret else row.config.get(field.name)) for field in fields]
     if any(field.required for field in fields):
-        return all(found for field, found in zip(fields, there, strict=True) if field.required)
+        asked_for = [field.required and not (field.unless and row.config.get(field.unless)) for field in fields]
+        return all(found for found, asked in zip(there, asked_for, strict=True) if asked)
     return not fields or any(there)
 
 
 def config_shown(row: ProviderRow) -> ProviderConfigShown:
     config = msgspec.structs.asdict(msgspec.convert(row.config, ProviderConfig))
-    key_id = config.get("cloud_access_key_id")
-    if key_id:
-        config["cloud_access_key_id"] = f"{key_id[:4]}...{key_id[-4:]}" if len(key_id) > 12 else "..."
-    return ProviderConfigShown.model_validate(config)
+    return ProviderConfigShown.model_validate(_masked(config))
 
 
 async def set_credentials(
@@ -110,6 +109,9 @@ async def set_credentials(
     row = await find_provider(change.session, provider_id, lock=True)
     kind = _kind(row, provider_id, body, sandbox=sandbox)
     read = read_credentials(kind, body)
+    if read.config.get("use_instance_role") and not (change.caller is not None and change.caller.operator):
+        # The machine's own rights: whoever runs the platform gives them, to themselves.
+        raise OperatorOnly
     config = {name: _checked(kind, name, value) for name, value in read.config.items()}
     if kind.name == _OWN_ENDPOINT and "base_url" not in {**config, **({} if row is None else row.config)}:
         raise MissingCredentials("Missing: base_url.", missing=["base_url"])
@@ -119,7 +121,8 @@ async def set_credentials(
     row.config = {**row.config, **config}
     now = row.updated_at = row.credentials_updated_at = utc_now()
     forget_health(change, row)
-    change.record("provider.credentials_set", "provider", row.id, fields=sorted({*read.secret, *config}), **config)
+    fields = sorted({*read.secret, *config})
+    change.record("provider.credentials_set", "provider", row.id, fields=fields, **_masked(config))
     touch(change)
     return CredentialsSet(provider_id=row.id, credentials_configured=credentials_configured(row), updated_at=now)
 
@@ -267,6 +270,13 @@ def _kind(row: ProviderRow | None, provider_id: str, body: Mapping[str, Any], *,
     return found
 
 
-def _checked(kind: Kind, name: str, value: str) -> str:
+def _checked(kind: Kind, name: str, value: str | bool | None) -> str | bool | None:
     form = next(field.form for field in kind.credential_fields if field.name == name)
-    return provider_url(name, value) if form == "url" else value
+    return provider_url(name, value) if form == "url" and isinstance(value, str) else value
+
+
+def _masked(config: Mapping[str, Any]) -> dict[str, Any]:
+    key_id = config.get("cloud_access_key_id")
+    if not key_id:
+        return dict(config)
+    return {**config, "cloud_access_key_id": f"{key_id[:4]}...{key_id[-4:]}" if len(key_id) > 12 else "..."}

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-import msgspec
-
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.decoding import decode_call
 from gatehouse.engine.conversation.dialect import NO_HEADERS
@@ -38,8 +36,8 @@ class AnthropicMessages:
     def instruct(self, body: dict[str, Any], text: str) -> None:
         request.instruct(body, text)
 
-    def forward(self, call: ModelCall, model: str) -> tuple[bytes, MessagesTap]:
-        return msgspec.json.encode({**call.body, "model": model}), MessagesTap()
+    def forward(self, call: ModelCall, model: str) -> tuple[dict[str, Any], MessagesTap]:
+        return {**call.body, "model": model}, MessagesTap()
 
     def check_reply(self, body: bytes) -> Usage | None:
         return merged(None, reply.usage_in(body))
@@ -53,7 +51,7 @@ class AnthropicMessages:
     def parse_reply(self, body: bytes) -> Completion:
         return reply.read(body)
 
-    def render_reply(self, completion: Completion) -> bytes:
+    def render_reply(self, completion: Completion, call: ModelCall) -> bytes:
         return reply.write(completion)
 
     def stream_reader(self) -> Reader:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from gatehouse.engine.conversation.dialects.anthropic_messages.reply import as_input
+from gatehouse.engine.conversation.arguments import as_object
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import Image, Message, Part, Text, ToolCall, ToolResult
 
@@ -78,7 +78,7 @@ def _write_block(part: Part) -> dict[str, Any]:
         case Image():
             return {"type": "image", "source": {"type": "url", "url": part.url}}
         case ToolCall():
-            return {"type": "tool_use", "id": part.id, "name": part.name, "input": as_input(part.arguments)}
+            return {"type": "tool_use", "id": part.id, "name": part.name, "input": as_object(part.arguments)}
         case ToolResult():
             content = [_write_block(item) for item in part.content]
             result = {"type": "tool_result", "tool_use_id": part.call_id, "content": content}

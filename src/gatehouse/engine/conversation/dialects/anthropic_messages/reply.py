@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from gatehouse.engine.conversation.answers import UsageIn, decoded
+from gatehouse.engine.conversation.arguments import as_object
 from gatehouse.engine.conversation.dialects.anthropic_messages.usage import UsageShape, merged, told_by
 from gatehouse.engine.conversation.form import Completion, Finish, Text, ToolCall
 
@@ -83,18 +84,7 @@ def stop_reason(finish: Finish, stop_sequence: str | None) -> str:
     return "stop_sequence" if stop_sequence is not None else _STOP_REASON[finish]
 
 
-def as_input(arguments: str) -> dict[str, Any]:
-    """A tool call's arguments as the object that this dialect wants; text that is none is kept under one name."""
-    if not arguments.strip():
-        return {}
-    try:
-        value = msgspec.json.decode(arguments)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return {"arguments": arguments}
-    return value if isinstance(value, dict) else {"arguments": arguments}
-
-
 def _write_part(part: Text | ToolCall) -> dict[str, Any]:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
-    return {"type": "tool_use", "id": part.id, "name": part.name, "input": as_input(part.arguments)}
+    return {"type": "tool_use", "id": part.id, "name": part.name, "input": as_object(part.arguments)}

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-import msgspec
-
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.decoding import decode_call
 from gatehouse.engine.conversation.dialect import NO_HEADERS
@@ -31,12 +29,12 @@ class OpenAIChat:
     def instruct(self, body: dict[str, Any], text: str) -> None:
         request.instruct(body, text)
 
-    def forward(self, call: ModelCall, model: str) -> tuple[bytes, ChatTap]:
+    def forward(self, call: ModelCall, model: str) -> tuple[dict[str, Any], ChatTap]:
         body = {**call.body, "model": model}
         asked = request.wants_usage(call.body)
         if call.stream and not asked:
             body["stream_options"] = {**(call.body.get("stream_options") or {}), "include_usage": True}
-        return msgspec.json.encode(body), ChatTap(withhold_usage=not asked)
+        return body, ChatTap(withhold_usage=not asked)
 
     def check_reply(self, body: bytes) -> Usage | None:
         return usage_of(reply.usage_in(body))
@@ -50,7 +48,7 @@ class OpenAIChat:
     def parse_reply(self, body: bytes) -> Completion:
         return reply.read(body)
 
-    def render_reply(self, completion: Completion) -> bytes:
+    def render_reply(self, completion: Completion, call: ModelCall) -> bytes:
         return reply.write(completion)
 
     def stream_reader(self) -> Reader:

@@ -25,7 +25,7 @@ def write_message(message: Message) -> Iterator[dict[str, Any]]:
             plain.extend(item for item in part.content if isinstance(item, Image))
         elif isinstance(part, ToolCall):
             function = {"name": part.name, "arguments": part.arguments}
-            calls.append({"id": part.id, "type": "function", "function": function})
+            calls.append({"id": part.id, "type": "function", "function": function, **signed(part.signature)})
         else:
             plain.append(part)
     if calls:
@@ -60,7 +60,7 @@ def _read_content(message: Mapping[str, Any], path: str) -> tuple[Part, ...]:
 def _read_part(part: Mapping[str, Any], path: str) -> Part:
     kind = part.get("type")
     if kind in {"text", "refusal"} and isinstance(part.get(kind), str):
-        return Text(part[kind])
+        return Text(part[kind], refusal=kind == "refusal")
     image = part.get("image_url")
     if kind == "image_url" and isinstance(image, dict) and isinstance(image.get("url"), str):
         return from_url(image["url"], image.get("detail"))
@@ -75,7 +75,24 @@ def _read_call(call: Mapping[str, Any], path: str) -> ToolCall:
     if not isinstance(arguments, str):
         raise InvalidField(f"{path}.function.arguments", f"`{path}.function.arguments` must be a string.")
     call_id = call.get("id")
-    return ToolCall(id=call_id if isinstance(call_id, str) else "", name=function["name"], arguments=arguments)
+    return ToolCall(
+        id=call_id if isinstance(call_id, str) else "",
+        name=function["name"],
+        arguments=arguments,
+        signature=signature_of(call),
+    )
+
+
+def signed(signature: str | None) -> dict[str, Any]:
+    """Fields of a tool call, where Google's own endpoint in this dialect has the signature too."""
+    return {} if signature is None else {"extra_content": {"google": {"thought_signature": signature}}}
+
+
+def signature_of(call: Mapping[str, Any]) -> str | None:
+    extra = call.get("extra_content")
+    google = extra.get("google") if isinstance(extra, dict) else None
+    signature = google.get("thought_signature") if isinstance(google, dict) else None
+    return signature if isinstance(signature, str) else None
 
 
 def _write_content(parts: Sequence[Text | Image], *, images: bool = False) -> Any:

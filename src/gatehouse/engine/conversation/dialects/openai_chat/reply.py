@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from gatehouse.engine.conversation.answers import UsageIn, decoded
+from gatehouse.engine.conversation.dialects.openai_chat.content import signed
 from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape, told_by, usage_of
 from gatehouse.engine.conversation.errors import NotConvertible
 from gatehouse.engine.conversation.form import Completion, Finish, Text, ToolCall
@@ -57,28 +58,40 @@ def read(body: bytes) -> Completion:
     if not reply.choices:
         raise NotConvertible("no choices")
     choice = reply.choices[0]
-    text = choice.message.content or choice.message.refusal
+    message = choice.message
+    said = ((message.content, False), (message.refusal, True))
+    texts = tuple(Text(text, refusal=refusal) for text, refusal in said if text)
     calls = [
         ToolCall(id=call.id, name=call.function.name, arguments=call.function.arguments)
-        for call in choice.message.tool_calls or ()
+        for call in message.tool_calls or ()
     ]
     return Completion(
         id=reply.id,
         model=reply.model,
         created=reply.created,
-        parts=((Text(text),) if text else ()) + tuple(calls),
+        parts=texts + tuple(calls),
         finish=FINISH.get(choice.finish_reason, "stop"),
         usage=usage_of(reply.usage),
     )
 
 
 def write(completion: Completion) -> bytes:
-    texts = [part.text for part in completion.parts if isinstance(part, Text)]
+    texts = [part.text for part in completion.parts if isinstance(part, Text) and not part.refusal]
+    refusals = [part.text for part in completion.parts if isinstance(part, Text) and part.refusal]
     calls = [part for part in completion.parts if isinstance(part, ToolCall)]
-    message: dict[str, Any] = {"role": "assistant", "content": "".join(texts) if texts else None, "refusal": None}
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": "".join(texts) if texts else None,
+        "refusal": "".join(refusals) if refusals else None,
+    }
     if calls:
         message["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+                **signed(call.signature),
+            }
             for call in calls
         ]
     body: dict[str, Any] = {

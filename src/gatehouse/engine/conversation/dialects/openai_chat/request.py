@@ -1,12 +1,24 @@
 """Requests of chat completions to and from the internal form."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from gatehouse.engine.conversation.dialects.openai_chat import content
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import Request, ResponseFormat, Sampling, Tool, ToolChoice
 from gatehouse.engine.conversation.reading import boolean, integer, number, text, texts
+
+#: Fields of this dialect; what else a client sends is some provider's own.
+_OWN: Final = frozenset(
+    {
+        "audio", "frequency_penalty", "function_call", "functions", "logit_bias", "logprobs", "max_completion_tokens",
+        "max_tokens", "messages", "metadata", "modalities", "model", "moderation", "n", "parallel_tool_calls",
+        "prediction", "presence_penalty", "prompt_cache_key", "prompt_cache_retention", "reasoning_effort",
+        "response_format", "safety_identifier", "seed", "service_tier", "stop", "store", "stream", "stream_options",
+        "temperature", "tool_choice", "tools", "top_k", "top_logprobs", "top_p", "user", "verbosity",
+        "web_search_options",
+    }
+)  # fmt: skip
 
 
 def wants_usage(body: Mapping[str, Any]) -> bool:
@@ -24,6 +36,8 @@ def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
         parallel_tool_calls=boolean(body, "parallel_tool_calls"),
         response_format=_read_format(body.get("response_format")),
         user=text(body, "user"),
+        reasoning_effort=text(body, "reasoning_effort"),
+        extra={name: value for name, value in body.items() if name not in _OWN},
         sampling=Sampling(
             max_tokens=integer(body, "max_completion_tokens") or integer(body, "max_tokens"),
             temperature=number(body, "temperature"),
@@ -65,6 +79,7 @@ def write(request: Request) -> dict[str, Any]:
         "parallel_tool_calls": request.parallel_tool_calls if request.tools else None,
         "response_format": _write_format(request.response_format),
         "user": request.user,
+        "reasoning_effort": request.reasoning_effort,
         "stream": request.stream or None,
         "stream_options": {"include_usage": True} if request.stream else None,
     }

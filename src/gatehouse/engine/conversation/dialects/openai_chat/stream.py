@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from gatehouse.engine.conversation.answers import decoded
+from gatehouse.engine.conversation.dialects.openai_chat.content import signed
 from gatehouse.engine.conversation.dialects.openai_chat.reply import FINISH
 from gatehouse.engine.conversation.dialects.openai_chat.tap import fault_in
 from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape, told_by, usage_of
@@ -77,7 +78,8 @@ class Reader:
         if chunk.choices is None and chunk.usage is None and (fault := fault_in(data)) is not None:
             return (Faulted(fault),)
         deltas: list[Delta] = []
-        if not self._started:
+        # Some tell first what came of the prompt, in a chunk that is nobody's.
+        if not self._started and (chunk.choices or chunk.id or chunk.usage is not None):
             self._started = True
             deltas.append(Started(id=chunk.id, model=chunk.model, created=chunk.created))
         for choice in chunk.choices or ():
@@ -90,9 +92,9 @@ class Reader:
 
     def _choice(self, choice: _Choice, deltas: list[Delta]) -> None:
         if choice.delta is not None:
-            text = choice.delta.content or choice.delta.refusal
-            if text:
-                deltas.append(TextDelta(text))
+            for text, refusal in ((choice.delta.content, False), (choice.delta.refusal, True)):
+                if text:
+                    deltas.append(TextDelta(text, refusal=refusal))
             for call in choice.delta.tool_calls or ():
                 self._tool_call(call, deltas)
         if choice.finish_reason is not None:
@@ -126,10 +128,11 @@ class Writer:
                 self._created = delta.created or self._created
                 return self._choice({"role": "assistant", "content": ""})
             case TextDelta():
-                return self._choice({"content": delta.text})
+                return self._choice({"refusal" if delta.refusal else "content": delta.text})
             case ToolStarted():
                 function = {"name": delta.name, "arguments": ""}
                 call = {"index": delta.index, "id": delta.id, "type": "function", "function": function}
+                call |= signed(delta.signature)
                 return self._choice({"tool_calls": [call]})
             case ToolArguments():
                 return self._choice({"tool_calls": [{"index": delta.index, "function": {"arguments": delta.text}}]})

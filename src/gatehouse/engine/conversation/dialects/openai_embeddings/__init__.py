@@ -1,11 +1,13 @@
-"""Embeddings as OpenAI's clients speak them. No other dialect has them, so nothing is ever converted."""
+"""Embeddings as OpenAI's clients speak them. Nothing of them is streamed."""
 
-from collections.abc import Mapping
+import base64
+import struct
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NoReturn
 
 import msgspec
 
-from gatehouse.engine.conversation.answers import UsageIn
+from gatehouse.engine.conversation.answers import UsageIn, decoded
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.decoding import CallShape, decode_call
 from gatehouse.engine.conversation.dialect import NO_HEADERS
@@ -13,7 +15,8 @@ from gatehouse.engine.conversation.dialects.envelope import openai_body, openai_
 from gatehouse.engine.conversation.dialects.openai_chat.tap import ChatTap
 from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape, usage_of
 from gatehouse.engine.conversation.errors import InvalidField, NotConvertible
-from gatehouse.engine.conversation.form import Completion, Request
+from gatehouse.engine.conversation.form import Embeddings, EmbeddingsRequest
+from gatehouse.engine.conversation.reading import integer
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.foundation.errors import Refusal
 
@@ -24,7 +27,18 @@ class EmbeddingsShape(CallShape, gc=False, kw_only=True):
     dimensions: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
 
+class _Vector(msgspec.Struct):
+    embedding: tuple[float, ...]
+
+
+class _Answer(msgspec.Struct):
+    data: list[_Vector]
+    model: str = ""
+    usage: UsageShape | None = None
+
+
 _usage_in = UsageIn("data", UsageShape)
+_answer = msgspec.json.Decoder(_Answer)
 
 
 class OpenAIEmbeddings:
@@ -40,32 +54,51 @@ class OpenAIEmbeddings:
     def instruct(self, body: dict[str, Any], text: str) -> None:
         return None
 
-    def forward(self, call: ModelCall, model: str) -> tuple[bytes, ChatTap]:
-        return msgspec.json.encode({**call.body, "model": model}), ChatTap(withhold_usage=False)
+    def forward(self, call: ModelCall, model: str) -> tuple[dict[str, Any], ChatTap]:
+        return {**call.body, "model": model}, ChatTap(withhold_usage=False)
 
     def check_reply(self, body: bytes) -> Usage | None:
         return usage_of(_usage_in(body))
 
-    def to_internal(self, call: ModelCall) -> Request:
-        _only_embeddings()
+    def to_internal(self, call: ModelCall) -> EmbeddingsRequest:
+        given = call.body["input"]
+        texts = [given] if isinstance(given, str) else given
+        if not all(isinstance(item, str) for item in texts):
+            raise InvalidField("input", "`input`: this provider takes only texts, no tokens.")
+        return EmbeddingsRequest(model=call.model, texts=tuple(texts), dimensions=integer(call.body, "dimensions"))
 
-    def from_internal(self, request: Request) -> dict[str, Any]:
-        _only_embeddings()
+    def from_internal(self, request: EmbeddingsRequest) -> dict[str, Any]:
+        body: dict[str, Any] = {"model": request.model, "input": list(request.texts), "encoding_format": "float"}
+        return body if request.dimensions is None else {**body, "dimensions": request.dimensions}
 
-    def parse_reply(self, body: bytes) -> Completion:
-        _only_embeddings()
+    def parse_reply(self, body: bytes) -> Embeddings:
+        answer = decoded(_answer, body)
+        vectors = tuple(item.embedding for item in answer.data)
+        return Embeddings(model=answer.model, vectors=vectors, usage=usage_of(answer.usage))
 
-    def render_reply(self, completion: Completion) -> bytes:
-        _only_embeddings()
+    def render_reply(self, answer: Embeddings, call: ModelCall) -> bytes:
+        shown = _packed if call.body.get("encoding_format") == "base64" else list
+        body: dict[str, Any] = {
+            "object": "list",
+            "model": answer.model,
+            "data": [
+                {"object": "embedding", "index": index, "embedding": shown(vector)}
+                for index, vector in enumerate(answer.vectors)
+            ],
+        }
+        usage = answer.usage or Usage()
+        # Clients of this dialect read it always.
+        body["usage"] = {"prompt_tokens": usage.input_tokens, "total_tokens": usage.input_tokens}
+        return msgspec.json.encode(body)
 
     def stream_reader(self) -> NoReturn:
-        _only_embeddings()
+        _never_streamed()
 
     def stream_writer(self, call: ModelCall) -> NoReturn:
-        _only_embeddings()
+        _never_streamed()
 
     def view(self, event: bytes) -> NoReturn:
-        _only_embeddings()
+        _never_streamed()
 
     def render_error(self, error: Refusal) -> bytes:
         return openai_body(error)
@@ -74,5 +107,9 @@ class OpenAIEmbeddings:
         return openai_event(error)
 
 
-def _only_embeddings() -> NoReturn:
-    raise NotConvertible("embeddings have no other dialect")
+def _packed(vector: Sequence[float]) -> str:
+    return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
+
+
+def _never_streamed() -> NoReturn:
+    raise NotConvertible("embeddings are not streamed")

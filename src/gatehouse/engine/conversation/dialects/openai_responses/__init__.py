@@ -1,0 +1,49 @@
+"""Responses as OpenAI's clients speak them, over every provider. Only clients speak this dialect: each provider is
+asked in its own, so that nothing is kept at one, and an answer can come from any."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from gatehouse.engine.conversation.call import ModelCall
+from gatehouse.engine.conversation.decoding import decode_call
+from gatehouse.engine.conversation.dialect import NO_HEADERS
+from gatehouse.engine.conversation.dialects.envelope import openai_body, typed_event
+from gatehouse.engine.conversation.dialects.openai_responses import reply, request
+from gatehouse.engine.conversation.dialects.openai_responses.shape import ResponsesShape, refuse_what_is_not_kept
+from gatehouse.engine.conversation.dialects.openai_responses.stream import Writer
+from gatehouse.engine.conversation.dialects.openai_responses.view import view
+from gatehouse.engine.conversation.form import Completion, Request
+from gatehouse.engine.conversation.view import EventView
+from gatehouse.foundation.errors import Refusal
+
+
+class OpenAIResponses:
+    name = "openai_responses"
+    operation: Literal["chat"] = "chat"
+
+    def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:
+        call = decode_call(self.name, body, ResponsesShape)
+        refuse_what_is_not_kept(call.body)
+        return call
+
+    def instruct(self, body: dict[str, Any], text: str) -> None:
+        given = body.get("instructions")
+        body["instructions"] = f"{text}\n\n{given}" if given else text
+
+    def to_internal(self, call: ModelCall) -> Request:
+        return request.read(call.body, call.model, call.stream)
+
+    def render_reply(self, answer: Completion, call: ModelCall) -> bytes:
+        return reply.write(answer, call.body)
+
+    def stream_writer(self, call: ModelCall) -> Writer:
+        return Writer(call.body)
+
+    def view(self, event: bytes) -> EventView | None:
+        return view(event)
+
+    def render_error(self, error: Refusal) -> bytes:
+        return openai_body(error)
+
+    def render_stream_error(self, error: Refusal) -> bytes:
+        return typed_event(error)

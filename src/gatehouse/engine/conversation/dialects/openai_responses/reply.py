@@ -1,0 +1,130 @@
+"""Whole answers, and what a stream's events show of one."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from gatehouse.engine.conversation.dialects.openai_chat.content import signed
+from gatehouse.engine.conversation.form import Completion, Finish, Text, ToolCall
+from gatehouse.engine.conversation.usage import Usage
+from gatehouse.foundation.ids import new_id
+
+#: Why an answer is not complete.
+_INCOMPLETE: Final[dict[Finish, str]] = {"length": "max_output_tokens", "content_filter": "content_filter"}
+
+
+def response_id(upstream: str) -> str:
+    return f"resp_{upstream or new_id().hex}"
+
+
+def write(completion: Completion, body: Mapping[str, Any]) -> bytes:
+    """`body` is the client's request."""
+    shown = response(
+        body, response_id(completion.id), completion.model, completion.created or int(time.time()),
+        output=_items(completion), finish=completion.finish, usage=completion.usage,
+    )  # fmt: skip
+    return msgspec.json.encode(shown)
+
+
+def response(
+    body: Mapping[str, Any],
+    id: str,
+    model: str,
+    created: int,
+    *,
+    output: Sequence[dict[str, Any]] = (),
+    finish: Finish | None = None,
+    usage: Usage | None = None,
+) -> dict[str, Any]:
+    """`finish` is None for one that goes on. Of the request only its settings are shown again, none of its texts:
+    instructions may be the organization's, and everything shown again would have to be inspected again."""
+    reason = None if finish is None else _INCOMPLETE.get(finish)
+    tools = body.get("parallel_tool_calls")
+    return {
+        "id": id,
+        "object": "response",
+        "created_at": created,
+        "status": status(finish),
+        "error": None,
+        "incomplete_details": None if reason is None else {"reason": reason},
+        "instructions": None,
+        "max_output_tokens": body.get("max_output_tokens"),
+        "metadata": {},
+        "model": model,
+        "output": list(output),
+        "parallel_tool_calls": True if tools is None else tools,
+        "previous_response_id": None,
+        "store": False,
+        "temperature": body.get("temperature"),
+        "tool_choice": body.get("tool_choice") or "auto",
+        "tools": [],
+        "top_p": body.get("top_p"),
+        "truncation": "disabled",
+        "usage": None if usage is None else _told_by(usage),
+    }
+
+
+def status(finish: Finish | None) -> str:
+    if finish is None:
+        return "in_progress"
+    return "incomplete" if finish in _INCOMPLETE else "completed"
+
+
+def message_item(id: str, status_: str, content: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+    return {"id": f"msg_{id}", "type": "message", "status": status_, "role": "assistant", "content": list(content)}
+
+
+def part(text: str, *, refusal: bool) -> dict[str, Any]:
+    if refusal:
+        return {"type": "refusal", "refusal": text}
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def call_item(id: str, status_: str, call: ToolCall) -> dict[str, Any]:
+    return {
+        "id": f"fc_{id}",
+        "type": "function_call",
+        "status": status_,
+        "call_id": call.id,
+        "name": call.name,
+        "arguments": call.arguments,
+        **signed(call.signature),
+    }
+
+
+def _items(completion: Completion) -> list[dict[str, Any]]:
+    """As a stream would have brought them: texts that follow each other are one message, and of one kind one part."""
+    own, closed = completion.id, status(completion.finish)
+    items: list[dict[str, Any]] = []
+    texts: list[Text] = []
+
+    def close() -> None:
+        if texts:
+            content = [part(each.text, refusal=each.refusal) for each in texts]
+            items.append(message_item(f"{own}_{len(items)}", closed, content))
+            texts.clear()
+
+    for each in completion.parts:
+        if isinstance(each, ToolCall):
+            close()
+            items.append(call_item(f"{own}_{len(items)}", closed, each))
+        elif texts and texts[-1].refusal == each.refusal:
+            texts[-1] = Text(texts[-1].text + each.text, refusal=each.refusal)
+        elif each.text:
+            texts.append(each)
+    close()
+    return items
+
+
+def _told_by(usage: Usage) -> dict[str, Any]:
+    """Tokens read from a cache and written to one are input too."""
+    given = usage.input_tokens + usage.cached_tokens + usage.cache_write_tokens
+    return {
+        "input_tokens": given,
+        "input_tokens_details": {"cached_tokens": usage.cached_tokens},
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": given + usage.output_tokens,
+    }

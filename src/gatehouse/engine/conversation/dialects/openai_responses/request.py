@@ -1,0 +1,83 @@
+"""Requests of the responses API to the internal form."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from gatehouse.engine.conversation.dialects.openai_responses.items import read_items
+from gatehouse.engine.conversation.errors import InvalidField
+from gatehouse.engine.conversation.form import Message, Request, ResponseFormat, Sampling, Text, Tool, ToolChoice
+from gatehouse.engine.conversation.reading import boolean, integer, number, text
+
+#: Fields of this dialect; what else a client sends is some provider's own.
+_OWN: Final = frozenset(
+    {
+        "access_programs", "background", "context_management", "conversation", "image", "include", "input",
+        "instructions", "max_output_tokens", "max_tool_calls", "metadata", "model", "moderation",
+        "parallel_tool_calls", "previous_response_id", "prompt", "prompt_cache_key", "prompt_cache_options",
+        "prompt_cache_retention", "reasoning", "safety_identifier", "service_tier", "store", "stream",
+        "stream_options", "temperature", "text", "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user",
+    }
+)  # fmt: skip
+
+
+def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
+    messages = read_items(body["input"])
+    instructions = text(body, "instructions")
+    if instructions:
+        messages.insert(0, Message("system", (Text(instructions),)))
+    return Request(
+        model=model,
+        stream=stream,
+        messages=tuple(messages),
+        tools=tuple(_read_tool(tool, f"tools[{index}]") for index, tool in enumerate(body.get("tools") or ())),
+        tool_choice=_read_choice(body.get("tool_choice")),
+        parallel_tool_calls=boolean(body, "parallel_tool_calls"),
+        response_format=_read_format((body.get("text") or {}).get("format")),
+        user=text(body, "user"),
+        reasoning_effort=text(body.get("reasoning") or {}, "effort"),
+        extra={name: value for name, value in body.items() if name not in _OWN},
+        sampling=Sampling(
+            max_tokens=integer(body, "max_output_tokens"),
+            temperature=number(body, "temperature"),
+            top_p=number(body, "top_p"),
+        ),
+    )
+
+
+def _read_tool(tool: Mapping[str, Any], path: str) -> Tool:
+    name, parameters = tool.get("name"), tool.get("parameters")
+    if not isinstance(name, str) or not name:
+        raise InvalidField(f"{path}.name", f"`{path}.name` is required.")
+    if parameters is not None and not isinstance(parameters, dict):
+        raise InvalidField(f"{path}.parameters", f"`{path}.parameters` must be an object.")
+    return Tool(
+        name=name,
+        description=text(tool, "description"),
+        parameters=parameters,
+        strict=boolean(tool, "strict"),
+    )
+
+
+def _read_choice(choice: Any) -> ToolChoice | None:
+    if choice is None:
+        return None
+    if choice in ("auto", "none", "required"):
+        return ToolChoice(choice)
+    if isinstance(choice, dict) and choice.get("type") == "function" and isinstance(choice.get("name"), str):
+        return ToolChoice("named", choice["name"])
+    raise InvalidField("tool_choice", "`tool_choice` must be `auto`, `none`, `required` or name a function.")
+
+
+def _read_format(value: Any) -> ResponseFormat | None:
+    kind = value.get("type") if isinstance(value, dict) else None
+    if value is None or kind == "text":
+        return None
+    if kind == "json_object":
+        return ResponseFormat(kind="json_object")
+    if kind != "json_schema" or not isinstance(value.get("schema"), dict):
+        raise InvalidField(
+            "text.format", "`text.format` must be of type `text`, `json_object` or `json_schema` with its `schema`."
+        )
+    return ResponseFormat(
+        kind="json_schema", name=text(value, "name"), schema=value["schema"], strict=boolean(value, "strict")
+    )

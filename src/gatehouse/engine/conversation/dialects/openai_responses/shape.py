@@ -1,0 +1,55 @@
+"""What is checked in a client's request, and what of it the gateway cannot do.
+
+The gateway keeps no answers and runs no tools. What a client asks for in vain is refused, because an answer without it
+would be another answer; what only tunes an answer goes to the providers that know it (see `request`).
+"""
+
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from gatehouse.engine.conversation.decoding import CallShape
+from gatehouse.engine.conversation.errors import InvalidField
+
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class ResponsesShape(CallShape, gc=False, kw_only=True):
+    input: str | Annotated[list[dict[str, Any]], msgspec.Meta(min_length=1)]
+    instructions: str | None = None
+    max_output_tokens: Positive | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: str | dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
+    text: dict[str, Any] | None = None
+    reasoning: dict[str, Any] | None = None
+    include: list[str] | None = None
+    top_logprobs: int | None = None
+
+
+#: Fields that ask for something that is kept or done elsewhere, and the values that do not.
+_NOT_DONE: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
+    "store": ((None, False), "The gateway keeps no responses: leave `store` out or say false."),
+    "previous_response_id": ((None,), "The gateway keeps no responses: send the whole conversation as `input`."),
+    "conversation": ((None,), "The gateway keeps no conversations here: send the whole conversation as `input`."),
+    "background": ((None, False), "The gateway answers at once: leave `background` out or say false."),
+    "prompt": ((None,), "The gateway keeps no prompts: send `instructions` and `input`."),
+    "truncation": ((None, "disabled"), "The gateway drops nothing from a conversation: only `disabled` is offered."),
+    "top_logprobs": ((None, 0), "The gateway tells no probabilities of tokens."),
+}
+_LOGPROBS: Final = "message.output_text.logprobs"
+
+
+def refuse_what_is_not_kept(body: dict[str, Any]) -> None:
+    """Raises `InvalidField`."""
+    for field, (harmless, message) in _NOT_DONE.items():
+        if body.get(field) not in harmless:
+            raise InvalidField(field, message)
+    for index, tool in enumerate(body.get("tools") or ()):
+        if tool.get("type") != "function":
+            path = f"tools[{index}].type"
+            raise InvalidField(path, f"`{path}`: the gateway runs no tools: only those of type `function` are offered.")
+    if _LOGPROBS in (body.get("include") or ()):
+        raise InvalidField("include", _NOT_DONE["top_logprobs"][1])

@@ -1,0 +1,193 @@
+"""Deltas to the typed events of the responses API. A text comes in pieces, and again whole when it is done: as the
+text, as its part, as its item, and in the response."""
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from gatehouse.engine.conversation.dialects.openai_responses.reply import (
+    call_item,
+    message_item,
+    part,
+    response,
+    response_id,
+    status,
+)
+from gatehouse.engine.conversation.form import (
+    Delta,
+    Ended,
+    Faulted,
+    Finish,
+    Finished,
+    Started,
+    TextDelta,
+    ToolArguments,
+    ToolCall,
+    ToolStarted,
+    UsageTold,
+)
+from gatehouse.engine.conversation.sse import frame
+from gatehouse.engine.conversation.usage import Usage
+
+
+class _Message:
+    """An item in the making."""
+
+    __slots__ = ("id", "parts")
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        #: each part's text in pieces, and whether it is a refusal
+        self.parts: list[tuple[list[str], bool]] = []
+
+    def shown(self, status_: str) -> dict[str, Any]:
+        whole = [] if status_ == "in_progress" else self.parts
+        return message_item(self.id, status_, [part("".join(text), refusal=refusal) for text, refusal in whole])
+
+
+class _Call:
+    __slots__ = ("arguments", "id", "started")
+
+    def __init__(self, id: str, started: ToolStarted) -> None:
+        self.id = id
+        self.started = started
+        self.arguments: list[str] = []
+
+    def shown(self, status_: str) -> dict[str, Any]:
+        told = self.started
+        call = ToolCall(id=told.id, name=told.name, arguments="".join(self.arguments), signature=told.signature)
+        return call_item(self.id, status_, call)
+
+
+class Writer:
+    """See `StreamWriter`. Tools may be called side by side: their items stay open until the end."""
+
+    __slots__ = ("_body", "_calls", "_created", "_finish", "_id", "_items", "_model", "_number", "_own", "_usage")
+
+    def __init__(self, body: Mapping[str, Any]) -> None:
+        """`body` is the client's request."""
+        self._body = body
+        self._own = self._id = self._model = ""
+        self._created = 0
+        self._items: list[_Message | _Call] = []
+        #: an answer's tool call to its item
+        self._calls: dict[int, int] = {}
+        self._finish: Finish = "stop"
+        self._usage: Usage | None = None
+        self._number = 0
+
+    def write(self, delta: Delta) -> bytes:
+        match delta:
+            case Started():
+                return b"".join(self._start(delta))
+            case TextDelta():
+                return b"".join(self._text(delta))
+            case ToolStarted():
+                return b"".join(self._call(delta))
+            case ToolArguments():
+                return self._arguments(delta)
+            case Finished():
+                self._finish = delta.reason
+            case UsageTold():
+                self._usage = delta.usage
+            case Ended():
+                return b"".join(self._end())
+            case Faulted():
+                pass
+        return b""
+
+    def _start(self, started: Started) -> Iterator[bytes]:
+        self._own, self._id, self._model = started.id, response_id(started.id), started.model
+        self._created = started.created or int(time.time())
+        self._usage = started.usage
+        shown = response(self._body, self._id, self._model, self._created)
+        yield self._event("response.created", response=shown)
+        yield self._event("response.in_progress", response=shown)
+
+    def _text(self, delta: TextDelta) -> Iterator[bytes]:
+        if not self._items or not isinstance(self._items[-1], _Message):
+            yield self._added(_Message(self._next_id()))
+        message, index = self._items[-1], len(self._items) - 1
+        assert isinstance(message, _Message)
+        if not message.parts or message.parts[-1][1] != delta.refusal:
+            yield from self._part_done(message, index)
+            message.parts.append(([], delta.refusal))
+            empty = part("", refusal=delta.refusal)
+            yield self._of_part("response.content_part.added", message, index, part=empty)
+        message.parts[-1][0].append(delta.text)
+        if delta.refusal:
+            yield self._of_part("response.refusal.delta", message, index, delta=delta.text)
+        else:
+            yield self._of_part("response.output_text.delta", message, index, delta=delta.text, logprobs=[])
+
+    def _call(self, started: ToolStarted) -> Iterator[bytes]:
+        if self._items and isinstance(self._items[-1], _Message):
+            yield from self._done(len(self._items) - 1, "completed")
+        self._calls[started.index] = len(self._items)
+        yield self._added(_Call(self._next_id(), started))
+
+    def _arguments(self, delta: ToolArguments) -> bytes:
+        index = self._calls.get(delta.index)
+        item = self._items[index] if index is not None else None
+        if not isinstance(item, _Call):
+            return b""
+        item.arguments.append(delta.text)
+        return self._event(
+            "response.function_call_arguments.delta", item_id=f"fc_{item.id}", output_index=index, delta=delta.text
+        )
+
+    def _end(self) -> Iterator[bytes]:
+        closed = status(self._finish)
+        for index, item in enumerate(self._items):
+            # A message before other items was done when they began.
+            if isinstance(item, _Call) or index == len(self._items) - 1:
+                yield from self._done(index, closed)
+        output = [
+            item.shown("completed" if isinstance(item, _Message) and item is not self._items[-1] else closed)
+            for item in self._items
+        ]
+        shown = response(
+            self._body, self._id, self._model, self._created, output=output, finish=self._finish, usage=self._usage
+        )
+        yield self._event(f"response.{closed}", response=shown)
+
+    def _done(self, index: int, status_: str) -> Iterator[bytes]:
+        item = self._items[index]
+        if isinstance(item, _Message):
+            yield from self._part_done(item, index)
+        else:
+            yield self._event(
+                "response.function_call_arguments.done",
+                item_id=f"fc_{item.id}", output_index=index, name=item.started.name, arguments="".join(item.arguments),
+            )  # fmt: skip
+        yield self._event("response.output_item.done", output_index=index, item=item.shown(status_))
+
+    def _part_done(self, message: _Message, index: int) -> Iterator[bytes]:
+        if not message.parts:
+            return
+        pieces, refusal = message.parts[-1]
+        text = "".join(pieces)
+        if refusal:
+            yield self._of_part("response.refusal.done", message, index, refusal=text)
+        else:
+            yield self._of_part("response.output_text.done", message, index, text=text, logprobs=[])
+        yield self._of_part("response.content_part.done", message, index, part=part(text, refusal=refusal))
+
+    def _added(self, item: _Message | _Call) -> bytes:
+        self._items.append(item)
+        index = len(self._items) - 1
+        return self._event("response.output_item.added", output_index=index, item=item.shown("in_progress"))
+
+    def _of_part(self, kind: str, message: _Message, index: int, **fields: Any) -> bytes:
+        place = {"item_id": f"msg_{message.id}", "output_index": index, "content_index": len(message.parts) - 1}
+        return self._event(kind, **place, **fields)
+
+    def _next_id(self) -> str:
+        return f"{self._own}_{len(self._items)}"
+
+    def _event(self, kind: str, /, **fields: Any) -> bytes:
+        number = self._number
+        self._number += 1
+        return frame(msgspec.json.encode({"type": kind, "sequence_number": number, **fields}), kind)

@@ -1,0 +1,128 @@
+"""Azure OpenAI: OpenAI's dialect at an address of the customer's own, where a deployment's name stands for the model.
+
+What differs: the model is named in the path, the key has a header of its own, every call says an API version, older
+versions refuse newer fields, and a content filter sits before and behind each model.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+
+from gatehouse.engine.conversation.errors import FilteredUpstream
+from gatehouse.engine.providers.failure import ProviderFailed, of_status
+from gatehouse.engine.providers.kind import CredentialField, Endpoint, FoundModel, NotConfigured, Target
+from gatehouse.engine.providers.wires import API_KEY, OpenAIWire, fetch
+from gatehouse.foundation.outbound import Outbound
+from gatehouse.policy.records import ProviderConfig, ProviderRecord
+
+DEFAULT_VERSION: Final = "2024-02-01"
+
+#: The last version whose data plane lists deployments.
+_LIST_VERSION: Final = "2023-03-15-preview"
+#: From this day on a version takes `stream_options` and `max_completion_tokens`.
+_NEWER_FIELDS: Final = "2024-09-01"
+
+
+class AzureOpenAI(OpenAIWire):
+    name = "azure_openai"
+    title = "Azure OpenAI"
+    type = "native"
+    credential_fields = (
+        API_KEY,
+        CredentialField(name="hosted_endpoint", secret=False, form="url"),
+        CredentialField(
+            name="hosted_api_version",
+            required=False,
+            secret=False,
+            pattern=r"\d{4}-\d{2}-\d{2}(-preview)?",
+            default=DEFAULT_VERSION,
+        ),
+    )
+    key_header = "api-key"
+    key_prefix = ""
+
+    def base_url(self, config: ProviderConfig) -> str:
+        base = config.hosted_endpoint
+        if not base:
+            raise NotConfigured("hosted_endpoint")
+        return base.rstrip("/").removesuffix("/openai") + "/openai"
+
+    def endpoint(self, target: Target, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
+        deployment = f"{self.base_url(config)}/deployments/{quote(target.model, safe='')}"
+        url = f"{deployment}{self.paths[target.operation]}?api-version={quote(_version(config), safe='')}"
+        return Endpoint(url, self.headers(secret))
+
+    def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
+        # As at OpenAI: reasoning models refuse the older name. `fit` turns it back where the version is older.
+        if "max_tokens" in body:
+            body["max_completion_tokens"] = body.pop("max_tokens")
+        return body
+
+    def fit(self, body: dict[str, Any], config: ProviderConfig) -> dict[str, Any]:
+        if _version(config) < _NEWER_FIELDS:
+            # Streams of these versions tell no usage: it is estimated.
+            body.pop("stream_options", None)
+            if "max_completion_tokens" in body:
+                body["max_tokens"] = body.pop("max_completion_tokens")
+        return body
+
+    def failure(self, status: int, headers: Mapping[str, str], body: bytes, secrets: Iterable[str]) -> ProviderFailed:
+        failed = of_status(status, headers, body, secrets)
+        if isinstance(failed.client_error, FilteredUpstream) and (by := _filtered_by(body)):
+            # Azure's own words tell how to change the filter, which is not the client's to do.
+            failed.client_error = FilteredUpstream(f"{FilteredUpstream.message[:-1]}: {', '.join(by)}.", filters=by)
+        return failed
+
+    async def list_models(
+        self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]
+    ) -> Sequence[FoundModel]:
+        """The deployments. Resources that no longer list them answer 404: as good a sign of life."""
+        url = f"{self.base_url(record.config)}/deployments?api-version={_LIST_VERSION}"
+        listed = await fetch(outbound, url, self.headers(secret), record, _Deployments)
+        return [
+            FoundModel(model_id=each.id, display_name=f"{each.id} ({each.model})" if each.model else None)
+            for each in listed.data
+            if each.status in {None, "succeeded"}
+        ]
+
+
+class _Deployment(msgspec.Struct):
+    id: str
+    model: str | None = None
+    status: str | None = None
+
+
+class _Deployments(msgspec.Struct):
+    data: list[_Deployment]
+
+
+class _Inner(msgspec.Struct):
+    content_filter_result: dict[str, Any] | None = None
+    content_filter_results: dict[str, Any] | None = None
+
+
+class _Error(msgspec.Struct):
+    innererror: _Inner | None = None
+
+
+class _Refused(msgspec.Struct):
+    error: _Error
+
+
+_refused = msgspec.json.Decoder(_Refused)
+
+
+def _filtered_by(body: bytes) -> list[str]:
+    """The categories of the filter that objected, such as `hate` or `jailbreak`."""
+    try:
+        inner = _refused.decode(body).error.innererror or _Inner()
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return []
+    results = inner.content_filter_result or inner.content_filter_results or {}
+    return sorted(name for name, found in results.items() if isinstance(found, dict) and found.get("filtered") is True)
+
+
+def _version(config: ProviderConfig) -> str:
+    return config.hosted_api_version or DEFAULT_VERSION

@@ -1,0 +1,106 @@
+"""Bedrock's lists of models, and of the profiles by which models of several regions are called."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from gatehouse.engine.providers.bedrock.signing import query_value
+from gatehouse.engine.providers.failure import ProviderFailed
+from gatehouse.engine.providers.kind import FoundModel
+from gatehouse.engine.providers.wires import fetch
+from gatehouse.foundation.outbound import Outbound
+from gatehouse.policy.records import ProviderRecord
+
+#: Pages of profiles that are read.
+MAX_PAGES = 10
+
+
+class _Model(msgspec.Struct, rename="camel"):
+    model_id: str
+    model_name: str | None = None
+    input_modalities: list[str] = []
+    output_modalities: list[str] = []
+    response_streaming_supported: bool | None = None
+    inference_types_supported: list[str] = []
+
+    def found(self, model_id: str, name: str | None) -> FoundModel:
+        return FoundModel(
+            model_id=model_id,
+            display_name=name,
+            supports_vision="IMAGE" in self.input_modalities,
+            supports_streaming=self.response_streaming_supported,
+        )
+
+
+class _Models(msgspec.Struct, rename="camel"):
+    model_summaries: list[_Model]
+
+
+class _Member(msgspec.Struct, rename="camel"):
+    model_arn: str = ""
+
+
+class _Profile(msgspec.Struct, rename="camel"):
+    inference_profile_id: str
+    inference_profile_arn: str = ""
+    inference_profile_name: str | None = None
+    models: list[_Member] = []
+    status: str = "ACTIVE"
+    type: str = "SYSTEM_DEFINED"
+
+    @property
+    def model(self) -> str:
+        """Of its models, which differ in nothing but their region."""
+        return self.models[0].model_arn.rpartition("/")[2] if self.models else ""
+
+    @property
+    def callable_id(self) -> str:
+        """A customer's own profiles are called by their ARN."""
+        return self.inference_profile_arn if self.type == "APPLICATION" else self.inference_profile_id
+
+
+class _Profiles(msgspec.Struct, rename="camel"):
+    inference_profile_summaries: list[_Profile]
+    next_token: str | None = None
+
+
+async def listed(
+    outbound: Outbound, base: str, headers: Mapping[str, str], record: ProviderRecord
+) -> Sequence[FoundModel]:
+    """Models that answer in text and can be called by their id, and active profiles of such. Raises
+    `ProviderFailed`."""
+    models = await fetch(outbound, f"{base}/foundation-models", headers, record, _Models)
+    speaking = {model.model_id: model for model in models.model_summaries if "TEXT" in model.output_modalities}
+    found = [
+        model.found(model.model_id, model.model_name)
+        for model in speaking.values()
+        if "ON_DEMAND" in model.inference_types_supported
+    ]
+    try:
+        profiles = await _profiles(outbound, base, headers, record)
+    except ProviderFailed as failed:
+        # A right of its own, which not everybody gives who gives the models.
+        if failed.reason != "unauthorized":
+            raise
+        profiles = []
+    return found + [
+        speaking[profile.model].found(profile.callable_id, profile.inference_profile_name)
+        for profile in profiles
+        if profile.status == "ACTIVE" and profile.model in speaking
+    ]
+
+
+async def _profiles(
+    outbound: Outbound, base: str, headers: Mapping[str, str], record: ProviderRecord
+) -> Sequence[_Profile]:
+    url = f"{base}/inference-profiles?maxResults=1000"
+    found: list[_Profile] = []
+    token: str | None = None
+    for _ in range(MAX_PAGES):
+        at = f"{url}&nextToken={query_value(token)}" if token else url
+        page = await fetch(outbound, at, headers, record, _Profiles)
+        found += page.inference_profile_summaries
+        token = page.next_token
+        if not token:
+            break
+    return found

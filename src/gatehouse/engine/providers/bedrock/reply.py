@@ -1,0 +1,95 @@
+"""Whole answers of Converse. They have neither an id nor the model's name."""
+
+from typing import Final
+from uuid import uuid4
+
+import msgspec
+
+from gatehouse.engine.conversation.answers import decoded
+from gatehouse.engine.conversation.errors import NotConvertible
+from gatehouse.engine.conversation.form import Completion, Finish, Text, ToolCall
+from gatehouse.engine.conversation.usage import Usage
+
+_FINISH: Final[dict[str, Finish]] = {
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool_calls",
+    "guardrail_intervened": "content_filter",
+    "content_filtered": "content_filter",
+}
+#: The model wrote what cannot be read: there is no answer, and another attempt may bring one.
+_BROKEN: Final = frozenset({"malformed_model_output", "malformed_tool_use"})
+
+
+class _ToolUse(msgspec.Struct, rename="camel"):
+    tool_use_id: str
+    name: str
+    input: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _Block(msgspec.Struct, rename="camel"):
+    text: str | None = None
+    tool_use: _ToolUse | None = None
+
+
+class _Message(msgspec.Struct):
+    content: list[_Block]
+
+
+class _Output(msgspec.Struct):
+    message: _Message
+
+
+class UsageShape(msgspec.Struct, rename="camel"):
+    """The classes are disjoint."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_input_tokens: int | None = None
+    cache_write_input_tokens: int | None = None
+
+
+class _Reply(msgspec.Struct, rename="camel"):
+    output: _Output
+    stop_reason: str
+    usage: UsageShape | None = None
+
+
+_reply = msgspec.json.Decoder(_Reply)
+
+
+def read(body: bytes) -> Completion:
+    reply = decoded(_reply, body)
+    parts: list[Text | ToolCall] = []
+    for block in reply.output.message.content:
+        # Reasoning and other blocks have no place in the dialects of clients.
+        if block.tool_use is not None:
+            call = block.tool_use
+            parts.append(ToolCall(id=call.tool_use_id, name=call.name, arguments=bytes(call.input).decode()))
+        elif block.text:
+            parts.append(Text(block.text))
+    return Completion(
+        id=new_id(), model="", parts=tuple(parts), finish=finish_of(reply.stop_reason), usage=usage_of(reply.usage)
+    )
+
+
+def finish_of(reason: str) -> Finish:
+    """Raises `NotConvertible` for an answer that came to nothing."""
+    if reason in _BROKEN:
+        raise NotConvertible(reason)
+    return _FINISH.get(reason, "stop")
+
+
+def usage_of(told: UsageShape | None) -> Usage | None:
+    if told is None:
+        return None
+    return Usage(
+        input_tokens=max(told.input_tokens, 0),
+        output_tokens=max(told.output_tokens, 0),
+        cached_tokens=max(told.cache_read_input_tokens or 0, 0),
+        cache_write_tokens=max(told.cache_write_input_tokens or 0, 0),
+    )
+
+
+def new_id() -> str:
+    return f"msg_{uuid4().hex}"

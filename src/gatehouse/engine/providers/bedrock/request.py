@@ -1,0 +1,147 @@
+"""Requests of Converse from the internal form."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from gatehouse.engine.conversation.arguments import as_object
+from gatehouse.engine.conversation.errors import InvalidField
+from gatehouse.engine.conversation.form import Image, Message, Part, Request, ResponseFormat, Text, ToolCall, ToolResult
+
+_JSON_ONLY: Final = "Answer with one JSON object and nothing else."
+_FORMATS: Final = {
+    "image/png": "png",
+    "image/jpeg": "jpeg",
+    "image/jpg": "jpeg",
+    "image/gif": "gif",
+    "image/webp": "webp",
+}
+_NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
+
+
+def write(request: Request) -> dict[str, Any]:
+    """The model is not in it: it stands in the path."""
+    sampling = request.sampling
+    inference: dict[str, Any] = {
+        "maxTokens": sampling.max_tokens,
+        "temperature": sampling.temperature,
+        "topP": sampling.top_p,
+        "stopSequences": list(sampling.stop) or None,
+    }
+    body: dict[str, Any] = {
+        "messages": _write_messages(request.messages),
+        "system": _write_system(request),
+        "inferenceConfig": {name: value for name, value in inference.items() if value is not None},
+        "toolConfig": _write_tools(request),
+        "outputConfig": _write_format(request.response_format),
+        "additionalModelRequestFields": _more(request),
+    }
+    return {name: value for name, value in body.items() if value}
+
+
+def _write_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """Neighbours of one role become one message, as roles take turns here."""
+    written: list[dict[str, Any]] = []
+    for index, message in enumerate(messages):
+        if message.role == "system":
+            continue
+        blocks = [
+            _write_block(part, f"messages[{index}]")
+            for part in message.parts
+            if not (isinstance(part, Text) and not part.text.strip())
+        ]
+        if not blocks:
+            continue
+        if written and written[-1]["role"] == message.role:
+            written[-1]["content"].extend(blocks)
+        else:
+            written.append({"role": message.role, "content": blocks})
+    return written
+
+
+def _write_block(part: Part, path: str) -> dict[str, Any]:
+    match part:
+        case Text():
+            return {"text": part.text}
+        case Image():
+            return _write_image(part, path)
+        case ToolCall():
+            return {"toolUse": {"toolUseId": part.id, "name": part.name, "input": as_object(part.arguments)}}
+        case ToolResult():
+            content = [
+                _write_block(item, path) for item in part.content if not (isinstance(item, Text) and not item.text)
+            ]
+            result = {"toolUseId": part.call_id, "content": content, "status": "error" if part.is_error else "success"}
+            return {"toolResult": result}
+
+
+def _write_image(image: Image, path: str) -> dict[str, Any]:
+    if image.data is None:
+        raise InvalidField(path, f"`{path}`: this provider takes images only as data, not by URL.")
+    image_format = _FORMATS.get((image.media_type or "").lower())
+    if image_format is None:
+        raise InvalidField(path, f"`{path}`: this provider takes only PNG, JPEG, GIF and WebP images.")
+    return {"image": {"format": image_format, "source": {"bytes": image.data}}}
+
+
+def _write_system(request: Request) -> list[dict[str, Any]]:
+    texts = [
+        part.text
+        for message in request.messages
+        if message.role == "system"
+        for part in message.parts
+        if isinstance(part, Text) and part.text.strip()
+    ]
+    if request.response_format is not None and request.response_format.kind == "json_object":
+        # There is no such mode here; the instruction is what it amounts to.
+        texts.append(_JSON_ONLY)
+    return [{"text": text} for text in texts]
+
+
+def _write_tools(request: Request) -> dict[str, Any] | None:
+    """Whoever says `none` has no tools here, unless the messages speak of some: then they must be declared, and those
+    that are not are declared by their names."""
+    spoken_of = dict.fromkeys(_called(request.messages))
+    choice = request.tool_choice
+    declared = request.tools if spoken_of or choice is None or choice.mode != "none" else ()
+    known = {tool.name for tool in declared}
+    tools = [
+        _tool(tool.name, tool.parameters, description=tool.description or None, strict=tool.strict or None)
+        for tool in declared
+    ]
+    tools += [_tool(name, None) for name in spoken_of if name not in known]
+    if not tools:
+        return None
+    if choice is None or choice.mode in {"auto", "none"}:
+        return {"tools": tools}
+    chosen = {"any": {}} if choice.mode == "required" else {"tool": {"name": choice.name}}
+    return {"tools": tools, "toolChoice": chosen}
+
+
+def _tool(name: str, parameters: Mapping[str, Any] | None, **more: Any) -> dict[str, Any]:
+    spec = {"name": name, "inputSchema": {"json": parameters or _NO_PARAMETERS}}
+    return {"toolSpec": spec | {key: value for key, value in more.items() if value is not None}}
+
+
+def _called(messages: Iterable[Message]) -> Iterable[str]:
+    return (part.name for message in messages for part in message.parts if isinstance(part, ToolCall))
+
+
+def _write_format(wanted: ResponseFormat | None) -> dict[str, Any] | None:
+    if wanted is None or wanted.kind != "json_schema":
+        return None
+    schema = {"schema": msgspec.json.encode(wanted.schema or {"type": "object"}).decode()}
+    if wanted.name is not None:
+        schema["name"] = wanted.name
+    return {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": schema}}}
+
+
+def _more(request: Request) -> dict[str, Any] | None:
+    """What only some models' makers know, in their own words."""
+    top_k = request.sampling.top_k
+    if top_k is None:
+        return None
+    if "amazon.nova" in request.model:
+        return {"inferenceConfig": {"topK": top_k}}
+    return {"top_k": top_k} if "anthropic." in request.model else None

@@ -1,0 +1,103 @@
+"""Events of ConverseStream to deltas."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from gatehouse.engine.conversation.answers import decoded
+from gatehouse.engine.conversation.form import (
+    Delta,
+    Ended,
+    Finished,
+    Started,
+    TextDelta,
+    ToolArguments,
+    ToolStarted,
+    UsageTold,
+)
+from gatehouse.engine.conversation.sse import data_of
+from gatehouse.engine.providers.bedrock.reply import UsageShape, finish_of, new_id, usage_of
+
+
+class _ToolUse(msgspec.Struct, rename="camel"):
+    tool_use_id: str = ""
+    name: str = ""
+    input: str = ""
+
+
+class _Piece(msgspec.Struct, rename="camel"):
+    text: str | None = None
+    tool_use: _ToolUse | None = None
+
+
+class _Event(msgspec.Struct, rename="camel"):
+    """Any of the events: each has some of these."""
+
+    content_block_index: int = 0
+    start: _Piece | None = None
+    delta: _Piece | None = None
+    stop_reason: str = ""
+    usage: UsageShape | None = None
+
+
+_event = msgspec.json.Decoder(_Event)
+
+
+class Reader:
+    """See `StreamReader`. An event's name says what it is; the last one tells the usage."""
+
+    __slots__ = ("_silent", "_tools")
+
+    def __init__(self) -> None:
+        #: content block to tool call
+        self._tools: dict[int, int] = {}
+        #: blocks of tools whose arguments have not been told
+        self._silent: set[int] = set()
+
+    def read(self, event: bytes) -> Sequence[Delta]:
+        name = event.partition(b"\n")[0].removeprefix(b"event: ")
+        read = _READ.get(name)
+        return read(self, decoded(_event, data_of(event))) if read is not None else ()
+
+    def _message_start(self, event: _Event) -> Sequence[Delta]:
+        return (Started(id=new_id(), model=""),)
+
+    def _block_start(self, event: _Event) -> Sequence[Delta]:
+        if event.start is None or event.start.tool_use is None:
+            return ()
+        index = self._tools[event.content_block_index] = len(self._tools)
+        self._silent.add(event.content_block_index)
+        return (ToolStarted(index=index, id=event.start.tool_use.tool_use_id, name=event.start.tool_use.name),)
+
+    def _block_delta(self, event: _Event) -> Sequence[Delta]:
+        delta, block = event.delta or _Piece(), event.content_block_index
+        if delta.text:
+            return (TextDelta(delta.text),)
+        if delta.tool_use is not None and delta.tool_use.input and block in self._tools:
+            self._silent.discard(block)
+            return (ToolArguments(index=self._tools[block], text=delta.tool_use.input),)
+        return ()
+
+    def _block_stop(self, event: _Event) -> Sequence[Delta]:
+        if event.content_block_index not in self._silent:
+            return ()
+        self._silent.discard(event.content_block_index)
+        return (ToolArguments(index=self._tools[event.content_block_index], text="{}"),)
+
+    def _message_stop(self, event: _Event) -> Sequence[Delta]:
+        return (Finished(reason=finish_of(event.stop_reason)),)
+
+    def _metadata(self, event: _Event) -> Sequence[Delta]:
+        usage = usage_of(event.usage)
+        return (Ended(),) if usage is None else (UsageTold(usage), Ended())
+
+
+_READ: Final[Mapping[bytes, Callable[[Reader, _Event], Sequence[Delta]]]] = {
+    b"messageStart": Reader._message_start,
+    b"contentBlockStart": Reader._block_start,
+    b"contentBlockDelta": Reader._block_delta,
+    b"contentBlockStop": Reader._block_stop,
+    b"messageStop": Reader._message_stop,
+    b"metadata": Reader._metadata,
+}

@@ -1,0 +1,85 @@
+"""Google's Gemini API. Its key goes into a header of its own, the model and the operation into the path."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from urllib.parse import quote
+
+import msgspec
+
+from gatehouse.engine.providers.failure import ProviderFailed
+from gatehouse.engine.providers.gemini.failure import failure_of
+from gatehouse.engine.providers.kind import Endpoint, FoundModel, Target
+from gatehouse.engine.providers.wires import API_KEY, Wire, fetch
+from gatehouse.foundation.outbound import Outbound
+from gatehouse.policy.records import ProviderConfig, ProviderRecord
+
+#: Pages of the list of models that are read: more is no list.
+MAX_PAGES = 10
+
+_CHAT = frozenset({"generateContent"})
+_EMBEDDINGS = frozenset({"embedContent", "batchEmbedContents"})
+
+
+class _Model(msgspec.Struct, rename="camel"):
+    name: str
+    display_name: str | None = None
+    input_token_limit: int | None = None
+    output_token_limit: int | None = None
+    supported_generation_methods: list[str] = []
+
+    @property
+    def can(self) -> frozenset[str]:
+        return frozenset(self.supported_generation_methods)
+
+    def found(self) -> FoundModel:
+        return FoundModel(
+            model_id=self.name.removeprefix("models/"),
+            display_name=self.display_name,
+            context_window=self.input_token_limit,
+            max_output_tokens=self.output_token_limit,
+            supports_streaming=bool(_CHAT & self.can),
+        )
+
+
+class _Page(msgspec.Struct, rename="camel"):
+    models: list[_Model]
+    next_page_token: str = ""
+
+
+class Gemini(Wire):
+    name = "gemini"
+    title = "Google Gemini"
+    type = "native"
+    credential_fields = (API_KEY,)
+    home = "https://generativelanguage.googleapis.com/v1beta"
+    dialects: Mapping[str, str] = {"chat": "gemini_generate", "embeddings": "gemini_embed"}
+    key_header = "x-goog-api-key"
+
+    def endpoint(self, target: Target, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
+        method = "batchEmbedContents"
+        if target.operation == "chat":
+            method = "streamGenerateContent?alt=sse" if target.stream else "generateContent"
+        path = quote(resource(target.model), safe="/:@")
+        return Endpoint(f"{self.base_url(config)}/{path}:{method}", self.headers(secret))
+
+    def failure(self, status: int, headers: Mapping[str, str], body: bytes, secrets: Iterable[str]) -> ProviderFailed:
+        return failure_of(status, headers, body, secrets)
+
+    async def list_models(
+        self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]
+    ) -> Sequence[FoundModel]:
+        url = f"{self.base_url(record.config)}/models?pageSize=1000"
+        found: list[FoundModel] = []
+        token = ""
+        for _ in range(MAX_PAGES):
+            at = f"{url}&pageToken={quote(token, safe='')}" if token else url
+            page = await fetch(outbound, at, self.headers(secret), record, _Page, failure=self.failure)
+            found += [model.found() for model in page.models if (_CHAT | _EMBEDDINGS) & model.can]
+            token = page.next_page_token
+            if not token:
+                break
+        return found
+
+
+def resource(model: str) -> str:
+    """A model's full name: those that a customer tuned have another folder than Google's own."""
+    return model if "/" in model else f"models/{model}"

@@ -1,0 +1,55 @@
+"""What Gemini speaks, as `ProviderDialect`s."""
+
+from typing import Any, NoReturn
+
+import msgspec
+
+from gatehouse.engine.conversation.answers import decoded
+from gatehouse.engine.conversation.errors import NotConvertible
+from gatehouse.engine.conversation.form import Completion, Embeddings, EmbeddingsRequest, Request
+from gatehouse.engine.providers.gemini import reply, request, resource
+from gatehouse.engine.providers.gemini.stream import Reader
+
+
+class GeminiGenerate:
+    name = "gemini_generate"
+
+    def from_internal(self, request_: Request) -> dict[str, Any]:
+        return request.write(request_)
+
+    def parse_reply(self, body: bytes) -> Completion:
+        return reply.read(body)
+
+    def stream_reader(self) -> Reader:
+        return Reader()
+
+
+class _Vector(msgspec.Struct):
+    values: tuple[float, ...]
+
+
+class _Embedded(msgspec.Struct, rename="camel"):
+    embeddings: list[_Vector]
+    usage_metadata: reply.UsageShape | None = None
+
+
+_embedded = msgspec.json.Decoder(_Embedded)
+
+
+class GeminiEmbed:
+    name = "gemini_embed"
+
+    def from_internal(self, request_: EmbeddingsRequest) -> dict[str, Any]:
+        more = {} if request_.dimensions is None else {"outputDimensionality": request_.dimensions}
+        model = resource(request_.model)
+        return {
+            "requests": [{"model": model, "content": {"parts": [{"text": text}]}, **more} for text in request_.texts]
+        }
+
+    def parse_reply(self, body: bytes) -> Embeddings:
+        told = decoded(_embedded, body)
+        vectors = tuple(vector.values for vector in told.embeddings)
+        return Embeddings(model="", vectors=vectors, usage=reply.usage_of(told.usage_metadata))
+
+    def stream_reader(self) -> NoReturn:
+        raise NotConvertible("embeddings are not streamed")

@@ -1,0 +1,43 @@
+"""Gemini's errors, where their status alone would mislead."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from gatehouse.engine.providers.failure import ProviderFailed, of_status
+
+
+class _Detail(msgspec.Struct, rename="camel"):
+    reason: str = ""
+    retry_delay: str = ""
+
+
+class _Error(msgspec.Struct):
+    status: str = ""
+    details: list[_Detail] = []
+
+
+class _Body(msgspec.Struct):
+    error: _Error
+
+
+_body = msgspec.json.Decoder(_Body)
+_DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
+
+
+def failure_of(status: int, headers: Mapping[str, str], body: bytes, secrets: Iterable[str]) -> ProviderFailed:
+    """A bad key and an account that may not call are 400 here, though no client is at fault; how long to wait stands
+    in the body."""
+    try:
+        error = _body.decode(body).error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return of_status(status, headers, body, secrets)
+    if status == 400 and any(detail.reason.startswith("API_KEY_") for detail in error.details):
+        return ProviderFailed("unauthorized", status=status)
+    if status == 400 and error.status == "FAILED_PRECONDITION":
+        return ProviderFailed("http_400", status=status)
+    delay = next((found[1] for detail in error.details if (found := _DELAY.fullmatch(detail.retry_delay))), None)
+    if delay is not None and "retry-after" not in headers:
+        headers = {"retry-after": delay}
+    return of_status(status, headers, body, secrets)

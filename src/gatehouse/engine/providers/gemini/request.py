@@ -1,0 +1,156 @@
+"""Requests to Gemini from the internal form."""
+
+import mimetypes
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from gatehouse.engine.conversation.arguments import as_object
+from gatehouse.engine.conversation.errors import InvalidField
+from gatehouse.engine.conversation.form import (
+    Image,
+    Message,
+    Part,
+    Request,
+    ResponseFormat,
+    Text,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+)
+
+#: Google's word for a call whose signature nobody has: one of another model, or of a client that dropped it.
+UNSIGNED: Final = "skip_thought_signature_validator"
+#: These do not ask for signatures.
+_OLD: Final = re.compile(r"(?:models/)?gemini-[12]\b")
+
+_MODES: Final = {"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "ANY"}
+
+
+def write(request: Request) -> dict[str, Any]:
+    sampling = request.sampling
+    generation: dict[str, Any] = {
+        "maxOutputTokens": sampling.max_tokens,
+        "temperature": sampling.temperature,
+        "topP": sampling.top_p,
+        "topK": sampling.top_k,
+        "seed": sampling.seed,
+        "frequencyPenalty": sampling.frequency_penalty,
+        "presencePenalty": sampling.presence_penalty,
+        "stopSequences": list(sampling.stop) or None,
+        **_write_format(request.response_format),
+    }
+    body: dict[str, Any] = {
+        "contents": _write_contents(request),
+        "systemInstruction": _write_system(request.messages),
+        "tools": [{"functionDeclarations": [_write_tool(tool) for tool in request.tools]}] if request.tools else None,
+        "toolConfig": _write_choice(request.tool_choice) if request.tools and request.tool_choice else None,
+        "generationConfig": {name: value for name, value in generation.items() if value is not None} or None,
+    }
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def _write_contents(request: Request) -> list[dict[str, Any]]:
+    """Neighbours of one role become one content, so that the results of parallel calls stand together."""
+    signed = _OLD.match(request.model) is None
+    names = {part.id: part.name for message in request.messages for part in message.parts if isinstance(part, ToolCall)}
+    contents: list[dict[str, Any]] = []
+    for index, message in enumerate(request.messages):
+        if message.role == "system":
+            continue
+        parts = [shown for part in message.parts for shown in _write_part(part, names, f"messages[{index}]")]
+        if signed and message.role == "assistant":
+            _sign(parts)
+        role = "model" if message.role == "assistant" else "user"
+        if not parts:
+            continue
+        if contents and contents[-1]["role"] == role:
+            contents[-1]["parts"].extend(parts)
+        else:
+            contents.append({"role": role, "parts": parts})
+    return contents
+
+
+def _sign(parts: Sequence[dict[str, Any]]) -> None:
+    """Of parallel calls the first one has the signature."""
+    calls = [part for part in parts if "functionCall" in part]
+    if calls and not any("thoughtSignature" in call for call in calls):
+        calls[0]["thoughtSignature"] = UNSIGNED
+
+
+def _write_part(part: Part, names: Mapping[str, str], path: str) -> list[dict[str, Any]]:
+    match part:
+        case Text():
+            return [{"text": part.text}] if part.text else []
+        case Image():
+            return [_write_image(part)]
+        case ToolCall():
+            call: dict[str, Any] = {"functionCall": {"name": part.name, "args": as_object(part.arguments)}}
+            if part.id:
+                call["functionCall"]["id"] = part.id
+            return [call if part.signature is None else {**call, "thoughtSignature": part.signature}]
+        case ToolResult():
+            if part.call_id not in names:
+                raise InvalidField(path, f"`{path}` answers a tool call that no message before it makes.")
+            response = {"id": part.call_id, "name": names[part.call_id], "response": _write_result(part)}
+            # A function's response is an object; images follow it.
+            images = [_write_image(item) for item in part.content if isinstance(item, Image)]
+            return [{"functionResponse": response}, *images]
+
+
+def _write_image(image: Image) -> dict[str, Any]:
+    if image.url is None:
+        return {"inlineData": {"mimeType": image.media_type, "data": image.data}}
+    file = {"fileUri": image.url}
+    media_type = mimetypes.guess_type(image.url.partition("?")[0])[0]
+    return {"fileData": {**file, "mimeType": media_type} if media_type else file}
+
+
+def _write_result(result: ToolResult) -> dict[str, Any]:
+    text = "\n".join(item.text for item in result.content if isinstance(item, Text))
+    if result.is_error:
+        return {"error": text}
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return {"result": text}
+    return value if isinstance(value, dict) else {"result": value}
+
+
+def _write_system(messages: Sequence[Message]) -> dict[str, Any] | None:
+    texts = [
+        part.text
+        for message in messages
+        if message.role == "system"
+        for part in message.parts
+        if isinstance(part, Text) and part.text
+    ]
+    return {"parts": [{"text": text} for text in texts]} if texts else None
+
+
+def _write_tool(tool: Tool) -> dict[str, Any]:
+    written: dict[str, Any] = {"name": tool.name}
+    if tool.description is not None:
+        written["description"] = tool.description
+    if tool.parameters is not None:
+        written["parametersJsonSchema"] = tool.parameters
+    return written
+
+
+def _write_choice(choice: ToolChoice) -> dict[str, Any]:
+    config: dict[str, Any] = {"mode": _MODES[choice.mode]}
+    if choice.mode == "named":
+        config["allowedFunctionNames"] = [choice.name]
+    return {"functionCallingConfig": config}
+
+
+def _write_format(wanted: ResponseFormat | None) -> dict[str, Any]:
+    if wanted is None:
+        return {}
+    return {
+        "responseMimeType": "application/json",
+        "responseJsonSchema": wanted.schema if wanted.kind == "json_schema" else None,
+    }

@@ -1,0 +1,58 @@
+"""Mistral's own API: close to OpenAI's, and strict. It refuses fields that it does not know, so that every body is
+written in its own dialect."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from gatehouse.engine.providers.failure import ProviderFailed
+from gatehouse.engine.providers.kind import FoundModel
+from gatehouse.engine.providers.mistral.failure import failure_of
+from gatehouse.engine.providers.wires import API_KEY, OpenAIWire, fetch
+from gatehouse.foundation.outbound import Outbound
+from gatehouse.policy.records import ProviderRecord
+
+
+class _Capabilities(msgspec.Struct, frozen=True):
+    vision: bool = False
+    completion_chat: bool = False
+
+
+class _Model(msgspec.Struct):
+    id: str
+    name: str | None = None
+    max_context_length: int | None = None
+    capabilities: _Capabilities = _Capabilities()
+
+    def found(self) -> FoundModel:
+        return FoundModel(
+            model_id=self.id,
+            display_name=self.name,
+            context_window=self.max_context_length,
+            supports_vision=self.capabilities.vision,
+            supports_streaming=self.capabilities.completion_chat,
+        )
+
+
+class _Models(msgspec.Struct):
+    data: list[_Model]
+
+
+class Mistral(OpenAIWire):
+    name = "mistral"
+    title = "Mistral"
+    type = "native"
+    credential_fields = (API_KEY,)
+    home = "https://api.mistral.ai/v1"
+    dialects: Mapping[str, str] = {"chat": "mistral_chat", "embeddings": "mistral_embeddings"}
+
+    def failure(self, status: int, headers: Mapping[str, str], body: bytes, secrets: Iterable[str]) -> ProviderFailed:
+        return failure_of(status, headers, body, secrets)
+
+    async def list_models(
+        self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]
+    ) -> Sequence[FoundModel]:
+        url = self.base_url(record.config) + self.models
+        listed = await fetch(outbound, url, self.headers(secret), record, _Models, failure=self.failure)
+        # An alias stands in the list as a model of its own; the same id may stand there twice.
+        return list({model.id: model.found() for model in listed.data}.values())

@@ -1,0 +1,38 @@
+"""What Mistral speaks, for chats and for embeddings."""
+
+from typing import Any, NoReturn
+
+from gatehouse.engine.conversation.dialects.openai_embeddings import OpenAIEmbeddings
+from gatehouse.engine.conversation.errors import NotConvertible
+from gatehouse.engine.conversation.form import Completion, Embeddings, EmbeddingsRequest, Request
+from gatehouse.engine.providers.mistral import reply, request
+from gatehouse.engine.providers.mistral.stream import Reader
+
+_openai = OpenAIEmbeddings()
+
+
+class MistralChat:
+    name = "mistral_chat"
+
+    def from_internal(self, request_: Request) -> dict[str, Any]:
+        return request.write(request_)
+
+    def parse_reply(self, body: bytes) -> Completion:
+        return reply.read(body)
+
+    def stream_reader(self) -> Reader:
+        return Reader()
+
+
+class MistralEmbeddings:
+    name = "mistral_embeddings"
+
+    def from_internal(self, request_: EmbeddingsRequest) -> dict[str, Any]:
+        body: dict[str, Any] = {"model": request_.model, "input": list(request_.texts)}
+        return body if request_.dimensions is None else {**body, "output_dimension": request_.dimensions}
+
+    def parse_reply(self, body: bytes) -> Embeddings:
+        return _openai.parse_reply(body)
+
+    def stream_reader(self) -> NoReturn:
+        raise NotConvertible("embeddings are not streamed")

@@ -1,0 +1,22 @@
+"""What can go wrong with budgets."""
+
+from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
+
+
+class BudgetNotFound(NotFound):
+    message = "Budget not found"
+
+
+class BudgetExists(Conflict):
+    code = "budget_exists"
+    message = "There is a budget of this scope and period. Change that one."
+
+
+class TooManyBudgets(Conflict):
+    code = "too_many_budgets"
+    message = "The organization has as many budgets as it may have. Remove some first."
+
+
+class BadField(Unprocessable):
+    def __init__(self, field: str, fault: str) -> None:
+        super().__init__(faults=[FieldFault(field, fault)])

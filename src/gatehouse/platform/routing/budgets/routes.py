@@ -1,0 +1,65 @@
+"""The budgets' endpoints (decisions 7, Budgets)."""
+
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends
+
+from gatehouse.foundation.http.bodies import Id
+from gatehouse.foundation.http.lists import PageWindow, counted, page_window
+from gatehouse.platform.callers import RESPONSES, Admin, AdminReader
+from gatehouse.platform.requests import Changing, Session, loaded
+from gatehouse.platform.routing.budgets import service
+from gatehouse.platform.routing.budgets.errors import BudgetNotFound
+from gatehouse.platform.routing.budgets.schemas import Budget, BudgetPage, BudgetUpdate, NewBudget
+from gatehouse.platform.routing.budgets.table import BudgetRow, matching
+from gatehouse.policy.budgets import ScopeType
+
+router = APIRouter(prefix="/api/admin/budgets", tags=["Budgets"], responses=RESPONSES)
+
+LoadedBudget = Annotated[BudgetRow, Depends(loaded(BudgetRow, "budget_id", BudgetNotFound))]
+Window = Annotated[PageWindow, Depends(page_window(default=50, maximum=200))]
+_TAKEN: Final[dict[int | str, dict[str, Any]]] = {
+    409: {"description": "There is one of this scope and period, or there are too many."}
+}
+
+
+@router.get("", response_model=BudgetPage)
+async def list_budgets(
+    caller: AdminReader,
+    session: Session,
+    window: Window,
+    *,
+    scope_type: ScopeType | None = None,
+    scope_id: Id | None = None,
+) -> object:
+    """The organization's budgets, newest first, with what is spent of them."""
+    query = matching(scope_type, scope_id)
+    total = await session.scalar(counted(query)) or 0
+    rows = (await session.scalars(window.apply(query))).all()
+    return window.envelope("items", await service.shown(session, rows), total)
+
+
+@router.post("", status_code=201, response_model=Budget, responses=_TAKEN)
+async def create_budget(caller: Admin, body: NewBudget, change: Changing) -> object:
+    """Makes a budget. It counts from now on, and is in force on every worker when the answer is there."""
+    row = await service.create(change, body)
+    return (await service.shown(change.session, [row]))[0]
+
+
+@router.get("/{budget_id}", response_model=Budget)
+async def read_budget(caller: AdminReader, budget: LoadedBudget, session: Session) -> object:
+    """One budget, with what is spent of it."""
+    return (await service.shown(session, [budget]))[0]
+
+
+@router.put("/{budget_id}", response_model=Budget)
+async def update_budget(caller: Admin, budget: LoadedBudget, body: BudgetUpdate, change: Changing) -> object:
+    """Changes limits and action. What is spent in this period already counts under them."""
+    await service.update(change, budget, body)
+    return (await service.shown(change.session, [budget]))[0]
+
+
+@router.delete("/{budget_id}", status_code=204)
+async def delete_budget(caller: Admin, budget: LoadedBudget, change: Changing) -> None:
+    """Removes a budget: nothing is counted or refused by it any more."""
+    await service.delete(change, budget)

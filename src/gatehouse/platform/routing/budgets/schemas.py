@@ -1,0 +1,81 @@
+"""Bodies of the budgets' endpoints (decisions 7, Budgets)."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import Field, PlainSerializer
+
+from gatehouse.foundation.http.bodies import Body, Id, Shown, unsent
+from gatehouse.policy.budgets import Period, ScopeType
+
+Usd = Annotated[
+    Decimal,
+    Field(gt=0, le=1_000_000_000, decimal_places=9, strict=False, allow_inf_nan=False, examples=[250]),
+]
+Count = Annotated[int, Field(ge=1, le=1_000_000_000_000_000)]
+Action = Annotated[
+    Literal["block", "warn"],
+    Field(description="`block`: what does not fit is 429. `warn`: it passes, and `quota_exceeded` tells."),
+]
+ShownUsd = Annotated[Decimal, PlainSerializer(float, return_type=float)]
+
+
+class NewBudget(Body):
+    """At least one of the three limits."""
+
+    scope_type: ScopeType
+    scope_id: Annotated[
+        Id | None,
+        Field(description="Id of the group, user or API key, `client_id` of the OAuth client. Not for `tenant`."),
+    ] = None
+    period: Annotated[Period, Field(description="Days and months begin at midnight in the organization's time zone.")]
+    limit_usd: Usd | None = None
+    limit_requests: Annotated[Count | None, Field(examples=[10_000])] = None
+    limit_tokens: Annotated[Count | None, Field(description="Of input and output together.")] = None
+    action: Action = "block"
+
+
+class BudgetUpdate(Body):
+    """Partial: what is left out stays; null takes a limit away. Scope and period cannot change."""
+
+    scope_type: Annotated[ScopeType | None, Field(description="Cannot change.")] = None
+    scope_id: Annotated[Id | None, Field(description="Cannot change.")] = None
+    period: Annotated[Period | None, Field(description="Cannot change.")] = None
+    limit_usd: Usd | None = None
+    limit_requests: Count | None = None
+    limit_tokens: Count | None = None
+    action: Annotated[Action, Field(default_factory=unsent)]
+
+
+class Current(Shown):
+    """What is on record of the period that is now. Requests under way are not in it."""
+
+    period_start: datetime
+    period_end: datetime
+    spent_usd: ShownUsd
+    spent_requests: int
+    spent_tokens: int
+
+
+class Budget(Shown):
+    id: UUID
+    tenant_id: UUID
+    scope_type: ScopeType
+    scope_id: UUID
+    period: Period
+    limit_usd: ShownUsd | None
+    limit_requests: int | None
+    limit_tokens: int | None
+    action: Action
+    current: Current
+    created_at: datetime
+    updated_at: datetime
+
+
+class BudgetPage(Shown):
+    items: list[Budget]
+    total: int
+    page: int
+    page_size: int

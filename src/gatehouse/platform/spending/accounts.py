@@ -1,0 +1,156 @@
+"""What one worker knows of one period of one budget. Everything here is arithmetic: nothing waits."""
+
+from typing import Final, NamedTuple, TypeAlias
+
+from gatehouse.platform.spending.periods import Span
+from gatehouse.policy.budgets import NANO, Amounts, Budget
+
+#: nano USD, requests, tokens
+Triple: TypeAlias = tuple[int, int, int]
+NOTHING: Final[Triple] = (0, 0, 0)
+#: the three metrics' names, for clients and events
+METRICS: Final = ("usd", "requests", "tokens")
+#: Seconds for which "there is no more" is believed.
+_EMPTY_SECONDS: Final = 0.5
+
+
+class Ask(NamedTuple):
+    """To the ledger. `keep`: what this worker goes on spending from meanwhile, of what it was granted before.
+    `need`: spent and set aside; `short`: what requests wait for; `ahead`: what the next ones will want."""
+
+    budget: Budget
+    span: Span
+    fresh: bool
+    enforced: bool
+    keep: Triple
+    need: Triple
+    short: Triple
+    ahead: Triple
+
+
+class Grant(NamedTuple):
+    """`had`: what the ledger held for this worker before, all of it spent where the account is fresh. `left`: what
+    nobody has spent or set aside, as far as the ledger knows. `recorded`: what is stored of everybody's spending."""
+
+    granted: Triple
+    had: Triple
+    left: Triple
+    recorded: Triple
+
+
+def limits_of(limits: Amounts) -> tuple[int | None, int | None, int | None]:
+    return limits.nano_usd, limits.requests, limits.tokens
+
+
+def plus(one: Triple, other: Triple) -> Triple:
+    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
+
+
+def minus(one: Triple, other: Triple) -> Triple:
+    return one[0] - other[0], one[1] - other[1], one[2] - other[2]
+
+
+class Account:
+    __slots__ = (
+        "_empty_at", "budget", "enforced", "fresh", "granted", "gross", "left", "limits", "quiet_since", "recorded",
+        "reserved", "short", "span", "spent",
+    )  # fmt: skip
+
+    def __init__(self, budget: Budget, span: Span, now: float) -> None:
+        self.budget = budget
+        self.limits = limits_of(budget.limits)
+        self.span = span
+        #: what an earlier account of this worker has spent is not known yet
+        self.fresh = True
+        #: whether the last call was to be refused where it does not fit
+        self.enforced = True
+        self.granted = self.spent = self.reserved = NOTHING
+        #: set aside since the ledger was asked last, whatever became of it
+        self.gross = NOTHING
+        #: what requests wait for
+        self.short = NOTHING
+        self.left = self.recorded = NOTHING
+        #: when this worker last had anything to do with it; monotonic seconds
+        self.quiet_since = now
+        self._empty_at = -_EMPTY_SECONDS
+
+    def under(self, budget: Budget, *, enforced: bool) -> None:
+        """The budget as it is now. After a change nothing is spent from what was granted under the old one."""
+        self.enforced = enforced
+        if budget is not self.budget:
+            self.budget = budget
+            limits = limits_of(budget.limits)
+            if limits != self.limits:
+                self.limits, self.granted = limits, self.need
+                self._empty_at = -_EMPTY_SECONDS
+
+    @property
+    def blocks(self) -> bool:
+        return self.budget.blocks and self.enforced
+
+    @property
+    def need(self) -> Triple:
+        return plus(self.spent, self.reserved)
+
+    def lacks(self, amounts: Triple) -> int | None:
+        """The first metric that does not fit what this worker was granted."""
+        spent, reserved, granted = self.spent, self.reserved, self.granted
+        for metric, limit in enumerate(self.limits):
+            if limit is not None and spent[metric] + reserved[metric] + amounts[metric] > granted[metric]:
+                return metric
+        return None
+
+    def empty(self, now: float) -> bool:
+        """Whether the ledger said a moment ago that there is no more than this worker has."""
+        return now - self._empty_at < _EMPTY_SECONDS
+
+    def reserve(self, amounts: Triple, now: float) -> None:
+        self.reserved = plus(self.reserved, amounts)
+        self.gross = plus(self.gross, amounts)
+        self.quiet_since = now
+
+    def settle(self, reserved: Triple, spent: Triple, now: float) -> None:
+        self.reserved = minus(self.reserved, reserved)
+        self.spent = plus(self.spent, spent)
+        self.quiet_since = now
+
+    def ask(self, *, again: bool = False) -> Ask | None:
+        """What to ask the ledger for; None where nothing would change, unless `again`. What is not needed is given up
+        here already."""
+        need = self.need
+        ahead = (2 * self.gross[0], 2 * self.gross[1], 2 * self.gross[2])
+        want = plus(plus(need, self.short), ahead)
+        keep = (min(self.granted[0], want[0]), min(self.granted[1], want[1]), min(self.granted[2], want[2]))
+        same = self.short == NOTHING and keep == self.granted and self.gross == NOTHING
+        if same and not self.fresh and not again:
+            return None
+        self.granted, self.gross = keep, NOTHING
+        return Ask(self.budget, self.span, self.fresh, self.enforced, keep, need, self.short, ahead)
+
+    def take(self, ask: Ask, grant: Grant, now: float) -> None:
+        """What the ledger answered."""
+        if ask.fresh:
+            self.fresh = False
+            self.spent = plus(self.spent, grant.had)
+        self.granted, self.left, self.recorded = grant.granted, grant.left, grant.recorded
+        before = grant.had if ask.fresh else NOTHING
+        wanted = plus(plus(ask.need, ask.short), before)
+        if any(limit is not None and grant.granted[n] < wanted[n] for n, limit in enumerate(self.limits)):
+            self._empty_at = now
+
+    def headers(self) -> dict[int, tuple[int, int, int]]:
+        """By limited metric: the limit, what is left of it, and when the period ends."""
+        told = {}
+        for metric, limit in enumerate(self.limits):
+            if limit is not None:
+                # What this worker has done since it asked is known here alone.
+                left = min(self.left[metric], limit) - max(0, self.gross[metric])
+                told[metric] = (limit, max(0, left), self.span.end)
+        return told
+
+
+def shown(metric: int, amount: int) -> str:
+    """As clients see it: dollars with their cents and what is below, the others whole."""
+    if metric:
+        return str(amount)
+    return f"{amount // NANO}.{amount % NANO:09d}".rstrip("0").rstrip(".")

@@ -1,0 +1,185 @@
+"""PostgreSQL's side of budgets: hands out leases, all of them together never more than the limit."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.foundation.clock import iso
+from gatehouse.foundation.ids import new_id
+from gatehouse.platform.spending.accounts import METRICS, NOTHING, Ask, Grant, Triple, limits_of, plus
+from gatehouse.policy.budgets import NANO, Budget
+
+#: Percent of a plan's monthly requests that are told (decisions 7, Plan limits).
+THRESHOLDS: Final = (80, 90, 100)
+#: One who asks ahead gets this share of what is free at most: the others want some too.
+_SHARE: Final = 4
+
+_OPEN: Final = text(
+    "INSERT INTO budget_periods (budget_id, period_start, tenant_id, period_end)"
+    " SELECT * FROM unnest(CAST(:budgets AS uuid[]), CAST(:starts AS timestamptz[]), CAST(:tenants AS uuid[]),"
+    " CAST(:ends AS timestamptz[])) AS t (budget_id, period_start, tenant_id, period_end)"
+    " ORDER BY 1, 2 ON CONFLICT DO NOTHING"
+)
+_LOCK: Final = text(
+    "SELECT p.budget_id, p.period_start, p.exceeded_at IS NOT NULL AS exceeded, p.threshold"
+    " FROM budget_periods p JOIN unnest(CAST(:budgets AS uuid[]), CAST(:starts AS timestamptz[]))"
+    " AS k (budget_id, period_start) USING (budget_id, period_start) ORDER BY 1, 2 FOR UPDATE OF p"
+)
+# After the lock: what others were granted before it is seen.
+_LEASES: Final = text(
+    "SELECT l.budget_id, l.period_start, l.writer_id = :writer AS mine, sum(granted_nano_usd)::bigint,"
+    " sum(granted_requests)::bigint, sum(granted_tokens)::bigint, sum(recorded_usd), sum(recorded_requests)::bigint,"
+    " sum(recorded_tokens)::bigint FROM budget_leases l"
+    " JOIN unnest(CAST(:budgets AS uuid[]), CAST(:starts AS timestamptz[])) AS k (budget_id, period_start)"
+    " USING (budget_id, period_start) GROUP BY 1, 2, 3"
+)
+_GRANT: Final = text(
+    "INSERT INTO budget_leases AS held (budget_id, period_start, tenant_id, writer_id, granted_nano_usd,"
+    " granted_requests, granted_tokens) SELECT budget_id, period_start, tenant_id, :writer, usd, requests, tokens"
+    " FROM unnest(CAST(:budgets AS uuid[]), CAST(:starts AS timestamptz[]), CAST(:tenants AS uuid[]),"
+    " CAST(:usd AS bigint[]), CAST(:requests AS bigint[]), CAST(:tokens AS bigint[]))"
+    " AS t (budget_id, period_start, tenant_id, usd, requests, tokens) ORDER BY 1, 2"
+    " ON CONFLICT (budget_id, period_start, writer_id) DO UPDATE SET granted_nano_usd = excluded.granted_nano_usd,"
+    " granted_requests = excluded.granted_requests, granted_tokens = excluded.granted_tokens"
+)
+_EXCEEDED: Final = text(
+    "UPDATE budget_periods SET exceeded_at = now() WHERE budget_id = :budget AND period_start = :start"
+)
+_TOLD: Final = text(
+    "UPDATE budget_periods SET threshold = :threshold WHERE budget_id = :budget AND period_start = :start"
+)
+_ANNOUNCE: Final = text(
+    "INSERT INTO outbox (id, tenant_id, event_type, payload) VALUES (:id, :tenant, :type, CAST(:payload AS jsonb))"
+)
+
+
+class _Held(msgspec.Struct):
+    """What the ledger holds of a period."""
+
+    mine: Triple = NOTHING
+    others: Triple = NOTHING
+    recorded: Triple = NOTHING
+    exceeded: bool = False
+    threshold: int = 0
+
+
+async def lease(session: AsyncSession, writer_id: UUID, asks: Sequence[Ask]) -> list[Grant]:
+    """Answers all of them in one transaction, which the caller commits. Each period's row is locked meanwhile, always
+    in the same order."""
+    keys = [(ask.budget.id, _moment(ask.span.start)) for ask in asks]
+    columns: dict[str, Any] = {
+        "budgets": [budget_id for budget_id, _ in keys],
+        "starts": [start for _, start in keys],
+        "tenants": [ask.budget.tenant_id for ask in asks],
+        "ends": [_moment(ask.span.end) for ask in asks],
+    }
+    await session.execute(_OPEN, columns)
+    named = {"budgets": columns["budgets"], "starts": columns["starts"]}
+    held = {
+        (row.budget_id, row.period_start): _Held(exceeded=row.exceeded, threshold=row.threshold)
+        for row in await session.execute(_LOCK, named)
+    }
+    for budget_id, start, mine, *sums in await session.execute(_LEASES, {**named, "writer": writer_id}):
+        one = held[budget_id, start]
+        if mine:
+            one.mine = _triple(sums[:3])
+        else:
+            one.others = _triple(sums[:3])
+        one.recorded = plus(one.recorded, (int(sums[3] * NANO), int(sums[4]), int(sums[5])))
+    grants = [_granted(ask, held[key]) for ask, key in zip(asks, keys, strict=True)]
+    columns |= {
+        name: [grant.granted[metric] for grant in grants] for metric, name in enumerate(("usd", "requests", "tokens"))
+    }
+    await session.execute(_GRANT, {**columns, "writer": writer_id})
+    for ask, grant, key in zip(asks, grants, keys, strict=True):
+        await _tell(session, ask, grant, held[key])
+    return grants
+
+
+def _granted(ask: Ask, held: _Held) -> Grant:
+    before = held.mine if ask.fresh else NOTHING
+    need, keep = plus(ask.need, before), plus(ask.keep, before)
+    granted, left = [0, 0, 0], [0, 0, 0]
+    for metric, limit in enumerate(limits_of(ask.budget.limits)):
+        if limit is None:
+            continue
+        free = limit - held.others[metric]
+        left[metric] = free - need[metric]
+        # What it has is accounted for; where the limit was lowered meanwhile, only what is spent and set aside is kept.
+        mine = max(need[metric], min(keep[metric], free))
+        wanted = max(need[metric] + ask.short[metric], mine)
+        if ask.budget.blocks and ask.enforced:
+            mine += max(0, min(wanted - mine, free - mine))
+            spare = max(0, free - mine) // _SHARE
+            mine += max(0, min(need[metric] + ask.short[metric] + ask.ahead[metric] - mine, spare))
+        else:
+            mine = wanted
+        granted[metric] = mine
+    return Grant(_triple(granted), held.mine, _triple(left), held.recorded)
+
+
+async def _tell(session: AsyncSession, ask: Ask, grant: Grant, held: _Held) -> None:
+    """What listeners hear of: a limit that is reached, once a period; the steps towards a plan's."""
+    budget = ask.budget
+    key = {"budget": budget.id, "start": _moment(ask.span.start)}
+    limits = limits_of(budget.limits)
+    if not held.exceeded:
+        before = held.mine if ask.fresh else NOTHING
+        wanted = plus(plus(ask.need, ask.short), before)
+        for metric, limit in enumerate(limits):
+            usage = held.others[metric] + wanted[metric]
+            if limit is not None and usage >= limit:
+                await session.execute(_EXCEEDED, key)
+                # What does not fit is not spent.
+                usage = min(usage, limit) if budget.blocks else usage
+                await _announce(session, budget, "quota_exceeded", _exceeded(ask, metric, limit, usage))
+                break
+    if budget.plan and limits[1]:
+        used = grant.recorded[1]
+        reached = [step for step in THRESHOLDS if used * 100 >= step * limits[1] and step > held.threshold]
+        for step in reached:
+            period = datetime.fromtimestamp(ask.span.start, budget.zone).strftime("%Y-%m")
+            await _announce(session, budget, "usage_threshold", {
+                "org_id": str(budget.tenant_id), "threshold": step / 100, "current_requests": used,
+                "monthly_limit": limits[1], "period": period,
+            })  # fmt: skip
+        if reached:
+            await session.execute(_TOLD, {**key, "threshold": reached[-1]})
+
+
+def _exceeded(ask: Ask, metric: int, limit: int, usage: int) -> dict[str, Any]:
+    budget = ask.budget
+    return {
+        "user_id": str(budget.scope_id) if budget.scope_type == "user" else None,
+        "group_id": str(budget.scope_id) if budget.scope_type == "group" else None,
+        "limit_type": "plan_requests_month" if budget.plan else f"{METRICS[metric]}_{budget.period}",
+        "limit_value": _number(metric, limit),
+        "current_usage": _number(metric, usage),
+        "reset_at": iso(ask.span.end),
+    }
+
+
+def _number(metric: int, amount: int) -> float | int:
+    return amount if metric else amount / NANO
+
+
+async def _announce(session: AsyncSession, budget: Budget, event_type: str, payload: dict[str, Any]) -> None:
+    values = {
+        "id": new_id(), "tenant": budget.tenant_id, "type": event_type,
+        "payload": msgspec.json.encode(payload).decode(),
+    }  # fmt: skip
+    await session.execute(_ANNOUNCE, values)
+
+
+def _triple(values: Iterable[int]) -> Triple:
+    usd, requests, tokens = map(int, values)
+    return usd, requests, tokens
+
+
+def _moment(at: int) -> datetime:
+    return datetime.fromtimestamp(at, UTC)

@@ -1,0 +1,293 @@
+"""The engine's port `Spend`: this worker's accounts, and the task that asks the ledger for them."""
+
+import asyncio
+import contextlib
+import math
+import time
+from collections.abc import Iterable, Sequence
+from typing import Final
+from uuid import UUID
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+
+from gatehouse.engine.ports import Reserved
+from gatehouse.foundation.clock import Clock, iso
+from gatehouse.foundation.errors import Refusal, TooManyRequests, Unavailable
+from gatehouse.foundation.storage.database import Database
+from gatehouse.platform.metrics import Figures
+from gatehouse.platform.spending.accounts import METRICS, NOTHING, Account, Triple, minus, plus, shown
+from gatehouse.platform.spending.ledger import lease
+from gatehouse.platform.spending.periods import span
+from gatehouse.policy.budgets import NANO, Budget, Taking
+
+log = structlog.get_logger(__name__)
+
+#: Seconds between two looks at the accounts while nobody waits.
+_PAUSE: Final = 0.5
+#: Seconds that a request waits for the ledger at most.
+_PATIENCE: Final = 1.0
+#: Times that it asks: others may take what was granted for it.
+_TRIES: Final = 3
+#: Periods that one transaction asks for.
+_AT_ONCE: Final = 500
+#: Seconds without a call after which an account is looked at for the last time, and dropped.
+_QUIET: Final = 10.0
+_DROPPED: Final = 60.0
+_ONE: Final[Triple] = (0, 1, 0)
+_WORDS: Final = {"usd": "dollars", "requests": "requests", "tokens": "tokens"}
+
+
+class QuotaExceeded(TooManyRequests):
+    """429 with `tier` (`plan`, or a scope and a period) and `retry_after` (seconds), as rate limits have."""
+
+    @classmethod
+    def of(cls, account: Account, metric: int, now: float) -> "QuotaExceeded":
+        end, name = account.span.end, account.budget.name
+        wait = max(1, math.ceil(end - now))
+        limit = account.limits[metric] or 0
+        told = "The plan's requests of this month are" if account.budget.plan else f"The budget {name} is"
+        return cls(
+            f"{told} used up ({shown(metric, limit)} {_WORDS[METRICS[metric]]}). It begins anew at {iso(end)}.",
+            headers={"X-RateLimit-Reset": str(end), "Retry-After": str(wait), **_headers([account])},
+            tier=name,
+            retry_after=wait,
+        )
+
+
+class BudgetUnavailable(Unavailable):
+    code = "budget_unavailable"
+    message = "What is left of a budget cannot be told now, so nothing is spent from it. Try again in a moment."
+
+
+class Reservation:
+    """See `engine.ports.Reserved`."""
+
+    __slots__ = ("accounts", "amounts")
+
+    def __init__(self, accounts: Sequence[Account], amounts: Triple) -> None:
+        self.accounts = accounts
+        self.amounts = amounts
+
+    @property
+    def periods(self) -> tuple[tuple[UUID, int], ...]:
+        return tuple((account.budget.id, account.span.start) for account in self.accounts)
+
+    def headers(self) -> dict[str, str]:
+        return _headers(self.accounts)
+
+
+class Spender:
+    """One worker's. `start` before the first call, `stop` after the last."""
+
+    def __init__(self, database: Database, clock: Clock, figures: Figures | None = None) -> None:
+        self._database = database
+        self._clock = clock
+        self._figures = figures
+        self._accounts: dict[UUID, Account] = {}
+        #: of periods that are over, until everything is settled and told
+        self._former: list[Account] = []
+        self._wake = asyncio.Event()
+        #: resolved with the next answer that was asked for after now
+        self._next: asyncio.Future[None] | None = None
+        self._task: asyncio.Task[None] | None = None
+        #: spend and limit of groups' months, for metrics
+        self._shown: dict[UUID, tuple[float, float]] = {}
+        self._writer_id: UUID
+        self._told = False
+
+    async def start(self, writer_id: UUID) -> None:
+        """`writer_id` is the journal's: what this worker spends is on record there."""
+        self._writer_id = writer_id
+        self._task = asyncio.create_task(self._keep(), name="budgets")
+
+    async def stop(self) -> None:
+        """Gives back what is not spent."""
+        if self._task is None:
+            return
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+        with contextlib.suppress(SQLAlchemyError, OSError, TimeoutError):
+            async with asyncio.timeout(_PATIENCE):
+                await self._ask([*self._accounts.values(), *self._former])
+
+    def exhausted(self, budgets: Sequence[Budget]) -> Refusal | None:
+        now = time.monotonic()
+        for budget in budgets:
+            account = self._accounts.get(budget.id)
+            # Not by what a call will cost, which is not known yet: by whether there is anything at all.
+            if account is not None and budget.blocks and account.budget is budget and account.empty(now):
+                metric = account.lacks(_ONE)
+                if metric is not None and account.span.end > self._clock.now():
+                    return QuotaExceeded.of(account, metric, self._clock.now())
+        return None
+
+    async def reserve(self, budgets: Sequence[Budget], taking: Taking, *, enforced: bool) -> Reserved:
+        amounts = (taking.nano_usd, taking.requests, taking.tokens)
+        accounts = self._open(budgets, enforced=enforced)
+        if not _fits(accounts, amounts):
+            accounts = await self._obtained(budgets, amounts, enforced=enforced)
+        now = time.monotonic()
+        for account in accounts:
+            account.reserve(amounts, now)
+        return Reservation(accounts, amounts)
+
+    def settle(self, reserved: Reserved, spent: Taking | None) -> None:
+        assert isinstance(reserved, Reservation)
+        used = NOTHING if spent is None else (spent.nano_usd, spent.requests, spent.tokens)
+        now = time.monotonic()
+        for account in reserved.accounts:
+            account.settle(reserved.amounts, used, now)
+
+    def _open(self, budgets: Sequence[Budget], *, enforced: bool) -> list[Account]:
+        """The accounts of the periods that are now."""
+        now = self._clock.now()
+        return [self._account(budget, now, enforced=enforced) for budget in budgets]
+
+    def _account(self, budget: Budget, now: float, *, enforced: bool) -> Account:
+        account = self._accounts.get(budget.id)
+        if account is None or not account.span.start <= now < account.span.end or account.budget.zone != budget.zone:
+            if account is not None:
+                self._former.append(account)
+            account = Account(budget, span(budget.period, now, budget.zone), time.monotonic())
+            self._accounts[budget.id] = account
+        account.under(budget, enforced=enforced)
+        return account
+
+    async def _obtained(self, budgets: Sequence[Budget], amounts: Triple, *, enforced: bool) -> list[Account]:
+        """The accounts once the call fits, without a turn of the loop since. Raises `QuotaExceeded`,
+        `BudgetUnavailable`."""
+        for _ in range(_TRIES):
+            accounts = self._open(budgets, enforced=enforced)
+            lacking = [account for account in accounts if account.lacks(amounts) is not None]
+            self._refuse(lacking, amounts, empty_at=time.monotonic())
+            if not any(account.blocks or account.fresh for account in lacking):
+                return accounts
+            if not await self._asked_for(lacking, amounts):
+                if any(account.blocks for account in lacking):
+                    raise BudgetUnavailable(headers={"Retry-After": "1"})
+                return accounts
+        accounts = self._open(budgets, enforced=enforced)
+        self._refuse(accounts, amounts)
+        return accounts
+
+    def _refuse(self, accounts: Iterable[Account], amounts: Triple, *, empty_at: float | None = None) -> None:
+        """Raises `QuotaExceeded` for the first that blocks and has no room; with `empty_at` of those alone of which the
+        ledger said at that time that there is no more."""
+        for account in accounts:
+            if account.blocks and (empty_at is None or account.empty(empty_at)):
+                metric = account.lacks(amounts)
+                if metric is not None:
+                    raise QuotaExceeded.of(account, metric, self._clock.now())
+
+    async def _asked_for(self, lacking: Sequence[Account], amounts: Triple) -> bool:
+        """Waits for the ledger's next answer, in which the call's amounts are asked for. False: none came in time."""
+        for account in lacking:
+            account.short = plus(account.short, amounts)
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await asyncio.shield(self._answer())
+        except TimeoutError:
+            return False
+        finally:
+            for account in lacking:
+                account.short = minus(account.short, amounts)
+        return True
+
+    def _answer(self) -> asyncio.Future[None]:
+        if self._next is None:
+            self._next = asyncio.get_running_loop().create_future()
+            self._wake.set()
+        return self._next
+
+    async def _keep(self) -> None:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_PAUSE):
+                    await self._wake.wait()
+            self._wake.clear()
+            waiting, self._next = self._next, None
+            try:
+                await self._round()
+                self._told = False
+            except (SQLAlchemyError, OSError) as error:
+                if not self._told:
+                    log.warning("budgets.database_away", reason=type(error).__name__)
+                    self._told = True
+                # Who waits is told when their patience ends; the next try is theirs too.
+                if waiting is not None and self._next is None:
+                    self._next, waiting = waiting, None
+                await asyncio.sleep(_PAUSE / 5)
+                if self._next is not None:
+                    self._wake.set()
+            except Exception:
+                log.exception("budgets.fault")
+                await asyncio.sleep(_PAUSE)
+            finally:
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(None)
+
+    async def _round(self) -> None:
+        now = time.monotonic()
+        accounts = [*self._accounts.values(), *self._former]
+        for first in range(0, len(accounts), _AT_ONCE):
+            await self._ask(accounts[first : first + _AT_ONCE])
+        self._former = [account for account in self._former if account.reserved != NOTHING]
+        for budget_id, account in list(self._accounts.items()):
+            if account.reserved == account.short == NOTHING and now - account.quiet_since > _DROPPED:
+                del self._accounts[budget_id]
+
+    async def _ask(self, accounts: Iterable[Account]) -> None:
+        asked = []
+        now = time.monotonic()
+        for account in accounts:
+            # What is on record comes a moment after it was spent: looked at again while that may be so.
+            again = (account.budget.plan or account.budget.scope_type == "group") and (
+                now - account.quiet_since < _QUIET and account.recorded != account.spent
+            )
+            ask = account.ask(again=again)
+            if ask is not None:
+                asked.append((account, ask))
+        if not asked:
+            return
+        async with self._database.service() as session:
+            grants = await lease(session, self._writer_id, [ask for _, ask in asked])
+            await session.commit()
+        for (account, ask), grant in zip(asked, grants, strict=True):
+            account.take(ask, grant, time.monotonic())
+            self._show(account)
+
+    def _show(self, account: Account) -> None:
+        budget = account.budget
+        if self._figures is None or budget.scope_type != "group" or budget.period != "month":
+            return
+        limit = budget.limits.nano_usd
+        if limit is None:
+            return
+        seen = budget.scope_id in self._shown
+        self._shown[budget.scope_id] = (account.recorded[0] / NANO, limit / NANO)
+        if not seen:
+            shown, labels = self._shown, (str(budget.scope_id),)
+            self._figures.group_spend.read(lambda: shown[budget.scope_id][0], labels)
+            self._figures.group_limit.read(lambda: shown[budget.scope_id][1], labels)
+
+
+def _fits(accounts: Iterable[Account], amounts: Triple) -> bool:
+    return all(account.lacks(amounts) is None for account in accounts)
+
+
+def _headers(accounts: Iterable[Account]) -> dict[str, str]:
+    """Of each metric the budget with the least left."""
+    tightest: dict[int, tuple[int, int, int]] = {}
+    for account in accounts:
+        for metric, told in account.headers().items():
+            if metric not in tightest or told[1] < tightest[metric][1]:
+                tightest[metric] = told
+    headers = {}
+    for metric, (limit, left, end) in tightest.items():
+        name = {"usd": "USD"}.get(METRICS[metric], METRICS[metric].capitalize())
+        headers[f"X-Budget-Limit-{name}"] = shown(metric, limit)
+        headers[f"X-Budget-Remaining-{name}"] = shown(metric, left)
+        headers[f"X-Budget-Reset-{name}"] = str(end)
+    return headers

@@ -1,0 +1,58 @@
+"""Sensitive operations ask for a fresh second factor (decisions 3), over every operation there is: a new one that
+changes something asks for it, or is entered here as one that does not."""
+
+import re
+from time import time
+from typing import Final
+
+import pytest
+from tests.support.operations import COMMON, filled
+from tests.support.platform import Person, RunningPlatform
+
+#: Change nothing that opens doors: calls of models, a person's own things, and what is governed.
+_PLAIN: Final = re.compile(
+    r"/api/chat/completions|/v1/(chat/completions|messages|responses|embeddings|scan)|/api/conversations(/.*)?"
+    r"|/api/users/me/.*|/api/admin/users/\{user_id\}/avatar|/api/admin/groups(/.*)?"
+    r"|/api/admin/providers/\{provider_id\}/(config|status|health-check|health-check-config)"
+    r"|/api/admin/system/check-provider/.*|/api/admin/models(/.*)?|/api/admin/approvals/.*"
+    r"|/api/admin/(compliance-bundles|compliance-bundles-export|content-filters|policies|dlp-rules)(/.*)?"
+    # Engaging one is never delayed.
+    r"|/api/v1/admin/kill-switch/.*/disable"
+).fullmatch
+#: Take rights away, or are asked by what their body says: `tests/platform/access/test_api_keys.py`.
+_PLAIN_TOO: Final = {
+    ("POST", "/api/auth/logout"), ("DELETE", "/api/auth/sessions/{session_id}"),
+    ("PATCH", "/api/auth/mfa/webauthn/{passkey_id}"),
+    ("PATCH", "/api/auth/api-keys/{key_id}"), ("PATCH", "/api/admin/api-keys/{key_id}"),
+}  # fmt: skip
+
+CHANGES: Final = [(method, path) for method, path in COMMON if method != "GET"]
+
+
+def sensitive(method: str, path: str) -> bool:
+    return _PLAIN(path) is None and (method, path) not in _PLAIN_TOO
+
+
+@pytest.fixture
+async def operator(platform: RunningPlatform) -> Person:
+    """May do everything, in an organization that asks everybody for a second factor, and has shown none."""
+    tenant = await platform.new_tenant()
+    await platform.require_mfa(tenant.id)
+    return await platform.new_person(tenant.id, "admin", operator=True)
+
+
+@pytest.mark.parametrize(("method", "path"), CHANGES)
+async def test_what_is_sensitive_asks_for_a_second_factor(operator: Person, method: str, path: str) -> None:
+    answer = await operator.client.request(method, filled(path), json={})
+    assert ("mfa_required" in answer.text, answer.status_code == 403) == (sensitive(method, path),) * 2, answer.text
+
+
+@pytest.mark.parametrize("age", [0, 100_000])
+async def test_it_asks_for_a_fresh_one(platform: RunningPlatform, age: int) -> None:
+    tenant = await platform.new_tenant()
+    await platform.require_mfa(tenant.id)
+    person = await platform.new_person(tenant.id, "admin", operator=True, mfa_at=time() - age)
+    for method, path in CHANGES:
+        if sensitive(method, path):
+            answer = await person.client.request(method, filled(path), json={})
+            assert ("mfa_required" in answer.text) is (age > 0), (method, path, answer.text)

@@ -1,0 +1,153 @@
+"""Budgets over four workers as real processes: the limit holds at once, with and without Redis, over kill -9; what is
+spent is what is on record."""
+
+import asyncio
+import time
+from collections import Counter
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import aiohttp
+import httpx2
+import pytest
+from tests.support.load import chat
+from tests.support.redis import RedisServer
+from tests.support.server import GatehouseServer
+
+#: the fleet limits requests on `/v1/chat/completions`
+PATH = "/api/chat/completions"
+BASE = "/api/admin/budgets"
+
+
+@pytest.fixture
+def somebody(fleet: GatehouseServer) -> tuple[str, UUID]:
+    """A user's key, and the user's id."""
+    key = fleet.new_key()
+    ((user_id,),) = fleet.sql("SELECT user_id FROM api_keys WHERE id = %s", [fleet.key_id(key)])
+    return key, user_id
+
+
+async def made(admin: httpx2.AsyncClient, user_id: UUID, **limits: Any) -> dict[str, Any]:
+    body = {"scope_type": "user", "scope_id": str(user_id), "period": "month", **limits}
+    answer = await admin.post(BASE, json=body)
+    assert answer.status_code == 201, answer.text
+    budget: dict[str, Any] = answer.json()
+    return budget
+
+
+async def statuses(fleet: GatehouseServer, key: str, count: int, model: str = "sandbox/echo") -> Counter[int]:
+    """What so many requests at once are answered, each over a connection of its own."""
+    connector = aiohttp.TCPConnector(limit=0, force_close=True)
+    headers = {"Authorization": f"Bearer {key}"}
+    async with aiohttp.ClientSession(fleet.url, connector=connector, headers=headers) as session:
+
+        async def one() -> int:
+            async with session.post(PATH, json=chat(model)) as answer:
+                body = await answer.json()
+                if answer.status == 429:
+                    assert body["error"]["code"] == "quota_exceeded"
+                return answer.status
+
+        return Counter(await asyncio.gather(*(one() for _ in range(count))))
+
+
+async def spent(admin: httpx2.AsyncClient, budget: dict[str, Any], requests: int) -> dict[str, Any]:
+    """What is on record, once it is so many requests."""
+    async with asyncio.timeout(30):
+        while True:
+            current: dict[str, Any] = (await admin.get(f"{BASE}/{budget['id']}")).json()["current"]
+            if current["spent_requests"] == requests:
+                return current
+            await asyncio.sleep(0.1)
+
+
+@pytest.mark.parametrize("with_redis", [True, False])
+async def test_of_200_at_once_over_four_workers_exactly_50_pass(
+    fleet: GatehouseServer, admin: httpx2.AsyncClient, redis: RedisServer, somebody: tuple[str, UUID], with_redis: bool
+) -> None:
+    key, user_id = somebody
+    budget = await made(admin, user_id, limit_requests=50)
+    if not with_redis:
+        redis.kill()
+    try:
+        assert await statuses(fleet, key, 200) == {200: 50, 429: 150}
+        assert await statuses(fleet, key, 20) == {429: 20}
+    finally:
+        if not with_redis:
+            redis.start()
+    await spent(admin, budget, 50)
+
+
+async def test_dollars_never_pass_the_limit_and_what_is_spent_is_what_is_on_record(
+    fleet: GatehouseServer, admin: httpx2.AsyncClient, somebody: tuple[str, UUID]
+) -> None:
+    """Each call sets aside more than it uses: room comes back, until nothing more fits."""
+    key, user_id = somebody
+    fleet.sql("UPDATE model_configs SET cost_per_input_token = 0.0001, cost_per_output_token = 0.001,"
+              " max_output_tokens = 100 WHERE model_id = 'echo'")  # fmt: skip
+    fleet.touch("policy", "00000000-0000-7000-8000-000000000001")
+    fleet.settled()
+    budget = await made(admin, user_id, limit_usd=1)
+    passed = 0
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        answers = await statuses(fleet, key, 20)
+        assert set(answers) <= {200, 429}
+        passed += answers[200]
+        if not answers[200]:
+            break
+        await asyncio.sleep(0.6)
+    current = await spent(admin, budget, passed)
+    ((on_record,),) = fleet.sql("SELECT sum(cost_usd) FROM usage_records WHERE user_id = %s", [user_id])
+    assert 0.7 < current["spent_usd"] <= 1
+    assert Decimal(str(current["spent_usd"])) == on_record
+
+
+async def test_what_a_killed_worker_had_comes_back_and_the_limit_holds(
+    fleet: GatehouseServer, admin: httpx2.AsyncClient, somebody: tuple[str, UUID]
+) -> None:
+    key, user_id = somebody
+    budget = await made(admin, user_id, limit_requests=30)
+    # Forty streams at once that take a while: thirty are let in, and stand when their workers are killed.
+    waiting = asyncio.create_task(statuses_of_broken(fleet, key, 40))
+    await asyncio.sleep(1.5)
+    for worker in fleet.workers:
+        worker.kill()
+    finished = (await waiting)[200]
+    assert finished == 0
+    async with asyncio.timeout(60):
+        while len(fleet.workers) < 4 or not await ready(admin):
+            await asyncio.sleep(0.2)
+    # Of those nobody knows what they used: they count for nothing, once the journals are stored.
+    passed = 0
+    async with asyncio.timeout(60):
+        while passed < 30:
+            answers = await statuses(fleet, key, 10)
+            passed += answers[200]
+            await asyncio.sleep(0.3)
+    assert passed == 30
+    assert await statuses(fleet, key, 10) == {429: 10}
+    await spent(admin, budget, 30)
+
+
+async def ready(admin: httpx2.AsyncClient) -> bool:
+    try:
+        return (await admin.get("/api/health/ready")).status_code == 200
+    except httpx2.HTTPError:
+        return False
+
+
+async def statuses_of_broken(fleet: GatehouseServer, key: str, count: int) -> Counter[int]:
+    connector = aiohttp.TCPConnector(limit=0, force_close=True)
+    headers = {"Authorization": f"Bearer {key}"}
+    async with aiohttp.ClientSession(fleet.url, connector=connector, headers=headers) as session:
+
+        async def one() -> int:
+            try:
+                async with session.post(PATH, json=chat("sandbox/slow-60000ms")) as answer:
+                    return answer.status
+            except aiohttp.ClientError:
+                return 0
+
+        return Counter(await asyncio.gather(*(one() for _ in range(count))))

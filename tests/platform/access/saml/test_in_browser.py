@@ -1,0 +1,93 @@
+"""Single sign-on in a real browser, whose rules for cookies and forms are its own: the provider is another site."""
+
+from collections.abc import AsyncIterator
+from uuid import uuid4
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+from tests.platform.access.saml.conftest import IDP, prove
+from tests.support import chromium
+from tests.support.chromium import free_port, needs_chromium, page_of
+from tests.support.identity_provider import IdentityProvider, identity_provider
+from tests.support.platform import RunningPlatform, Tenant
+
+from gatehouse.foundation.settings import Settings
+
+pytestmark = [needs_chromium, pytest.mark.timeout(90)]
+
+
+@pytest.fixture(scope="module")
+async def served(settings: Settings, platform: RunningPlatform) -> AsyncIterator[RunningPlatform]:
+    """At `localhost`, which to a browser is another site than the provider's 127.0.0.1."""
+    port = free_port()
+    public = settings.model_copy(update={"public_url": f"http://localhost:{port}"})
+    async with RunningPlatform.start(public) as running, running.listening(port):
+        yield running
+
+
+@pytest.fixture(scope="module")
+async def provider(served: RunningPlatform) -> AsyncIterator[IdentityProvider]:
+    async with identity_provider() as running:
+        await running.trust(served.host.settings.public_url or "")
+        yield running
+
+
+@pytest.fixture(scope="module")
+async def chrome() -> AsyncIterator[Browser]:
+    async with chromium.browser() as started:
+        yield started
+
+
+@pytest.fixture
+async def page(chrome: Browser, served: RunningPlatform) -> AsyncIterator[Page]:
+    context = await chrome.new_context(base_url=served.host.settings.public_url)
+    async with page_of(context) as opened:
+        yield opened
+    await context.close()
+
+
+@pytest.fixture
+async def domain(served: RunningPlatform, tenant: Tenant, provider: IdentityProvider) -> str:
+    """Proven and open, of an organization that uses the provider."""
+    made = await tenant.admin.client.post(IDP, json=provider.config)
+    assert made.status_code == 201, made.text
+    found = f"{uuid4().hex[:12]}.test"
+    prove(served, tenant, found, jit=True)
+    return found
+
+
+async def sign_in(page: Page, domain: str) -> None:
+    await page.goto("/login")
+    await page.get_by_label("E-mail or user name").fill(f"anybody@{domain}")
+    await page.get_by_role("button", name="single sign-on").click()
+    await page.get_by_role("link", name="Continue with").click()
+
+
+async def test_a_person_signs_in_and_out_again_both_ways(page: Page, provider: IdentityProvider, domain: str) -> None:
+    name = uuid4().hex
+    await provider.next(email=f"ada@{domain}", name_id=name)
+    await sign_in(page, domain)
+    await expect(page.get_by_role("heading", name="You are signed in")).to_be_visible()
+    await expect(page.get_by_text(f"ada@{domain}")).to_be_visible()
+
+    await page.get_by_role("button", name="Sign out").click()
+    await page.locator("a[href*=SAMLRequest]").click()
+    await expect(page.get_by_text("You are signed out.")).to_be_visible()
+    assert name in await provider.left()
+
+    await sign_in(page, domain)
+    await expect(page.get_by_role("heading", name="You are signed in")).to_be_visible()
+    await page.goto(f"{provider.url}/leave?name_id={name}")
+    await expect(page.get_by_text("signed out")).to_be_visible()
+    assert page.url.startswith(provider.url)
+    await page.goto("/login")
+    await expect(page.get_by_label("E-mail or user name")).to_be_visible()
+
+
+async def test_whoever_is_not_admitted_reads_why(page: Page, provider: IdentityProvider, domain: str) -> None:
+    await provider.next(email="ada@elsewhere.test")
+    await sign_in(page, domain)
+    await expect(page.get_by_role("heading", name="That did not work")).to_be_visible()
+    await expect(page.get_by_role("alert")).to_contain_text("Ask your administrator.")
+    await page.get_by_role("link", name="sign-in page").click()
+    await expect(page.get_by_label("E-mail or user name")).to_be_visible()

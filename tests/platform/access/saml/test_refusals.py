@@ -1,0 +1,137 @@
+"""How a refusal looks: a page for whoever reads HTML, JSON for programs; the same status, and nobody signed in."""
+
+import json
+from typing import Any
+from uuid import UUID
+
+import httpx2
+import pytest
+from tests.platform.access.saml.conftest import SignOn
+from tests.support import saml
+from tests.support.platform import RunningPlatform, Tenant
+from tests.support.saml import Signer, response_text, signed, tree
+
+#: As Chromium and Firefox send it when a person goes somewhere.
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
+
+
+@pytest.mark.parametrize("accept", [BROWSER, "text/html", "text/*, application/json;q=0.1"])
+async def test_a_person_reads_a_page(sign_on: SignOn, accept: str) -> None:
+    sign_on.browser.headers["Accept"] = accept
+    refused = await sign_on.sign_in(conditions_from=-3600, conditions_until=-301)
+    assert (refused.status_code, refused.headers["content-type"]) == (400, "text/html; charset=utf-8")
+    assert "Sign in again." in refused.text
+    assert "<code>assertion_expired</code>" in refused.text
+    assert 'href="/login"' in refused.text
+    assert refused.headers["vary"] == "Accept"
+    assert "default-src 'none'" in refused.headers["content-security-policy"]
+    assert sign_on.sessions() == []
+
+
+@pytest.mark.parametrize("accept", ["application/json", "*/*", "", "text/html;q=0, */*", "application/json, text/html"])
+async def test_a_program_reads_json(sign_on: SignOn, accept: str) -> None:
+    sign_on.browser.headers["Accept"] = accept
+    refused = await sign_on.sign_in(email=None)
+    assert (refused.status_code, refused.headers["content-type"]) == (400, "application/json")
+    assert refused.json()["reason"] == "missing_email"
+    assert refused.headers["vary"] == "Accept"
+
+
+async def test_nothing_that_came_along_is_markup_on_the_page(sign_on: SignOn, stranger: Signer) -> None:
+    script = "<script>alert(1)</script>"
+    sign_on.browser.headers["Accept"] = BROWSER
+    said = await sign_on.said(name_id="x", issuer=script, response_issuer=script)
+    for answer in (
+        await sign_on.post(signed(said, stranger)),
+        await sign_on.browser.get("/api/saml/login", params={"idp_id": script}),
+        await sign_on.browser.get("/api/saml/login", params={"idp_id": sign_on.idp_id, "relay_state": script}),
+        await sign_on.browser.get("/api/saml/slo", params={"SAMLRequest": script}),
+    ):
+        assert (answer.status_code, answer.headers["content-type"]) == (400, "text/html; charset=utf-8")
+        assert "script" not in answer.text
+
+
+STOPS: dict[str, tuple[str, int, str]] = {
+    "no such provider": (f"/api/saml/login?idp_id={UUID(int=0)}", 404, "Identity provider not found"),
+    "no provider named": ("/api/saml/login", 400, "This link or form is not complete."),
+    "an end elsewhere": ("/api/saml/login?relay_state=https://x.test&idp_id={idp}", 400, "This link or form is not"),
+    "no message": ("/api/saml/slo", 400, "This link or form is not complete."),
+    "a message of nobody's": ("/api/saml/slo?SAMLResponse=x", 400, "<code>invalid_signature</code>"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "status", "words"), STOPS.values(), ids=STOPS.keys())
+async def test_every_stop_on_the_way_has_a_page(sign_on: SignOn, path: str, status: int, words: str) -> None:
+    answer = await sign_on.browser.get(path.format(idp=sign_on.idp_id), headers={"Accept": BROWSER})
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "text/html; charset=utf-8")
+    assert words in answer.text
+
+
+async def test_whoever_has_no_account_reads_what_to_do(sign_on: SignOn) -> None:
+    sign_on.browser.headers["Accept"] = BROWSER
+    refused = await sign_on.sign_in(email="new@nowhere.test")
+    assert (refused.status_code, "Ask your administrator." in refused.text) == (403, True)
+    assert "<code>not_admitted</code>" in refused.text
+
+
+async def test_a_failure_that_the_provider_reports_is_called_so(sign_on: SignOn) -> None:
+    """As when nobody has assigned the person to the application: a status, and no assertion."""
+    said = await sign_on.said(status="urn:oasis:names:tc:SAML:2.0:status:Responder")
+    root = tree(response_text(said))
+    root.remove(saml.assertion_of(root))
+    refused = await sign_on.post(root)
+    assert (refused.status_code, refused.json()["reason"]) == (400, "invalid_signature")
+    assert refused.json()["detail"] == "The identity provider signed nobody in."
+
+
+async def test_administration_answers_programs_alone(tenant: Tenant) -> None:
+    """It is not a place that browsers are sent through."""
+    answer = await tenant.user.client.get("/api/admin/saml/idp", headers={"Accept": BROWSER})
+    assert (answer.status_code, answer.headers["content-type"]) == (403, "application/json")
+
+
+# where from ---------------------------------------------------------------------------------------------------------
+
+
+async def allow(platform: RunningPlatform, tenant: Tenant, **allowlist: Any) -> None:
+    platform.sql(
+        "UPDATE tenants SET ip_allowlist = %s WHERE id = %s", [json.dumps({"enabled": True, **allowlist}), tenant.id]
+    )
+    for topic in ("tenant", "policy"):
+        platform.touch(topic, tenant.id)
+    await platform.refresh()
+
+
+async def test_whoever_comes_from_elsewhere_is_not_signed_in(sign_on: SignOn, platform: RunningPlatform) -> None:
+    await allow(platform, sign_on.tenant, cidrs=["198.51.100.0/24"])
+    root = signed(await sign_on.said(), sign_on.signer)
+    refused = await sign_on.post(root)
+    assert (refused.status_code, "gatehouse_session" in refused.cookies) == (403, False)
+    assert refused.json() == {
+        "detail": "Your address is not in the organization's allowlist.",
+        "reason": "ip_not_allowed",
+    }
+    assert sign_on.sessions() == []
+    (event,) = await platform.audit(sign_on.tenant, "saml.refused")
+    assert (event["reason"], event["resource_id"]) == ("ip_not_allowed", sign_on.idp_id)
+    # Nothing was used up: from where they may, the same answer is good.
+    await allow(platform, sign_on.tenant, cidrs=["198.51.100.0/24", "127.0.0.0/8"])
+    assert (await sign_on.post(root)).status_code == 303
+
+
+async def test_where_a_second_factor_lifts_the_ranges_people_get_as_far_as_to_show_it(
+    sign_on: SignOn, platform: RunningPlatform
+) -> None:
+    await allow(platform, sign_on.tenant, cidrs=["198.51.100.0/24"], bypass_for_mfa=True)
+    assert (await sign_on.sign_in()).status_code == 303
+    (session_id,) = sign_on.sessions()
+    claims = {"sub": str(sign_on.tenant.user.id), "tid": str(sign_on.tenant.id), "sid": str(session_id)}
+    client: httpx2.AsyncClient = platform.client(platform.signed(claims))
+    assert (await client.get("/api/auth/sessions")).status_code == 403
+
+
+async def test_another_organizations_ranges_bind_nobody_here(
+    sign_on: SignOn, platform: RunningPlatform, other_tenant: Tenant
+) -> None:
+    await allow(platform, other_tenant, cidrs=["198.51.100.0/24"])
+    assert (await sign_on.sign_in()).status_code == 303

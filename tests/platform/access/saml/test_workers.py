@@ -1,0 +1,102 @@
+"""Single sign-on over several workers: what one has asked another takes, and only one of them, once."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+
+import httpx2
+import psutil
+import pytest
+from tests.support import saml
+from tests.support.saml import Said, Signer
+from tests.support.server import GatehouseServer
+
+from gatehouse.platform.access.saml.messages import NAMESPACES
+
+pytestmark = pytest.mark.timeout(90)
+
+ISSUER = "https://idp.test/saml"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[GatehouseServer]:
+    with GatehouseServer(workers=2) as running:
+        running.settled()
+        yield running
+
+
+@pytest.fixture(scope="module")
+def idp_id(server: GatehouseServer, signer: Signer) -> str:
+    body = {"name": "x", "entity_id": ISSUER, "sso_url": "https://idp.test/sso", "x509_cert": signer.certificate}
+    headers = {"Authorization": f"Bearer {server.new_key('admin')}"}
+    made = httpx2.post(f"{server.url}/api/admin/saml/idp", json=body, headers=headers)
+    assert made.status_code == 201, made.text
+    found: str = made.json()["id"]
+    return found
+
+
+@pytest.fixture
+async def browser(server: GatehouseServer) -> AsyncIterator[httpx2.AsyncClient]:
+    """No connection is kept: it would lead to one worker always."""
+    limits = httpx2.Limits(max_keepalive_connections=0)
+    async with httpx2.AsyncClient(base_url=server.url, limits=limits, timeout=60) as made:
+        yield made
+
+
+@contextmanager
+def only(worker: psutil.Process, server: GatehouseServer) -> Iterator[None]:
+    """Nobody else can answer."""
+    others = [each for each in server.workers if each.pid != worker.pid]
+    assert others
+    for each in others:
+        each.suspend()
+    try:
+        yield
+    finally:
+        for each in others:
+            each.resume()
+
+
+async def begun(browser: httpx2.AsyncClient, idp_id: str) -> str:
+    answer = await browser.get("/api/saml/login", params={"idp_id": idp_id})
+    request_id: str = saml.carried(answer.headers["location"], "SAMLRequest").get("ID")
+    return request_id
+
+
+def form(server: GatehouseServer, signer: Signer, request_id: str) -> dict[str, str]:
+    ((email,),) = server.sql("SELECT email FROM users WHERE role = 'admin' AND NOT operator")
+    said = Said(issuer=ISSUER, base=server.url, in_response_to=request_id, email=email)
+    return {"SAMLResponse": saml.encoded(saml.signed(said, signer))}
+
+
+async def test_what_one_worker_asked_another_takes_and_the_first_not_again(
+    server: GatehouseServer, browser: httpx2.AsyncClient, idp_id: str, signer: Signer
+) -> None:
+    first, second = server.workers
+    with only(first, server):
+        answer = form(server, signer, await begun(browser, idp_id))
+    with only(second, server):
+        taken = await browser.post("/api/saml/acs", data=answer)
+    assert taken.status_code == 303, taken.text
+    with only(first, server):
+        again = await browser.post("/api/saml/acs", data=answer)
+    assert (again.status_code, again.json()["reason"]) == (400, "assertion_expired")
+
+
+async def test_of_many_answers_at_once_to_all_workers_one_is_taken(
+    server: GatehouseServer, browser: httpx2.AsyncClient, idp_id: str, signer: Signer
+) -> None:
+    request_id = await begun(browser, idp_id)
+    answers = [form(server, signer, request_id) for _ in range(12)]
+    taken = await asyncio.gather(*(browser.post("/api/saml/acs", data=each) for each in answers))
+    assert sorted(each.status_code for each in taken) == [303] + [400] * 11
+
+
+async def test_all_workers_sign_with_the_same_key(server: GatehouseServer, browser: httpx2.AsyncClient) -> None:
+    """The first is made by whoever needs it first."""
+    told = []
+    for worker in server.workers:
+        with only(worker, server):
+            told.append((await browser.get("/api/saml/metadata")).content)
+    assert told[0] == told[1]
+    assert len(saml.tree(told[0].decode().partition("?>")[2]).findall(".//ds:X509Certificate", NAMESPACES)) == 1

@@ -1,0 +1,180 @@
+"""Budgets (decisions 7): the family, and what it does to requests."""
+
+import asyncio
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import pytest
+from tests.support.platform import Person, RunningPlatform, Tenant
+
+BASE = "/api/admin/budgets"
+BUDGET: dict[str, Any] = {"scope_type": "tenant", "period": "month", "limit_requests": 2}
+
+
+async def made(tenant: Tenant, **changed: Any) -> dict[str, Any]:
+    answer = await tenant.admin.client.post(BASE, json={**BUDGET, **changed})
+    assert answer.status_code == 201, answer.text
+    budget: dict[str, Any] = answer.json()
+    return budget
+
+
+async def chat(person: Person, **more: Any) -> httpx2.Response:
+    body = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "hello"}], **more}
+    return await person.client.post("/v1/chat/completions", json=body)
+
+
+@pytest.fixture
+async def sandbox(platform: RunningPlatform, tenant: Tenant) -> Tenant:
+    await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo", "status-400")
+    return tenant
+
+
+async def test_a_budget_has_these_fields(tenant: Tenant) -> None:
+    budget = await made(tenant, limit_usd=12.5)
+    current = budget["current"]
+    assert budget == {
+        "id": budget["id"], "tenant_id": str(tenant.id), "scope_type": "tenant", "scope_id": str(tenant.id),
+        "period": "month", "limit_usd": 12.5, "limit_requests": 2, "limit_tokens": None, "action": "block",
+        "current": {**current, "spent_usd": 0, "spent_requests": 0, "spent_tokens": 0},
+        "created_at": budget["created_at"], "updated_at": budget["updated_at"],
+    }  # fmt: skip
+    assert current["period_start"][8:19] == "01T00:00:00"
+    path = f"{BASE}/{budget['id']}"
+    assert (await tenant.auditor.client.get(path)).json() == budget
+    other = await made(tenant, scope_type="user", scope_id=str(tenant.user.id), period="day")
+    page = (await tenant.auditor.client.get(BASE)).json()
+    assert ([each["id"] for each in page["items"]], page["total"]) == ([other["id"], budget["id"]], 2)
+    page = (await tenant.auditor.client.get(BASE, params={"scope_type": "user"})).json()
+    assert [each["id"] for each in page["items"]] == [other["id"]]
+
+
+async def test_what_does_not_fit_is_429_with_the_moment_it_begins_anew(sandbox: Tenant) -> None:
+    await made(sandbox)
+    answers = [await chat(sandbox.user) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+    assert answers[0].headers["X-Budget-Limit-Requests"] == "2"
+    refused = answers[2]
+    error = refused.json()["error"]
+    assert (error["type"], error["code"], error["tier"]) == ("rate_limit_error", "quota_exceeded", "tenant:month")
+    assert error["retry_after"] == int(refused.headers["Retry-After"])
+    assert int(refused.headers["X-RateLimit-Reset"]) == int(answers[0].headers["X-Budget-Reset-Requests"])
+
+
+async def test_each_scope_binds_its_own_callers(platform: RunningPlatform, sandbox: Tenant) -> None:
+    group = (await sandbox.admin.client.post("/api/admin/groups", json={"name": "g"})).json()
+    await sandbox.admin.client.post(f"/api/admin/groups/{group['id']}/members", json={"user_id": str(sandbox.user.id)})
+    for scope_type, scope_id in (("group", group["id"]), ("user", str(sandbox.user.id))):
+        budget = await made(sandbox, scope_type=scope_type, scope_id=scope_id, limit_requests=1)
+        assert [(await chat(sandbox.user)).status_code for _ in range(2)] == [200, 429]
+        assert (await chat(sandbox.admin)).status_code == 200
+        await sandbox.admin.client.delete(f"{BASE}/{budget['id']}")
+        assert (await chat(sandbox.user)).status_code == 200
+
+
+async def test_a_raised_limit_holds_at_once(sandbox: Tenant) -> None:
+    budget = await made(sandbox, limit_requests=1)
+    assert [(await chat(sandbox.user)).status_code for _ in range(2)] == [200, 429]
+    await sandbox.admin.client.put(f"{BASE}/{budget['id']}", json={"limit_requests": 2})
+    assert [(await chat(sandbox.user)).status_code for _ in range(2)] == [200, 429]
+    await sandbox.admin.client.put(f"{BASE}/{budget['id']}", json={"action": "warn"})
+    assert (await chat(sandbox.user)).status_code == 200
+
+
+async def test_a_stream_and_a_failed_call_give_back_what_they_did_not_use(sandbox: Tenant) -> None:
+    await made(sandbox, limit_requests=2)
+    for _ in range(2):
+        failed = await chat(sandbox.user, model="sandbox/status-400")
+        assert failed.status_code == 400, failed.text
+    assert (await chat(sandbox.user, stream=True)).status_code == 200
+    await asyncio.sleep(0.1)
+    assert [(await chat(sandbox.user)).status_code for _ in range(2)] == [200, 429]
+
+
+async def test_the_plan_s_limit_is_a_budget_of_requests(platform: RunningPlatform, sandbox: Tenant) -> None:
+    platform.sql("UPDATE tenants SET monthly_request_limit = 1 WHERE id = %s", [sandbox.id])
+    await platform.host.policies.changed({str(sandbox.id)})
+    answers = [await chat(sandbox.user) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [200, 429]
+    assert answers[1].json()["error"]["tier"] == "plan"
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"scope_type": "planet"}, "scope_type"),
+        ({"scope_type": "group"}, "scope_id"),
+        ({"scope_type": "user", "scope_id": str(uuid4())}, "scope_id"),
+        ({"scope_id": str(uuid4())}, "scope_id"),
+        ({"period": "year"}, "period"),
+        ({"limit_requests": 0}, "limit_requests"),
+        ({"limit_requests": 1.5}, "limit_requests"),
+        ({"limit_usd": -1}, "limit_usd"),
+        ({"limit_usd": "NaN"}, "limit_usd"),
+        ({"limit_requests": None}, "limit_usd"),
+        ({"action": "explode"}, "action"),
+        ({"surprise": 1}, "surprise"),
+    ],
+)
+async def test_bad_input_is_422_that_names_the_field(tenant: Tenant, changed: dict[str, Any], field: str) -> None:
+    answer = await tenant.admin.client.post(BASE, json={**BUDGET, **changed})
+    assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["body", field])
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"scope_type": "user"}, "scope_type"),
+        ({"period": "day"}, "period"),
+        ({"limit_requests": None}, "limit_requests"),
+        ({"action": None}, "action"),
+    ],
+)
+async def test_what_cannot_change_is_422(tenant: Tenant, changed: dict[str, Any], field: str) -> None:
+    budget = await made(tenant)
+    answer = await tenant.admin.client.put(f"{BASE}/{budget['id']}", json=changed)
+    assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["body", field])
+    assert (await tenant.admin.client.get(f"{BASE}/{budget['id']}")).json() == budget
+
+
+async def test_a_scope_and_period_have_one_budget(tenant: Tenant) -> None:
+    await made(tenant)
+    answer = await tenant.admin.client.post(BASE, json=BUDGET)
+    assert (answer.status_code, "Change that one" in answer.json()["detail"]) == (409, True)
+
+
+async def test_another_organization_s_budget_is_not_there(tenant: Tenant, other_tenant: Tenant) -> None:
+    theirs = await made(other_tenant)
+    for method, body in (("GET", None), ("PUT", {"limit_requests": 9}), ("DELETE", None)):
+        answer = await tenant.admin.client.request(method, f"{BASE}/{theirs['id']}", json=body)
+        assert (answer.status_code, answer.json()) == (404, {"detail": "Budget not found"})
+    answer = await tenant.admin.client.post(
+        BASE, json={**BUDGET, "scope_type": "user", "scope_id": str(other_tenant.user.id)}
+    )
+    assert answer.status_code == 422
+
+
+async def test_who_may(platform: RunningPlatform, tenant: Tenant) -> None:
+    path = f"{BASE}/{(await made(tenant))['id']}"
+    reader = await platform.new_m2m(tenant.id, "admin:read")
+    for client, reads, writes in (
+        (platform.anonymous, 401, 401), (tenant.user.client, 403, 403), (tenant.auditor.client, 200, 403),
+        (reader, 200, 403),
+    ):  # fmt: skip
+        for read in (BASE, path):
+            assert (await client.get(read)).status_code == reads
+        for method, to, body in (("POST", BASE, BUDGET), ("PUT", path, {}), ("DELETE", path, None)):
+            assert (await client.request(method, to, json=body)).status_code == writes
+
+
+async def test_each_change_is_in_the_audit_log(platform: RunningPlatform, tenant: Tenant) -> None:
+    budget = await made(tenant)
+    await tenant.admin.client.put(f"{BASE}/{budget['id']}", json={"limit_usd": 7})
+    await tenant.admin.client.delete(f"{BASE}/{budget['id']}")
+    details = {}
+    for action in ("created", "updated", "deleted"):
+        (event,) = await platform.audit(tenant, f"budget.{action}")
+        assert event["resource_id"] == budget["id"]
+        details[action] = event["details"]
+    assert details["created"]["budget"]["limit_requests"] == 2
+    assert details["updated"]["changed"] == {"limit_usd": "7"}
