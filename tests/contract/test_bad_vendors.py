@@ -3,7 +3,7 @@ nothing charged twice, and no second try once the client has its first byte."""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -21,21 +21,36 @@ from tests.contract.test_bad_providers import (
 )
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.upstream import Behave, Connection, upstream
+from tests.support.vendors import bedrock
 
 from gatehouse.engine.outcome import Outcome
+from gatehouse.engine.providers import KINDS
+from gatehouse.engine.providers.bedrock.machine import Machine
 
 
 class Vendor(NamedTuple):
-    """`config` by the URL of its server; `begins`, how a stream of it begins that says `partly`."""
+    """`config` by the URL of its server; `begins`, how a stream of it begins that says `partly`, once `begin` has said
+    that a stream follows."""
 
     config: Callable[[str], dict[str, Any]]
     begins: bytes
+    begin: Callable[[Connection], Awaitable[None]] = Connection.begin_stream
 
 
 OPENAI_LIKE = (
     b'data: {"id":"x","model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"partly"}}]}\n\n'
 )
 VENDORS: Mapping[str, Vendor] = {
+    "bedrock": Vendor(
+        lambda url: {"base_url": url, "cloud_region": bedrock.REGION, "use_instance_role": True},
+        bedrock.event("messageStart", {"role": "assistant"})
+        + bedrock.event("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "partly"}}),
+        bedrock.begin_stream,
+    ),
+    "gemini": Vendor(
+        lambda url: {"base_url": f"{url}/v1beta"},
+        b'data: {"candidates": [{"content": {"parts": [{"text": "partly"}], "role": "model"}}]}\r\n\r\n',
+    ),
     "azure_openai": Vendor(lambda url: {"hosted_endpoint": url}, OPENAI_LIKE),
     "mistral": Vendor(lambda url: {"base_url": f"{url}/v1"}, OPENAI_LIKE),
 }
@@ -48,6 +63,13 @@ async def malformed(connection: Connection) -> None:
 
 async def wrong_type(connection: Connection) -> None:
     await connection.answer(b"model: not json", kind="text/plain")
+
+
+@pytest.fixture(autouse=True)
+def role(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who this machine is to a cloud that asks for signatures."""
+    keys = {"AWS_ACCESS_KEY_ID": bedrock.KEY_ID, "AWS_SECRET_ACCESS_KEY": bedrock.SECRET}
+    monkeypatch.setattr(KINDS["bedrock"], "_machine", Machine(keys))
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +132,7 @@ async def test_a_stream_that_breaks_is_not_tried_again(
     platform: RunningPlatform, tenant: Tenant, url: str, kind: str, path: str
 ) -> None:
     async def breaks(connection: Connection) -> None:
-        await connection.begin_stream()
+        await VENDORS[kind].begin(connection)
         await connection.chunk(VENDORS[kind].begins)
         await asyncio.sleep(0.05)
         connection.writer.transport.abort()
@@ -134,7 +156,7 @@ async def test_a_stream_that_breaks_is_not_tried_again(
 @pytest.mark.parametrize("kind", VENDORS)
 async def test_a_vendor_that_drips_is_left(platform: RunningPlatform, tenant: Tenant, url: str, kind: str) -> None:
     async def drips_a_stream(connection: Connection) -> None:
-        await connection.begin_stream()
+        await VENDORS[kind].begin(connection)
         await connection.chunk(VENDORS[kind].begins)
         await connection.reader.read(1)
 

@@ -55,7 +55,7 @@ async def test_a_response(client: openai.AsyncOpenAI) -> None:
     assert "Hello there" in answer.output_text
     assert (answer.status, answer.object, answer.error, answer.store) == ("completed", "response", None, False)
     assert answer.id.startswith("resp_")
-    assert answer.created_at > 1_700_000_000
+    assert answer.created_at >= 1_700_000_000
 
 
 async def test_usage_is_told(client: openai.AsyncOpenAI) -> None:
@@ -86,7 +86,7 @@ async def test_a_stream_has_every_event_in_order(client: openai.AsyncOpenAI) -> 
     last: Any = told[-1]
     pieces = "".join(event.delta for event in told if event.type == "response.output_text.delta")
     assert last.response.output_text == pieces
-    assert last.response.usage.output_tokens == 50
+    assert last.response.usage.output_tokens > 50
 
 
 async def test_the_clients_own_accumulation_of_a_stream(client: openai.AsyncOpenAI) -> None:

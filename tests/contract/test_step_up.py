@@ -12,10 +12,10 @@ from tests.support.platform import Person, RunningPlatform
 #: Change nothing that opens doors: calls of models, a person's own things, and what is governed.
 _PLAIN: Final = re.compile(
     r"/api/chat/completions|/v1/(chat/completions|messages|responses|embeddings|scan)|/api/conversations(/.*)?"
-    r"|/api/users/me/.*|/api/admin/users/\{user_id\}/avatar|/api/admin/groups(/.*)?"
+    r"|/oauth/userinfo|/api/users/me/.*|/api/admin/users/\{user_id\}/avatar|/api/admin/groups(/.*)?"
     r"|/api/admin/providers/\{provider_id\}/(config|status|health-check|health-check-config)"
     r"|/api/admin/system/check-provider/.*|/api/admin/models(/.*)?|/api/admin/approvals/.*"
-    r"|/api/admin/(compliance-bundles|compliance-bundles-export|content-filters|policies|dlp-rules)(/.*)?"
+    r"|/api/admin/(compliance-bundles|compliance-bundles-export|content-filters|policies|dlp-rules|budgets)(/.*)?"
     # Engaging one is never delayed.
     r"|/api/v1/admin/kill-switch/.*/disable"
 ).fullmatch

@@ -102,6 +102,8 @@ def whole_answer(dialect: str, text: str, *, arguments: bool) -> bytes:
 
 def told(dialect: str, raw: bytes, *, arguments: bool) -> str:
     """The text that a stream's events bring together."""
+    if dialect == "openai_responses":
+        return told_in_responses(raw, arguments=arguments)
     text = ""
     for line in raw.decode().splitlines():
         if not line.startswith("data: ") or line == "data: [DONE]":
@@ -119,8 +121,31 @@ def told(dialect: str, raw: bytes, *, arguments: bool) -> str:
     return text
 
 
+def told_in_responses(raw: bytes, *, arguments: bool) -> str:
+    """The pieces joined, which each event that says all of them again has to say, too."""
+    told = [json.loads(line[6:]) for line in raw.decode().splitlines() if line.startswith("data: ")]
+    kind = "response.function_call_arguments" if arguments else "response.output_text"
+    field = "arguments" if arguments else "text"
+    text = "".join(event["delta"] for event in told if event["type"] == f"{kind}.delta")
+    again = [event[field] for event in told if event["type"] == f"{kind}.done"]
+    items = [event["item"] for event in told if event["type"] == "response.output_item.done"]
+    items += [item for event in told if event["type"] == "response.completed" for item in event["response"]["output"]]
+    again += [item["arguments"] if arguments else item["content"][0]["text"] for item in items]
+    again += [event["part"]["text"] for event in told if event["type"] == "response.content_part.done"]
+    assert set(again) <= {text}
+    assert again or not items
+    numbers = [event["sequence_number"] for event in told if "sequence_number" in event]
+    assert numbers == list(range(len(numbers)))
+    return text
+
+
 def told_whole(dialect: str, raw: bytes, *, arguments: bool) -> Any:
     data = json.loads(raw)
+    if dialect == "openai_responses":
+        if not data["output"]:
+            return ""
+        [item] = data["output"]
+        return item["arguments"] if arguments else item["content"][0]["text"]
     if dialect == "anthropic_messages":
         block = data["content"][0]
         return block["input"] if arguments else block["text"]
@@ -133,6 +158,8 @@ ROUTES = [
     ("openai_chat", "openai_compatible", "openai_chat"),
     ("anthropic_messages", "anthropic", "anthropic_messages"),
     ("openai_chat", "anthropic", "anthropic_messages"),
+    ("openai_responses", "openai_compatible", "openai_chat"),
+    ("openai_responses", "anthropic", "anthropic_messages"),
 ]
 
 
@@ -143,7 +170,7 @@ def engine(kind: str, *rules: DlpRuleRecord, **options: Any) -> HeldEngine:
     return held
 
 
-QUESTION = {"model": "one/m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+QUESTION = {"model": "one/m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}], "input": "hi"}
 
 
 async def streamed(
@@ -157,11 +184,7 @@ async def streamed(
 
 async def whole(held: HeldEngine, client: str, provider: str, text: str, *, arguments: bool = False) -> Any:
     held.outbound.script = [(200, [whole_answer(provider, text, arguments=arguments)])]
-    answer = await held.engine.answer(
-        held.request(
-            {"model": "one/m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}, dialect=client
-        )
-    )
+    answer = await held.engine.answer(held.request(QUESTION, dialect=client))
     assert answer.status == 200, answer.body
     return told_whole(client, answer.body, arguments=arguments)
 

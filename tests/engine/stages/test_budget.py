@@ -1,8 +1,10 @@
 """Budgets have their place in the pipeline, and a feature flag that takes them out of force."""
 
+import json
 from collections.abc import Sequence
 from decimal import Decimal
 
+import msgspec
 import pytest
 from tests.support.engine import TENANT, HeldEngine, NothingReserved, completion
 
@@ -76,3 +78,16 @@ async def test_without_a_price_a_budget_in_dollars_refuses_the_model() -> None:
     assert answer.status == 400
     assert answer.refusal is not None
     assert (answer.refusal.code, "free/unpriced" in answer.refusal.text) == ("price_unknown", True)
+
+
+async def test_a_limit_is_sent_along_where_the_caller_says_none() -> None:
+    held = Spent(limit_tokens=10**9)
+    own = {**CHAT, "max_tokens": 7}
+    for body, sent in ((CHAT, 16_384), (own, 7)):
+        held.outbound.script = [(200, [completion()])]
+        assert (await held.engine.answer(held.request(body))).status == 200
+        assert json.loads(held.outbound.sent[-1].body)["max_tokens"] == sent
+    held.budgets = (msgspec.structs.replace(held.budgets[0], limit_tokens=None, limit_requests=10),)
+    held.outbound.script = [(200, [completion()])]
+    await held.engine.answer(held.request(CHAT))
+    assert "max_tokens" not in json.loads(held.outbound.sent[-1].body)

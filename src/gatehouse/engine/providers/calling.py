@@ -85,20 +85,34 @@ def _request(
     call: ModelCall, candidate: Candidate, client: Dialect, spoken: ProviderDialect, kind: Kind
 ) -> tuple[bytes, Stream | None]:
     model = candidate.model.model_id
+    limit = _output_limit(call, candidate)
     stream: Stream | None = None
     passing = PASSING.get(call.dialect)
     if passing is not None and passing is spoken:
         body, tap = passing.forward(call, model)
+        if limit is not None:
+            # By the name that this kind knows it by.
+            body |= kind.adapt({"max_tokens": limit})
         stream = Passing(tap) if call.stream else None
     else:
         try:
             request = msgspec.structs.replace(client.to_internal(call), model=model)
+            if limit is not None:
+                sampling = msgspec.structs.replace(request.sampling, max_tokens=limit)
+                request = msgspec.structs.replace(request, sampling=sampling)
             body = kind.adapt(spoken.from_internal(request))
         except InvalidField as error:
             raise ProviderFailed("refused", client_error=error) from None
         if call.stream:
             stream = Converting(spoken.stream_reader(), client.stream_writer(call), model)
     return msgspec.json.encode(kind.fit(body, candidate.provider.config)), stream
+
+
+def _output_limit(call: ModelCall, candidate: Candidate) -> int | None:
+    """What the answer of a chat may take, where the caller has not said."""
+    if call.output_limit is None:
+        return None
+    return min(call.output_limit, candidate.model.max_output_tokens or call.output_limit)
 
 
 async def _send(

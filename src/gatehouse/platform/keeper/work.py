@@ -19,7 +19,11 @@ from gatehouse.platform.routing.providers import schedule as provider_health
 log = structlog.get_logger(__name__)
 
 #: Every module with jobs, a line each: imported before work starts.
-MODULES: Final = ("gatehouse.platform.keeper.housekeeping", "gatehouse.platform.access.anonymising")
+MODULES: Final = (
+    "gatehouse.platform.keeper.housekeeping",
+    "gatehouse.platform.spending.invoices",
+    "gatehouse.platform.access.anonymising",
+)
 
 
 class Duty(NamedTuple):

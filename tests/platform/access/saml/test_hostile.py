@@ -1,6 +1,7 @@
 """Answers that must open nobody's session: 400 with a reason, an audit event, and nothing else."""
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -45,6 +46,43 @@ async def test_an_assertion_that_is_not_for_here_and_now_signs_nobody_in(
     # An answer to a request that nobody knows is in the chain of the only organization that knows the issuer.
     answer = await sign_on.post(signed(right.but(**changes), sign_on.signer))
     await assert_refused(sign_on, answer, reason)
+
+
+_BEARER = "urn:oasis:names:tc:SAML:2.0:cm:bearer"
+
+#: What is left out of an assertion, or written otherwise, before it is signed: a pattern, what stands there instead, and
+#: the reason.
+LACKING: dict[str, tuple[str, str, str]] = {
+    "about nobody": (r"<saml:Subject>.*</saml:Subject>", "", "invalid_signature"),
+    "for whoever holds a key": (_BEARER, "urn:oasis:names:tc:SAML:2.0:cm:holder-of-key", "invalid_signature"),
+    "confirmed for ever": (r"(<saml:SubjectConfirmationData) NotOnOrAfter=\S+", r"\1", "invalid_signature"),
+    "confirmed from later on": (
+        r"(<saml:SubjectConfirmationData)",
+        r'\1 NotBefore="9000-01-01T00:00:00Z"',
+        "assertion_expired",
+    ),
+    "to everybody, for ever": (r"<saml:Conditions.*</saml:Conditions>", "", "invalid_signature"),
+    "to everybody": (r"<saml:AudienceRestriction>.*</saml:AudienceRestriction>", "", "invalid_signature"),
+    "to us and to others who must be us": (
+        r"(</saml:AudienceRestriction>)",
+        r"\1<saml:AudienceRestriction><saml:Audience>https://x.test</saml:Audience></saml:AudienceRestriction>",
+        "invalid_signature",
+    ),
+    "of no sign-in": (r"<saml:AuthnStatement.*</saml:AuthnStatement>", "", "invalid_signature"),
+    "with what SAML has not": (r"(<saml:AuthnStatement)", r"<saml:Trust/>\1", "invalid_signature"),
+}
+
+
+@pytest.mark.parametrize(("pattern", "instead", "reason"), LACKING.values(), ids=LACKING.keys())
+async def test_an_assertion_that_leaves_the_question_open_signs_nobody_in(
+    sign_on: SignOn, pattern: str, instead: str, reason: str
+) -> None:
+    text = response_text(await sign_on.said())
+    written = re.sub(pattern, instead, text)
+    assert written != text
+    root = tree(written)
+    sign(assertion_of(root), sign_on.signer)
+    await assert_refused(sign_on, await sign_on.post(saml.read_again(root)), reason)
 
 
 @pytest.mark.parametrize(

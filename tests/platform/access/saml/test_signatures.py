@@ -243,6 +243,19 @@ def two_signatures(said: Said, signer: Signer) -> Any:
     return root
 
 
+def two_assertions(said: Said, signer: Signer) -> Any:
+    """Both signed well."""
+    root, other = signed(said, signer), signed(said, signer)
+    assertion_of(root).addnext(assertion_of(other))
+    return root
+
+
+def something_beside_the_signature(said: Said, signer: Signer) -> Any:
+    root = signed(said, signer)
+    etree.SubElement(root.find(".//ds:Signature", NS), f"{DS}Object").text = "not signed"
+    return root
+
+
 def many_transforms(said: Said, signer: Signer) -> Any:
     root = signed(said, signer)
     transforms = root.find(".//ds:Transforms", NS)
@@ -310,6 +323,7 @@ SIGNATURES = [
     (without_signature_value, "does not fit"), (message_changed_after_signing, "does not fit"),
     (hmac_with_the_certificate, "algorithm"), (sha1_signature, "algorithm"), (sha1_digest, "algorithm"),
     (over_the_whole_document, "not over"), (two_references, "one Reference"), (two_signatures, "where none belongs"),
+    (two_assertions, "one assertion"), (something_beside_the_signature, "carries things along"),
     (many_transforms, "transforms"), (xslt, "transforms"), (xpath, "transforms"),
     (no_enveloped_transform, "transforms"), (inclusive_canonicalization, "canonicalization"), (xml_id, "id"),
     (no_success, "reports a failure"), (unknown_condition, "condition"),

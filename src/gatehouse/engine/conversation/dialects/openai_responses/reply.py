@@ -123,7 +123,10 @@ def _told_by(usage: Usage) -> dict[str, Any]:
     given = usage.input_tokens + usage.cached_tokens + usage.cache_write_tokens
     return {
         "input_tokens": given,
-        "input_tokens_details": {"cached_tokens": usage.cached_tokens},
+        "input_tokens_details": {
+            "cached_tokens": usage.cached_tokens,
+            "cache_write_tokens": usage.cache_write_tokens,
+        },
         "output_tokens": usage.output_tokens,
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": given + usage.output_tokens,
