@@ -1,4 +1,4 @@
-"""The responses dialect under inspection: every text of a request, and an answer's texts wherever they are said again."""
+"""The responses dialect under inspection: every text of a request, and of an answer wherever it is said again."""
 
 import json
 from collections.abc import Sequence

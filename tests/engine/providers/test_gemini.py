@@ -9,13 +9,17 @@ import pytest
 from google import genai
 from google.genai import types
 from tests.engine.providers.conftest import call, candidate, everything
-from tests.engine.providers.wires import CHAT, answering
+from tests.engine.providers.wires import CHAT, OPENAI_REPLY, answering
 from tests.support.upstream import upstream
 from tests.support.vendors.gemini import CALL, KEY, SIGNATURE, Gemini, fault_in
 
+from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.errors import ContextTooLong, InvalidField, RefusedUpstream
+from gatehouse.engine.conversation.slots import Slot, slots
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.providers import KINDS, FoundModel, ProviderFailed
+from gatehouse.engine.providers.registry import SPOKEN
+from gatehouse.engine.providers.streams import Converting
 from gatehouse.policy.records import ProviderConfig, ProviderRecord
 
 MODEL = "gemini-3-flash"
@@ -268,6 +272,59 @@ async def test_a_streamed_tool_call_brings_its_signature(asked) -> None:
     arguments = "".join(one["function"]["arguments"] for one in calls if one["index"] == 1)
     assert json.loads(arguments) == {"city": "Köln"}
     assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
+
+
+@pytest.mark.parametrize(
+    ("kind", "goes_along"), [("openai", False), ("azure_openai", False), ("openai_compatible", True)]
+)
+async def test_a_signature_goes_to_no_provider_that_refuses_it(ask, kind, goes_along) -> None:
+    """A fallback gets the history as well; Google's own endpoint in OpenAI's dialect wants the signature."""
+    first = json.loads(OPENAI_REPLY)
+    tool = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+    signed = {**tool, "extra_content": {"google": {"thought_signature": SIGNATURE}}}
+    question = {"role": "user", "content": "Weather?"}
+    request = call(
+        messages=[
+            question,
+            {"role": "assistant", "content": None, "tool_calls": [signed]},
+            {"role": "tool", "tool_call_id": "c1", "content": "9"},
+        ]
+    )
+    async with upstream(answering(json.dumps(first).encode())) as server:
+        place = {"hosted_endpoint": server.url} if kind == "azure_openai" else {"base_url": server.url}
+        await ask(request, candidate(kind, **place))
+        sent = json.loads(server.requests[0].body)["messages"]
+    assert sent[0] == question
+    assert sent[1]["tool_calls"] == [signed if goes_along else tool]
+    assert request.body["messages"][1]["tool_calls"] == [signed], "the next candidate gets it whole"
+
+
+def test_a_signature_is_not_looked_at_as_a_text_unless_it_is_one() -> None:
+    def texts(signature: str) -> list[str]:
+        extra = {"google": {"thought_signature": signature}}
+        found = slots({"messages": [{"role": "assistant", "tool_calls": [{"extra_content": extra}]}]})
+        return [one.text for one in found if isinstance(one, Slot)]
+
+    assert texts(base64.b64encode(bytes(range(256))).decode()) == []
+    assert texts("my number is 4111 1111 1111 1111, " * 4) == ["my number is 4111 1111 1111 1111, " * 4]
+
+
+@pytest.mark.parametrize("dialect", CHAT)
+def test_split_at_every_byte_a_stream_says_the_same(monkeypatch, dialect) -> None:
+    monkeypatch.setattr("time.time", lambda: 1.0)
+    own = {"functionCall": {"name": "now", "id": "own"}}
+    whole = b"".join(Gemini({"text": "Hi ä"}, own).events(MODEL))
+
+    def through(parts: list[bytes]) -> tuple[bytes, Usage | None]:
+        writer = DIALECTS[dialect].stream_writer(call(dialect, stream=True))
+        stream = Converting(SPOKEN["gemini_generate"].stream_reader(), writer)
+        return b"".join(map(stream.push, parts)) + stream.end(), stream.usage
+
+    once = through([whole])
+    assert once[1] == USAGE
+    for cut in range(1, len(whole)):
+        assert through([whole[:cut], whole[cut:]]) == once
+    assert through([whole[at : at + 1] for at in range(len(whole))]) == once
 
 
 @pytest.mark.parametrize(

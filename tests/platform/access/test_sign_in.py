@@ -115,7 +115,11 @@ async def test_what_was_typed_is_shown_again_and_the_password_is_not(visitor: Vi
 async def test_the_cookie_is_for_the_browser_alone(public: RunningPlatform, ada: Member, visitor: Visitor) -> None:
     await visitor.sign_in(ada.email)
     attributes = cookies_set(visitor)["gatehouse_session"]
-    assert {each.strip().lower() for each in attributes.split(";")} == {"httponly", "path=/", "samesite=lax", "secure"}
+    guarded = {"httponly", "path=/", "samesite=lax", "secure"}
+    assert {each.strip().lower() for each in attributes.split(";")} == guarded
+    await visitor.get("/login")
+    proof = cookies_set(visitor)["gatehouse_form"]
+    assert {each.strip().lower() for each in proof.split(";")} == guarded
     held = visitor.cookie()
     assert held is not None
     rows = public.sql("SELECT b.digest, s.user_id FROM browser_sessions b JOIN sessions s ON s.id = b.session_id")

@@ -50,8 +50,8 @@ async def test_an_assertion_that_is_not_for_here_and_now_signs_nobody_in(
 
 _BEARER = "urn:oasis:names:tc:SAML:2.0:cm:bearer"
 
-#: What is left out of an assertion, or written otherwise, before it is signed: a pattern, what stands there instead, and
-#: the reason.
+#: What is left out of an assertion, or written otherwise, before it is signed: a pattern, what stands there instead,
+#: and the reason.
 LACKING: dict[str, tuple[str, str, str]] = {
     "about nobody": (r"<saml:Subject>.*</saml:Subject>", "", "invalid_signature"),
     "for whoever holds a key": (_BEARER, "urn:oasis:names:tc:SAML:2.0:cm:holder-of-key", "invalid_signature"),

@@ -138,6 +138,15 @@ def of_yesterday(sign_on: SignOn, _: Signer) -> str:
     return saml.redirect_query("SAMLRequest", request(sign_on, issued=-86_400), sign_on.signer)
 
 
+def of_tomorrow(sign_on: SignOn, _: Signer) -> str:
+    return saml.redirect_query("SAMLRequest", request(sign_on, issued=310), sign_on.signer)
+
+
+def over(sign_on: SignOn, _: Signer) -> str:
+    until = f' NotOnOrAfter="{saml.moment(-301)}" Destination='.encode()
+    return saml.redirect_query("SAMLRequest", request(sign_on).replace(b" Destination=", until), sign_on.signer)
+
+
 def from_nobody(sign_on: SignOn, _: Signer) -> str:
     message = saml.logout_request("https://nobody.test", BASE, name_id="ada")
     return saml.redirect_query("SAMLRequest", message, sign_on.signer)
@@ -155,7 +164,8 @@ def with_a_document_type(sign_on: SignOn, _: Signer) -> str:
 REQUESTS = [
     (of_a_stranger, "invalid_signature"), (unsigned, "invalid_signature"), (other_message, "invalid_signature"),
     (added_relay_state, "invalid_signature"), (twice, "invalid_signature"), (sha1, "invalid_signature"),
-    (elsewhere, "invalid_signature"), (of_yesterday, "assertion_expired"), (from_nobody, "unknown_issuer"),
+    (elsewhere, "invalid_signature"), (of_yesterday, "assertion_expired"),
+    (of_tomorrow, "assertion_expired"), (over, "assertion_expired"), (from_nobody, "unknown_issuer"),
     (a_bomb, "invalid_signature"), (with_a_document_type, "invalid_signature"),
 ]  # fmt: skip
 

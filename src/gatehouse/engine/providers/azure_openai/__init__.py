@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from gatehouse.engine.conversation.dialects.openai_chat.content import unsigned
 from gatehouse.engine.conversation.errors import FilteredUpstream
 from gatehouse.engine.providers.failure import ProviderFailed, of_status
 from gatehouse.engine.providers.kind import CredentialField, Endpoint, FoundModel, NotConfigured, Target
@@ -66,7 +67,7 @@ class AzureOpenAI(OpenAIWire):
             body.pop("stream_options", None)
             if "max_completion_tokens" in body:
                 body["max_tokens"] = body.pop("max_completion_tokens")
-        return body
+        return unsigned(body)
 
     def failure(self, status: int, headers: Mapping[str, str], body: bytes, secrets: Iterable[str]) -> ProviderFailed:
         failed = of_status(status, headers, body, secrets)

@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from gatehouse.engine.conversation.dialects.openai_chat.content import unsigned
 from gatehouse.engine.providers.wires import API_KEY, OpenAIWire
+from gatehouse.policy.records import ProviderConfig
 
 
 class OpenAI(OpenAIWire):
@@ -17,3 +19,6 @@ class OpenAI(OpenAIWire):
         if "max_tokens" in body:
             body["max_completion_tokens"] = body.pop("max_tokens")
         return body
+
+    def fit(self, body: dict[str, Any], config: ProviderConfig) -> dict[str, Any]:
+        return unsigned(body)

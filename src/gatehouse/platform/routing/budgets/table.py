@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Select, func, select, text
+from sqlalchemy import BigInteger, Select, func, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -22,8 +22,8 @@ class BudgetRow(TenantRow):
     scope_id: Mapped[UUID]
     period: Mapped[str]
     limit_usd: Mapped[Decimal | None]
-    limit_requests: Mapped[int | None]
-    limit_tokens: Mapped[int | None]
+    limit_requests: Mapped[int | None] = mapped_column(BigInteger)
+    limit_tokens: Mapped[int | None] = mapped_column(BigInteger)
     action: Mapped[str]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]

@@ -1,12 +1,14 @@
 """Messages of chat completions to and from the internal form."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import Image, Message, Part, Role, Text, ToolCall, ToolResult
 from gatehouse.engine.conversation.images import from_url, to_url
 
+#: Of a tool call: what only one provider knows.
+_EXTRA: Final = "extra_content"
 _ROLES: dict[str, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 
 
@@ -85,11 +87,28 @@ def _read_call(call: Mapping[str, Any], path: str) -> ToolCall:
 
 def signed(signature: str | None) -> dict[str, Any]:
     """Fields of a tool call, where Google's own endpoint in this dialect has the signature too."""
-    return {} if signature is None else {"extra_content": {"google": {"thought_signature": signature}}}
+    return {} if signature is None else {_EXTRA: {"google": {"thought_signature": signature}}}
+
+
+def unsigned(body: dict[str, Any]) -> dict[str, Any]:
+    """A body for a provider that refuses fields which it does not know. The client's own messages stay as they are:
+    another candidate may want the signatures."""
+    messages = body.get("messages") or ()
+    if not any(_EXTRA in call for message in messages for call in message.get("tool_calls") or ()):
+        return body
+    return {**body, "messages": [_unsigned(message) for message in messages]}
+
+
+def _unsigned(message: dict[str, Any]) -> dict[str, Any]:
+    calls = message.get("tool_calls")
+    if not calls:
+        return message
+    plain = [{name: value for name, value in call.items() if name != _EXTRA} for call in calls]
+    return {**message, "tool_calls": plain}
 
 
 def signature_of(call: Mapping[str, Any]) -> str | None:
-    extra = call.get("extra_content")
+    extra = call.get(_EXTRA)
     google = extra.get("google") if isinstance(extra, dict) else None
     signature = google.get("thought_signature") if isinstance(google, dict) else None
     return signature if isinstance(signature, str) else None
