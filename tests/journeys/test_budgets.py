@@ -15,6 +15,12 @@ from tests.support.load import chat
 from tests.support.redis import RedisServer
 from tests.support.server import GatehouseServer
 
+from gatehouse.foundation.ids import new_id
+from gatehouse.platform.change import DEFAULT_TENANT
+
+#: four processes start, and are killed
+pytestmark = pytest.mark.timeout(300)
+
 #: the fleet limits requests on `/v1/chat/completions`
 PATH = "/api/chat/completions"
 BASE = "/api/admin/budgets"
@@ -84,20 +90,24 @@ async def test_dollars_never_pass_the_limit_and_what_is_spent_is_what_is_on_reco
 ) -> None:
     """Each call sets aside more than it uses: room comes back, until nothing more fits."""
     key, user_id = somebody
-    fleet.sql("UPDATE model_configs SET cost_per_input_token = 0.0001, cost_per_output_token = 0.001,"
-              " max_output_tokens = 100 WHERE model_id = 'echo'")  # fmt: skip
-    fleet.touch("policy", "00000000-0000-7000-8000-000000000001")
+    fleet.sql(
+        "INSERT INTO model_configs (id, tenant_id, provider, model_id, cost_per_input_token, cost_per_output_token,"
+        " max_output_tokens) VALUES (%s, %s, 'sandbox', 'tokens-50-90', 0.0001, 0.001, 100)",
+        [new_id(), DEFAULT_TENANT],
+    )
+    fleet.touch("policy", DEFAULT_TENANT)
     fleet.settled()
     budget = await made(admin, user_id, limit_usd=1)
     passed = 0
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 90
     while time.monotonic() < deadline:
-        answers = await statuses(fleet, key, 20)
+        answers = await statuses(fleet, key, 20, "sandbox/tokens-50-90")
         assert set(answers) <= {200, 429}
         passed += answers[200]
         if not answers[200]:
             break
-        await asyncio.sleep(0.6)
+        # What was set aside and not used is back with everybody after two looks at the accounts.
+        await asyncio.sleep(2)
     current = await spent(admin, budget, passed)
     ((on_record,),) = fleet.sql("SELECT sum(cost_usd) FROM usage_records WHERE user_id = %s", [user_id])
     assert 0.7 < current["spent_usd"] <= 1

@@ -33,8 +33,9 @@ async def note(tools: Tools, *, tag: str) -> None:
 def tools(platform: RunningPlatform) -> Tools:
     host = platform.host
     return Tools(
-        settings=host.settings, database=host.database, sealer=host.sealer, outbound=host.outbound, clock=host.clock
-    )
+        settings=host.settings, database=host.database, sealer=host.sealer, outbound=host.outbound, clock=host.clock,
+        receivers=host.receivers,
+    )  # fmt: skip
 
 
 @asynccontextmanager

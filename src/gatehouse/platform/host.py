@@ -19,6 +19,7 @@ from gatehouse.foundation.journal.writer import JournalWriter
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
 from gatehouse.foundation.passwords import Passwords
+from gatehouse.foundation.receivers import Receivers
 from gatehouse.foundation.sealing import MasterKeys, Sealer
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
@@ -79,9 +80,9 @@ class PlatformHost:
         self.limits = Limits(settings)
         self._local = MemoryCounters(self.clock)
         self.counters = RedisCounters(settings.redis_url, self._local) if settings.redis_url else self._local
-        self.outbound: Outbound = AiohttpOutbound(
-            settings.provider_max_connections, guard=EgressGuard(settings.egress_allowlist)
-        )
+        guard = EgressGuard(settings.egress_allowlist)
+        self.outbound: Outbound = AiohttpOutbound(settings.provider_max_connections, guard=guard)
+        self.receivers = Receivers(guard)
         self.resolver: TxtResolver = SystemResolver()
         self.journal: JournalWriter
         self.engine: Engine
@@ -162,6 +163,7 @@ class PlatformHost:
         await self.feed.stop()
         await self.detectors.stop()
         await self.outbound.close()
+        await self.receivers.close()
         await self.journal.close()
         self.passwords.close()
         self._purging.cancel()

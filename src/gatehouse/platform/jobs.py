@@ -21,6 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import Clock
 from gatehouse.foundation.outbound import Outbound
+from gatehouse.foundation.receivers import Receivers
 from gatehouse.foundation.sealing import Sealer
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
@@ -46,6 +47,8 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     sealer: Sealer
     outbound: Outbound
     clock: Clock
+    #: to where customers want to hear of things
+    receivers: Receivers
 
 
 def job(name: str, *, attempts: int = 5) -> Callable[[Work], Work]:

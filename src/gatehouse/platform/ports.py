@@ -14,6 +14,7 @@ from gatehouse.foundation.http.lists import CursorSigner
 from gatehouse.foundation.journal.writer import JournalWriter
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.foundation.passwords import Passwords
+from gatehouse.foundation.receivers import Receivers
 from gatehouse.foundation.sealing import Sealer
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
@@ -67,6 +68,8 @@ class Host(Protocol):
     sealer: Sealer
     cursors: CursorSigner
     outbound: Outbound
+    #: to where customers want to hear of things
+    receivers: Receivers
     resolver: TxtResolver
     clock: Clock
     passwords: Passwords

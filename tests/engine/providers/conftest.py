@@ -49,4 +49,7 @@ def ask(outbound):
 
 async def everything(reply: Reply) -> bytes:
     assert reply.events is not None
-    return b"".join([block async for block in reply.events])
+    try:
+        return b"".join([block async for block in reply.events])
+    finally:
+        await reply.close()

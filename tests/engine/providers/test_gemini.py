@@ -134,6 +134,18 @@ async def test_a_stream_in_any_dialect(asked, dialect) -> None:
     assert got.endswith("data: [DONE]\n\n" if dialect == "openai_chat" else '{"type":"message_stop"}\n\n')
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_responses_dialect_too(asked, stream) -> None:
+    vendor = Gemini({"text": "Let me see."}, CALL)
+    tool = {"type": "function", "name": "weather", "parameters": {"type": "object", "properties": {}}}
+    body = {"model": "p/m", "input": "Weather?", "instructions": "Be short.", "tools": [tool], "stream": stream}
+    reply = await asked(vendor, DIALECTS["openai_responses"].decode(json.dumps(body).encode()))
+    told = await everything(reply) if stream else reply.body
+    assert b"Let me" in told
+    assert b"K\xc3\xb6ln" in told or b"K\\\\u00f6ln" in told
+    assert reply.usage == USAGE
+
+
 async def test_a_request_with_everything(asked) -> None:
     vendor = Gemini()
     request = call(

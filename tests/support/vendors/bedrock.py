@@ -66,6 +66,9 @@ class Bedrock:
         _, _, model, operation = path.split("/")
         body = json.loads(connection.body)
         self.asked.append((unquote(model), body))
+        if operation == "invoke":
+            await connection.answer(json.dumps(embedded(body)).encode())
+            return
         fault = fault_in(body, unquote(model), _OPERATIONS[operation])
         if fault is not None:
             self.faults.append(fault)
@@ -163,6 +166,18 @@ def is_signed(connection: Connection, session_token: str | None = None) -> bool:
     return said == (
         f"AWS4-HMAC-SHA256 Credential={KEY_ID}/{scope}, SignedHeaders={';'.join(names)}, Signature={signature}"
     )
+
+
+def embedded(body: dict[str, Any]) -> dict[str, Any]:
+    """As the makers' pages on Bedrock give it: InvokeModel has no shapes of its own."""
+    if "inputText" in body:
+        assert body.keys() <= {"inputText", "dimensions", "normalize", "embeddingTypes"}
+        return {"embedding": [0.25, 0.5], "embeddingsByType": {"float": [0.25, 0.5]}, "inputTextTokenCount": 4}
+    assert body.keys() <= {"texts", "input_type", "truncate", "embedding_types", "output_dimension"}
+    vectors = [[float(len(text)), 0.5] for text in body["texts"]]
+    if "output_dimension" in body:
+        return {"id": "e", "embeddings": {"float": vectors}, "response_type": "embeddings_by_type"}
+    return {"id": "e", "embeddings": vectors, "texts": body["texts"], "response_type": "embeddings_floats"}
 
 
 def fault_in(body: dict[str, Any], model: str, operation: str) -> str | None:

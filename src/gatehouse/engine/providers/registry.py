@@ -8,6 +8,7 @@ from gatehouse.engine.providers.anthropic import Anthropic
 from gatehouse.engine.providers.azure_openai import AzureOpenAI
 from gatehouse.engine.providers.bedrock import Bedrock
 from gatehouse.engine.providers.bedrock.dialect import BedrockConverse
+from gatehouse.engine.providers.bedrock.embeddings import BedrockEmbed
 from gatehouse.engine.providers.byoe import Byoe
 from gatehouse.engine.providers.gemini import Gemini
 from gatehouse.engine.providers.gemini.dialect import GeminiEmbed, GeminiGenerate
@@ -36,6 +37,7 @@ KINDS: Final[dict[str, Kind]] = {kind.name: kind for kind in _ALL}
 #: Those that no client speaks, each in its kind's folder.
 _OWN: tuple[ProviderDialect, ...] = (
     BedrockConverse(),
+    BedrockEmbed(),
     GeminiEmbed(),
     GeminiGenerate(),
     MistralChat(),

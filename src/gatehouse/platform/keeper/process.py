@@ -15,6 +15,7 @@ from gatehouse.foundation.clock import SYSTEM_CLOCK
 from gatehouse.foundation.egress import EgressGuard
 from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
 from gatehouse.foundation.processes import die_with_parent
+from gatehouse.foundation.receivers import Receivers
 from gatehouse.foundation.sealing import Sealer, load_master_keys
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
@@ -65,7 +66,9 @@ async def _run(settings: Settings, url: str, *, journal: bool) -> None:
         figures.drain_lag.read(drain.lag_seconds)
         drain.start()
     figures.metrics.start()
-    outbound = AiohttpOutbound(settings.provider_max_connections, guard=EgressGuard(settings.egress_allowlist))
+    guard = EgressGuard(settings.egress_allowlist)
+    outbound = AiohttpOutbound(settings.provider_max_connections, guard=guard)
+    receivers = Receivers(guard)
     tasks = [asyncio.create_task(_beat(database, node, drain))]
     if settings.embedded or not journal:
         keys = load_master_keys(settings)
@@ -75,6 +78,7 @@ async def _run(settings: Settings, url: str, *, journal: bool) -> None:
             sealer=Sealer(keys.keys, keys.current),
             outbound=outbound,
             clock=SYSTEM_CLOCK,
+            receivers=receivers,
         )
         tasks.append(asyncio.create_task(work(tools)))
     await stopping.wait()
@@ -86,6 +90,7 @@ async def _run(settings: Settings, url: str, *, journal: bool) -> None:
     await node.leave()
     await figures.metrics.stop()
     await outbound.close()
+    await receivers.close()
     await database.close()
 
 

@@ -24,6 +24,7 @@ from tests.support.vendors.bedrock import (
     frame,
 )
 
+from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.errors import ContextTooLong, RefusedUpstream, UnknownUpstream
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.providers import KINDS, FoundModel, ProviderFailed
@@ -167,6 +168,18 @@ async def test_a_stream_is_the_same_however_the_network_cuts_it(asked, dialect) 
             [{key: value for key, value in one.items() if key not in {"id", "created", "message"}} for one in data]
         )
     assert said[0] == said[1] == said[2] == said[3]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_responses_dialect_too(asked, stream) -> None:
+    vendor = Bedrock({"text": "Let me see."}, CALL)
+    tool = {"type": "function", "name": "weather", "parameters": {"type": "object", "properties": {}}}
+    body = {"model": "p/m", "input": "Weather?", "instructions": "Be short.", "tools": [tool], "stream": stream}
+    reply = await asked(vendor, DIALECTS["openai_responses"].decode(json.dumps(body).encode()))
+    told = await everything(reply) if stream else reply.body
+    assert b"Let me" in told
+    assert b"K\xc3\xb6ln" in told or b"K\\\\u00f6ln" in told
+    assert reply.usage == USAGE
 
 
 async def test_a_request_with_everything(asked) -> None:
@@ -472,6 +485,58 @@ async def test_another_kind_of_stream_is_a_bad_reply(asked) -> None:
         await asked(answering(b"<html>"), call(stream=True))
 
 
+@pytest.mark.parametrize(
+    ("model", "given", "sent", "vectors", "usage"),
+    [
+        (
+            "amazon.titan-embed-text-v2:0",
+            {"input": ["one"], "dimensions": 256},
+            {"inputText": "one", "dimensions": 256},
+            [[0.25, 0.5]],
+            Usage(input_tokens=4),
+        ),
+        (
+            "cohere.embed-multilingual-v3",
+            {"input": ["one", "three"]},
+            {"texts": ["one", "three"], "input_type": "search_document"},
+            [[3.0, 0.5], [5.0, 0.5]],
+            None,
+        ),
+        (
+            "eu.cohere.embed-v4:0",
+            {"input": "one", "dimensions": 256},
+            {"texts": ["one"], "input_type": "search_document", "output_dimension": 256},
+            [[3.0, 0.5]],
+            None,
+        ),
+    ],
+)
+async def test_embeddings_in_their_makers_words(asked, model, given, sent, vectors, usage) -> None:
+    vendor = Bedrock()
+    body = {"input": "x", **given}
+    reply = await asked(vendor, call("openai_embeddings", **body), model=model)
+    assert vendor.asked == [(model, sent)]
+    told = json.loads(reply.body)
+    assert (told["model"], [one["embedding"] for one in told["data"]]) == (model, vectors)
+    assert reply.usage == usage
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "param"),
+    [("amazon.titan-embed-text-v2:0", ["one", "two"], "input"), ("amazon.nova-lite-v1:0", "one", "model")],
+)
+async def test_embeddings_that_cannot_be_said_are_the_clients_error(ask, model, given, param) -> None:
+    with pytest.raises(ProviderFailed) as failed:
+        place = candidate("bedrock", model, **config("http://127.0.0.1:1"))
+        await ask(call("openai_embeddings", input=given), place, secret=SECRETS)
+    assert failed.value.client_error.extra == {"param": param}
+
+
+async def test_an_answer_without_embeddings_is_a_bad_reply(asked) -> None:
+    with pytest.raises(ProviderFailed, match="bad_reply"):
+        await asked(answering(b"{}"), call("openai_embeddings"), model="cohere.embed-english-v3")
+
+
 async def test_models_and_profiles_are_listed(outbound) -> None:
     def model(name: str, *, how: str = "ON_DEMAND", out: str = "TEXT") -> dict[str, Any]:
         return {
@@ -496,7 +561,16 @@ async def test_models_and_profiles_are_listed(outbound) -> None:
             **more,
         }
 
-    models = [model("a"), model("b", how="INFERENCE_PROFILE"), model("c", out="IMAGE"), model("d", how="PROVISIONED")]
+    titan = model("amazon.titan-embed-text-v2:0", out="EMBEDDING")
+    picture = model("amazon.titan-embed-image-v1", out="EMBEDDING")
+    models = [
+        titan,
+        picture,
+        model("a"),
+        model("b", how="INFERENCE_PROFILE"),
+        model("c", out="IMAGE"),
+        model("d", how="PROVISIONED"),
+    ]
     profiles = [
         profile("eu.b", "b"),
         profile("mine", "a", type="APPLICATION"),
@@ -516,12 +590,13 @@ async def test_models_and_profiles_are_listed(outbound) -> None:
 
     arn = f"arn:aws:bedrock:{REGION}:1:inference-profile/mine"
     assert await found(Bedrock(models=models, profiles=profiles)) == [
+        (titan["modelId"], titan["modelName"]),
         ("a", "A"),
         ("eu.b", "The eu.b"),
         (arn, "The mine"),
     ]
     # Whoever may not list profiles has the models all the same.
-    assert await found(Bedrock(models=models, profiles=None)) == [("a", "A")]
+    assert await found(Bedrock(models=models, profiles=None)) == [(titan["modelId"], titan["modelName"]), ("a", "A")]
 
 
 @pytest.mark.parametrize("stream", [False, True])

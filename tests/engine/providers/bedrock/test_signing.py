@@ -74,6 +74,7 @@ def test_any_querys_value_arrives_as_it_was_signed(value: str) -> None:
     ("region", "host"),
     [
         ("us-gov-west-1", "bedrock-runtime.us-gov-west-1.amazonaws.com"),
+        ("eusc-de-east-1", "bedrock-runtime.eusc-de-east-1.amazonaws.eu"),
         ("cn-north-1", "bedrock-runtime.cn-north-1.amazonaws.com.cn"),
     ],
 )

@@ -18,8 +18,9 @@ from gatehouse.platform.keeper import work
 def tools(platform: RunningPlatform) -> Tools:
     host = platform.host
     return Tools(
-        settings=host.settings, database=host.database, sealer=host.sealer, outbound=host.outbound, clock=host.clock
-    )
+        settings=host.settings, database=host.database, sealer=host.sealer, outbound=host.outbound, clock=host.clock,
+        receivers=host.receivers,
+    )  # fmt: skip
 
 
 async def _acted(platform: RunningPlatform, tenant: Tenant, directory: Directory) -> UUID:

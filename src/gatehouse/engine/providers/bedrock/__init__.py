@@ -1,5 +1,5 @@
-"""Amazon Bedrock, by Converse: one dialect for models of every maker. Calls are signed, with keys or with the role of
-the machine; streams come in AWS's binary framing."""
+"""Amazon Bedrock. Chats go by Converse, one dialect for models of every maker. Calls are signed, with keys or with the
+role of the machine; streams come in AWS's binary framing."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -15,6 +15,8 @@ from gatehouse.foundation.outbound import Outbound
 from gatehouse.policy.records import ProviderConfig, ProviderRecord
 
 _SERVICE: Final = "bedrock"
+#: Of regions that stand apart, by how their names begin.
+_DOMAINS: Final = {"cn": "amazonaws.com.cn", "eusc": "amazonaws.eu"}
 _ROLE: Final = "use_instance_role"
 #: What stands in a path unchanged on its way to the socket, so that what is signed is what is sent.
 _SAFE: Final = "!$&'()*+,;=:@"
@@ -31,7 +33,7 @@ class Bedrock(Wire):
         CredentialField(name="cloud_region", secret=False, pattern=r"[a-z]{2,4}(-[a-z]{2,12}){1,3}-\d{1,2}"),
         CredentialField(name=_ROLE, required=False, secret=False, form="flag"),
     )
-    dialects: Mapping[str, str] = {"chat": "bedrock_converse"}
+    dialects: Mapping[str, str] = {"chat": "bedrock_converse", "embeddings": "bedrock_embed"}
     #: all of them are signed
     fixed_headers: Mapping[str, str] = {}
 
@@ -40,7 +42,9 @@ class Bedrock(Wire):
 
     def endpoint(self, target: Target, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
         base = config.base_url or _host("bedrock-runtime", config)
-        method = "converse-stream" if target.stream else "converse"
+        method = "invoke"
+        if target.operation == "chat":
+            method = "converse-stream" if target.stream else "converse"
         return Endpoint(f"{base.rstrip('/')}/model/{quote(target.model, safe=_SAFE)}/{method}", self.fixed_headers)
 
     def carrier(self, outbound: Outbound, config: ProviderConfig, secret: Mapping[str, str]) -> Outbound:
@@ -70,4 +74,4 @@ def _host(service: str, config: ProviderConfig) -> str:
     region = config.cloud_region
     if not region:
         raise NotConfigured("cloud_region")
-    return f"https://{service}.{region}.amazonaws.com" + (".cn" if region.startswith("cn-") else "")
+    return f"https://{service}.{region}.{_DOMAINS.get(region.partition('-')[0], 'amazonaws.com')}"

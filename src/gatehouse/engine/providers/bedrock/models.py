@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from gatehouse.engine.providers.bedrock.embeddings import makes_embeddings
 from gatehouse.engine.providers.bedrock.signing import query_value
 from gatehouse.engine.providers.failure import ProviderFailed
 from gatehouse.engine.providers.kind import FoundModel
@@ -22,6 +23,10 @@ class _Model(msgspec.Struct, rename="camel"):
     output_modalities: list[str] = []
     response_streaming_supported: bool | None = None
     inference_types_supported: list[str] = []
+
+    @property
+    def is_known(self) -> bool:
+        return "TEXT" in self.output_modalities or makes_embeddings(self.model_id)
 
     def found(self, model_id: str, name: str | None) -> FoundModel:
         return FoundModel(
@@ -67,13 +72,13 @@ class _Profiles(msgspec.Struct, rename="camel"):
 async def listed(
     outbound: Outbound, base: str, headers: Mapping[str, str], record: ProviderRecord
 ) -> Sequence[FoundModel]:
-    """Models that answer in text and can be called by their id, and active profiles of such. Raises
+    """Models that can be called by their id, and active profiles of such. Raises
     `ProviderFailed`."""
     models = await fetch(outbound, f"{base}/foundation-models", headers, record, _Models)
-    speaking = {model.model_id: model for model in models.model_summaries if "TEXT" in model.output_modalities}
+    known = {model.model_id: model for model in models.model_summaries if model.is_known}
     found = [
         model.found(model.model_id, model.model_name)
-        for model in speaking.values()
+        for model in known.values()
         if "ON_DEMAND" in model.inference_types_supported
     ]
     try:
@@ -84,9 +89,9 @@ async def listed(
             raise
         profiles = []
     return found + [
-        speaking[profile.model].found(profile.callable_id, profile.inference_profile_name)
+        known[profile.model].found(profile.callable_id, profile.inference_profile_name)
         for profile in profiles
-        if profile.status == "ACTIVE" and profile.model in speaking
+        if profile.status == "ACTIVE" and profile.model in known
     ]
 
 

@@ -1,0 +1,97 @@
+"""The responses API over every kind of provider: the openai library reads what comes of each."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from openai.types.responses import Response, ResponseStreamEvent
+from pydantic import TypeAdapter
+from tests.engine.providers.conftest import candidate, everything
+from tests.engine.providers.wires import USAGE, WIRES, answering, config, streaming
+from tests.support.upstream import upstream
+from tests.support.vendors import azure_openai, mistral
+
+from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.engine.conversation.sse import data_of, events
+
+EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
+TOOL = {"type": "function", "name": "weather", "parameters": {"type": "object"}}
+
+
+def call(**changes: Any):
+    return DIALECTS["openai_responses"].decode(msgspec.json.encode({"model": "p/m", "input": "hello", **changes}))
+
+
+def read(body: bytes) -> Response:
+    return Response.model_validate_json(body)
+
+
+def read_stream(raw: bytes) -> list[Any]:
+    return [EVENT.validate_json(data_of(event)) for event in events(raw)]
+
+
+@pytest.mark.parametrize("kind", WIRES)
+async def test_a_whole_answer(ask, kind):
+    _, body, _ = WIRES[kind]
+    async with upstream(answering(body)) as server:
+        reply = await ask(call(), candidate(kind, **config(kind, server.url)))
+    assert read(reply.body).output_text == "Hi ä"
+    assert reply.usage == USAGE
+
+
+@pytest.mark.parametrize("kind", WIRES)
+async def test_a_stream(ask, kind):
+    _, _, said = WIRES[kind]
+    async with upstream(streaming(said)) as server:
+        reply = await ask(call(stream=True), candidate(kind, **config(kind, server.url)))
+        told = read_stream(await everything(reply))
+    assert told[-1].type == "response.completed"
+    assert told[-1].response.output_text == "Hi ä"
+    assert told[-1].response.usage.total_tokens == 13
+    assert (reply.usage, reply.usage_estimated) == (USAGE, False)
+
+
+VENDORS = {
+    "azure_openai": (azure_openai.azure, azure_openai.KEY, "our-gpt", "use a tool"),
+    "mistral": (mistral.mistral, mistral.KEY, "mistral-large-latest", "use tools"),
+}
+
+
+def place(kind: str, url: str, model: str):
+    told = {"hosted_endpoint": url, "hosted_api_version": "2024-10-21"} if kind == "azure_openai" else {}
+    return candidate(kind, model, base_url=f"{url}/v1", **told)
+
+
+@pytest.mark.parametrize("kind", VENDORS)
+@pytest.mark.parametrize("stream", [False, True])
+async def test_tools_at_a_vendor(ask, kind, stream):
+    vendor, key, model, words = VENDORS[kind]
+    async with vendor() as server:
+        asked = call(input=words, tools=[TOOL], tool_choice="required", max_output_tokens=9, stream=stream)
+        reply = await ask(asked, place(kind, server.url, model), secret={"api_key": key})
+        answer = read_stream(await everything(reply))[-1].response if stream else read(reply.body)
+    calls = [item for item in answer.output if item.type == "function_call"]
+    assert {each.name for each in calls} == {"weather"}
+    assert json.loads(calls[0].arguments) == {"place": "Oslo"}
+    assert answer.usage.input_tokens_details.cached_tokens == 10
+    assert answer.usage.input_tokens == 30
+
+
+async def test_a_filtered_answer_is_incomplete(ask):
+    async with azure_openai.azure() as server:
+        reply = await ask(
+            call(input="filter the answer"),
+            place("azure_openai", server.url, "our-gpt"),
+            secret={"api_key": azure_openai.KEY},
+        )
+    answer = read(reply.body)
+    assert (answer.status, answer.incomplete_details.reason) == ("incomplete", "content_filter")
+
+
+async def test_reasoning_reaches_who_knows_it_and_own_fields_reach_their_owner(ask):
+    async with mistral.mistral() as server:
+        asked = call(reasoning={"effort": "high"}, safe_prompt=True)
+        await ask(asked, place("mistral", server.url, "mistral-large-latest"), secret={"api_key": mistral.KEY})
+        body = msgspec.json.decode(server.requests[0].body)
+    assert (body["reasoning_effort"], body["safe_prompt"]) == ("high", True)
