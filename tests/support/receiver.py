@@ -101,7 +101,10 @@ class Receiver:
 @cache
 def certificate() -> Path:
     """Certificate and key of `localhost` and 127.0.0.1 in one PEM file, which is its own authority too."""
-    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "receiver")])
+    key, name = (
+        ec.generate_private_key(ec.SECP256R1()),
+        x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "receiver")]),
+    )
     now = datetime.now(UTC)
     made = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())

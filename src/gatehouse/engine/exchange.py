@@ -21,6 +21,7 @@ from gatehouse.foundation.counters import RateState
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.identity import Caller
 from gatehouse.policy.records import ModelRecord, ProviderRecord
+from gatehouse.policy.routing import RoutingPolicy
 from gatehouse.policy.rules import Facts
 from gatehouse.policy.snapshot import Snapshot
 
@@ -65,6 +66,30 @@ class Candidate(msgspec.Struct, frozen=True):
     model: ModelRecord
 
 
+class Wants(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What routing goes by: likely tokens (`engine.estimate`), and what the model has to be capable of, as bits of
+    `policy.routing.NEEDS`. `most_input` is what the input takes at most; `embeds`: embeddings are asked for, which chat
+    models do not give."""
+
+    input_tokens: int
+    output_tokens: int
+    most_input: int
+    needs: int = 0
+    embeds: bool = False
+    #: whether `input_tokens` were counted, and cannot be told better
+    counted: bool = False
+
+
+class Routed(msgspec.Struct, kw_only=True):
+    """What a routing policy did with a call. `estimated_usd` and `limit_usd` are those of the cost cap, where it was
+    looked at that closely; `exceeds`: the first choice was above it."""
+
+    policy: RoutingPolicy
+    estimated_usd: Decimal | None = None
+    limit_usd: Decimal | None = None
+    exceeds: bool = False
+
+
 class Asked(msgspec.Struct, kw_only=True):
     identified: Identified
     call: ModelCall
@@ -74,6 +99,10 @@ class Asked(msgspec.Struct, kw_only=True):
     rule_events: list[RuleEvent] = []
     #: None: no policy rule has asked yet
     facts: Facts | None = None
+    #: None: nobody has asked yet
+    wants: Wants | None = None
+    #: None: no routing policy applies
+    routed: Routed | None = None
     #: empty until `routing.chain` has chosen
     chain: tuple[Candidate, ...] = ()
     #: what budgets have set aside for it (`engine.ports.Reserved`); None without budgets
@@ -118,6 +147,12 @@ class Answered(msgspec.Struct, kw_only=True):
     error_code: str | None = None
     #: whether a person was asked before the call, and the client's stream has begun with that
     held: bool = False
+
+    @property
+    def routing_policy_id(self) -> str | None:
+        """Of the routing policy that applied, whether the model was named or not."""
+        routed = self.asked.routed if self.asked else None
+        return None if routed is None else str(routed.policy.id)
 
     @property
     def fallbacks(self) -> int:

@@ -37,7 +37,7 @@ class DlpEvent(msgspec.Struct, array_like=True, frozen=True, kw_only=True, gc=Fa
 class RuleEvent(msgspec.Struct, array_like=True, frozen=True, kw_only=True, gc=False):
     """What a content filter or a policy rule said about a request; never what it matched."""
 
-    #: `content_filter` or `policy_rule`
+    #: `content_filter`, `policy_rule` or `model_registry`
     kind: str
     rule_id: str
     rule_name: str
@@ -47,6 +47,15 @@ class RuleEvent(msgspec.Struct, array_like=True, frozen=True, kw_only=True, gc=F
     result: str
     #: `provider/model-id` of the candidate that a rule was asked about
     model: str | None = None
+
+
+class Failed(msgspec.Struct, array_like=True, frozen=True, kw_only=True, gc=False):
+    """A try at a model that came to nothing; `status` is the provider's, where it gave one."""
+
+    provider: str
+    model_id: str
+    status: int | None
+    reason: str
 
 
 class _Arrived(msgspec.Struct, Generic[Id], array_like=True, kw_only=True, gc=False):
@@ -105,6 +114,8 @@ class Outcome(_Arrived[Id], Generic[Id], tag="outcome", kw_only=True, gc=False):
     rule_events: tuple[RuleEvent, ...] = ()
     #: the budgets that it counts for, with the beginnings of their periods in Unix time
     budgets: tuple[tuple[Id, int], ...] = ()
+    #: in their order
+    attempts: tuple[Failed, ...] = ()
 
 
 class Scanned(_Arrived[Id], Generic[Id], tag="scanned", kw_only=True, gc=False):

@@ -2,7 +2,7 @@
 
 maintenance, authenticate, IP allowlist, rate limit, scope, exhausted budgets,
 DLP on an unknown model's name, content filters, DLP on input, the organization's instructions,
-for every candidate: policy rules, model access, kill switch,
+for every candidate: policy rules, model access, model registry, kill switch,
 budget reservation, provider call (with retries and fallbacks), DLP on output, settle, record
 """
 
@@ -19,6 +19,7 @@ from gatehouse.engine.stages import (
     model_access,
     policy_rules,
     rate_limit,
+    registry,
     scope,
 )
 
@@ -33,7 +34,7 @@ OF_THE_CALL: Final = (dlp_input.name, content_filters.check, dlp_input.inspect, 
 
 #: for each that `route.candidates` names, and each that a rule sends the call to: `judge(Asked, Candidate)`; whoever is
 #: refused leaves the chain
-OF_A_CANDIDATE: Final = (policy_rules.judge, model_access.judge, kill_switch.judge)
+OF_A_CANDIDATE: Final = (policy_rules.judge, model_access.judge, registry.judge, kill_switch.judge)
 
 #: when it is known where the call goes: `reserve(Admitted)`
 BEFORE_THE_CALL: Final = (budget.reserve,)

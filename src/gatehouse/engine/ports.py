@@ -8,6 +8,7 @@ import msgspec
 
 from gatehouse.engine.dlp.tiers import Detectors, DlpOptions, NoDetectors
 from gatehouse.engine.exchange import Answered, Asked, Candidate, Received
+from gatehouse.engine.latency import Latencies
 from gatehouse.engine.limits import Limits
 from gatehouse.engine.verdict import Ask
 from gatehouse.foundation.clock import Clock
@@ -136,6 +137,8 @@ class Ports(msgspec.Struct, kw_only=True):
     meter: Meter = msgspec.field(default_factory=NoMeter)
     detectors: Detectors = msgspec.field(default_factory=NoDetectors)
     dlp: DlpOptions = DlpOptions()
+    #: of this worker alone, unless the host shares them
+    latencies: Latencies = msgspec.field(default_factory=Latencies)
     max_response_bytes: int = 64 * 1024**2
     #: for all attempts of a request together, until an answer is there or its stream has begun
     request_deadline_seconds: float = 600.0

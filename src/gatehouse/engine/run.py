@@ -34,7 +34,7 @@ from gatehouse.engine.providers import Reply
 from gatehouse.engine.routing import chain
 from gatehouse.engine.routing.attempts import Attempts
 from gatehouse.engine.settling import Settling
-from gatehouse.engine.stages import authenticate, dlp_output, model_access
+from gatehouse.engine.stages import authenticate, dlp_output, model_access, registry
 from gatehouse.engine.stages.maintenance import InMaintenance
 from gatehouse.engine.stages.record import Recorder, scanned
 from gatehouse.engine.streaming import AnswerStream, HeldStream
@@ -143,8 +143,11 @@ class Engine:
         for model in x.policy.models.values():
             provider = x.policy.providers.get(model.provider)
             if model.is_active and provider is not None and provider.enabled:
-                verdict = await model_access.judge(asked, Candidate(provider, model), self._ports)
-                if not isinstance(verdict, Refuse):
+                candidate = Candidate(provider, model)
+                for judge in (model_access.judge, registry.judge):
+                    if isinstance(await judge(asked, candidate, self._ports), Refuse):
+                        break
+                else:
                     usable.append(model)
         return usable
 
@@ -282,6 +285,8 @@ def _headers(reply: Reply, answered: Answered) -> dict[str, str]:
         # Where nothing looked, nothing was held back either; the record tells the two apart.
         "X-DLP-Action": answered.asked.inspection.action if answered.asked.inspection else "ALLOW",
     }
+    if (objection := registry.objection(answered.identified.policy, chosen)) is not None:
+        headers["X-Gateway-Warning"] = objection.code
     if answered.identified.rate is not None:
         headers.update(answered.identified.rate.headers())
     if answered.asked.reserved is not None:

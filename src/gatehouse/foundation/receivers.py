@@ -83,9 +83,7 @@ class Receivers:
         deadline = began + seconds
         try:
             async with asyncio.timeout_at(deadline):
-                response = await session.post(
-                    URL(str(safe)), data=body, headers=headers, allow_redirects=False
-                )
+                response = await session.post(URL(str(safe)), data=body, headers=headers, allow_redirects=False)
         except HostNotFound as error:
             # Names come and go: this one may be there the next time.
             raise ReceiverFailed(error.reason) from None

@@ -45,6 +45,8 @@ from gatehouse.platform.operations.health.errors import FORM as HEALTH_FORM
 from gatehouse.platform.operations.health.probes import router as probes
 from gatehouse.platform.operations.health.routes import router as health
 from gatehouse.platform.operations.maintenance.routes import router as maintenance
+from gatehouse.platform.operations.webhooks.errors import FORM as WEBHOOKS_FORM
+from gatehouse.platform.operations.webhooks.routes import router as webhooks
 from gatehouse.platform.organization.allowed_domains.routes import router as allowed_domains
 from gatehouse.platform.organization.feature_flags.errors import FORM as FLAGS_FORM
 from gatehouse.platform.organization.feature_flags.routes import router as feature_flags
@@ -102,6 +104,7 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     probes,
     health,
     maintenance,
+    webhooks,
     approvals,
     compliance_bundles,
     content_filters,
@@ -134,7 +137,10 @@ ERROR_FORMS: Final[dict[str, ErrorForm]] = {
     "/api/v1/admin/kill-switch": KILL_SWITCH_FORM,
     "/api/admin/dlp-rules": DLP_RULES_FORM,
     "/api/admin/models": MODEL_REGISTRY_FORM,
+    "/api/admin/model-inventory-export": MODEL_REGISTRY_FORM,
     "/api/admin/models/catalog": DETAIL,
     "/api/admin/content-filters": CONTENT_FILTERS_FORM,
     "/api/admin/policies": POLICIES_FORM,
+    "/api/admin/webhooks": WEBHOOKS_FORM,
+    "/api/v1/admin/webhooks": WEBHOOKS_FORM,
 }

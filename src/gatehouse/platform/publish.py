@@ -100,6 +100,7 @@ async def _governance(session: AsyncSession, tenant_id: TenantId) -> GovernanceR
         policy_rules=await policies.records(session, tenant_id),
         registry=await model_registry.records(session, tenant_id),
         unregistered_model_tier=configured["unregistered_model_tier"],
+        registry_enforcement=model_registry.enforcement(configured["registry_enforcement"]),
         governance_enabled=configured["governance_enabled"] == "true",
     )
 

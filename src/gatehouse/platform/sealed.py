@@ -16,6 +16,7 @@ from gatehouse.platform.change import Change
 from gatehouse.platform.conversations.conversations.contents import key_context
 from gatehouse.platform.conversations.share_links.service import token_context
 from gatehouse.platform.live.ports import sealing_context
+from gatehouse.platform.operations.webhooks.sending import secret_context
 
 
 class SealedColumn(msgspec.Struct, frozen=True):
@@ -37,6 +38,7 @@ SEALED: Final = (
     # Their texts are sealed under a key of each conversation's own.
     SealedColumn("conversations", ("id",), "sealed_key", key_context),
     SealedColumn("share_links", ("id",), "sealed_token", token_context),
+    SealedColumn("webhooks", ("tenant_id", "id"), "sealed_secret", secret_context),
 )
 
 

@@ -13,6 +13,7 @@ from gatehouse.policy.compile_dlp import compile_dlp
 from gatehouse.policy.filters import compile_filters
 from gatehouse.policy.model_access import compile_access
 from gatehouse.policy.records import ModelRecord, TenantRecords
+from gatehouse.policy.routing import compile_routing
 from gatehouse.policy.rules import compile_rules
 from gatehouse.policy.snapshot import Snapshot
 
@@ -39,10 +40,12 @@ def compile_policy(records: TenantRecords, before: Snapshot | None = None) -> Sn
     faults += map(Fault, wrong)
     if faults:
         return faults
+    providers = {provider.id: provider for provider in records.providers}
+    routed = records.feature_flags.get("cost_routing", True)
     return Snapshot(
         tenant_id=records.tenant_id,
         revision=records.revision,
-        providers={provider.id: provider for provider in records.providers},
+        providers=providers,
         models=models,
         bare={name: tuple(entries) for name, entries in bare.items()},
         feature_flags=records.feature_flags,
@@ -53,6 +56,8 @@ def compile_policy(records: TenantRecords, before: Snapshot | None = None) -> Sn
         ip_allowlist=ranges,
         ip_bypass_for_mfa=records.ip_bypass_for_mfa,
         budgets=Budgets(records.budgets, records.tenant_id, ZoneInfo(records.timezone)),
+        routing=compile_routing(records.routing_policies if routed else (), providers, records.models),
+        registry_enforcement=records.governance.registry_enforcement,
     )
 
 

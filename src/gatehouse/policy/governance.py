@@ -13,6 +13,7 @@ from gatehouse.detection.pattern import ActionTier
 DetectorType: TypeAlias = Literal["regex", "ner", "llm"]
 OverrideAction: TypeAlias = Literal["ALLOW", "BLOCK", "REDACT"]
 FilterType: TypeAlias = Literal["keyword_block", "topic_block", "custom_instruction"]
+RegistryEnforcement: TypeAlias = Literal["off", "warn", "block"]
 PolicyAction: TypeAlias = Literal["ALLOW", "BLOCK", "REQUIRE_APPROVAL", "ROUTE", "LOG"]
 
 
@@ -98,5 +99,7 @@ class GovernanceRecords(msgspec.Struct, frozen=True, kw_only=True):
     registry: tuple[RegistryRecord, ...] = ()
     #: risk tier of a model that is not in the registry
     unregistered_model_tier: str = "tier_4"
+    #: what is done about models that the registry does not hold as validated
+    registry_enforcement: RegistryEnforcement = "off"
     #: whether policy rules are in force
     governance_enabled: bool = True

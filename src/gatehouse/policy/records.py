@@ -1,6 +1,7 @@
 """What a host hands to the compiler: plain records, tolerant when read, the same bytes on the platform and by wire."""
 
 from decimal import Decimal
+from typing import Literal, TypeAlias
 from uuid import UUID
 
 import msgspec
@@ -59,6 +60,52 @@ class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float = 0.0
 
 
+Strategy: TypeAlias = Literal[
+    "cost_optimized", "quality_optimized", "latency_optimized", "balanced", "round_robin", "manual_fallback"
+]
+CapAction: TypeAlias = Literal["block", "use_cheapest", "warn"]
+
+
+class ModelFilters(msgspec.Struct, frozen=True, kw_only=True):
+    """Which models a routing policy chooses from. Excluded ones are named `provider/model-id`, or by their bare id."""
+
+    min_context_window: int | None = None
+    #: names of `policy.routing.Capability`
+    required_capabilities: tuple[str, ...] = ()
+    excluded_models: frozenset[str] = frozenset()
+    included_providers: frozenset[str] = frozenset()
+    max_cost_per_1k_input_tokens_usd: Decimal | None = None
+
+
+class ChainEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """The lowest `priority` is tried first; `cost_weight` multiplies what the model seems to cost under `balanced`."""
+
+    provider: str
+    model_id: str
+    priority: int = 0
+    cost_weight: float = 1.0
+
+
+class CostCap(msgspec.Struct, frozen=True, kw_only=True):
+    max_cost_per_request_usd: Decimal
+    action_on_exceed: CapAction
+
+
+class RoutingPolicyRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """An enabled policy (reference 3, Cost routing policy). Without groups it is the organization's default."""
+
+    id: UUID
+    name: str
+    strategy: Strategy
+    group_ids: tuple[UUID, ...] = ()
+    model_filters: ModelFilters = ModelFilters()
+    fallback_chain: tuple[ChainEntry, ...] = ()
+    cost_cap: CostCap | None = None
+    latency_budget_ms: int | None = None
+    #: how long answers are kept for the same request; None: not at all
+    cache_ttl_seconds: int | None = None
+
+
 class TenantRecords(msgspec.Struct, frozen=True, kw_only=True):
     """All that decides about a tenant's requests, at one revision."""
 
@@ -77,3 +124,5 @@ class TenantRecords(msgspec.Struct, frozen=True, kw_only=True):
     #: whose midnights begin days and months
     timezone: str = "UTC"
     budgets: tuple[BudgetRecord, ...] = ()
+    #: in the order in which they were made
+    routing_policies: tuple[RoutingPolicyRecord, ...] = ()

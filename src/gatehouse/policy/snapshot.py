@@ -9,8 +9,10 @@ from gatehouse.policy.addresses import AddressRanges
 from gatehouse.policy.budgets import Budgets
 from gatehouse.policy.dlp import DlpPolicy
 from gatehouse.policy.filters import FilterSet
+from gatehouse.policy.governance import RegistryEnforcement
 from gatehouse.policy.model_access import ModelAccess
 from gatehouse.policy.records import ModelRecord, ProviderRecord
+from gatehouse.policy.routing import Routing
 from gatehouse.policy.rules import RuleSet
 
 
@@ -30,6 +32,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     ip_allowlist: AddressRanges | None
     ip_bypass_for_mfa: bool
     budgets: Budgets
+    #: empty while the feature flag `cost_routing` is off
+    routing: Routing
+    registry_enforcement: RegistryEnforcement = "off"
 
     def find_model(self, name: str) -> ModelRecord | None:
         """The active entry that `provider/model-id`, or a bare id where it is unique, names; else None."""

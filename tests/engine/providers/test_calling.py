@@ -189,6 +189,30 @@ async def test_what_was_told_before_a_stream_is_left_counts(ask):
     assert reply.usage == Usage(input_tokens=9, output_tokens=4)
 
 
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+@pytest.mark.parametrize("dialect", CHAT)
+async def test_what_a_stream_told_holds_as_soon_as_its_last_word_is_there(ask, kind, dialect):
+    wire, _, events = WIRES[kind]
+    # More events than tokens: what was told is not made up for by their number.
+    pings = [b"data: " + events[1][events[1].index(b"{") :]] * 9 if wire == "openai_chat" else [events[1]] * 9
+    async with upstream(streaming([b"".join([*events[:-3], *pings, *events[-3:]])])) as server:
+        reply = await ask(call(dialect, stream=True), candidate(kind, **config(kind, server.url)))
+        async for _ in reply.events:
+            if reply.finished:
+                assert (reply.usage, reply.usage_estimated) == (USAGE, False)
+        await reply.close()
+
+
+async def test_a_stream_that_tells_no_usage_has_an_estimate(ask):
+    silent = [event for event in OPENAI_EVENTS if b"usage" not in event]
+    async with upstream(streaming(silent)) as server:
+        reply = await ask(call(stream=True), candidate("openai", base_url=server.url + "/v1"))
+        await everything(reply)
+        sent = len(server.requests[0].body)
+    assert reply.usage_estimated
+    assert reply.usage == Usage(input_tokens=sent // 4, output_tokens=len(silent))
+
+
 async def test_a_clients_beta_header_reaches_a_provider_of_its_dialect_and_nothing_else_does(ask):
     body = msgspec.json.encode({**call("anthropic_messages").body})
     headers = {"anthropic-beta": "new-thing", "x-api-key": "the client's", "authorization": "Bearer the client's"}

@@ -47,7 +47,7 @@ class Attempts:
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
-        self._circuits = Circuits(ports.clock)
+        self.circuits = Circuits(ports.clock)
         self._deadlines = Deadlines(ports.request_deadline_seconds)
 
     async def answer(self, x: Admitted, answered: Answered) -> Reply:
@@ -75,27 +75,30 @@ class Attempts:
         for tries in range(provider.config.max_retries + 1):
             if tries:
                 await asyncio.sleep(_PAUSE * 2 ** (tries - 1) * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load
-            if not self._circuits.closed(tenant_id, provider.id):
+            if not self.circuits.closed(tenant_id, provider.id):
                 answered.attempts.append(_attempt(candidate, None, "circuit_open"))
                 return None
+            began = self._ports.clock.monotonic()
             try:
                 reply = await self._once(candidate, x)
             except ProviderFailed as failed:
                 if failed.client_error is not None:
                     if failed.status is not None:
                         # It is well enough to complain.
-                        self._circuits.succeeded(tenant_id, provider.id)
+                        self.circuits.succeeded(tenant_id, provider.id)
                     answered.chosen = candidate
                     raise failed.client_error from None
                 answered.attempts.append(_attempt(candidate, failed.status, failed.reason, failed.retry_after))
                 if failed.retryable:
-                    self._circuits.failed(tenant_id, provider.id)
+                    self.circuits.failed(tenant_id, provider.id)
                     continue
                 return None
             except ProviderUnavailable:
                 answered.attempts.append(_attempt(candidate, None, "kill_switched"))
                 return None
-            self._circuits.succeeded(tenant_id, provider.id)
+            self.circuits.succeeded(tenant_id, provider.id)
+            took = (self._ports.clock.monotonic() - began) * 1000
+            self._ports.latencies.answered(candidate.model.id, took, stream=x.asked.call.stream)
             return reply
         return None
 

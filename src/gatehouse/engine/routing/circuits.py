@@ -40,6 +40,13 @@ class Circuits:
         circuit.open_until = now + COOLING
         return True
 
+    def resting(self, tenant_id: UUID, provider_id: str) -> bool:
+        """Whether it is left alone now. Asking changes nothing: for whoever chooses among providers."""
+        if not self._failing:
+            return False
+        circuit = self._failing.get((tenant_id, provider_id))
+        return circuit is not None and circuit.failures >= THRESHOLD and self._clock.monotonic() < circuit.open_until
+
     def succeeded(self, tenant_id: UUID, provider_id: str) -> None:
         if self._failing:
             self._failing.pop((tenant_id, provider_id), None)

@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from gatehouse.engine.exchange import Answered, Identified
-from gatehouse.engine.outcome import DlpEvent, Opened, Outcome, Scanned, encode, group_of
+from gatehouse.engine.outcome import DlpEvent, Failed, Opened, Outcome, Scanned, encode, group_of
 from gatehouse.engine.ports import Ports, Reserved
 from gatehouse.engine.stages.budget import charged
 from gatehouse.foundation.ids import new_id
@@ -85,6 +85,7 @@ class Recorder:
             dlp_action=inspection.action if inspection else None,
             dlp_events=inspection.events() if inspection else (),
             budgets=_budgets(x),
+            attempts=_failed(x) if x.attempts else (),
         )
         return self._ports.journal.append(encode(entry))
 
@@ -112,3 +113,10 @@ class Recorder:
 def _budgets(x: Answered) -> tuple[tuple[UUID, int], ...]:
     reserved: Reserved | None = x.asked.reserved if x.asked else None
     return () if reserved is None or charged(x) is None else reserved.periods
+
+
+def _failed(x: Answered) -> tuple[Failed, ...]:
+    return tuple(
+        Failed(provider=each.provider, model_id=each.model, status=each.status, reason=each.reason)
+        for each in x.attempts
+    )

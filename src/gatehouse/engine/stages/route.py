@@ -1,8 +1,10 @@
-"""Which entries of the catalog could answer: the named model, then the request's fallbacks, in that order."""
+"""Which entries of the catalog could answer by name, and which routing policy has a say (reference 3, Cost routing
+policy). `engine.routing.chain` makes the call's chain of them."""
 
 from gatehouse.engine.exchange import Asked, Candidate
 from gatehouse.foundation.errors import NotFound, Refusal
 from gatehouse.policy.records import ModelRecord
+from gatehouse.policy.routing import RoutingPolicy
 from gatehouse.policy.snapshot import Snapshot
 
 #: The model name that leaves the choice to the caller's routing policy.
@@ -21,14 +23,23 @@ class ModelNotFound(NotFound):
 def candidates(x: Asked) -> list[Candidate] | Refusal:
     """Without a routing policy `auto` is the catalog's default model. A name that nothing is known by leaves the chain,
     as one that is denied does, so that nobody can tell the two apart."""
-    policy = x.identified.policy
     found: dict[str, Candidate] = {}
     for name in (x.call.model, *x.call.fallbacks):
-        model = default_model(policy) if name == AUTO else policy.find_model(name)
-        provider = policy.providers.get(model.provider) if model is not None else None
-        if model is not None and provider is not None:
-            found.setdefault(f"{provider.id}/{model.model_id}", Candidate(provider, model))
+        candidate = named(x.identified.policy, name)
+        if candidate is not None:
+            found.setdefault(f"{candidate.provider.id}/{candidate.model.model_id}", candidate)
     return list(found.values()) or ModelNotFound.named(x.call.model)
+
+
+def named(policy: Snapshot, name: str) -> Candidate | None:
+    model = default_model(policy) if name == AUTO else policy.find_model(name)
+    provider = policy.providers.get(model.provider) if model is not None else None
+    return None if model is None or provider is None else Candidate(provider, model)
+
+
+def policy_of(x: Asked) -> RoutingPolicy | None:
+    """The caller's routing policy, if there is one."""
+    return x.identified.policy.routing.of(x.identified.caller.groups)
 
 
 def default_model(policy: Snapshot) -> ModelRecord | None:

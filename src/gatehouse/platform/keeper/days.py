@@ -45,8 +45,7 @@ class DayRows(msgspec.Struct):
         used.fallbacks += outcome.fallbacks > 0
         used.cost_cap_blocks += outcome.error_code == "cost_cap_exceeded"
         used.cache_hits += getattr(outcome, "cache", None) == "hit"
-        # Those that the provider read from its cache are input too.
-        used.input_tokens += (outcome.input_tokens or 0) + (outcome.cached_tokens or 0)
+        used.input_tokens += outcome.input_tokens or 0
         used.output_tokens += outcome.output_tokens or 0
 
     def rows(self) -> list[tuple[object, ...]]:

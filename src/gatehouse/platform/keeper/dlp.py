@@ -54,17 +54,18 @@ class DlpRows(msgspec.Struct):
     requests: Counter[Requests] = msgspec.field(default_factory=Counter)
     triggers: list[Trigger] = []
 
-    def add(self, outcome: Outcome[str], moment: datetime) -> None:
-        """`moment` is the outcome's timestamp."""
+    def add(self, outcome: Outcome[str], moment: datetime) -> int:
+        """`moment` is the outcome's timestamp. The answer is how many rules it triggered."""
         if not outcome.dlp_events:
             self.requests[Requests(outcome.tenant_id, moment.date(), "{}")] += 1
-            return
-        ids = self.add_events(outcome, moment)
+            return 0
+        before, ids = len(self.triggers), self.add_events(outcome, moment)
         for event_id, event in zip(ids, outcome.dlp_events, strict=True):
             if event.rule_id is not None and event.action != "allow":
                 self.triggers.append(Trigger(event_id, outcome.tenant_id, _payload(outcome, event, moment)))
         found = sorted({event.entity_type for event in outcome.dlp_events} & _COUNTED)
         self.requests[Requests(outcome.tenant_id, moment.date(), f"{{{','.join(found)}}}")] += 1
+        return len(self.triggers) - before
 
     def add_events(self, entry: Found, moment: datetime) -> list[str]:
         """All that there is of a scan: it is part of no conversation, and no request that coverage could be of. The

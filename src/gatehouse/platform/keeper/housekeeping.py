@@ -27,6 +27,8 @@ _PRUNE: Final = tuple(
         # A while longer than they are good for, so that whoever comes late is told that.
         ("saml_requests", "expires_at < now() - interval '1 day'"),
         ("saml_seen", "expires_at < now() - interval '1 hour'"),
+        # A while longer, for whoever wonders what was told.
+        ("outbox", "dispatched_at < now() - interval '1 hour'"),
         # Whoever was told now would not know what to do with it.
         ("outbox", "dispatched_at IS NULL AND created_at < now() - interval '7 days'"),
         ("procrastinate_jobs", "status IN ('failed', 'cancelled', 'aborted') AND scheduled_at IS NULL"

@@ -14,12 +14,6 @@ _NOT_SENT: Final = frozenset({"circuit_open", "kill_switched"})
 #: Actions of DLP by which a caller does not get an answer.
 _WITHHELD: Final = frozenset({"BLOCK", "CANCEL"})
 
-#: Columns of `model_days`, in the order of `ModelRows.rows`.
-COLUMNS: Final = (
-    "tenant_id, provider, model_id, day, requests, errors, blocked, flagged, input_tokens, output_tokens, cost_usd,"
-    " first_at, last_at"
-)
-
 
 class ModelDay(NamedTuple):
     tenant_id: str
@@ -29,7 +23,7 @@ class ModelDay(NamedTuple):
     day: date
 
 
-class Asked(msgspec.Struct):
+class Calls(msgspec.Struct):
     requests: int = 0
     errors: int = 0
     blocked: int = 0
@@ -46,24 +40,24 @@ class Asked(msgspec.Struct):
 
 
 class ModelRows(msgspec.Struct):
-    by_day: dict[ModelDay, Asked] = {}
+    by_day: dict[ModelDay, Calls] = {}
 
     def add(self, outcome: Outcome[str], moment: datetime) -> None:
         """`moment` is the outcome's timestamp."""
         if outcome.provider is not None and outcome.model_id is not None:
-            asked = self._of(outcome, outcome.provider, outcome.model_id, moment)
-            asked.called(moment)
-            asked.requests += 1
-            asked.errors += outcome.outcome == "error"
-            asked.blocked += outcome.dlp_action in _WITHHELD
-            asked.input_tokens += (outcome.input_tokens or 0) + (outcome.cached_tokens or 0)
-            asked.output_tokens += outcome.output_tokens or 0
-            asked.usd += Decimal(outcome.cost_usd or 0)
+            calls = self._of(outcome, outcome.provider, outcome.model_id, moment)
+            calls.called(moment)
+            calls.requests += 1
+            calls.errors += outcome.outcome == "error"
+            calls.blocked += outcome.dlp_action in _WITHHELD
+            calls.input_tokens += (outcome.input_tokens or 0) + (outcome.cached_tokens or 0)
+            calls.output_tokens += outcome.output_tokens or 0
+            calls.usd += Decimal(outcome.cost_usd or 0)
         for attempt in outcome.attempts:
             if attempt.reason not in _NOT_SENT:
-                asked = self._of(outcome, attempt.provider, attempt.model_id, moment)
-                asked.called(moment)
-                asked.errors += 1
+                calls = self._of(outcome, attempt.provider, attempt.model_id, moment)
+                calls.called(moment)
+                calls.errors += 1
         for event in outcome.rule_events:
             if event.kind == "model_registry" and event.model is not None:
                 provider, _, model_id = event.model.partition("/")
@@ -71,7 +65,7 @@ class ModelRows(msgspec.Struct):
 
     def rows(self) -> Sequence[tuple[Any, ...]]:
         """In order: two keepers that add to the same must not wait for each other."""
-        return [(*day, *msgspec.structs.astuple(asked)) for day, asked in sorted(self.by_day.items())]
+        return [(*day, *msgspec.structs.astuple(calls)) for day, calls in sorted(self.by_day.items())]
 
-    def _of(self, outcome: Outcome[str], provider: str, model_id: str, moment: datetime) -> Asked:
-        return self.by_day.setdefault(ModelDay(outcome.tenant_id, provider, model_id, moment.date()), Asked())
+    def _of(self, outcome: Outcome[str], provider: str, model_id: str, moment: datetime) -> Calls:
+        return self.by_day.setdefault(ModelDay(outcome.tenant_id, provider, model_id, moment.date()), Calls())

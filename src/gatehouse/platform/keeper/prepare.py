@@ -5,6 +5,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -14,7 +15,10 @@ import structlog
 from gatehouse.engine.outcome import Entry, Opened, Outcome, Scanned, decode_with_text_ids, group_of
 from gatehouse.foundation.journal import Batch
 from gatehouse.platform.chain.links import AuditEvent, personal_digest
+from gatehouse.platform.keeper.days import DayRows
 from gatehouse.platform.keeper.dlp import DlpRows
+from gatehouse.platform.keeper.minutes import MinuteRows
+from gatehouse.platform.keeper.models import ModelRows
 from gatehouse.platform.keeper.spent import SpentRows
 from gatehouse.platform.records import copying
 from gatehouse.platform.records.usage import lines as usage
@@ -24,6 +28,7 @@ log = structlog.get_logger(__name__)
 ACTION: Final = "gateway.request"
 #: What a provider claims to have used may be nonsense, and must not cost the record.
 _MOST_TOKENS: Final = 2**53
+_MOST_USD: Final = Decimal(10**15)
 
 
 class Kind(NamedTuple):
@@ -52,6 +57,9 @@ class Prepared(msgspec.Struct):
     counts: Counter[tuple[str, Kind]] = msgspec.field(default_factory=Counter)
     dlp: DlpRows = msgspec.field(default_factory=DlpRows)
     spent: SpentRows = msgspec.field(default_factory=SpentRows)
+    minutes: MinuteRows = msgspec.field(default_factory=MinuteRows)
+    days: DayRows = msgspec.field(default_factory=DayRows)
+    models: ModelRows = msgspec.field(default_factory=ModelRows)
     #: streams that began and have not ended: (writer, entry) by id
     opened: dict[str, tuple[UUID, bytes]] = {}
     #: streams that ended and began in an earlier batch
@@ -71,7 +79,7 @@ def decoded(batch: Batch) -> tuple[list[Decoded], list[bytes]]:
     for line in batch.entries:
         try:
             entries.append(Decoded(line.writer_id, line.payload, _clean(decode_with_text_ids(line.payload))))
-        except (msgspec.MsgspecError, ValueError, OverflowError, OSError):
+        except (msgspec.MsgspecError, ValueError, ArithmeticError, OSError):
             rejected.append(line.payload)
     return entries, rejected
 
@@ -91,6 +99,9 @@ def _clean(entry: Entry[str]) -> Entry[str]:
         if min(tokens) < 0 or max(tokens) > _MOST_TOKENS:
             log.error("drain.impossible_tokens", usage_record_id=entry.id, tokens=tokens)
             entry = msgspec.structs.replace(entry, input_tokens=None, output_tokens=None, cached_tokens=None)
+        # It is added up with others', which one that is no amount would spoil.
+        if entry.cost_usd is not None and not 0 <= Decimal(entry.cost_usd) <= _MOST_USD:
+            raise ValueError("no amount of money")
     return entry
 
 
@@ -158,7 +169,10 @@ def _add(prepared: Prepared, outcome: Outcome[str], *, latency: float | None) ->
     prepared.events.setdefault(tenant_id, []).append((event, personal_digest(event)))
     kind = Kind(moment.date(), outcome.user_id, outcome.group_id, outcome.provider, outcome.model_id)
     prepared.counts[tenant_id, kind] += 1
-    prepared.dlp.add(outcome, moment)
+    triggers = prepared.dlp.add(outcome, moment)
+    prepared.minutes.add(outcome, latency, triggers)
+    prepared.days.add(outcome, kind.day)
+    prepared.models.add(outcome, moment)
     prepared.rows += 1
     prepared.first_ended = min(prepared.first_ended, outcome.timestamp + outcome.latency_ms / 1000)
     if outcome.api_key_id is not None:

@@ -74,6 +74,53 @@ _SPEND: Final = (
     " recorded_requests = held.recorded_requests + excluded.recorded_requests,"
     " recorded_tokens = held.recorded_tokens + excluded.recorded_tokens"
 )
+_ADD_MODELS: Final = (
+    "INSERT INTO model_days AS held (tenant_id, provider, model_id, day, requests, errors, blocked, flagged,"
+    " input_tokens, output_tokens, cost_usd, first_at, last_at)"
+    " SELECT * FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::date[], %s::bigint[], %s::bigint[], %s::bigint[],"
+    " %s::bigint[], %s::bigint[], %s::bigint[], %s::numeric[], %s::timestamptz[], %s::timestamptz[])"
+    " ON CONFLICT (tenant_id, provider, model_id, day) DO UPDATE SET requests = held.requests + excluded.requests,"
+    " errors = held.errors + excluded.errors, blocked = held.blocked + excluded.blocked,"
+    " flagged = held.flagged + excluded.flagged, input_tokens = held.input_tokens + excluded.input_tokens,"
+    " output_tokens = held.output_tokens + excluded.output_tokens, cost_usd = held.cost_usd + excluded.cost_usd,"
+    " first_at = least(held.first_at, excluded.first_at), last_at = greatest(held.last_at, excluded.last_at)"
+)
+_ADD_LATENCY: Final = (
+    "CASE WHEN cardinality(held.latency) < 200 THEN held.latency || excluded.latency ELSE ARRAY("
+    "SELECT (k >> 32 << 32) + sum(k & 4294967295)::bigint FROM unnest(held.latency || excluded.latency) k"
+    " GROUP BY k >> 32) END"
+)
+# In order by the caller, as the spending above.
+_MINUTES: Final = (
+    "INSERT INTO usage_minutes AS held (tenant_id, minute, requests, errors, blocked, dlp_triggers, cost_usd, latency)"
+    " SELECT tenant_id, to_timestamp(minute), requests, errors, blocked, dlp_triggers, cost_usd, latency::bigint[]"
+    " FROM unnest(%s::uuid[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::numeric[],"
+    " %s::text[]) AS more (tenant_id, minute, requests, errors, blocked, dlp_triggers, cost_usd, latency)"
+    " ON CONFLICT (tenant_id, minute) DO UPDATE SET"
+    " requests = held.requests + excluded.requests, errors = held.errors + excluded.errors,"
+    " blocked = held.blocked + excluded.blocked, dlp_triggers = held.dlp_triggers + excluded.dlp_triggers,"
+    f" cost_usd = held.cost_usd + excluded.cost_usd, latency = {_ADD_LATENCY}"
+)
+_HOURS: Final = (
+    "INSERT INTO usage_hours AS held (tenant_id, hour, latency) SELECT tenant_id, to_timestamp(hour), latency::bigint[]"
+    " FROM unnest(%s::uuid[], %s::bigint[], %s::text[]) AS more (tenant_id, hour, latency)"
+    f" ON CONFLICT (tenant_id, hour) DO UPDATE SET latency = {_ADD_LATENCY}"
+)
+_DAYS: Final = (
+    "INSERT INTO routing_days AS held (tenant_id, day, provider, model_id, routing_policy_id, group_id, requests,"
+    " cost_usd, fallbacks, cost_cap_blocks, cache_hits, input_tokens, output_tokens)"
+    " SELECT * FROM unnest(%s::uuid[], %s::date[], %s::text[], %s::text[], %s::text[], %s::uuid[], %s::bigint[],"
+    " %s::numeric[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[])"
+    " AS more (tenant_id, day, provider, model_id, routing_policy_id, group_id, requests, cost_usd, fallbacks,"
+    " cost_cap_blocks, cache_hits, input_tokens, output_tokens)"
+    " ORDER BY tenant_id, day, provider, model_id, routing_policy_id, group_id"
+    " ON CONFLICT (tenant_id, day, provider, model_id, routing_policy_id, group_id) DO UPDATE SET"
+    " requests = held.requests + excluded.requests, cost_usd = held.cost_usd + excluded.cost_usd,"
+    " fallbacks = held.fallbacks + excluded.fallbacks,"
+    " cost_cap_blocks = held.cost_cap_blocks + excluded.cost_cap_blocks,"
+    " cache_hits = held.cache_hits + excluded.cache_hits, input_tokens = held.input_tokens + excluded.input_tokens,"
+    " output_tokens = held.output_tokens + excluded.output_tokens"
+)
 # Nobody spends from these any more: what is on record is what was spent.
 _CLOSE_LEASES: Final = (
     "UPDATE budget_leases SET granted_nano_usd = ceil(recorded_usd * 1000000000), granted_requests = recorded_requests,"
@@ -165,6 +212,7 @@ class Store:
                     self._copy(f"usage_records_{month}", usage.COLUMNS, lines)
                 self._count(prepared)
                 self._spend(prepared)
+                self._models(prepared)
                 self._dlp(prepared.dlp)
                 # Last: administration waits for these locks.
                 self._chain(prepared)
@@ -212,10 +260,18 @@ class Store:
         if prepared.counts:
             rows = [(tenant, *kind, records) for (tenant, kind), records in prepared.counts.items()]
             self._connection.execute(_COUNT, _columns(rows))
+            self._connection.execute(_DAYS, _columns(prepared.days.rows()))
+            self._connection.execute(_MINUTES, _columns(prepared.minutes.minutes()))
+        if hours := prepared.minutes.hours():
+            self._connection.execute(_HOURS, _columns(hours))
 
     def _spend(self, prepared: Prepared) -> None:
         if rows := prepared.spent.rows():
             self._connection.execute(_SPEND, _columns(rows))
+
+    def _models(self, prepared: Prepared) -> None:
+        if rows := prepared.models.rows():
+            self._connection.execute(_ADD_MODELS, _columns(rows))
 
     def _dlp(self, rows: DlpRows) -> None:
         # The database counts events by day while they are copied: months in order, as above.

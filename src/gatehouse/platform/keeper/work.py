@@ -11,9 +11,11 @@ from procrastinate import PsycopgConnector
 
 from gatehouse.foundation.storage import roles
 from gatehouse.foundation.storage.roles import SERVICE_ROLE
-from gatehouse.platform import jobs
+from gatehouse.platform import jobs, outbox
 from gatehouse.platform.jobs import Tools
 from gatehouse.platform.live import approvals
+from gatehouse.platform.operations.webhooks import delivering as webhooks
+from gatehouse.platform.operations.webhooks.listening import enqueue as for_webhooks
 from gatehouse.platform.routing.providers import schedule as provider_health
 
 log = structlog.get_logger(__name__)
@@ -23,7 +25,11 @@ MODULES: Final = (
     "gatehouse.platform.keeper.housekeeping",
     "gatehouse.platform.spending.invoices",
     "gatehouse.platform.access.anonymising",
+    "gatehouse.platform.operations.webhooks.delivering",
 )
+
+#: Who hears of events.
+OUTBOX_LISTENERS: Final[tuple[outbox.Listener, ...]] = (for_webhooks,)
 
 
 class Duty(NamedTuple):
@@ -45,9 +51,18 @@ async def _end_approvals(tools: Tools) -> None:
         await session.commit()
 
 
+async def _read_outbox(tools: Tools) -> None:
+    while await outbox.dispatch(tools.database, OUTBOX_LISTENERS) == outbox.BATCH:
+        pass
+
+
 DUTIES: Final = (
     Duty("provider health checks", 2.0, _check_providers),
     Duty("approvals of dead workers", 5.0, _end_approvals),
+    Duty("outbox", 0.5, _read_outbox),
+    # Goes on until something is wrong with the database.
+    Duty("webhook deliveries", 1.0, webhooks.deliver),
+    Duty("dead letters of webhooks", 1.0, webhooks.bury),
 )
 
 _CONCURRENCY: Final = 8

@@ -244,6 +244,25 @@ async def test_an_answer_of_a_strangers_is_refused(sign_on: SignOn, stranger: Si
     assert (refused.status_code, refused.json()["reason"]) == (400, "invalid_signature")
 
 
+@pytest.mark.parametrize(
+    ("was", "instead", "reason"),
+    [
+        (b"<saml:Issuer>", b"<saml:Issuer>https://another.test/", "unknown_issuer"),
+        (b"/api/saml/slo", b"/elsewhere", "invalid_signature"),
+    ],
+)
+async def test_an_answer_of_another_or_to_another_is_refused(
+    sign_on: SignOn, was: bytes, instead: bytes, reason: str
+) -> None:
+    """Well signed, both."""
+    await sign_on.sign_in()
+    request_id = saml.carried(await leaving(sign_on) or "", "SAMLRequest").get("ID")
+    answer = saml.logout_response(sign_on.entity_id, BASE, in_response_to=request_id).replace(was, instead)
+    query = saml.redirect_query("SAMLResponse", answer, sign_on.signer)
+    refused = await sign_on.browser.get(f"/api/saml/slo?{query}")
+    assert (refused.status_code, refused.json()["reason"]) == (400, reason)
+
+
 async def test_a_login_request_is_no_logout_request(sign_on: SignOn) -> None:
     answer = saml.logout_response(sign_on.entity_id, BASE, in_response_to=await sign_on.begin())
     query = saml.redirect_query("SAMLResponse", answer, sign_on.signer)

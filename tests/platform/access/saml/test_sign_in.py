@@ -348,6 +348,14 @@ async def test_a_name_that_cannot_be_had_is_left_out(sign_on: SignOn, platform: 
     assert made[2] is None
 
 
+async def test_a_domain_that_is_only_claimed_lets_nobody_in(sign_on: SignOn, platform: RunningPlatform) -> None:
+    domain = f"{uuid4().hex[:10]}.test"
+    prove(platform, sign_on.tenant, domain, jit=True)
+    platform.sql("UPDATE allowed_domains SET verified_at = NULL WHERE domain = %s", [domain])
+    assert (await sign_on.sign_in(email=f"new@{domain}")).status_code == 403
+    assert account(platform, sign_on.tenant, f"new@{domain}") is None
+
+
 async def test_a_domain_that_another_organization_has_proven_lets_nobody_in(
     sign_on: SignOn, platform: RunningPlatform, other_tenant: Tenant
 ) -> None:

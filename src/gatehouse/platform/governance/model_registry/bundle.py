@@ -1,15 +1,26 @@
 """What the registry gives to a tenant's policy."""
 
+from collections.abc import Mapping
+from typing import Final
+
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.identity import TenantId
-from gatehouse.policy.governance import RegistryRecord
+from gatehouse.policy.governance import RegistryEnforcement, RegistryRecord
 
 _QUERY = text(
     "SELECT provider, model_id, risk_tier, validation_status FROM registered_models"
     " WHERE tenant_id = :tenant ORDER BY provider, model_id"
 )
+
+
+#: of the configuration entry; each other value is `off`
+_ENFORCEMENTS: Final[Mapping[str, RegistryEnforcement]] = {"warn": "warn", "block": "block"}
+
+
+def enforcement(configured: str) -> RegistryEnforcement:
+    return _ENFORCEMENTS.get(configured, "off")
 
 
 async def records(session: AsyncSession, tenant_id: TenantId) -> tuple[RegistryRecord, ...]:

@@ -2,13 +2,15 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Response
 
 from gatehouse.foundation.http.variants import RequestVariant
 from gatehouse.platform.callers import RESPONSES, Admin, AdminReader
-from gatehouse.platform.governance.model_registry import service
+from gatehouse.platform.governance.model_registry import discovery, evidence, inventory, service
 from gatehouse.platform.governance.model_registry.errors import RegisteredModelNotFound
 from gatehouse.platform.governance.model_registry.schemas import (
+    Discovered,
+    Evidence,
     RegisteredModel,
     RegisteredModelsPage,
     RegisteredModelsPageB,
@@ -16,6 +18,9 @@ from gatehouse.platform.governance.model_registry.schemas import (
 )
 from gatehouse.platform.governance.model_registry.table import RegisteredModelRow, page_of_models
 from gatehouse.platform.governance.model_registry.variants import (
+    DiscoveryBody,
+    Format,
+    InventoryFilters,
     ListWindow,
     NewModelBody,
     OnceAnId,
@@ -24,14 +29,16 @@ from gatehouse.platform.governance.model_registry.variants import (
 )
 from gatehouse.platform.requests import Changing, Session, loaded
 
-router = APIRouter(prefix="/api/admin/models", tags=["Model registry"], responses=RESPONSES)
+router = APIRouter(tags=["Model registry"], responses=RESPONSES)
+
+_BASE = "/api/admin/models"
 
 LoadedModel = Annotated[
     RegisteredModelRow, Depends(loaded(RegisteredModelRow, "registered_model_id", RegisteredModelNotFound))
 ]
 
 
-@router.get("", response_model=RegisteredModelsPage | RegisteredModelsPageB)
+@router.get(_BASE, response_model=RegisteredModelsPage | RegisteredModelsPageB)
 async def list_registered_models(
     caller: AdminReader, variant: RequestVariant, window: ListWindow, filters: TheFilters, session: Session
 ) -> dict[str, Any]:
@@ -40,7 +47,7 @@ async def list_registered_models(
     return window.envelope(items_name(variant), await service.shown(session, rows, variant), total)
 
 
-@router.post("", status_code=201, response_model=RegisteredModel)
+@router.post(_BASE, status_code=201, response_model=RegisteredModel)
 async def register_model(
     caller: Admin, variant: RequestVariant, once_an_id: OnceAnId, body: NewModelBody, change: Changing
 ) -> RegisteredModel:
@@ -49,7 +56,27 @@ async def register_model(
     return (await service.shown(change.session, [row], variant))[0]
 
 
-@router.get("/{registered_model_id}", response_model=RegisteredModel)
+@router.post(_BASE + "/discover", response_model=Discovered)
+async def discover_models(caller: Admin, body: DiscoveryBody, change: Changing) -> Discovered:
+    """Adds a draft for every model that was called and is not in the registry. With `dry_run` it only says which."""
+    return await discovery.discover(change, body)
+
+
+@router.get(
+    "/api/admin/model-inventory-export",
+    response_model=list[RegisteredModel],
+    responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
+)
+async def export_inventory(
+    caller: AdminReader, variant: RequestVariant, format: Format, filters: InventoryFilters, session: Session
+) -> Response:
+    """The whole registry, or what the filters leave of it, newest first, as JSON or CSV."""
+    file = await inventory.export(session, filters, variant, format)
+    headers = {} if file.filename is None else {"Content-Disposition": f'attachment; filename="{file.filename}"'}
+    return Response(file.content, media_type=file.media_type, headers=headers)
+
+
+@router.get(_BASE + "/{registered_model_id}", response_model=RegisteredModel)
 async def read_registered_model(
     caller: AdminReader, variant: RequestVariant, model: LoadedModel, session: Session
 ) -> RegisteredModel:
@@ -57,7 +84,7 @@ async def read_registered_model(
     return (await service.shown(session, [model], variant))[0]
 
 
-@router.put("/{registered_model_id}", response_model=RegisteredModel)
+@router.put(_BASE + "/{registered_model_id}", response_model=RegisteredModel)
 async def update_registered_model(
     caller: Admin, variant: RequestVariant, model: LoadedModel, body: RegisteredModelUpdate, change: Changing
 ) -> RegisteredModel:
@@ -66,7 +93,14 @@ async def update_registered_model(
     return (await service.shown(change.session, [row], variant))[0]
 
 
-@router.delete("/{registered_model_id}", status_code=204)
+@router.delete(_BASE + "/{registered_model_id}", status_code=204)
 async def delete_registered_model(caller: Admin, model: LoadedModel, change: Changing) -> None:
     """Removes an entry: the model counts as unregistered from the answer on. Records keep its name."""
     await service.delete(change, model)
+
+
+@router.get(_BASE + "/{registered_model_id}/evidence", response_model=Evidence)
+async def read_evidence(caller: AdminReader, variant: RequestVariant, model: LoadedModel, session: Session) -> Evidence:
+    """What a reviewer asks for: the entry's history as audit events with their hashes, who decided about the model, how
+    it was used month by month, and what went wrong."""
+    return await evidence.evidence(session, model, variant)

@@ -1,13 +1,15 @@
 """Bodies of the registry's endpoints: the union of both variants' fields (reference 3, Model registry entry)."""
 
 from datetime import datetime
-from typing import Annotated
+from decimal import Decimal
+from typing import Annotated, Literal
 from uuid import UUID
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from gatehouse.foundation.http.bodies import Body, Shown, unsent
 from gatehouse.platform.governance.model_registry.states import FirstStatus, RiskTier, Status
+from gatehouse.platform.records.audit.schemas import AuditEventShown, Hash
 from gatehouse.platform.routing.fields import Line, ModelId
 
 #: As the gateway calls it in `provider/model-id`: no slashes, no spaces.
@@ -86,8 +88,8 @@ class RegisteredModel(Shown):
     description: str | None
     tags: Annotated[list[str] | dict[str, str], Field(description="A list in variant A, an object in B.")]
     request_count_30d: Annotated[int, Field(description="Calls that the model answered, today and 29 days before.")]
-    first_seen_at: Annotated[datetime | None, Field(description="By discovery; null for what was entered by hand.")]
-    last_seen_at: datetime | None
+    first_seen_at: Annotated[datetime | None, Field(description="When the gateway first called it; null: never.")]
+    last_seen_at: Annotated[datetime | None, Field(description="When the gateway last called it.")]
     tenant_id: UUID
     created_at: datetime
     updated_at: datetime
@@ -109,3 +111,118 @@ class RegisteredModelsPageB(Shown):
     total: int
     limit: int
     offset: int
+
+
+class Discovery(Body):
+    lookback_days: Annotated[int, Field(ge=1, le=365, description="Days (UTC) up to now, today included.")] = 30
+    auto_assign_tier: Annotated[
+        bool | Literal["tier_1", "tier_2", "tier_3", "tier_4"] | None,
+        Field(
+            description="True: by what the model id begins with. False: `unclassified`. A tier: that one for all. Omitted:"
+            " false in variant A, `tier_4` in B.",
+            examples=[True],
+        ),
+    ] = None
+    dry_run: bool = False
+
+
+class DiscoveredModel(Shown):
+    model_id: str
+    provider: str
+    status: Annotated[
+        Literal["created", "existing"], Field(description="With `dry_run`, `created` is what would be created.")
+    ]
+    risk_tier: RiskTier
+    validation_status: Status
+    request_count_30d: int
+    first_seen_at: datetime | None
+    last_seen_at: datetime | None
+
+
+class Discovered(Shown):
+    discovered: Annotated[int, Field(description="Models that were called: those created and those existing.")]
+    created: Annotated[int, Field(description="0 with `dry_run`.")]
+    existing: int
+    dry_run: bool
+    models: list[DiscoveredModel]
+
+
+class EvidenceEvent(AuditEventShown):
+    """An audit event, with what it takes to compute its hash again."""
+
+    personal_digest: Annotated[Hash, Field(description="SHA-256 over salt, actor, address and details; hexadecimal.")]
+
+
+class Move(Shown):
+    """A step of the validation."""
+
+    old_status: str
+    new_status: str
+    timestamp: datetime
+    actor_id: str | None
+    sequence: Annotated[int, Field(description="Of the audit event in `history`.")]
+
+
+class HeldRequest(Shown):
+    """A request for the model that waited for a person's decision."""
+
+    id: UUID
+    request_id: str
+    requested_model: str
+    reason: str
+    rule_name: str | None
+    direction: str
+    status: str
+    created_at: datetime
+    decided_at: datetime | None
+    decided_by: str | None
+    decision_reason: str | None
+
+
+class MonthOfUse(Shown):
+    month: Annotated[str, Field(description="UTC.", examples=["2026-11"])]
+    requests: int
+    errors: Annotated[int, Field(description="Tries that failed, and answers that broke off.")]
+    blocked: Annotated[int, Field(description="Answers that DLP kept from the caller.")]
+    flagged: Annotated[int, Field(description="Requests for which the registry objected to the model.")]
+    input_tokens: int
+    output_tokens: int
+    cost_usd: Decimal
+
+
+class Incidents(Shown):
+    """Sums over all months, and how often the model was switched off."""
+
+    errors: int
+    dlp_blocks: int
+    registry_flags: int
+    kill_switches: int
+
+
+class Enforcement(Shown):
+    mode: Literal["off", "warn", "block"]
+    objection: Annotated[
+        str | None,
+        Field(description="Why the gateway flags or refuses the model now.", examples=["model_not_validated"]),
+    ]
+
+
+class ChainHead(Shown):
+    """The last event of the organization's audit chain when the evidence was read."""
+
+    sequence: int
+    hash: Hash
+
+
+class Evidence(Shown):
+    generated_at: datetime
+    model: RegisteredModel
+    enforcement: Enforcement
+    chain: ChainHead
+    history: Annotated[list[EvidenceEvent], Field(description="What was done to the model's entries, oldest first.")]
+    validation: list[Move]
+    kill_switches: Annotated[list[EvidenceEvent], Field(description="Off and on again, oldest first.")]
+    approvals: Annotated[list[HeldRequest], Field(description="Oldest first.")]
+    usage: Annotated[list[MonthOfUse], Field(description="Months with calls or incidents, oldest first.")]
+    incidents: Incidents
+    complete: Annotated[bool, Field(description="False: of some list only the newest 1,000 are there.")]

@@ -1,7 +1,8 @@
 """The rules of the model registry."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
+from uuid import UUID
 
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -10,13 +11,14 @@ from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.http.variants import Variant
 from gatehouse.foundation.ids import new_id
 from gatehouse.platform.change import Change
-from gatehouse.platform.governance.model_registry import table, variants
+from gatehouse.platform.governance.model_registry import figures, table, variants
 from gatehouse.platform.governance.model_registry.errors import (
     FixedField,
     InvalidStatusTransition,
     ModelAlreadyExists,
     TooManyModels,
 )
+from gatehouse.platform.governance.model_registry.figures import UNUSED, Name, Use
 from gatehouse.platform.governance.model_registry.schemas import (
     NewRegisteredModel,
     RegisteredModel,
@@ -27,12 +29,12 @@ from gatehouse.platform.governance.model_registry.table import RegisteredModelRo
 
 #: Models a registry may have.
 MOST: Final = 20_000
-_RESOURCE: Final = "registered_model"
+RESOURCE: Final = "registered_model"
 
 
 async def shown(session: AsyncSession, rows: Sequence[RegisteredModelRow], variant: Variant) -> list[RegisteredModel]:
-    counts = await table.request_counts(session, rows)
-    return [_shown(row, counts.get((row.provider, row.model_id), 0), variant) for row in rows]
+    uses = await figures.uses(session, {(row.provider, row.model_id) for row in rows})
+    return [entry(row, uses.get((row.provider, row.model_id), UNUSED), variant) for row in rows]
 
 
 async def create(change: Change, new: NewRegisteredModel, *, once_an_id: bool) -> RegisteredModelRow:
@@ -40,21 +42,23 @@ async def create(change: Change, new: NewRegisteredModel, *, once_an_id: bool) -
     `TooManyModels`."""
     if once_an_id and await table.lock_model_id(change.session, new.model_id):
         raise ModelAlreadyExists(None, new.model_id)
-    if await table.count_models(change.session) >= MOST:
-        raise TooManyModels
+    await make_room(change.session, 1)
     now = utc_now()
     values = {**new.model_dump(), "risk_tier": new.risk_tier or "unclassified"}
-    row = RegisteredModelRow(
-        id=new_id(), tenant_id=change.tenant_id, first_seen_at=None, last_seen_at=None, created_at=now, updated_at=now,
-        **values,
-    )  # fmt: skip
+    row = RegisteredModelRow(id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, **values)
     change.session.add(row)
     try:
         await change.session.flush()
     except IntegrityError:
         raise ModelAlreadyExists(new.provider, new.model_id) from None
-    _say(change, "created", row, **values)
+    say(change, "created", row.id, (row.provider, row.model_id), **_own(values))
     return row
+
+
+async def make_room(session: AsyncSession, more: int) -> None:
+    """Raises `TooManyModels`."""
+    if await table.count_models(session) + more > MOST:
+        raise TooManyModels
 
 
 async def update(change: Change, row: RegisteredModelRow, body: RegisteredModelUpdate) -> RegisteredModelRow:
@@ -68,16 +72,18 @@ async def update(change: Change, row: RegisteredModelRow, body: RegisteredModelU
     moved: dict[str, str] = {}
     if "validation_status" in changed:
         moved = _moved(row.validation_status, changed["validation_status"])
+    changes = {name: {"old": getattr(row, name), "new": value} for name, value in changed.items()}
     for name, value in changed.items():
         setattr(row, name, value)
     row.updated_at = utc_now()
-    _say(change, "updated", row, **changed, **moved)
+    say(change, "updated", row.id, (row.provider, row.model_id), changes=changes, **moved)
     return row
 
 
 async def delete(change: Change, row: RegisteredModelRow) -> None:
     await change.session.delete(row)
-    _say(change, "deleted", row, risk_tier=row.risk_tier, validation_status=row.validation_status)
+    last = {name: getattr(row, name) for name in NewRegisteredModel.model_fields}
+    say(change, "deleted", row.id, (row.provider, row.model_id), **_own(last))
 
 
 def _moved(old: Any, new: Any) -> dict[str, str]:
@@ -92,21 +98,29 @@ def _differs(held: Any, wanted: Any) -> bool:
     return bool(held != wanted or (isinstance(held, dict) and list(held) != list(wanted)))
 
 
-def _shown(row: RegisteredModelRow, requests: int, variant: Variant) -> RegisteredModel:
+def entry(row: RegisteredModelRow, use: Use, variant: Variant) -> RegisteredModel:
     own = {name: getattr(row, name) for name in RegisteredModel.model_fields if hasattr(row, name)}
     return RegisteredModel.model_validate(
         {
             **own,
             "display_name": row.display_name or row.model_id,
             "tags": variants.tags(variant, row.tags),
-            "request_count_30d": requests,
+            "request_count_30d": use.requests,
+            "first_seen_at": use.first_at,
+            "last_seen_at": use.last_at,
         }
     )
 
 
-def _say(change: Change, verb: str, row: RegisteredModelRow, **details: Any) -> None:
-    """Policy rules judge by the registry: the answer waits until every worker has compiled the policy anew."""
-    named = {"target_provider": row.provider, "target_model": row.model_id}
-    told = {name: value for name, value in details.items() if name not in {"provider", "model_id"}}
-    change.record(f"registered_model.{verb}", _RESOURCE, row.id, **named, **told)
+def say(change: Change, verb: str, entry_id: UUID, name: Name, **details: Any) -> None:
+    """The gateway judges by the registry: the answer waits until every worker has compiled the policy anew."""
+    provider, model_id = name
+    change.record(
+        f"registered_model.{verb}", RESOURCE, entry_id, target_provider=provider, target_model=model_id, **details
+    )
     change.touch("policy", change.tenant_id, urgent=True)
+
+
+def _own(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the name, which each event has in places of its own."""
+    return {name: value for name, value in values.items() if name not in {"provider", "model_id"}}

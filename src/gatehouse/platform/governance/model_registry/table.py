@@ -1,18 +1,19 @@
 """The registry's rows and named queries."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
+from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import JSON, Select, func, or_, select, text, tuple_
+from sqlalchemy import JSON, Select, func, or_, select, text
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
-from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.http.lists import Window, counted
 from gatehouse.foundation.storage.rows import TenantRow
-from gatehouse.platform.records.usage.table import usage_counts
+from gatehouse.platform.governance.model_registry.figures import Name
 
 
 class RegisteredModelRow(TenantRow):
@@ -29,11 +30,12 @@ class RegisteredModelRow(TenantRow):
     owner: Mapped[str | None]
     description: Mapped[str | None]
     tags: Mapped[dict[str, str]] = mapped_column(JSON)
-    first_seen_at: Mapped[datetime | None]
-    last_seen_at: Mapped[datetime | None]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
 
+
+#: rows read at a time
+_PART: Final = 1_000
 
 # Two entries of one model id at once must come one after the other, where an id may be there only once.
 _MODEL_LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended('registry:' || :tenant || :model, 0))")
@@ -89,18 +91,25 @@ async def lock_model_id(session: AsyncSession, model_id: str) -> bool:
     return await session.scalar(query) is not None
 
 
-async def request_counts(session: AsyncSession, rows: Sequence[RegisteredModelRow]) -> dict[tuple[str, str], int]:
-    """Calls by provider and model id, of today (UTC) and the 29 days before; without those that had none."""
+async def all_models(session: AsyncSession, filters: Filters) -> AsyncIterator[Sequence[RegisteredModelRow]]:
+    """The same without an end, newest first, in parts."""
+    ordered = _filtered(filters).order_by(RegisteredModelRow.created_at.desc(), RegisteredModelRow.id.desc())
+    found = await session.stream_scalars(ordered.execution_options(yield_per=_PART))
+    async for part in found.partitions():
+        yield part
+
+
+async def names(session: AsyncSession) -> dict[Name, RegisteredModelRow]:
+    """The whole registry."""
+    return {(row.provider, row.model_id): row for row in (await session.scalars(select(RegisteredModelRow))).all()}
+
+
+async def add_missing(session: AsyncSession, rows: Sequence[Mapping[str, Any]]) -> set[Name]:
+    """Adds those whose names are not there, and says which they were."""
     if not rows:
-        return {}
-    counts = usage_counts.c
-    query = (
-        select(counts.provider, counts.model_id, func.sum(counts.records))
-        .where(
-            counts.tenant_id == session.info["tenant_id"],
-            counts.day > utc_now().date() - timedelta(days=30),
-            tuple_(counts.provider, counts.model_id).in_([(row.provider, row.model_id) for row in rows]),
-        )
-        .group_by(counts.provider, counts.model_id)
+        return set()
+    columns = RegisteredModelRow.provider, RegisteredModelRow.model_id
+    added = await session.execute(
+        insert(RegisteredModelRow).on_conflict_do_nothing().returning(*columns), [dict(row) for row in rows]
     )
-    return {(provider, model_id): int(records) for provider, model_id, records in await session.execute(query)}
+    return {(provider, model_id) for provider, model_id in added}

@@ -76,8 +76,8 @@ KEYS: Final[dict[str, Key]] = {
         ),
         Key("governance_enabled", "security", boolean, "true", "Policy rules are in force."),
         Key(
-            "registry_enforcement", "security", boolean, "false",
-            "Only models that the model registry holds as validated may be used.",
+            "registry_enforcement", "security", one_of("off", "warn", "block"), "off",
+            "What is done about models that the model registry does not hold as validated.",
         ),
         Key(
             "unregistered_model_tier", "security", _TIERS, "tier_4",

@@ -1,0 +1,88 @@
+"""The cost cap of a routing policy: what a call is estimated to cost, against what it may (reference 3, Cost routing
+policy, `cost_cap`).
+
+A request that fits with as many tokens as it has bytes fits for certain, and no token is counted.
+"""
+
+from decimal import Decimal
+
+import msgspec
+
+from gatehouse.engine import tokenizers
+from gatehouse.engine.estimate import estimate
+from gatehouse.engine.exchange import Asked, Candidate, Wants
+from gatehouse.engine.outcome import RuleEvent
+from gatehouse.foundation.errors import BadRequest, PaymentRequired, Refusal
+from gatehouse.policy.records import CostCap
+from gatehouse.policy.routing import RoutingPolicy
+
+
+class CostCapExceeded(PaymentRequired):
+    """402 with `estimated_cost_usd`, `limit_usd` and `policy_id` (reference 3, Cost routing, Errors)."""
+
+    @classmethod
+    def of(cls, policy: RoutingPolicy, cap: CostCap, estimated: Decimal) -> "CostCapExceeded":
+        limit = cap.max_cost_per_request_usd
+        return cls(
+            f"The request is estimated to cost {estimated:.6f} USD, and the routing policy {policy.name!r} allows"
+            f" {limit:f} USD.",
+            estimated_cost_usd=float(estimated),
+            limit_usd=float(limit),
+            policy_id=str(policy.id),
+        )
+
+
+class PriceUnknown(BadRequest):
+    """A call whose cost cannot be known cannot be kept under a cap."""
+
+    code = "price_unknown"
+
+    @classmethod
+    def of(cls, candidate: Candidate) -> "PriceUnknown":
+        return cls(
+            f"A cost cap is in force, and the catalog has no price for {candidate.provider.id}/"
+            f"{candidate.model.model_id}. An administrator can set cost_per_input_token and cost_per_output_token."
+        )
+
+
+def told(x: Asked, candidate: Candidate) -> Decimal | None:
+    """What the call is estimated to cost there, with its tokens counted where that can be done. None: no price."""
+    wanted = x.wants
+    assert wanted is not None
+    if not wanted.counted:
+        counted = tokenizers.count(x, candidate.model.model_id)
+        if counted is not None:
+            wanted = msgspec.structs.replace(wanted, input_tokens=counted)
+    return estimate(candidate.model, wanted)
+
+
+def surely_fits(wanted: Wants, candidate: Candidate, limit: Decimal) -> bool:
+    most = estimate(candidate.model, msgspec.structs.replace(wanted, input_tokens=wanted.most_input))
+    return most is not None and most <= limit
+
+
+def fits(x: Asked, candidate: Candidate, limit: Decimal) -> bool:
+    """What has no price does not."""
+    assert x.wants is not None
+    if surely_fits(x.wants, candidate, limit):
+        return True
+    cost = told(x, candidate)
+    return cost is not None and cost <= limit
+
+
+def refusal(policy: RoutingPolicy, cap: CostCap, candidate: Candidate, estimated: Decimal | None) -> Refusal:
+    return PriceUnknown.of(candidate) if estimated is None else CostCapExceeded.of(policy, cap, estimated)
+
+
+def note(x: Asked, policy: RoutingPolicy, cap: CostCap, candidate: Candidate) -> None:
+    """For the audit log: the choice was above the cap, and the request went on all the same."""
+    x.rule_events.append(
+        RuleEvent(
+            kind="cost_cap",
+            rule_id=str(policy.id),
+            rule_name=policy.name,
+            action=cap.action_on_exceed,
+            result="exceeded",
+            model=f"{candidate.provider.id}/{candidate.model.model_id}",
+        )
+    )

@@ -1,0 +1,82 @@
+"""Whether the organization's model registry holds a model as validated, where the configuration `registry_enforcement`
+asks for that. Judged for every candidate; behind `model_access`, so that nobody learns of a model that they may not
+use."""
+
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+from gatehouse.engine.exchange import Asked, Candidate
+from gatehouse.engine.outcome import RuleEvent
+from gatehouse.engine.ports import Ports
+from gatehouse.engine.stages.policy_rules import PolicyViolation
+from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
+from gatehouse.policy.rules import UNREGISTERED
+from gatehouse.policy.snapshot import Snapshot
+
+#: `kind` of the events.
+KIND: Final = "model_registry"
+#: Events that a request's record holds at most.
+_MOST_EVENTS: Final = 100
+
+
+class RegistryObjection(PolicyViolation):
+    code: ClassVar[str]
+    reason: ClassVar[str]
+
+
+class ModelNotRegistered(RegistryObjection):
+    code = "model_not_registered"
+    reason = "is not in the organization's model registry"
+
+
+class ModelNotValidated(RegistryObjection):
+    code = "model_not_validated"
+    reason = "is not validated in the organization's model registry"
+
+
+class ModelDeprecated(RegistryObjection):
+    code = "model_deprecated"
+    reason = "is deprecated in the organization's model registry"
+
+
+#: By validation status; each other one is `ModelNotValidated`.
+_OBJECTIONS: Final[Mapping[str, type[RegistryObjection] | None]] = {
+    "validated": None,
+    "deprecated": ModelDeprecated,
+    UNREGISTERED: ModelNotRegistered,
+}
+
+
+def objection(policy: Snapshot, candidate: Candidate) -> type[RegistryObjection] | None:
+    """What the registry has against a model, None where nothing is enforced."""
+    if policy.registry_enforcement == "off":
+        return None
+    return objected(policy.rules.standing(_name(candidate)).validation_status)
+
+
+def objected(validation_status: str) -> type[RegistryObjection] | None:
+    """What is said of a model with this validation status, where something is enforced."""
+    return _OBJECTIONS.get(validation_status, ModelNotValidated)
+
+
+async def judge(x: Asked, candidate: Candidate, ports: Ports) -> Verdict:
+    policy = x.identified.policy
+    error = objection(policy, candidate)
+    if error is None:
+        return ALLOW
+    blocks = policy.registry_enforcement == "block"
+    event = RuleEvent(
+        kind=KIND,
+        rule_id=error.code,
+        rule_name="Model registry",
+        action="BLOCK" if blocks else "LOG",
+        result="matched",
+        model=_name(candidate),
+    )
+    if event not in x.rule_events and len(x.rule_events) < _MOST_EVENTS:
+        x.rule_events.append(event)
+    return Refuse(error(f"The model {_name(candidate)!r} {error.reason}.", rule_id=error.code)) if blocks else ALLOW
+
+
+def _name(candidate: Candidate) -> str:
+    return f"{candidate.provider.id}/{candidate.model.model_id}"

@@ -1,0 +1,112 @@
+"""Delivers what waits: on every process that works on jobs, many webhooks at once, each in its own order."""
+
+import asyncio
+from collections import Counter
+from typing import Final
+from uuid import UUID
+
+import structlog
+
+from gatehouse.platform.jobs import Tools, scheduled
+from gatehouse.platform.operations.webhooks import queue
+from gatehouse.platform.operations.webhooks.queue import Result, Turn, Work
+from gatehouse.platform.operations.webhooks.sending import send
+from gatehouse.platform.operations.webhooks.table import SHOWN
+
+log = structlog.get_logger(__name__)
+
+#: Webhooks that are delivered to at once: by a process, and of them an organization's, so that one with many dead
+#: receivers does not take the others' turns.
+AT_ONCE: Final = 256
+A_TENANTS: Final = 64
+#: Turns that are taken together.
+_TAKEN: Final = 32
+#: Seconds of a webhook's turn, after which others that wait have theirs.
+SLICE: Final = 5.0
+#: Seconds between two looks for turns.
+_PAUSE: Final = 0.25
+#: Connections of the pool's few that deliveries use; the rest is for jobs.
+_CONNECTIONS: Final = 2
+#: Deliveries that one statement removes, and how often it is repeated at most.
+_MOST, _ROUNDS = 10_000, 200
+
+
+async def deliver(tools: Tools) -> None:
+    """Until it is cancelled. Raises what the database raises: whoever called it begins anew."""
+    await Deliveries(tools).run()
+
+
+async def bury(tools: Tools) -> None:
+    async with tools.database.service() as session:
+        await queue.bury(session)
+
+
+@scheduled("webhooks.prune", "*/5 * * * *")
+async def prune(tools: Tools) -> None:
+    for _ in range(_ROUNDS):
+        async with tools.database.service() as session:
+            if await queue.prune(session, SHOWN, _MOST) < _MOST:
+                return
+
+
+class Deliveries:
+    """One process's deliveries."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+        self._turns: dict[asyncio.Task[None], UUID] = {}
+        self._database = asyncio.Semaphore(_CONNECTIONS)
+
+    async def run(self) -> None:
+        try:
+            while True:
+                if await self.take() < _TAKEN:
+                    await asyncio.sleep(_PAUSE)
+        finally:
+            # Their leases end by themselves.
+            for turn in self._turns:
+                turn.cancel()
+            await asyncio.gather(*self._turns, return_exceptions=True)
+
+    async def take(self) -> int:
+        """Begins turns that are due, as many as may be; how many these were."""
+        most = min(_TAKEN, AT_ONCE - len(self._turns))
+        if most <= 0:
+            return 0
+        busy = [tenant for tenant, turns in Counter(self._turns.values()).items() if turns >= A_TENANTS]
+        async with self._database, self._tools.database.service() as session:
+            turns = await queue.take(session, most, busy)
+        for turn in turns:
+            task = asyncio.create_task(self._have(turn))
+            self._turns[task] = turn.tenant_id
+            task.add_done_callback(self._turns.pop)
+        return len(turns)
+
+    async def _have(self, turn: Turn) -> None:
+        try:
+            await self._deliver(turn)
+        except Exception as error:
+            # The database's, most likely. The lease ends, and then it is somebody's turn again.
+            log.warning("webhooks.turn_failed", webhook=str(turn.webhook_id), reason=type(error).__name__)
+
+    async def _deliver(self, turn: Turn) -> None:
+        ends = self._tools.clock.monotonic() + SLICE
+        work = await self._advance(turn, [], go_on=True)
+        while work is not None:
+            results = await self._send(work, ends)
+            work = await self._advance(turn, results, go_on=self._tools.clock.monotonic() < ends)
+
+    async def _advance(self, turn: Turn, results: list[Result], *, go_on: bool) -> Work | None:
+        async with self._database, self._tools.database.service() as session:
+            return await queue.advance(session, turn, results, go_on=go_on)
+
+    async def _send(self, work: Work, ends: float) -> list[Result]:
+        """One after the other, as far as the order, and the time, allow."""
+        results: list[Result] = []
+        for waiting in work.waiting:
+            attempt = await send(self._tools.receivers, self._tools.sealer, work.target, waiting.message)
+            done = queue.result(waiting, attempt)
+            results.append(done)
+            if done.retry_in is not None or self._tools.clock.monotonic() >= ends:
+                break
+        return results

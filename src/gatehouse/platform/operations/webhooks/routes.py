@@ -1,0 +1,95 @@
+"""The webhook endpoints (reference 3, Endpoints, Webhooks), under both of their prefixes."""
+
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+from fastapi import APIRouter, Depends
+
+from gatehouse.foundation.http.variants import RequestVariant
+from gatehouse.platform.callers import RESPONSES, Admin, AdminReader, AdminStepUp
+from gatehouse.platform.operations.webhooks import service, table, variants
+from gatehouse.platform.operations.webhooks.errors import WebhookNotFound
+from gatehouse.platform.operations.webhooks.schemas import (
+    NewWebhook,
+    Tested,
+    TestedA,
+    Webhook,
+    WebhookA,
+    WebhookB,
+    WebhookC,
+    WebhookCreated,
+    WebhookUpdate,
+)
+from gatehouse.platform.operations.webhooks.table import WebhookRow
+from gatehouse.platform.ports import TheHost
+from gatehouse.platform.requests import Changing, InParts, Session, loaded
+
+LoadedWebhook = Annotated[WebhookRow, Depends(loaded(WebhookRow, "webhook_id", WebhookNotFound))]
+
+
+async def _new(host: TheHost, body: NewWebhook) -> NewWebhook:
+    await service.check(host.receivers, body.url)
+    return body
+
+
+async def _update(host: TheHost, body: WebhookUpdate) -> WebhookUpdate:
+    await service.check(host.receivers, body.url)
+    return body
+
+
+# Checked before a session is opened: looking names up takes its time, and must not hold a row meanwhile.
+CheckedNew = Annotated[NewWebhook, Depends(_new)]
+CheckedUpdate = Annotated[WebhookUpdate, Depends(_update)]
+
+_TAKEN: Final[dict[int | str, dict[str, Any]]] = {409: {"description": "There are too many."}}
+
+_routes = APIRouter(tags=["Webhooks"], responses=RESPONSES)
+
+
+@_routes.get("/", response_model=list[Webhook])
+async def list_webhooks(caller: AdminReader, session: Session) -> object:
+    """The organization's webhooks, newest first, without their secrets."""
+    return await table.all_webhooks(session)
+
+
+@_routes.post("/", status_code=201, response_model=WebhookCreated | Webhook, responses=_TAKEN)
+async def create_webhook(
+    caller: AdminStepUp, variant: RequestVariant, body: CheckedNew, change: Changing, host: TheHost
+) -> Webhook:
+    """Makes a webhook: events from now on are sent there. The answer shows its secret in variant A, once."""
+    return variants.created(variant, await service.create(change, host.sealer, body), body.secret)
+
+
+@_routes.get("/{webhook_id}", response_model=WebhookA | WebhookB | WebhookC)
+async def read_webhook(
+    caller: AdminReader, webhook: LoadedWebhook, variant: RequestVariant, session: Session
+) -> Webhook:
+    """One webhook with its last 20 deliveries."""
+    return variants.detail(variant, webhook, await table.last_deliveries(session, webhook.id))
+
+
+@_routes.put("/{webhook_id}", response_model=Webhook)
+async def update_webhook(
+    caller: AdminStepUp, body: CheckedUpdate, webhook: LoadedWebhook, change: Changing, host: TheHost
+) -> object:
+    """Changes the fields that are there. Disabled, it gets nothing any more, not even what waits."""
+    return service.update(change, host.sealer, webhook, body)
+
+
+@_routes.delete("/{webhook_id}", status_code=204)
+async def delete_webhook(caller: AdminStepUp, webhook: LoadedWebhook, change: Changing) -> None:
+    """Removes a webhook and its deliveries, those that wait included."""
+    await service.delete(change, webhook)
+
+
+@_routes.post("/{webhook_id}/test", response_model=TestedA | Tested)
+async def test_webhook(
+    caller: Admin, webhook_id: UUID, variant: RequestVariant, parts: InParts, host: TheHost
+) -> Tested:
+    """Sends a `webhook_test` event now and says what the receiver answered."""
+    return variants.tested(variant, await service.test(parts, host.receivers, host.sealer, webhook_id))
+
+
+router = APIRouter()
+for _prefix in ("/api/admin/webhooks", "/api/v1/admin/webhooks"):
+    router.include_router(_routes, prefix=_prefix)

@@ -1,0 +1,131 @@
+"""Bodies of the webhook endpoints (reference 3, Webhook)."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from gatehouse.foundation.http.bodies import Body, Shown, unsent
+
+#: Every event there is (reference 3, Events).
+EventType = Literal[
+    "new_conversation", "dlp_trigger", "quota_exceeded", "bundle_state_change", "usage_threshold", "invoice_generated",
+    "webhook_test",
+]  # fmt: skip
+Status = Literal["pending", "delivered", "failed", "dead_letter"]
+
+Name = Annotated[str, Field(min_length=1, max_length=255, examples=["ticket system"])]
+Url = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=2000,
+        description="HTTPS, on the open internet.",
+        examples=["https://hooks.example.com/gatehouse"],
+    ),
+]
+Events = Annotated[
+    list[EventType],
+    Field(min_length=1, max_length=100, description="Those that are sent there.", examples=[["dlp_trigger"]]),
+    AfterValidator(lambda events: list(dict.fromkeys(events))),
+]
+Secret = Annotated[
+    str,
+    StringConstraints(strip_whitespace=False, min_length=8, max_length=255),
+    Field(description="What deliveries are signed with. It is sealed, and shown in no other answer."),
+]
+
+
+class NewWebhook(Body):
+    name: Name
+    url: Url
+    events: Events
+    secret: Secret
+    enabled: bool = True
+
+
+class WebhookUpdate(Body):
+    """Only what is sent changes; without `secret` it stays as it is."""
+
+    name: Name = Field(default_factory=unsent)
+    url: Url = Field(default_factory=unsent)
+    events: Events = Field(default_factory=unsent)
+    secret: Secret = Field(default_factory=unsent)
+    enabled: bool = Field(default_factory=unsent)
+
+
+class Webhook(Shown):
+    id: UUID
+    name: str
+    url: str
+    events: list[str]
+    enabled: bool
+    created_at: datetime
+    updated_at: datetime
+
+
+class WebhookCreated(Webhook):
+    """Variant A's answer to a creation."""
+
+    secret: Annotated[str, Field(description="As it was sent. It is shown here and never again.")]
+
+
+class DeliveryA(Shown):
+    id: UUID
+    webhook_id: UUID
+    event_type: str
+    payload: dict[str, Any]
+    response_status: int | None
+    response_body: Annotated[str | None, Field(description="The first 1000 characters.")]
+    success: bool
+    attempt_count: int
+    delivered_at: datetime | None
+    created_at: datetime
+
+
+class DeliveryB(Shown):
+    id: UUID
+    webhook_id: UUID
+    event_type: str
+    status: Status
+    attempt_count: int
+    last_attempt_at: datetime | None
+    next_retry_at: Annotated[datetime | None, Field(description="Null when nothing will be tried again.")]
+    response_code: int | None
+    error_message: str | None
+    payload: Annotated[str, Field(description="As JSON, its first 10000 characters.")]
+
+
+class DeliveryC(Shown):
+    id: UUID
+    webhook_id: UUID
+    event_type: str
+    payload: dict[str, Any]
+    status: Literal["pending", "delivered", "failed"]
+    attempts: int
+    last_error: str | None
+    response_status: int | None
+    created_at: datetime
+
+
+class WebhookA(Webhook):
+    recent_deliveries: Annotated[list[DeliveryA], Field(description="The last 20, newest first.")]
+
+
+class WebhookB(Webhook):
+    deliveries: Annotated[list[DeliveryB], Field(description="The last 20, newest first.")]
+
+
+class WebhookC(Webhook):
+    recent_deliveries: Annotated[list[DeliveryC], Field(description="The last 20, newest first.")]
+
+
+class Tested(Shown):
+    success: bool
+    status_code: Annotated[int | None, Field(description="Null where no answer came.")]
+    error: str | None
+
+
+class TestedA(Tested):
+    latency_ms: float | None

@@ -1,0 +1,94 @@
+"""One attempt at one delivery: envelope, signature, and what came of it (reference 3, Delivery rules)."""
+
+import hashlib
+import hmac
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from gatehouse.foundation.clock import iso, utc_now
+from gatehouse.foundation.egress import UnsafeUrl
+from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.receivers import ReceiverFailed, Receivers
+from gatehouse.foundation.sealing import CannotOpen, Sealer
+
+#: Of an attempt, from the look-up of the name to the end of the answer.
+SECONDS: Final = 10.0
+
+_UNREADABLE: Final = "the webhook's secret cannot be opened with the master keys at hand: set it again"
+
+
+class Target(msgspec.Struct, frozen=True):
+    """Where a webhook's deliveries go."""
+
+    webhook_id: UUID
+    tenant_id: UUID
+    url: str
+    sealed_secret: str
+
+
+class Message(msgspec.Struct, frozen=True):
+    """A delivery as it is sent. `payload` is JSON."""
+
+    id: UUID
+    event_type: str
+    payload: str
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of it. `status` and `body` are the receiver's, null where no answer came."""
+
+    at: datetime
+    taken: bool = False
+    #: whether the guard stopped it: nothing was connected, and nothing is tried again
+    blocked: bool = False
+    status: int | None = None
+    body: str | None = None
+    error: str | None = None
+    milliseconds: float | None = None
+
+
+def secret_context(tenant_id: TenantId | UUID, webhook_id: UUID) -> bytes:
+    """What a webhook's sealed secret is bound to."""
+    return f"webhook:{tenant_id}:{webhook_id}".encode()
+
+
+def signed(target: Target, message: Message, secret: bytes, at: datetime) -> tuple[bytes, dict[str, str]]:
+    """Body and headers; those of both variants (decisions 1.4)."""
+    envelope: dict[str, Any] = {
+        "event_type": message.event_type, "payload": msgspec.Raw(message.payload.encode()), "timestamp": iso(at),
+    }  # fmt: skip
+    body = msgspec.json.encode(envelope)
+    digest = hmac.new(secret, body, hashlib.sha256).hexdigest()
+    return body, {
+        "Content-Type": "application/json",
+        "X-Service-Webhook-Id": str(target.webhook_id),
+        "X-Service-Delivery-Id": str(message.id),
+        "X-Service-Signature": f"sha256={digest}",
+        "X-Webhook-Signature": digest,
+    }
+
+
+async def send(receivers: Receivers, sealer: Sealer, target: Target, message: Message) -> Attempt:
+    at = utc_now()
+    try:
+        secret = sealer.open(target.sealed_secret, context=secret_context(target.tenant_id, target.webhook_id))
+    except CannotOpen:
+        return Attempt(at=at, error=_UNREADABLE)
+    body, headers = signed(target, message, secret, at)
+    try:
+        received = await receivers.post(target.url, body, headers, seconds=SECONDS)
+    except UnsafeUrl as error:
+        return Attempt(at=at, blocked=True, error=f"blocked by the address guard: {error.reason}")
+    except ReceiverFailed as error:
+        return Attempt(at=at, error=error.reason)
+    return Attempt(
+        at=at,
+        taken=received.taken,
+        status=received.status,
+        body=received.body,
+        error=received.fault,
+        milliseconds=received.milliseconds,
+    )

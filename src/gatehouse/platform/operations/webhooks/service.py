@@ -1,0 +1,116 @@
+"""The rules of webhooks."""
+
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.egress import UnsafeUrl
+from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.receivers import Receivers
+from gatehouse.foundation.sealing import Sealer
+from gatehouse.platform.change import Change
+from gatehouse.platform.operations.webhooks import table
+from gatehouse.platform.operations.webhooks.errors import TooManyWebhooks, UnsafeReceiver, WebhookNotFound
+from gatehouse.platform.operations.webhooks.schemas import NewWebhook, WebhookUpdate
+from gatehouse.platform.operations.webhooks.sending import Attempt, Message, Target, secret_context, send
+from gatehouse.platform.operations.webhooks.table import DeliveryRow, WebhookRow
+from gatehouse.platform.requests import Apart
+
+#: Webhooks of an organization: each event may go to all of them.
+MOST: Final = 500
+
+_TEST: Final = "webhook_test"
+
+
+async def check(receivers: Receivers, url: str | None) -> None:
+    """Raises `UnsafeReceiver`, without having connected anywhere."""
+    if url is not None:
+        try:
+            await receivers.check(url)
+        except UnsafeUrl as error:
+            raise UnsafeReceiver(error.reason) from None
+
+
+async def create(change: Change, sealer: Sealer, new: NewWebhook) -> WebhookRow:
+    """Raises `TooManyWebhooks`."""
+    if await table.count_webhooks(change.session) >= MOST:
+        raise TooManyWebhooks
+    webhook_id, now = new_id(), utc_now()
+    row = WebhookRow(
+        id=webhook_id,
+        tenant_id=change.tenant_id,
+        name=new.name,
+        url=new.url,
+        events=list(new.events),
+        sealed_secret=sealer.seal(new.secret.encode(), context=secret_context(change.tenant_id, webhook_id)),
+        enabled=new.enabled,
+        created_at=now,
+        updated_at=now,
+    )
+    change.session.add(row)
+    # Not the URL: that of many a receiver holds its secret.
+    change.record("webhook.created", "webhook", row.id, name=row.name, events=row.events, enabled=row.enabled)
+    return row
+
+
+def update(change: Change, sealer: Sealer, row: WebhookRow, body: WebhookUpdate) -> WebhookRow:
+    """What was queued before goes to where the webhook leads now, signed with the secret that it has now."""
+    sent: dict[str, Any] = body.sent()
+    secret: str | None = sent.pop("secret", None)
+    changed = {name: value for name, value in sent.items() if getattr(row, name) != value}
+    for name, value in changed.items():
+        setattr(row, name, value)
+    if secret is not None:
+        row.sealed_secret = sealer.seal(secret.encode(), context=secret_context(row.tenant_id, row.id))
+        changed["secret"] = None
+    if changed:
+        row.updated_at = utc_now()
+        told = {name: value for name, value in changed.items() if name not in {"secret", "url"}}
+        change.record("webhook.updated", "webhook", row.id, changed=sorted(changed), **told)
+    return row
+
+
+async def delete(change: Change, row: WebhookRow) -> None:
+    """With its deliveries: none goes out any more but one that is on its way."""
+    await change.session.delete(row)
+    change.record("webhook.deleted", "webhook", row.id, name=row.name)
+
+
+async def test(parts: Apart, receivers: Receivers, sealer: Sealer, webhook_id: UUID) -> Attempt:
+    """Sends a `webhook_test` now, past the queue and whatever `enabled` and `events` say, once. It is listed among the
+    deliveries. Raises `WebhookNotFound`."""
+    async with parts.reading() as session:
+        row = await table.find_webhook(session, webhook_id)
+        if row is None:
+            raise WebhookNotFound
+        target = Target(row.id, row.tenant_id, row.url, row.sealed_secret)
+        payload = {"message": "This is a test.", "webhook_id": str(row.id), "webhook_name": row.name}
+    message = Message(new_id(), _TEST, msgspec.json.encode(payload).decode())
+    attempt = await send(receivers, sealer, target, message)
+    async with parts.changing() as change:
+        if await table.find_webhook(change.session, webhook_id) is not None:
+            change.session.add(_delivery(target, message, payload, attempt))
+        told = {"success": attempt.taken, "status_code": attempt.status, "error": attempt.error}
+        change.record("webhook.tested", "webhook", webhook_id, **told)
+    return attempt
+
+
+def _delivery(target: Target, message: Message, payload: dict[str, Any], attempt: Attempt) -> DeliveryRow:
+    return DeliveryRow(
+        id=message.id,
+        tenant_id=target.tenant_id,
+        webhook_id=target.webhook_id,
+        event_type=message.event_type,
+        payload=payload,
+        status="delivered" if attempt.taken else "failed",
+        attempts=1,
+        next_attempt_at=None,
+        response_status=attempt.status,
+        response_body=attempt.body,
+        last_error=attempt.error,
+        last_attempt_at=attempt.at,
+        delivered_at=attempt.at if attempt.taken else None,
+        created_at=attempt.at,
+    )

@@ -1,0 +1,214 @@
+"""Routing policies of a tenant, compiled: whose they are, and which models they choose from (reference 3, Cost routing
+policy).
+
+Filters are applied here, at load time. A request adds what it needs itself (`Pool.capable`), which is worked out once
+for each combination of needs.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Final, Literal, TypeAlias
+from uuid import UUID
+
+import msgspec
+
+from gatehouse.policy.records import (
+    ChainEntry,
+    CostCap,
+    ModelFilters,
+    ModelRecord,
+    ProviderRecord,
+    RoutingPolicyRecord,
+    Strategy,
+)
+
+Capability: TypeAlias = Literal["vision", "function_calling", "json_mode", "streaming", "code_execution"]
+
+#: What a request can need, as bits.
+NEEDS: Final[Mapping[str, int]] = {
+    "vision": 1, "function_calling": 2, "json_mode": 4, "streaming": 8, "code_execution": 16,
+}  # fmt: skip
+#: Of those, what the catalog calls otherwise.
+_IN_CATALOG: Final = {"json_mode": "structured_output"}
+#: A window that nobody has stated is no bound.
+_ANY_WINDOW: Final = 2**62
+
+
+class Option(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of the catalog as strategies see it. Prices are USD a token, for comparing alone: what is charged and
+    capped is counted in decimals. None: unknown."""
+
+    provider: ProviderRecord
+    model: ModelRecord
+    #: `provider/model-id`
+    name: str
+    #: bits of `NEEDS` that the catalog says it supports, and that it says it does not
+    supports: int
+    lacks: int
+    embeds: bool
+    per_input: float | None
+    per_output: float | None
+    window: int
+    weight: float = 1.0
+
+    def cost(self, input_tokens: int, output_tokens: int) -> float | None:
+        if self.per_input is None or (output_tokens and self.per_output is None):
+            return None
+        return self.per_input * input_tokens + (self.per_output or 0.0) * output_tokens
+
+
+class Pool:
+    """Options, in an order that never changes."""
+
+    __slots__ = ("_capable", "options")
+
+    def __init__(self, options: Iterable[Option]) -> None:
+        self.options = tuple(options)
+        self._capable: dict[tuple[int, bool], tuple[Option, ...]] = {}
+
+    def capable(self, needs: int, embeds: bool) -> tuple[Option, ...]:
+        """Those that the catalog says support what is needed; where there are none, those of which it does not say that
+        they do not."""
+        found = self._capable.get((needs, embeds))
+        if found is None:
+            of_its_kind = [option for option in self.options if option.embeds is embeds]
+            found = tuple(option for option in of_its_kind if option.supports & needs == needs)
+            found = found or tuple(option for option in of_its_kind if not option.lacks & needs)
+            self._capable[needs, embeds] = found
+        return found
+
+
+class RoutingPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """`pool` is what passes the filters; `chain` the fallback chain in the order of its priorities, of entries that
+    there are, whatever the filters say: it was written by hand."""
+
+    id: UUID
+    name: str
+    strategy: Strategy
+    pool: Pool
+    chain: Pool
+    #: both together
+    every: Pool
+    cap: CostCap | None = None
+    latency_budget_ms: int | None = None
+    cache_ttl_seconds: int | None = None
+
+
+class Routing:
+    """A tenant's enabled policies. `of` costs nothing where there are none."""
+
+    __slots__ = ("_by_group", "_default", "_order")
+
+    def __init__(self, policies: Sequence[tuple[RoutingPolicyRecord, RoutingPolicy]] = ()) -> None:
+        self._by_group: dict[UUID, RoutingPolicy] = {}
+        self._default: RoutingPolicy | None = None
+        #: which of several counts: the one that was made first
+        self._order = {policy.id: number for number, (_, policy) in enumerate(policies)}
+        for record, policy in policies:
+            for group in record.group_ids:
+                self._by_group.setdefault(group, policy)
+            if not record.group_ids and self._default is None:
+                self._default = policy
+
+    def of(self, groups: Sequence[UUID]) -> RoutingPolicy | None:
+        """The policy of a caller who is in these groups: of their policies the one that was made first, else the
+        organization's default."""
+        if self._by_group:
+            found = [policy for group in groups if (policy := self._by_group.get(group)) is not None]
+            if found:
+                return found[0] if len(found) == 1 else min(found, key=lambda policy: self._order[policy.id])
+        return self._default
+
+
+def compile_routing(
+    records: Iterable[RoutingPolicyRecord], providers: Mapping[str, ProviderRecord], models: Iterable[ModelRecord]
+) -> Routing:
+    """Records come in the order in which the policies were made. Nothing in them is a fault here: what a chain names
+    and the catalog lacks is left out until it is back."""
+    wanted = list(records)
+    if not wanted:
+        return Routing()
+    options = options_of(providers, models)
+    return Routing([(record, compile_routing_policy(record, options)) for record in wanted])
+
+
+def options_of(providers: Mapping[str, ProviderRecord], models: Iterable[ModelRecord]) -> dict[str, Option]:
+    """The active entries of enabled providers, by name and in the order of their names."""
+    found = {}
+    for model in models:
+        provider = providers.get(model.provider)
+        if model.is_active and provider is not None and provider.enabled:
+            option = _option(provider, model)
+            found[option.name] = option
+    return dict(sorted(found.items()))
+
+
+def compile_routing_policy(record: RoutingPolicyRecord, options: Mapping[str, Option]) -> RoutingPolicy:
+    weights = {_name(entry): entry.cost_weight for entry in record.fallback_chain}
+    in_order = dict.fromkeys(map(_name, sorted(record.fallback_chain, key=lambda entry: entry.priority)))
+    chain = [options[name] for name in in_order if name in options]
+    pool = [_weighted(each, weights) for each in options.values() if _passes(each, record.model_filters)]
+    every = {option.name: option for option in (*pool, *chain)}
+    return RoutingPolicy(
+        id=record.id,
+        name=record.name,
+        strategy=record.strategy,
+        pool=Pool(pool),
+        chain=Pool(chain),
+        every=Pool(every.values()),
+        cap=record.cost_cap,
+        latency_budget_ms=record.latency_budget_ms,
+        cache_ttl_seconds=record.cache_ttl_seconds,
+    )
+
+
+def bits(capabilities: Iterable[str]) -> int:
+    """Of names in `NEEDS`."""
+    needed = 0
+    for name in capabilities:
+        needed |= NEEDS[name]
+    return needed
+
+
+def _option(provider: ProviderRecord, model: ModelRecord) -> Option:
+    told = {name: model.capabilities.get(_IN_CATALOG.get(name, name)) for name in NEEDS}
+    return Option(
+        provider=provider,
+        model=model,
+        name=f"{model.provider}/{model.model_id}",
+        supports=bits(name for name, said in told.items() if said),
+        lacks=bits(name for name, said in told.items() if said is False),
+        embeds=bool(model.capabilities.get("embeddings")),
+        per_input=_float(model.cost_per_input_token),
+        per_output=_float(model.cost_per_output_token),
+        window=model.context_window or _ANY_WINDOW,
+    )
+
+
+def _passes(option: Option, filters: ModelFilters) -> bool:
+    model = option.model
+    if filters.min_context_window is not None and (model.context_window or 0) < filters.min_context_window:
+        return False
+    needed = bits(filters.required_capabilities)
+    if option.supports & needed != needed:
+        return False
+    if not filters.excluded_models.isdisjoint({option.name, model.model_id}):
+        return False
+    if filters.included_providers and model.provider not in filters.included_providers:
+        return False
+    dearest = filters.max_cost_per_1k_input_tokens_usd
+    # What nobody knows the price of is not known to be cheap enough.
+    return dearest is None or (model.cost_per_input_token is not None and model.cost_per_input_token * 1000 <= dearest)
+
+
+def _name(entry: ChainEntry) -> str:
+    return f"{entry.provider}/{entry.model_id}"
+
+
+def _weighted(option: Option, weights: Mapping[str, float]) -> Option:
+    weight = weights.get(option.name, 1.0)
+    return option if weight == 1.0 else msgspec.structs.replace(option, weight=weight)
+
+
+def _float(price: Decimal | None) -> float | None:
+    return None if price is None else float(price)
