@@ -407,7 +407,7 @@ class Ledger:
             raise JournalFull
         return self._append(record)
 
-    async def settle(self, x: object) -> None:
+    def settle(self, reserved: object, spent: object) -> None:
         self.settled += 1
 
 

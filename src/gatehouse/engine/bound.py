@@ -34,7 +34,7 @@ class Bound(msgspec.Struct, frozen=True, gc=False):
 
 
 def bound(x: Asked, chain: Iterable[Candidate], output_limit: int | None) -> Bound:
-    """Of the dearest candidate. `output_limit` is what is sent along where the caller says nothing (`default_output`)."""
+    """Of the dearest candidate. `output_limit` is what is sent along where the caller says nothing: `default_output`."""
     given = input_tokens(x)
     choices = _whole_number(x.call.body.get("n")) or 1
     asked = asked_output(x.call.body)

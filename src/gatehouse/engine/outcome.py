@@ -37,7 +37,7 @@ class DlpEvent(msgspec.Struct, array_like=True, frozen=True, kw_only=True, gc=Fa
 class RuleEvent(msgspec.Struct, array_like=True, frozen=True, kw_only=True, gc=False):
     """What a content filter or a policy rule said about a request; never what it matched."""
 
-    #: `content_filter`, `policy_rule` or `model_registry`
+    #: `content_filter`, `policy_rule`, `model_registry` or `cost_cap`
     kind: str
     rule_id: str
     rule_name: str
@@ -85,6 +85,7 @@ class Opened(_Arrived[Id], Generic[Id], tag="opened", kw_only=True, gc=False):
     #: the user's groups
     group_ids: tuple[Id, ...] = ()
     rule_events: tuple[RuleEvent, ...] = ()
+    routing_policy_id: str | None = None
 
 
 class Outcome(_Arrived[Id], Generic[Id], tag="outcome", kw_only=True, gc=False):

@@ -7,7 +7,7 @@ in the client's dialect. Only cancellation and `ClientLeft` pass through, record
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 import structlog
@@ -31,8 +31,8 @@ from gatehouse.engine.exchange import (
 )
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply
-from gatehouse.engine.routing import chain
 from gatehouse.engine.routing.attempts import Attempts
+from gatehouse.engine.routing.chain import Chooser
 from gatehouse.engine.settling import Settling
 from gatehouse.engine.stages import authenticate, dlp_output, model_access, registry
 from gatehouse.engine.stages.maintenance import InMaintenance
@@ -48,9 +48,6 @@ log = structlog.get_logger(__name__)
 #: One of `pipeline.OF_THE_CALL`.
 CallCheck: TypeAlias = Callable[[Asked, Ports], Awaitable[Verdict]]
 
-_CHECKS: Final[tuple[CallCheck, ...]] = (*pipeline.OF_THE_CALL, chain.choose)
-
-
 class JournalFull(Unavailable):
     code = "journal_full"
     message = "Records cannot be written now, so requests are refused. An operator has to look."
@@ -62,6 +59,8 @@ class Engine:
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
         self._attempts = Attempts(ports)
+        self.chooser = Chooser(self._attempts.circuits)
+        self._checks: tuple[CallCheck, ...] = (*pipeline.OF_THE_CALL, self.chooser.choose)
         self._settling = Settling(ports)
 
     async def answer(
@@ -180,7 +179,7 @@ class Engine:
         if self._ports.journal.full():
             raise JournalFull
         answered.asked = asked = Asked(identified=x, call=dialect.decode(await body(), x.received.headers))
-        return await self._proceed(dialect, asked, iter(_CHECKS), answered, recorder)
+        return await self._proceed(dialect, asked, iter(self._checks), answered, recorder)
 
     async def _proceed(
         self, dialect: Dialect, asked: Asked, checks: Iterator[CallCheck], answered: Answered, recorder: Recorder

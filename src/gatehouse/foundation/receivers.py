@@ -6,6 +6,7 @@ would look the name up again, unguarded.
 """
 
 import asyncio
+import contextlib
 import ssl
 from collections.abc import Mapping
 from typing import Final
@@ -67,10 +68,8 @@ class Receivers:
         """For a URL that is about to be saved. Raises `UnsafeUrl`. A name that cannot be looked up now passes: it is
         judged again whenever something is sent."""
         safe = self._guard.check(url)
-        try:
+        with contextlib.suppress(HostNotFound):
             await self._guard.resolve(safe)
-        except HostNotFound:
-            pass
         return safe
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, seconds: float = 10.0) -> Received:

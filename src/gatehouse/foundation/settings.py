@@ -108,6 +108,8 @@ class Settings(BaseModel):
     detection_memory_bytes: int = Field(
         2 * 1024**3, ge=256 * 1024**2, description="Memory of the process that holds the models."
     )
+    alert_evaluation_interval_seconds: int = Field(60, ge=1, le=3600, description="How often alert rules are evaluated.")
+    alert_webhook_secret: SecretStr | None = Field(None, description="What alerts' notifications are signed with.")
     provider_max_connections: int = Field(1000, ge=1, description="Connections to providers a worker holds at most.")
 
     egress_allowlist: Words = Field((), description="CIDRs that the address guard lets through.")

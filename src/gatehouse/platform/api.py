@@ -41,6 +41,8 @@ from gatehouse.platform.governance.model_registry.errors import FORM as MODEL_RE
 from gatehouse.platform.governance.model_registry.routes import router as model_registry
 from gatehouse.platform.governance.policies.errors import FORM as POLICIES_FORM
 from gatehouse.platform.governance.policies.routes import router as policies
+from gatehouse.platform.operations.alerts.errors import FORM as ALERTS_FORM
+from gatehouse.platform.operations.alerts.routes import router as alerts
 from gatehouse.platform.operations.health.errors import FORM as HEALTH_FORM
 from gatehouse.platform.operations.health.probes import router as probes
 from gatehouse.platform.operations.health.routes import router as health
@@ -104,6 +106,7 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     probes,
     health,
     maintenance,
+    alerts,
     webhooks,
     approvals,
     compliance_bundles,
@@ -134,6 +137,7 @@ ERROR_FORMS: Final[dict[str, ErrorForm]] = {
     "/api/admin/system": HEALTH_FORM,
     "/api/health": HEALTH_FORM,
     "/metrics": HEALTH_FORM,
+    "/api/alerts": ALERTS_FORM,
     "/api/v1/admin/kill-switch": KILL_SWITCH_FORM,
     "/api/admin/dlp-rules": DLP_RULES_FORM,
     "/api/admin/models": MODEL_REGISTRY_FORM,

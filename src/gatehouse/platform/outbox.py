@@ -60,8 +60,8 @@ async def dispatch(database: Database, listeners: Sequence[Listener], *, most: i
 
 
 async def _tell(session: AsyncSession, listener: Listener, events: Sequence[Event]) -> None:
-    """An event that a listener cannot take costs that listener this event: it must not hold up all others, of everybody,
-    for ever."""
+    """An event that a listener cannot take costs that listener this event: it must not hold up everybody's others for
+    ever."""
     try:
         async with session.begin_nested():
             await listener(session, events)
@@ -73,7 +73,7 @@ async def _tell(session: AsyncSession, listener: Listener, events: Sequence[Even
             for event in events:
                 await _tell(session, listener, [event])
             return
-        log.error(
+        log.warning(
             "outbox.event_not_taken", event=str(events[0].id), event_type=events[0].event_type,
             listener=f"{listener.__module__}.{listener.__qualname__}", reason=type(error).__name__,
         )  # fmt: skip

@@ -1,6 +1,6 @@
 """The model registry, both variants (reference 3, Model registry entry; States; Endpoints, Model registry)."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from itertools import product
 from typing import Any, get_args
 from uuid import uuid4
@@ -31,6 +31,18 @@ async def made(tenant: Tenant, headers: dict[str, str] | None = None, **fields: 
     assert answer.status_code == 201, answer.text
     entry: dict[str, Any] = answer.json()
     return entry
+
+
+def called(
+    platform: RunningPlatform, tenant: Tenant, model_id: str, requests: int, day: date, provider: str = "openai"
+) -> None:
+    """As the keeper writes it down."""
+    moment = datetime.combine(day, time(12), UTC)
+    platform.sql(
+        "INSERT INTO model_days (tenant_id, provider, model_id, day, requests, first_at, last_at)"
+        " VALUES (%s, %s, %s, %s, %s, %s, %s)",
+        [tenant.id, provider, model_id, day, requests, moment, moment],
+    )
 
 
 # entries -------------------------------------------------------------------------------------------------------------
@@ -105,7 +117,13 @@ async def test_an_update_changes_what_it_names(platform: RunningPlatform, tenant
     }  # fmt: skip
     assert changed["updated_at"] > entry["updated_at"]
     (event,) = await platform.audit(tenant, "registered_model.updated")
-    assert event["details"] == {"risk_tier": "tier_2", "owner": None, "display_name": None}
+    assert event["details"] == {
+        "changes": {
+            "risk_tier": {"old": "unclassified", "new": "tier_2"},
+            "owner": {"old": "Ada", "new": None},
+            "display_name": {"old": "GPT", "new": None},
+        }
+    }
     assert (await tenant.admin.client.put(path, json=sent)).json() == changed
     assert len(await platform.audit(tenant, "registered_model.updated")) == 1
 
@@ -141,7 +159,8 @@ async def test_a_status_moves_as_the_table_says(platform: RunningPlatform, tenan
     if (old, new) in PERMITTED:
         assert (answer.status_code, answer.json()["validation_status"]) == (200, new)
         (event,) = events
-        assert event["details"] == {"validation_status": new, "old_status": old, "new_status": new}
+        changes = {"validation_status": {"old": old, "new": new}}
+        assert event["details"] == {"changes": changes, "old_status": old, "new_status": new}
         assert event["actor_id"] == str(tenant.admin.id)
     else:
         assert (answer.status_code, answer.json()["error"]) == (422, "invalid_status_transition")
@@ -233,11 +252,11 @@ async def test_calls_of_the_last_thirty_days_are_counted(platform: RunningPlatfo
     entry = await made(tenant)
     today = datetime.now(UTC).date()
     for days, model, records in [(0, "gpt-4o", 3), (29, "gpt-4o", 4), (30, "gpt-4o", 100), (0, "other", 50)]:
-        platform.sql(
-            "INSERT INTO usage_counts (tenant_id, day, provider, model_id, records) VALUES (%s, %s, 'openai', %s, %s)",
-            [tenant.id, today - timedelta(days=days), model, records],
-        )
-    assert (await tenant.admin.client.get(f"{BASE}/{entry['id']}")).json()["request_count_30d"] == 7
+        called(platform, tenant, model, records, today - timedelta(days=days))
+    shown = (await tenant.admin.client.get(f"{BASE}/{entry['id']}")).json()
+    assert shown["request_count_30d"] == 7
+    first, last = today - timedelta(days=30), today
+    assert (shown["first_seen_at"][:10], shown["last_seen_at"][:10]) == (str(first), str(last))
     (listed,) = (await tenant.admin.client.get(BASE, headers=A)).json()["items"]
     assert listed["request_count_30d"] == 7
 

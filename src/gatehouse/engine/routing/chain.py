@@ -1,13 +1,38 @@
 """Which places may answer a call, in which order: every candidate judged by itself, wherever it comes from."""
 
-from typing import NamedTuple
+import random
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+from uuid import UUID
 
 from gatehouse.engine import pipeline
-from gatehouse.engine.exchange import Asked, Candidate
+from gatehouse.engine.estimate import wants
+from gatehouse.engine.exchange import Asked, Candidate, Routed
 from gatehouse.engine.ports import Ports
+from gatehouse.engine.routing import cap
+from gatehouse.engine.routing.circuits import Circuits
+from gatehouse.engine.routing.strategies import BY_LATENCY, View, by_cost, in_bounds, ranked
 from gatehouse.engine.stages import route
+from gatehouse.engine.stages.route import AUTO, ModelNotFound
 from gatehouse.engine.verdict import ALLOW, Hold, Refuse, Reroute, Verdict
-from gatehouse.foundation.errors import Refusal
+from gatehouse.foundation.errors import BadRequest, Refusal
+from gatehouse.policy.routing import NEEDS, Option, RoutingPolicy
+
+#: Models that a strategy puts into a chain: more would only wait for each other's timeouts.
+MOST_CHOICES: Final = 8
+#: Policies whose turns a worker counts.
+_MOST_TURNS: Final = 10_000
+
+
+class NoCapableModel(BadRequest):
+    """`auto` under a routing policy that has no model for this request."""
+
+    code = "no_capable_model"
+
+    @classmethod
+    def of(cls, policy: RoutingPolicy, needs: int) -> "NoCapableModel":
+        needed = ", ".join(name for name, bit in NEEDS.items() if needs & bit) or "a model at all"
+        return cls(f"No active model that the routing policy {policy.name!r} chooses from offers {needed}.")
 
 
 class _Place(NamedTuple):
@@ -17,32 +42,180 @@ class _Place(NamedTuple):
     hold: Hold | None
 
 
-async def choose(x: Asked, ports: Ports) -> Verdict:
-    """Sets the call's chain: what nothing speaks against, healthy ones first. The first refusal if none is left.
+class _Places:
+    """Candidates that nothing speaks against, in the order in which they were named."""
 
-    A candidate that a rule sends elsewhere makes room for the other, which is judged in its turn. Nobody is asked in
-    the middle of a call: where the first choice needs no approval, fallbacks that need one leave the chain; where it
-    needs one, that is asked for before the call, and holds for fallbacks of the same rule.
-    """
-    found = route.candidates(x)
-    if isinstance(found, Refusal):
-        return Refuse(found)
-    places: dict[str, _Place] = {}
-    first: Refuse | None = None
-    for candidate in found:
-        place = await _placed(x, candidate, ports)
-        if isinstance(place, Refuse):
-            first = first or place
-        else:
-            places.setdefault(_name(place.candidate), place)
-    if not places:
-        assert first is not None
-        return first
-    left = list(places.values())
-    if len(left) > 1:
+    def __init__(self, x: Asked, ports: Ports) -> None:
+        self._x = x
+        self._ports = ports
+        self._seen: set[str] = set()
+        self._found: dict[str, _Place] = {}
+        self.refused: Refuse | None = None
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    async def add(self, candidates: Iterable[Candidate], enough: int | None = None) -> None:
+        """All of them, or the first so many. A candidate that a rule sends elsewhere makes room for the other, which is
+        judged in its turn."""
+        wanted = None if enough is None else len(self._found) + enough
+        for candidate in candidates:
+            name = _name(candidate)
+            if name in self._seen:
+                continue
+            self._seen.add(name)
+            place = await _placed(self._x, candidate, self._ports)
+            if isinstance(place, Refuse):
+                self.refused = self.refused or place
+            else:
+                self._found.setdefault(_name(place.candidate), place)
+            if len(self._found) == wanted:
+                return
+
+    def in_order(self) -> list[_Place]:
+        """An unhealthy one is the last resort, not out: its health may be what this request finds out."""
+        left = list(self._found.values())
+        if len(left) > 1:
+            tenant_id, switches = self._x.identified.policy.tenant_id, self._ports.switches
+            left.sort(key=lambda place: not switches.healthy(tenant_id, place.candidate.provider.id))
+        return left
+
+
+class Chooser:
+    """One worker's."""
+
+    def __init__(self, circuits: Circuits) -> None:
+        self._circuits = circuits
+        self._turns: dict[UUID, int] = {}
+
+    async def choose(self, x: Asked, ports: Ports) -> Verdict:
+        """Sets the call's chain: what nothing speaks against, healthy ones first. The first refusal if none is left.
+
+        Nobody is asked in the middle of a call: where the first choice needs no approval, fallbacks that need one leave
+        the chain; where it needs one, that is asked for before the call, and holds for fallbacks of the same rule.
+        """
+        policy = route.policy_of(x)
+        if policy is not None:
+            return await self.routed(x, ports, policy)
+        found = route.candidates(x)
+        if isinstance(found, Refusal):
+            return Refuse(found)
+        places = _Places(x, ports)
+        await places.add(found)
+        return _chained(x, places.in_order(), places.refused)
+
+    async def routed(self, x: Asked, ports: Ports, policy: RoutingPolicy, *, trial: bool = False) -> Verdict:
+        """The same under a routing policy: named models come first, then the policy's fallback chain; `auto` is the
+        first choice of its strategy. A `trial` takes nobody's turn, and tells what the choice is estimated to cost."""
+        x.routed = Routed(policy=policy)
+        x.wants = x.wants or wants(x)
+        view = View(ports.latencies.medians(stream=x.call.stream), self._turn(policy, trial=trial))
+        ranking: Sequence[Candidate] | None = None
+        places = _Places(x, ports)
+        for name in (x.call.model, *x.call.fallbacks):
+            if name == AUTO:
+                ranking = ranking or self._ranking(x, ports, policy, view, trial=trial)
+                await places.add(ranking, enough=1)
+            elif (candidate := route.named(x.identified.policy, name)) is not None:
+                await places.add((candidate,))
+        if not places and x.call.model == AUTO and not ranking:
+            return Refuse(NoCapableModel.of(policy, x.wants.needs))
+        # What is unknown here, or not the caller's to use, is not answered by something else unasked.
+        unknown = places.refused is None or isinstance(places.refused.error, ModelNotFound)
+        if places or not unknown:
+            if ranking is None or policy.chain.options:
+                chain = policy.chain.capable(x.wants.needs, x.wants.embeds)
+                await places.add(map(_candidate, in_bounds(policy, chain, x.wants, view)))
+            else:
+                await places.add(ranking, enough=MOST_CHOICES - 1)
+        left = places.in_order()
+        if policy.cap is not None and left:
+            within = await self._within(x, ports, policy, left, trial=trial)
+            if isinstance(within, Refusal):
+                return Refuse(within)
+            left = within
+        return _chained(x, left, places.refused)
+
+    def _ranking(
+        self, x: Asked, ports: Ports, policy: RoutingPolicy, view: View, *, trial: bool
+    ) -> Sequence[Candidate]:
+        assert x.wants is not None
+        options = ranked(policy, x.wants, view)
+        providers = {option.provider.id for option in options}
+        away = {each for each in providers if self._away(x, ports, each)}
+        if away:
+            options = sorted(options, key=lambda option: option.provider.id in away)
+        if not trial and policy.strategy in BY_LATENCY:
+            options = _with_a_try(x, ports, policy, options, view, away)
+        return [_candidate(option) for option in options]
+
+    def _away(self, x: Asked, ports: Ports, provider_id: str) -> bool:
         tenant_id = x.identified.policy.tenant_id
-        # An unhealthy one is the last resort, not out: its health may be what this request finds out.
-        left.sort(key=lambda place: not ports.switches.healthy(tenant_id, place.candidate.provider.id))
+        return not ports.switches.healthy(tenant_id, provider_id) or self._circuits.resting(tenant_id, provider_id)
+
+    async def _within(
+        self, x: Asked, ports: Ports, policy: RoutingPolicy, left: list[_Place], *, trial: bool
+    ) -> list[_Place] | Refusal:
+        """What is left under the cost cap."""
+        routed, limits, wanted = x.routed, policy.cap, x.wants
+        assert routed is not None
+        assert limits is not None
+        assert wanted is not None
+        limit, first = limits.max_cost_per_request_usd, left[0].candidate
+        routed.limit_usd = limit
+        if trial or not cap.surely_fits(wanted, first, limit):
+            routed.estimated_usd = cap.told(x, first)
+            routed.exceeds = routed.estimated_usd is None or routed.estimated_usd > limit
+        if limits.action_on_exceed == "warn":
+            if routed.exceeds:
+                cap.note(x, policy, limits, first)
+            return left
+        if not routed.exceeds:
+            return [left[0], *(place for place in left[1:] if cap.fits(x, place.candidate, limit))]
+        if limits.action_on_exceed == "block":
+            return cap.refusal(policy, limits, first, routed.estimated_usd)
+        cheaper = by_cost(policy.every.capable(wanted.needs, wanted.embeds), wanted)
+        places = _Places(x, ports)
+        await places.add((each for each in map(_candidate, cheaper) if cap.fits(x, each, limit)), enough=MOST_CHOICES)
+        # A rule may have sent one of them to a dearer one.
+        found = [place for place in places.in_order() if cap.fits(x, place.candidate, limit)]
+        if not found:
+            return cap.refusal(policy, limits, first, routed.estimated_usd)
+        cap.note(x, policy, limits, first)
+        return found
+
+    def _turn(self, policy: RoutingPolicy, *, trial: bool) -> int:
+        if policy.strategy != "round_robin":
+            return 0
+        turn = self._turns.get(policy.id)
+        if turn is None:
+            if len(self._turns) >= _MOST_TURNS:
+                self._turns.clear()
+            # Workers begin in different places: few requests to many of them are spread too.
+            turn = random.randrange(1_000)  # noqa: S311 - spreads load
+        self._turns[policy.id] = turn if trial else turn + 1
+        return turn
+
+
+def _with_a_try(
+    x: Asked, ports: Ports, policy: RoutingPolicy, options: Sequence[Option], view: View, away: set[str]
+) -> Sequence[Option]:
+    """Now and then a model goes first of which nobody knows how fast it is; never one that the cost cap speaks
+    against."""
+    for option in options:
+        if option.model.id in view.medians or option.provider.id in away:
+            continue
+        limits = policy.cap
+        if limits is not None and not cap.fits(x, _candidate(option), limits.max_cost_per_request_usd):
+            continue
+        if ports.latencies.may_try(option.model.id):
+            return [option, *(other for other in options if other is not option)]
+    return options
+
+
+def _chained(x: Asked, left: list[_Place], refused: Refuse | None) -> Verdict:
+    if not left:
+        return refused or Refuse(ModelNotFound.named(x.call.model))
     hold = left[0].hold
     agreed = {None, hold.ask.rule_id if hold else None}
     x.chain = tuple(each.candidate for each in left if (each.hold and each.hold.ask.rule_id) in agreed)
@@ -73,6 +246,10 @@ async def _judged(x: Asked, candidate: Candidate, ports: Ports) -> Refuse | Rero
         if isinstance(verdict, Hold):
             hold = hold or verdict
     return hold
+
+
+def _candidate(option: Option) -> Candidate:
+    return Candidate(option.provider, option.model)
 
 
 def _name(candidate: Candidate) -> str:

@@ -107,6 +107,7 @@ class Recorder:
             "model_id": chosen.model.model_id if chosen else None,
             "group_ids": caller.groups,
             "rule_events": tuple(x.asked.rule_events) if x.asked else (),
+            "routing_policy_id": x.routing_policy_id,
         }
 
 

@@ -29,6 +29,10 @@ _PRUNE: Final = tuple(
         ("saml_seen", "expires_at < now() - interval '1 hour'"),
         # A while longer, for whoever wonders what was told.
         ("outbox", "dispatched_at < now() - interval '1 hour'"),
+        # The longest window of an alert rule has a week.
+        ("usage_minutes", "minute < now() - interval '8 days'"),
+        ("usage_hours", "hour < now() - interval '8 days'"),
+        ("alert_history", "triggered_at < now() - interval '1 year'"),
         # Whoever was told now would not know what to do with it.
         ("outbox", "dispatched_at IS NULL AND created_at < now() - interval '7 days'"),
         ("procrastinate_jobs", "status IN ('failed', 'cancelled', 'aborted') AND scheduled_at IS NULL"

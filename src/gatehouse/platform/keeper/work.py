@@ -14,6 +14,8 @@ from gatehouse.foundation.storage.roles import SERVICE_ROLE
 from gatehouse.platform import jobs, outbox
 from gatehouse.platform.jobs import Tools
 from gatehouse.platform.live import approvals
+from gatehouse.platform.operations.alerts import notifying as alert_notifications
+from gatehouse.platform.operations.alerts import schedule as alert_rules
 from gatehouse.platform.operations.webhooks import delivering as webhooks
 from gatehouse.platform.operations.webhooks.listening import enqueue as for_webhooks
 from gatehouse.platform.routing.providers import schedule as provider_health
@@ -59,6 +61,8 @@ async def _read_outbox(tools: Tools) -> None:
 DUTIES: Final = (
     Duty("provider health checks", 2.0, _check_providers),
     Duty("approvals of dead workers", 5.0, _end_approvals),
+    Duty("alert rules", 2.0, alert_rules.run_due),
+    Duty("alert notifications", 1.0, alert_notifications.send_due),
     Duty("outbox", 0.5, _read_outbox),
     # Goes on until something is wrong with the database.
     Duty("webhook deliveries", 1.0, webhooks.deliver),

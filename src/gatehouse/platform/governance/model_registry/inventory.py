@@ -41,10 +41,8 @@ async def export(session: AsyncSession, filters: Filters, variant: Variant, form
         ]
         return File(await asyncio.to_thread(_ENTRIES.dump_json, entries), "application/json", None)
     sheet = variants.sheet(variant, utc_now().date())
-    parts = [_lines([sheet.columns])]
-    async for part in table.all_models(session, filters):
-        parts.append(await asyncio.to_thread(_cells, part, uses, sheet))
-    return File("".join(parts).encode(), "text/csv; charset=utf-8", sheet.filename)
+    parts = [await asyncio.to_thread(_cells, part, uses, sheet) async for part in table.all_models(session, filters)]
+    return File("".join([_lines([sheet.columns]), *parts]).encode(), "text/csv; charset=utf-8", sheet.filename)
 
 
 def _entries(rows: Sequence[RegisteredModelRow], uses: dict[Name, Use], variant: Variant) -> list[RegisteredModel]:

@@ -118,8 +118,8 @@ class Discovery(Body):
     auto_assign_tier: Annotated[
         bool | Literal["tier_1", "tier_2", "tier_3", "tier_4"] | None,
         Field(
-            description="True: by what the model id begins with. False: `unclassified`. A tier: that one for all. Omitted:"
-            " false in variant A, `tier_4` in B.",
+            description="True: by what the model id begins with. False: `unclassified`. A tier: that one for all."
+            " Omitted: false in variant A, `tier_4` in B.",
             examples=[True],
         ),
     ] = None

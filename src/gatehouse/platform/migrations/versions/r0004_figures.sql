@@ -12,6 +12,7 @@ CREATE TABLE usage_minutes (
     latency bigint[] NOT NULL,
     PRIMARY KEY (tenant_id, minute)
 );
+CREATE INDEX usage_minutes_age ON usage_minutes (minute);
 -- Latencies by the hour, so that a week's are not ten thousand arrays.
 CREATE TABLE usage_hours (
     tenant_id uuid NOT NULL,
@@ -19,6 +20,7 @@ CREATE TABLE usage_hours (
     latency bigint[] NOT NULL,
     PRIMARY KEY (tenant_id, hour)
 );
+CREATE INDEX usage_hours_age ON usage_hours (hour);
 
 -- What was asked of which model, under which routing policy and for which group, by the day (UTC) in which the requests
 -- arrived.

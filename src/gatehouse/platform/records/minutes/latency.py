@@ -23,8 +23,8 @@ def bucket(milliseconds: float) -> int:
 
 
 def percentile(counts: Mapping[int, int], share: float) -> float | None:
-    """In milliseconds, of counts by bucket: the time that at least `share` (0 to 1) of the requests did not exceed. None
-    without requests."""
+    """In milliseconds, of counts by bucket: the time that at least `share` (0 to 1) of the requests did not exceed.
+    None without requests."""
     rank = math.ceil(share * sum(counts.values()))
     for number in sorted(counts):
         rank -= counts[number]

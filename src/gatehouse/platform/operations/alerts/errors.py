@@ -1,0 +1,22 @@
+"""What can go wrong with alert rules. A malformed body is 400 (reference 3, Endpoints, Alerts)."""
+
+from typing import Final
+
+from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
+from gatehouse.foundation.http.envelopes import DETAIL, ErrorForm
+
+FORM: Final[ErrorForm] = DETAIL.validating(400)
+
+
+class AlertRuleNotFound(NotFound):
+    message = "Alert rule not found"
+
+
+class TooManyRules(Conflict):
+    code = "too_many_alert_rules"
+    message = "The organization has as many alert rules as it may have. Remove some first."
+
+
+class BadWebhookUrl(Unprocessable):
+    def __init__(self, fault: str) -> None:
+        super().__init__(faults=[FieldFault("webhook_url", fault)])

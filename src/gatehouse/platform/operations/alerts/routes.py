@@ -1,0 +1,69 @@
+"""The alerts' endpoints (reference 3, Endpoints, Alerts)."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+
+from gatehouse.foundation.http.lists import OffsetWindow, counted, offset_window
+from gatehouse.platform.callers import RESPONSES, Admin, AdminReader
+from gatehouse.platform.operations.alerts import service, table
+from gatehouse.platform.operations.alerts.errors import AlertRuleNotFound
+from gatehouse.platform.operations.alerts.schemas import AlertRule, AlertRuleUpdate, Evaluated, History, NewAlertRule
+from gatehouse.platform.operations.alerts.table import AlertRuleRow
+from gatehouse.platform.ports import TheHost
+from gatehouse.platform.requests import Changing, Session, loaded
+
+router = APIRouter(
+    prefix="/api/alerts",
+    tags=["Alerts"],
+    responses={**RESPONSES, 400: {"description": "A field is not valid."}},
+)
+
+LoadedRule = Annotated[AlertRuleRow, Depends(loaded(AlertRuleRow, "rule_id", AlertRuleNotFound))]
+Window = Annotated[OffsetWindow, Depends(offset_window(default=50, maximum=200))]
+
+
+@router.get("", response_model=list[AlertRule])
+async def list_alert_rules(caller: AdminReader, session: Session) -> object:
+    """The organization's alert rules, newest first."""
+    return (await session.scalars(table.newest_first())).all()
+
+
+@router.post("", status_code=201, response_model=AlertRule, responses={409: {"description": "There are too many."}})
+async def create_alert_rule(caller: Admin, body: NewAlertRule, change: Changing, host: TheHost) -> object:
+    """Makes a rule. Enabled, it is evaluated at once and then by schedule."""
+    return await service.create(change, body, host.settings)
+
+
+@router.post("/evaluate", response_model=Evaluated)
+async def evaluate_alert_rules(caller: Admin, change: Changing, host: TheHost) -> object:
+    """Evaluates all enabled rules now. What triggers is sent within seconds."""
+    return await service.evaluate_now(change, host.clock.now())
+
+
+@router.get("/{rule_id}", response_model=AlertRule)
+async def read_alert_rule(caller: AdminReader, rule: LoadedRule) -> object:
+    """One rule."""
+    return rule
+
+
+@router.put("/{rule_id}", response_model=AlertRule)
+async def update_alert_rule(
+    caller: Admin, rule: LoadedRule, body: AlertRuleUpdate, change: Changing, host: TheHost
+) -> object:
+    """Changes what is sent. An enabled rule is then evaluated at once."""
+    return await service.update(change, rule, body, host.settings)
+
+
+@router.delete("/{rule_id}", status_code=204)
+async def delete_alert_rule(caller: Admin, rule: LoadedRule, change: Changing) -> None:
+    """Removes a rule and its history."""
+    await service.delete(change, rule)
+
+
+@router.get("/{rule_id}/history", response_model=History)
+async def read_alert_history(caller: AdminReader, rule: LoadedRule, session: Session, window: Window) -> object:
+    """When the rule triggered, newest first."""
+    query = table.history(rule.id)
+    total = await session.scalar(counted(query)) or 0
+    return {"history": (await session.scalars(window.apply(query))).all(), "total": total}

@@ -1,0 +1,104 @@
+"""Alerts' rows and named queries."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from sqlalchemy import Float, Row, Select, func, select, text
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Mapped, mapped_column
+
+from gatehouse.foundation.storage.rows import TenantRow
+
+
+class AlertRuleRow(TenantRow):
+    __tablename__ = "alert_rules"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    metric_type: Mapped[str]
+    threshold: Mapped[float] = mapped_column(Float(53))
+    comparison: Mapped[str]
+    window_minutes: Mapped[int]
+    webhook_url: Mapped[str | None]
+    enabled: Mapped[bool]
+    cooldown_minutes: Mapped[int]
+    last_triggered_at: Mapped[datetime | None]
+    evaluated_at: Mapped[datetime | None]
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+
+
+class AlertHistoryRow(TenantRow):
+    __tablename__ = "alert_history"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    rule_id: Mapped[UUID]
+    rule_name: Mapped[str]
+    metric_type: Mapped[str]
+    metric_value: Mapped[float] = mapped_column(Float(53))
+    threshold: Mapped[float] = mapped_column(Float(53))
+    comparison: Mapped[str]
+    triggered_at: Mapped[datetime]
+    webhook_url: Mapped[str | None]
+    webhook_attempted_at: Mapped[datetime | None]
+    webhook_delivered: Mapped[bool]
+
+
+# Whoever takes them on evaluates them; others skip these rows meanwhile, and find them not due any more afterwards.
+_CLAIM_DUE: Final = text(
+    "UPDATE alert_rules SET evaluated_at = :now WHERE id IN (SELECT id FROM alert_rules"
+    " WHERE enabled AND (evaluated_at IS NULL OR evaluated_at <= :due)"
+    " ORDER BY evaluated_at NULLS FIRST LIMIT :most FOR UPDATE SKIP LOCKED) RETURNING tenant_id, id"
+)
+# Marked before it is sent: a notification is tried once, also where the process is killed in the middle.
+_CLAIM_UNSENT: Final = text(
+    "UPDATE alert_history SET webhook_attempted_at = :now WHERE id IN (SELECT id FROM alert_history"
+    " WHERE webhook_url IS NOT NULL AND webhook_attempted_at IS NULL"
+    " ORDER BY triggered_at LIMIT :most FOR UPDATE SKIP LOCKED)"
+    " RETURNING id, rule_id, rule_name, metric_type, metric_value, threshold, comparison, triggered_at, webhook_url"
+)
+_DELIVERED: Final = text("UPDATE alert_history SET webhook_delivered = true WHERE id = ANY(:ids)")
+
+
+def newest_first() -> Select[AlertRuleRow]:
+    return select(AlertRuleRow).order_by(AlertRuleRow.created_at.desc(), AlertRuleRow.id.desc())
+
+
+def history(rule_id: UUID) -> Select[AlertHistoryRow]:
+    """Newest first."""
+    return (
+        select(AlertHistoryRow)
+        .where(AlertHistoryRow.rule_id == rule_id)
+        .order_by(AlertHistoryRow.triggered_at.desc(), AlertHistoryRow.id.desc())
+    )
+
+
+async def count_rules(session: AsyncSession) -> int:
+    return (await session.execute(select(func.count()).select_from(AlertRuleRow))).scalar_one()
+
+
+async def enabled(session: AsyncSession, rules: Sequence[UUID] | None) -> Sequence[AlertRuleRow]:
+    """The tenant's enabled rules, or those among `rules`; locked, so that none triggers twice at a time."""
+    query = select(AlertRuleRow).where(AlertRuleRow.enabled).order_by(AlertRuleRow.id).with_for_update()
+    if rules is not None:
+        query = query.where(AlertRuleRow.id.in_(rules))
+    return (await session.scalars(query)).all()
+
+
+async def claim_due(session: AsyncSession, now: datetime, interval: timedelta, most: int) -> dict[UUID, list[UUID]]:
+    """Rules by tenant that were not evaluated for `interval`; as the service role."""
+    by_tenant: dict[UUID, list[UUID]] = {}
+    for tenant_id, rule_id in await session.execute(_CLAIM_DUE, {"now": now, "due": now - interval, "most": most}):
+        by_tenant.setdefault(tenant_id, []).append(rule_id)
+    return by_tenant
+
+
+async def claim_unsent(session: AsyncSession, now: datetime, most: int) -> Sequence[Row[tuple[object, ...]]]:
+    """History records to notify of; as the service role."""
+    return (await session.execute(_CLAIM_UNSENT, {"now": now, "most": most})).all()
+
+
+async def delivered(session: AsyncSession, records: Sequence[UUID]) -> None:
+    await session.execute(_DELIVERED, {"ids": list(records)})

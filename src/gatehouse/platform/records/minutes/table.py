@@ -1,0 +1,55 @@
+"""The figures of a window, of the session's tenant. `since` and `until` are whole minutes in UTC; `until` is outside."""
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Final, NamedTuple
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncSession
+
+_HOUR: Final = timedelta(hours=1)
+_MINUTE: Final = timedelta(minutes=1)
+
+
+class Totals(NamedTuple):
+    requests: int
+    errors: int
+    blocked: int
+    dlp_triggers: int
+    cost_usd: Decimal
+
+
+_TOTALS: Final = text(
+    "SELECT COALESCE(sum(requests), 0)::bigint, COALESCE(sum(errors), 0)::bigint, COALESCE(sum(blocked), 0)::bigint,"
+    " COALESCE(sum(dlp_triggers), 0)::bigint, COALESCE(sum(cost_usd), 0) FROM usage_minutes"
+    " WHERE tenant_id = :tenant AND minute >= :since AND minute < :until"
+)
+# Whole hours from their own table, what is left at both ends from the minutes.
+_LATENCIES: Final = text("""
+SELECT each >> 32 AS bucket, sum(each & 4294967295)::bigint AS requests FROM (
+    SELECT latency FROM usage_hours WHERE tenant_id = :tenant AND hour >= :first AND hour < :last
+    UNION ALL
+    SELECT latency FROM usage_minutes WHERE tenant_id = :tenant AND minute >= :since AND minute < :first
+    UNION ALL
+    SELECT latency FROM usage_minutes WHERE tenant_id = :tenant AND minute >= :last AND minute < :until
+) AS parts, unnest(latency) AS each GROUP BY 1
+""")
+
+
+async def totals(session: AsyncSession, since: datetime, until: datetime) -> Totals:
+    values = {"tenant": session.info["tenant_id"], "since": since, "until": until}
+    return Totals(*(await session.execute(_TOTALS, values)).one())
+
+
+async def latencies(session: AsyncSession, since: datetime, until: datetime) -> dict[int, int]:
+    """How many requests took how long, by bucket (`latency`)."""
+    first, last = _hour(since + _HOUR - _MINUTE), _hour(until)
+    if first >= last:
+        first = last = until
+    values = {"tenant": session.info["tenant_id"], "since": since, "until": until, "first": first, "last": last}
+    return {row.bucket: row.requests for row in await session.execute(_LATENCIES, values)}
+
+
+def _hour(moment: datetime) -> datetime:
+    """The one that it is in."""
+    return moment.replace(minute=0)

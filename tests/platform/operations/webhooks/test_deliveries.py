@@ -1,0 +1,401 @@
+"""How events come to receivers: signed, in order, tried again, dead (reference 3, Delivery rules and states)."""
+
+import asyncio
+import hashlib
+import hmac
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from aiohttp import web
+from tests.platform.operations.webhooks.conftest import BASE, SECRET, Hooks
+from tests.support.platform import RunningPlatform, Tenant
+
+from gatehouse.foundation.egress import EgressGuard
+from gatehouse.foundation.receivers import Receivers
+from gatehouse.platform import outbox
+from gatehouse.platform.jobs import Tools
+from gatehouse.platform.operations.webhooks import delivering, queue
+from gatehouse.platform.operations.webhooks.delivering import Deliveries
+from gatehouse.platform.operations.webhooks.listening import enqueue
+
+
+async def test_a_delivery_has_this_envelope_and_these_headers(hooks: Hooks) -> None:
+    webhook_id = await hooks.new(path="hook")
+    before = datetime.now(UTC)
+    await hooks.send({"conversation_id": "c"})
+    (got,) = hooks.receiver.got
+    assert got.path == "/hook"
+    timestamp = got.json["timestamp"]
+    assert got.json == {
+        "event_type": "new_conversation", "payload": {"conversation_id": "c"}, "timestamp": timestamp
+    }  # fmt: skip
+    assert timestamp.endswith("Z")
+    assert before <= datetime.fromisoformat(timestamp) <= datetime.now(UTC)
+    digest = hmac.new(SECRET.encode(), got.body, hashlib.sha256).hexdigest()
+    assert got.headers["X-Service-Signature"] == f"sha256={digest}"
+    assert got.headers["X-Webhook-Signature"] == digest
+    assert got.headers["X-Service-Webhook-Id"] == webhook_id
+    assert got.headers["X-Service-Delivery-Id"] == (await hooks.last(webhook_id))["id"]
+    assert got.headers["Content-Type"] == "application/json"
+
+
+async def test_only_webhooks_that_want_the_event_and_are_enabled_get_it(hooks: Hooks, other_tenant: Tenant) -> None:
+    await hooks.new("dlp_trigger", path="other-event")
+    await hooks.new("dlp_trigger", "new_conversation", path="both")
+    await hooks.new(enabled=False, path="disabled")
+    theirs = {"name": "x", "url": hooks.receiver.url + "theirs", "events": ["new_conversation"], "secret": SECRET}
+    assert (await other_tenant.admin.client.post(BASE, json=theirs)).status_code == 201
+    await hooks.send({})
+    assert [got.path for got in hooks.receiver.got] == ["/both"]
+
+
+async def test_a_webhook_gets_its_events_in_their_order(hooks: Hooks) -> None:
+    await hooks.new()
+    await hooks.send(*({"n": n} for n in range(120)))
+    assert [got.json["payload"]["n"] for got in hooks.receiver.got] == list(range(120))
+
+
+async def test_a_failed_attempt_is_made_again_after_one_second_then_after_five(hooks: Hooks) -> None:
+    webhook_id = await hooks.new()
+    hooks.receiver.answers.extend([500, 503])
+    await hooks.send({})
+    for attempts, status, seconds in ((1, 500, 1), (2, 503, 5)):
+        told = await hooks.last(webhook_id)
+        assert (told["status"], told["attempt_count"], told["response_code"]) == ("failed", attempts, status)
+        wait = datetime.fromisoformat(told["next_retry_at"]) - datetime.fromisoformat(told["last_attempt_at"])
+        assert timedelta(seconds=seconds) <= wait < timedelta(seconds=seconds + 1)
+        await hooks.deliver()
+        assert len(hooks.receiver.got) == attempts, "it waits"
+        await hooks.retry()
+    told = await hooks.last(webhook_id)
+    assert (told["status"], told["attempt_count"], told["next_retry_at"]) == ("delivered", 3, None)
+    assert (told["response_code"], told["error_message"]) == (200, None)
+    assert len({got.headers["X-Service-Delivery-Id"] for got in hooks.receiver.got}) == 1
+
+
+async def test_after_the_third_failure_there_is_no_attempt_and_30_seconds_later_a_dead_letter(
+    hooks: Hooks, tools: Tools
+) -> None:
+    webhook_id = await hooks.new()
+    hooks.receiver.otherwise = 500
+    await hooks.send({})
+    await hooks.retry()
+    await hooks.retry()
+    await hooks.retry()
+    assert len(hooks.receiver.got) == 3
+    told = await hooks.last(webhook_id)
+    assert (told["status"], told["attempt_count"], told["next_retry_at"]) == ("failed", 3, None)
+    ((wait,),) = hooks.platform.sql(
+        "SELECT dead_at - last_attempt_at FROM webhook_deliveries WHERE id = %s", [told["id"]]
+    )
+    assert timedelta(seconds=30) <= wait < timedelta(seconds=31)
+    await delivering.bury(tools)
+    assert (await hooks.last(webhook_id))["status"] == "failed"
+    hooks.platform.sql("UPDATE webhook_deliveries SET dead_at = now() WHERE id = %s", [told["id"]])
+    await delivering.bury(tools)
+    assert (await hooks.last(webhook_id))["status"] == "dead_letter"
+
+
+async def test_what_comes_behind_waits_for_the_retries_and_goes_on_after_the_last(hooks: Hooks) -> None:
+    await hooks.new()
+    hooks.receiver.answers.extend([500, 500, 500])
+    await hooks.send({"n": 1}, {"n": 2})
+    await hooks.retry()
+    assert [got.json["payload"]["n"] for got in hooks.receiver.got] == [1, 1]
+    await hooks.retry()
+    assert [got.json["payload"]["n"] for got in hooks.receiver.got] == [1, 1, 1, 2]
+
+
+async def test_a_dead_receiver_does_not_hold_up_the_others(hooks: Hooks) -> None:
+    async def never(_: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(60)
+        return web.Response()
+
+    await hooks.new(path="dead")
+    await hooks.new(path="living")
+    hooks.receiver.otherwise = lambda request: never(request) if request.path == "/dead" else _fine()
+    await hooks.announce(*({"n": n} for n in range(30)))
+    await hooks.dispatch()
+    turns = asyncio.create_task(hooks.deliver())
+    async with asyncio.timeout(20):
+        while sum(got.path == "/living" for got in hooks.receiver.got) < 30:
+            await asyncio.sleep(0.02)
+    assert sum(got.path == "/dead" for got in hooks.receiver.got) == 1
+    turns.cancel()
+    await asyncio.gather(turns, return_exceptions=True)
+
+
+async def _fine() -> web.StreamResponse:
+    return web.Response()
+
+
+async def test_a_redirect_is_a_failure_that_names_it(hooks: Hooks) -> None:
+    webhook_id = await hooks.new()
+    hooks.receiver.answers.append(web.Response(status=302, headers={"Location": "http://169.254.169.254/"}))
+    await hooks.send({})
+    told = await hooks.last(webhook_id, "c")
+    assert (told["status"], told["response_status"]) == ("pending", 302)
+    assert "redirect" in told["last_error"]
+    assert len(hooks.receiver.got) == 1
+
+
+async def test_a_url_that_became_blocked_fails_at_once_and_is_not_connected(
+    hooks: Hooks, tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook_id = await hooks.new()
+    strict = Receivers(EgressGuard())
+    monkeypatch.setattr(tools.receivers, "post", strict.post)
+    await hooks.send({})
+    await strict.close()
+    for variant, error in (("b", "error_message"), ("c", "last_error")):
+        told = await hooks.last(webhook_id, variant)
+        assert (told["status"], told[error]) == ("failed", "blocked by the address guard: a loopback address")
+    assert (await hooks.last(webhook_id))["next_retry_at"] is None
+    await hooks.retry()
+    assert hooks.receiver.got == []
+
+
+async def test_the_variants_tell_of_a_delivery_in_their_own_shapes(hooks: Hooks) -> None:
+    webhook_id = await hooks.new()
+    await hooks.send({"n": 1})
+    a, b, c = [await hooks.last(webhook_id, variant) for variant in "abc"]
+    common = {"id": a["id"], "webhook_id": webhook_id, "event_type": "new_conversation"}
+    assert a == {
+        **common, "payload": {"n": 1}, "response_status": 200, "response_body": "answered 200", "success": True,
+        "attempt_count": 1, "delivered_at": a["delivered_at"], "created_at": a["created_at"],
+    }  # fmt: skip
+    assert a["delivered_at"] > a["created_at"]
+    assert b == {
+        **common, "status": "delivered", "attempt_count": 1, "last_attempt_at": a["delivered_at"],
+        "next_retry_at": None, "response_code": 200, "error_message": None, "payload": '{"n":1}',
+    }  # fmt: skip
+    assert c == {
+        **common, "payload": {"n": 1}, "status": "delivered", "attempts": 1, "last_error": None,
+        "response_status": 200, "created_at": a["created_at"],
+    }  # fmt: skip
+
+
+async def test_a_detail_has_the_last_20_deliveries_the_newest_first(hooks: Hooks) -> None:
+    webhook_id = await hooks.new()
+    await hooks.send(*({"n": n} for n in range(25)))
+    told = (await hooks.detail(webhook_id))["recent_deliveries"]
+    assert [each["payload"]["n"] for each in told] == list(range(24, 4, -1))
+
+
+async def test_in_variant_b_a_payload_is_cut_after_10000_characters(hooks: Hooks) -> None:
+    webhook_id = await hooks.new()
+    await hooks.send({"text": "x" * 20_000})
+    assert len((await hooks.last(webhook_id))["payload"]) == 10_000
+    assert len(hooks.receiver.got[0].json["payload"]["text"]) == 20_000
+
+
+async def test_what_waits_goes_nowhere_once_the_webhook_is_disabled(hooks: Hooks) -> None:
+    webhook_id = await hooks.new()
+    await hooks.announce({})
+    await hooks.dispatch()
+    await hooks.tenant.admin.client.put(f"{BASE}{webhook_id}", json={"enabled": False})
+    await hooks.deliver()
+    told = await hooks.last(webhook_id)
+    assert (told["status"], told["attempt_count"], told["error_message"]) == ("failed", 0, "the webhook was disabled")
+    await hooks.tenant.admin.client.put(f"{BASE}{webhook_id}", json={"enabled": True})
+    await hooks.send({"n": 2})
+    assert [got.json["payload"] for got in hooks.receiver.got] == [{"n": 2}]
+
+
+async def test_what_waits_is_sent_to_the_new_url_signed_with_the_new_secret(hooks: Hooks) -> None:
+    webhook_id = await hooks.new()
+    await hooks.announce({})
+    await hooks.dispatch()
+    body = {"url": hooks.receiver.url + "new", "secret": "another secret of its own"}
+    await hooks.tenant.admin.client.put(f"{BASE}{webhook_id}", json=body)
+    await hooks.deliver()
+    (got,) = hooks.receiver.got
+    digest = hmac.new(b"another secret of its own", got.body, hashlib.sha256).hexdigest()
+    assert (got.path, got.headers["X-Webhook-Signature"]) == ("/new", digest)
+
+
+async def test_events_that_come_while_a_turn_ends_are_not_left_lying(hooks: Hooks) -> None:
+    """The receiver has more and more announced while it answers: whenever that falls, it comes through."""
+    await hooks.new()
+    pending = [{"n": n} for n in range(1, 12)]
+
+    async def more(_: web.Request) -> web.StreamResponse:
+        if pending:
+            await hooks.announce(pending.pop(0))
+            await hooks.dispatch()
+        return web.Response()
+
+    hooks.receiver.otherwise = more
+    await hooks.send({"n": 0})
+    assert [got.json["payload"]["n"] for got in hooks.receiver.got] == list(range(12))
+
+
+async def test_two_processes_share_the_webhooks_and_none_is_sent_twice(hooks: Hooks, tools: Tools) -> None:
+    for n in range(8):
+        await hooks.new(path=str(n))
+    await hooks.announce(*({"n": n} for n in range(20)))
+    await hooks.dispatch()
+    second = Hooks(hooks.platform, hooks.tenant, hooks.receiver)
+    second.deliveries = Deliveries(tools)
+    await asyncio.gather(hooks.deliver(), second.deliver())
+    assert len(hooks.receiver.got) == 160
+    for path in {got.path for got in hooks.receiver.got}:
+        sent = [got.json["payload"]["n"] for got in hooks.receiver.got if got.path == path]
+        assert sent == list(range(20))
+
+
+async def test_a_turn_whose_process_died_is_anothers_once_its_lease_has_ended(
+    hooks: Hooks, platform: RunningPlatform
+) -> None:
+    webhook_id = await hooks.new()
+    await hooks.announce({})
+    await hooks.dispatch()
+    async with platform.host.database.service() as session:
+        (dead,) = await queue.take(session, 10)
+    await hooks.deliver()
+    assert hooks.receiver.got == []
+    await hooks.retry()
+    assert len(hooks.receiver.got) == 1
+    # Whoever wakes up late notes nothing and begins nothing.
+    async with platform.host.database.service() as session:
+        assert await queue.advance(session, dead) is None
+    assert (await hooks.last(webhook_id))["attempt_count"] == 1
+
+
+async def test_one_organizations_dead_receivers_leave_turns_to_the_others(
+    hooks: Hooks, platform: RunningPlatform, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivering, "A_TENANTS", 2)
+    monkeypatch.setattr(delivering, "_TAKEN", 2)
+
+    async def never(_: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(60)
+        return web.Response()
+
+    hooks.receiver.otherwise = lambda request: never(request) if request.path.startswith("/dead") else _fine()
+    for n in range(6):
+        await hooks.new(path=f"dead/{n}")
+    theirs = Hooks(platform, other_tenant, hooks.receiver)
+    await theirs.new(path="living")
+    await hooks.announce({})
+    await theirs.announce({})
+    await hooks.dispatch()
+    begun = [await hooks.deliveries.take() for _ in range(3)]
+    assert begun == [2, 1, 0]
+    async with asyncio.timeout(10):
+        while "/living" not in {got.path for got in hooks.receiver.got}:
+            await asyncio.sleep(0.02)
+    for turn in list(hooks.deliveries._turns):
+        turn.cancel()
+    await asyncio.gather(*hooks.deliveries._turns, return_exceptions=True)
+
+
+async def test_a_removed_webhook_takes_its_deliveries_along(hooks: Hooks, platform: RunningPlatform) -> None:
+    webhook_id = await hooks.new()
+    await hooks.announce({}, {})
+    await hooks.dispatch()
+    assert (await hooks.tenant.admin.client.delete(f"{BASE}{webhook_id}")).status_code == 204
+    await hooks.deliver()
+    assert hooks.receiver.got == []
+    for table in ("webhook_deliveries", "webhook_queues"):
+        assert platform.sql(f"SELECT count(*) FROM {table} WHERE webhook_id = %s", [webhook_id]) == [(0,)]
+
+
+async def test_of_old_deliveries_the_last_20_stay_a_month(
+    hooks: Hooks, platform: RunningPlatform, tools: Tools
+) -> None:
+    webhook_id = await hooks.new()
+    await hooks.send(*({"n": n} for n in range(30)))
+    await delivering.prune(tools)
+    kept = platform.sql("SELECT payload FROM webhook_deliveries WHERE webhook_id = %s ORDER BY position", [webhook_id])
+    assert [payload["n"] for (payload,) in kept] == list(range(10, 30))
+    platform.sql(
+        "UPDATE webhook_deliveries SET created_at = now() - interval '31 days' WHERE webhook_id = %s"
+        " AND payload->>'n' < '15'",
+        [webhook_id],
+    )
+    await delivering.prune(tools)
+    assert len((await hooks.detail(webhook_id))["recent_deliveries"]) == 15
+
+
+async def test_pruning_leaves_what_waits(hooks: Hooks, platform: RunningPlatform, tools: Tools) -> None:
+    webhook_id = await hooks.new()
+    await hooks.announce(*({"n": n} for n in range(30)))
+    await hooks.dispatch()
+    platform.sql(
+        "UPDATE webhook_deliveries SET created_at = now() - interval '31 days' WHERE webhook_id = %s", [webhook_id]
+    )
+    await delivering.prune(tools)
+    await hooks.deliver()
+    assert len(hooks.receiver.got) == 30
+
+
+async def test_a_secret_that_does_not_open_is_told_and_nothing_is_sent_unsigned(
+    hooks: Hooks, platform: RunningPlatform
+) -> None:
+    webhook_id = await hooks.new()
+    platform.sql("UPDATE webhooks SET sealed_secret = 'v1.gone.x' WHERE id = %s", [webhook_id])
+    await hooks.send({})
+    assert "set it again" in (await hooks.last(webhook_id))["error_message"]
+    assert hooks.receiver.got == []
+
+
+# the outbox ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_change_that_is_rolled_back_announces_nothing(hooks: Hooks, platform: RunningPlatform) -> None:
+    webhook_id = await hooks.new()
+    with platform._owner.transaction(force_rollback=True):
+        platform.sql(
+            "INSERT INTO outbox (id, tenant_id, event_type, payload) VALUES (gen_random_uuid(), %s, 'new_conversation',"
+            " '{}')",
+            [hooks.tenant.id],
+        )
+    await hooks.dispatch()
+    assert (await hooks.detail(webhook_id))["recent_deliveries"] == []
+
+
+async def test_an_event_is_dispatched_once_and_by_one_reader_at_a_time(hooks: Hooks, platform: RunningPlatform) -> None:
+    webhook_id = await hooks.new()
+    await hooks.announce({}, {}, {})
+    database = platform.host.database
+    counts = await asyncio.gather(*(outbox.dispatch(database, (enqueue,)) for _ in range(4)))
+    assert sorted(counts) == [0, 0, 0, 3]
+    assert len((await hooks.detail(webhook_id))["recent_deliveries"]) == 3
+
+
+async def test_what_a_listener_fails_at_is_told_again_once_the_database_is_back(
+    hooks: Hooks, platform: RunningPlatform
+) -> None:
+    from sqlalchemy.exc import OperationalError  # noqa: PLC0415
+
+    webhook_id = await hooks.new()
+    await hooks.announce({})
+
+    async def away(*_: Any) -> None:
+        raise OperationalError("", None, Exception())
+
+    with pytest.raises(OperationalError):
+        await outbox.dispatch(platform.host.database, (enqueue, away))
+    assert (await hooks.detail(webhook_id))["recent_deliveries"] == []
+    await hooks.dispatch()
+    assert len((await hooks.detail(webhook_id))["recent_deliveries"]) == 1
+
+
+async def test_an_event_that_a_listener_cannot_take_costs_only_that_listener_that_event(
+    hooks: Hooks, platform: RunningPlatform
+) -> None:
+    webhook_id = await hooks.new()
+    await hooks.announce({"n": 1}, {"bad": True}, {"n": 2})
+    heard: list[UUID] = []
+
+    async def picky(_: Any, events: Any) -> None:
+        if any("bad" in event.payload for event in events):
+            raise ValueError
+        heard.extend(event.id for event in events)
+
+    await outbox.dispatch(platform.host.database, (picky, enqueue))
+    assert len(heard) == 2
+    assert len((await hooks.detail(webhook_id))["recent_deliveries"]) == 3
