@@ -74,6 +74,8 @@ async def furnished(platform: RunningPlatform) -> Furnished:
     policy = (await other.admin.client.post("/api/admin/policies", json=policy)).json()
     budget = {"scope_type": "tenant", "period": "month", "limit_requests": 1_000_000}
     budget = (await other.admin.client.post("/api/admin/budgets", json=budget)).json()
+    webhook = {"name": "x", "url": "https://8.8.8.8/", "events": ["dlp_trigger"], "secret": "of their own"}
+    webhook = (await other.admin.client.post("/api/admin/webhooks/", json=webhook)).json()
     idp = {"name": "x", "entity_id": "https://idp.test", "sso_url": "https://idp.test/", "x509_cert": certificate()}
     idp = (await other.admin.client.post("/api/admin/saml/idp", json=idp)).json()
     conversations = "/api/conversations"
@@ -98,6 +100,7 @@ async def furnished(platform: RunningPlatform) -> Furnished:
         "filter_id": words["id"],
         "policy_id": policy["id"],
         "budget_id": budget["id"],
+        "webhook_id": webhook["id"],
         "approval_id": approval_id,
         "bundle_id": bundle["id"],
         "rule_id": rule["id"],

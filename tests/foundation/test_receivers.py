@@ -70,11 +70,7 @@ async def test_of_an_answer_its_first_1000_characters_are_kept_without_nul(
 
 
 async def test_a_receiver_that_says_nothing_is_left_after_the_time(receiver: Receiver, receivers: Receivers) -> None:
-    async def never(_: web.Request) -> web.StreamResponse:
-        await asyncio.sleep(30)
-        return web.Response()
-
-    receiver.answers.append(never)
+    receiver.answers.append(receiver.silence)
     began = asyncio.get_running_loop().time()
     with pytest.raises(ReceiverFailed, match=r"no answer within 0\.3 s"):
         await receivers.post(receiver.url, b"", {}, seconds=0.3)

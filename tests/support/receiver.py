@@ -56,6 +56,7 @@ class Receiver:
         self.otherwise: Answer = 200
         self.url = ""
         self._news = asyncio.Event()
+        self._closing = asyncio.Event()
 
     @classmethod
     @asynccontextmanager
@@ -74,6 +75,7 @@ class Receiver:
         try:
             yield receiver
         finally:
+            receiver._closing.set()
             await runner.cleanup()
 
     def trusted(self, allowlist: Iterable[str] = HERE) -> Receivers:
@@ -87,6 +89,11 @@ class Receiver:
                 self._news.clear()
                 await self._news.wait()
         return self.got
+
+    async def silence(self, _: web.Request) -> web.StreamResponse:
+        """An answer that does not come."""
+        await self._closing.wait()
+        return web.Response()
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()

@@ -34,6 +34,8 @@ TELLING: Final[dict[tuple[str, str], set[str]]] = {
     ("POST", "/api/admin/oauth-clients/{client_id}/rotate-secret"): {"new_client_secret"},
     ("POST", "/api/admin/users"): {"invitation_token"},
     ("POST", "/api/admin/users/{user_id}/password-reset"): {"token"},
+    ("POST", "/api/admin/webhooks/"): {"secret"},
+    ("POST", "/api/v1/admin/webhooks/"): {"secret"},
     ("POST", "/v1/platform/tenants"): {"invitation_token"},
 }
 

@@ -6,7 +6,6 @@ answer is the caller's own limit, else one that is sent along.
 """
 
 from collections.abc import Iterable
-from decimal import Decimal
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +13,8 @@ import msgspec
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.slots import Unseen, slots
 from gatehouse.engine.exchange import Asked, Candidate
-from gatehouse.policy.budgets import nano
+from gatehouse.policy.budgets import NANO
+from gatehouse.policy.records import ModelRecord
 
 #: What an image, a recording or a file takes at most.
 IMAGE_TOKENS: Final = 40_000
@@ -22,8 +22,9 @@ IMAGE_TOKENS: Final = 40_000
 OUTPUT_TOKENS: Final = 16_384
 #: Words of the protocol around each message, as models count them: the bytes of a short request's JSON are more.
 _FRAME: Final = 16
+#: Nano dollars, and a little more.
+_ABOVE: Final = NANO * (1 + 1e-12)
 _LIMITS: Final = ("max_completion_tokens", "max_tokens", "max_output_tokens")
-_HIDES_BYTES: Final = (b"base64", b"image", b"audio", b"file")
 
 
 class Bound(msgspec.Struct, frozen=True, gc=False):
@@ -34,21 +35,22 @@ class Bound(msgspec.Struct, frozen=True, gc=False):
 
 
 def bound(x: Asked, chain: Iterable[Candidate], output_limit: int | None) -> Bound:
-    """Of the dearest candidate. `output_limit` is what is sent along where the caller says nothing: `default_output`."""
+    """Of the dearest candidate. `output_limit` is what is sent where the caller says nothing: see `default_output`."""
     given = input_tokens(x)
     choices = _whole_number(x.call.body.get("n")) or 1
-    asked = asked_output(x.call.body)
+    limit = asked_output(x.call.body) or output_limit
     tokens, dearest = 0, 0
     unpriced = False
     for candidate in chain:
-        answer = choices * _answer(x, candidate, asked or output_limit)
+        answer = choices * _answer(candidate, limit)
         tokens = max(tokens, given + answer)
-        price = _dearest_input(candidate)
-        per_output = candidate.model.cost_per_output_token
-        if price is None or (answer and per_output is None):
+        prices = _prices(candidate.model)
+        if prices is None or (answer and prices[1] is None):
             unpriced = True
         else:
-            dearest = max(dearest, nano(given * price + answer * (per_output or 0)))
+            # Floats are quick; the dollar's billionth on top is more than they are wrong by.
+            cost = (given * prices[0] + answer * (prices[1] or 0.0)) * _ABOVE
+            dearest = max(dearest, int(cost) + 1)
     return Bound(tokens, None if unpriced else dearest)
 
 
@@ -74,11 +76,13 @@ def priced(x: Asked, candidate: Candidate) -> bool:
 def input_tokens(x: Asked) -> int:
     """At most. Of most requests the length of what came."""
     raw = x.identified.received.body
-    hidden = any(word in raw for word in _HIDES_BYTES)
-    given = _looked_through(x.call.body) if hidden else len(raw)
-    filters = x.identified.policy.filters.filters
-    # What the organization puts before the caller's words.
-    return given + _FRAME + sum(len(each.instruction.encode()) for each in filters if each.instruction)
+    hidden = b"base64" in raw or b"image" in raw or b"audio" in raw or b"file" in raw
+    given = _FRAME + (_looked_through(x.call.body) if hidden else len(raw))
+    for each in x.identified.policy.filters.filters:
+        # What the organization puts before the caller's words.
+        if each.instruction:
+            given += len(each.instruction.encode())
+    return given
 
 
 def _looked_through(body: dict[str, Any]) -> int:
@@ -94,7 +98,7 @@ def _looked_through(body: dict[str, Any]) -> int:
     return total
 
 
-def _answer(x: Asked, candidate: Candidate, limit: int | None) -> int:
+def _answer(candidate: Candidate, limit: int | None) -> int:
     if limit is None:
         return 0
     most = candidate.model.max_output_tokens
@@ -102,12 +106,16 @@ def _answer(x: Asked, candidate: Candidate, limit: int | None) -> int:
     return min(limit, most) if most else limit
 
 
-def _dearest_input(candidate: Candidate) -> Decimal | None:
-    model = candidate.model
-    if model.cost_per_input_token is None:
+def _prices(model: ModelRecord) -> tuple[float, float | None] | None:
+    """USD a token: the dearest class of input, and output."""
+    dearest = model.cost_per_input_token
+    if dearest is None:
         return None
-    classes = (model.cost_per_input_token, model.cost_per_cached_input_token, model.cost_per_cache_write_token)
-    return max(price for price in classes if price is not None)
+    for other in (model.cost_per_cached_input_token, model.cost_per_cache_write_token):
+        if other is not None and other > dearest:
+            dearest = other
+    out = model.cost_per_output_token
+    return float(dearest), None if out is None else float(out)
 
 
 def _whole_number(value: object) -> int | None:

@@ -2,8 +2,8 @@
 routing policy).
 
 `bound.py` says what a call can take at most; here is what is likely. Four bytes are a token: measured with OpenAI's
-o200k vocabulary it is 4.3 for English and for Python, 3.7 for Markdown, 4.5 for German, 2.7 for JSON. `tokenizers` counts
-exactly where a vocabulary is at hand.
+o200k vocabulary it is 4.3 for English and for Python, 3.7 for Markdown, 4.5 for German, 2.7 for JSON. `tokenizers`
+counts exactly where a vocabulary is at hand.
 """
 
 from collections.abc import Iterator

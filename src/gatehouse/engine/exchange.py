@@ -81,10 +81,12 @@ class Wants(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Routed(msgspec.Struct, kw_only=True):
-    """What a routing policy did with a call. `estimated_usd` and `limit_usd` are those of the cost cap, where it was
-    looked at that closely; `exceeds`: the first choice was above it."""
+    """What a routing policy did with a call. `first` is its first choice, before the cost cap had a say;
+    `estimated_usd` and `limit_usd` are those of the cap, where it was looked at that closely; `exceeds`: the first
+    choice was above it."""
 
     policy: RoutingPolicy
+    first: Candidate | None = None
     estimated_usd: Decimal | None = None
     limit_usd: Decimal | None = None
     exceeds: bool = False

@@ -3,9 +3,9 @@
 A worker notes what it sees, hands it on as reports, and takes those of the others (`report`, `take`); the host carries
 them. What the request path reads is a plain mapping, made anew by `settle` every few seconds, never in a request.
 
-Measured is the time from an attempt's beginning until its answer is there: all of it, or a stream's first event. The two
-say different things, so they are kept apart, and a request is compared with its like. Times are counted in buckets that
-are ten percent wide, so a median is off by five percent at most.
+Measured is the time from an attempt's beginning until its answer is there: all of it, or a stream's first event. The
+two say different things, so they are kept apart, and a request is compared with its like. Times are counted in buckets
+that are ten percent wide, so a median is off by five percent at most.
 """
 
 import math
@@ -110,8 +110,8 @@ class Latencies:
         self._medians[stream].setdefault(model_id, milliseconds)
 
     def may_try(self, model_id: UUID) -> bool:
-        """Whether a request may go to a model without a median, to find out how fast it is: one a minute, so that a slow
-        model slows no more than that."""
+        """Whether a request may go to a model without a median, to find out how fast it is: one a minute, so that a
+        slow model slows no more than that."""
         now = self._clock.monotonic()
         if now - self._tried.get(model_id, -_TRY_AGAIN) < _TRY_AGAIN:
             return False

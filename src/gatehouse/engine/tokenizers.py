@@ -1,8 +1,8 @@
 """Counting tokens as a model's vendor does, where that can be done without asking anybody.
 
-OpenAI's vocabularies are files of `tiktoken`, which downloads them when they are first used. Here nothing is downloaded:
-they count where the package is installed and the files lie in `TIKTOKEN_CACHE_DIR` already. Other models, and everything
-without them, are estimated (`engine.estimate`).
+OpenAI's vocabularies are files of `tiktoken`, which downloads them when they are first used. Here nothing is
+downloaded: they count where the package is installed and the files lie in `TIKTOKEN_CACHE_DIR` already. Other models,
+and everything without them, are estimated (`engine.estimate`).
 """
 
 import hashlib

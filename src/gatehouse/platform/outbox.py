@@ -74,6 +74,6 @@ async def _tell(session: AsyncSession, listener: Listener, events: Sequence[Even
                 await _tell(session, listener, [event])
             return
         log.warning(
-            "outbox.event_not_taken", event=str(events[0].id), event_type=events[0].event_type,
+            "outbox.event_not_taken", event_id=str(events[0].id), event_type=events[0].event_type,
             listener=f"{listener.__module__}.{listener.__qualname__}", reason=type(error).__name__,
         )  # fmt: skip

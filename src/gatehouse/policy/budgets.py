@@ -1,7 +1,7 @@
 """Budgets of a tenant's policy: who they bind, found by the caller's ids (decisions 7, Budgets)."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal
 from typing import Final, Literal, TypeAlias
 from uuid import UUID
@@ -14,6 +14,8 @@ from gatehouse.foundation.identity import Caller, TenantId
 ScopeType: TypeAlias = Literal["tenant", "group", "user", "api_key", "oauth_client"]
 Period: TypeAlias = Literal["minute", "day", "month"]
 
+#: Callers that a policy remembers.
+_KNOWN: Final = 20_000
 #: Money is counted in whole billionths of a dollar.
 NANO: Final = 1_000_000_000
 
@@ -71,23 +73,54 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         return "plan" if self.plan else f"{self.scope_type}:{self.period}"
 
 
+class BudgetsOfCaller(msgspec.Struct, frozen=True, gc=False):
+    """Every budget that a caller's calls count against, and what of a call they ask about."""
+
+    budgets: tuple[Budget, ...]
+    #: whether dollars or tokens are counted, not requests alone
+    measure: bool
+    #: whether any refuses what does not fit
+    block: bool
+    #: whether one in dollars does
+    block_usd: bool
+
+
 class Budgets:
-    """`of` costs a look-up for each of the caller's ids, and nothing where there is no budget at all."""
+    """`of` costs a look-up for callers that were here before, and nothing where there is no budget at all."""
 
     def __init__(self, records: Iterable[BudgetRecord], tenant_id: TenantId, zone: ZoneInfo) -> None:
         found: dict[UUID, list[Budget]] = defaultdict(list)
         for record in records:
             found[record.scope_id].append(compile_budget(record, tenant_id, zone))
+        self._of_tenant = _together(found.pop(tenant_id, ()))
         self._by_scope: Mapping[UUID, list[Budget]] = found
-        self._of_tenant = tuple(found.pop(tenant_id, ()))
+        self._known: dict[tuple[object, ...], BudgetsOfCaller | None] = {}
 
-    def of(self, caller: Caller) -> tuple[Budget, ...]:
-        """Every budget that a call of this caller counts against."""
+    def of(self, caller: Caller) -> BudgetsOfCaller | None:
         if not self._by_scope:
             return self._of_tenant
-        ids = (*caller.groups, caller.user_id, caller.api_key_id, caller.client_id)
+        ids = (caller.user_id, caller.api_key_id, caller.client_id, *caller.groups)
+        try:
+            return self._known[ids]
+        except KeyError:
+            pass
         own = [budget for each in ids if each is not None for budget in self._by_scope.get(each, ())]
-        return (*self._of_tenant, *own) if own else self._of_tenant
+        of_all = self._of_tenant.budgets if self._of_tenant else ()
+        if len(self._known) >= _KNOWN:
+            self._known.clear()
+        found = self._known[ids] = _together((*of_all, *own)) if own else self._of_tenant
+        return found
+
+
+def _together(budgets: Sequence[Budget]) -> BudgetsOfCaller | None:
+    if not budgets:
+        return None
+    return BudgetsOfCaller(
+        tuple(budgets),
+        measure=any(each.limits.nano_usd is not None or each.limits.tokens is not None for each in budgets),
+        block=any(each.blocks for each in budgets),
+        block_usd=any(each.blocks and each.limits.nano_usd is not None for each in budgets),
+    )
 
 
 def compile_budget(record: BudgetRecord, tenant_id: TenantId, zone: ZoneInfo) -> Budget:

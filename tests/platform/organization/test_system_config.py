@@ -119,7 +119,7 @@ async def test_what_holds_for_the_whole_platform_is_shown_as_it_is_in_force(
         ("max_conversation_messages", "5", "five"),
         ("max_conversation_messages", "5", "-1"),
         ("unregistered_model_tier", "tier_1", "tier_5"),
-        ("registry_enforcement", "true", ""),
+        ("registry_enforcement", "warn", "true"),
     ],
 )
 async def test_a_value_is_judged_by_its_keys_type(tenant: Tenant, key: str, good: str, bad: str) -> None:

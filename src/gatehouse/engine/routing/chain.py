@@ -129,6 +129,7 @@ class Chooser:
             else:
                 await places.add(ranking, enough=MOST_CHOICES - 1)
         left = places.in_order()
+        x.routed.first = left[0].candidate if left else None
         if policy.cap is not None and left:
             within = await self._within(x, ports, policy, left, trial=trial)
             if isinstance(within, Refusal):
@@ -146,8 +147,22 @@ class Chooser:
         if away:
             options = sorted(options, key=lambda option: option.provider.id in away)
         if not trial and policy.strategy in BY_LATENCY:
-            options = _with_a_try(x, ports, policy, options, view, away)
+            options = self._with_a_try(x, ports, options, view)
         return [_candidate(option) for option in options]
+
+    def _with_a_try(self, x: Asked, ports: Ports, options: Sequence[Option], view: View) -> Sequence[Option]:
+        """Now and then a model goes first of which nobody knows how fast it is; never one that the cost cap speaks
+        against."""
+        assert x.routed is not None
+        limits = x.routed.policy.cap
+        for option in options:
+            if option.model.id in view.medians or self._away(x, ports, option.provider.id):
+                continue
+            if limits is not None and not cap.fits(x, _candidate(option), limits.max_cost_per_request_usd):
+                continue
+            if ports.latencies.may_try(option.model.id):
+                return [option, *(other for other in options if other is not option)]
+        return options
 
     def _away(self, x: Asked, ports: Ports, provider_id: str) -> bool:
         tenant_id = x.identified.policy.tenant_id
@@ -195,22 +210,6 @@ class Chooser:
             turn = random.randrange(1_000)  # noqa: S311 - spreads load
         self._turns[policy.id] = turn if trial else turn + 1
         return turn
-
-
-def _with_a_try(
-    x: Asked, ports: Ports, policy: RoutingPolicy, options: Sequence[Option], view: View, away: set[str]
-) -> Sequence[Option]:
-    """Now and then a model goes first of which nobody knows how fast it is; never one that the cost cap speaks
-    against."""
-    for option in options:
-        if option.model.id in view.medians or option.provider.id in away:
-            continue
-        limits = policy.cap
-        if limits is not None and not cap.fits(x, _candidate(option), limits.max_cost_per_request_usd):
-            continue
-        if ports.latencies.may_try(option.model.id):
-            return [option, *(other for other in options if other is not option)]
-    return options
 
 
 def _chained(x: Asked, left: list[_Place], refused: Refuse | None) -> Verdict:

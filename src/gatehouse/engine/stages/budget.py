@@ -1,11 +1,15 @@
 """Money and quotas: refuses whose budget is spent, sets aside before, settles after (decisions 7, Budgets)."""
 
+from typing import Final
+
 from gatehouse.engine.bound import bound, default_output, priced
 from gatehouse.engine.exchange import Admitted, Answered, Candidate, Identified
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
 from gatehouse.foundation.errors import BadRequest
-from gatehouse.policy.budgets import Budget, Taking, nano
+from gatehouse.policy.budgets import Taking, nano
+
+_ONE: Final = Taking(requests=1)
 
 
 class PriceUnknown(BadRequest):
@@ -22,26 +26,27 @@ class PriceUnknown(BadRequest):
 
 
 async def check(x: Identified, ports: Ports) -> Verdict:
-    budgets = x.policy.budgets.of(x.caller)
-    if not budgets or not _enforced(x):
+    found = x.policy.budgets.of(x.caller)
+    if found is None or not _enforced(x):
         return ALLOW
-    refused = ports.spend.exhausted(budgets)
+    refused = ports.spend.exhausted(found.budgets)
     return ALLOW if refused is None else Refuse(refused)
 
 
 async def reserve(x: Admitted, ports: Ports) -> Verdict:
     """Sets aside what the call can take at most. Raises `QuotaExceeded`, and `Unavailable` where nobody can tell."""
     asked = x.asked
-    budgets = asked.identified.policy.budgets.of(asked.identified.caller)
-    if not budgets:
+    found = asked.identified.policy.budgets.of(asked.identified.caller)
+    if found is None:
         return ALLOW
     enforced = _enforced(asked.identified)
-    if enforced and any(budget.blocks and budget.limits.nano_usd is not None for budget in budgets):
-        left = tuple(each for each in x.chain if priced(asked, each))
+    if enforced and found.block_usd:
+        left = tuple([each for each in x.chain if priced(asked, each)])
         if not left:
             return Refuse(PriceUnknown.of(x.chain[0]))
         x.chain = asked.chain = left
-    asked.reserved = await ports.spend.reserve(budgets, _most(x, budgets, enforced=enforced), enforced=enforced)
+    most = _most(x, limited=enforced and found.block) if found.measure else _ONE
+    asked.reserved = await ports.spend.reserve(found.budgets, most, enforced=enforced)
     return ALLOW
 
 
@@ -63,12 +68,10 @@ def charged(x: Answered) -> Taking | None:
     return Taking(nano_usd=nano(x.cost_usd) if x.cost_usd else 0, requests=1, tokens=tokens)
 
 
-def _most(x: Admitted, budgets: tuple[Budget, ...], *, enforced: bool) -> Taking:
-    if all(budget.limits.nano_usd is None and budget.limits.tokens is None for budget in budgets):
-        return Taking(requests=1)
+def _most(x: Admitted, *, limited: bool) -> Taking:
+    """`limited`: what is not asked for must not come."""
     output = default_output(x.asked, x.chain)
-    if enforced and any(budget.blocks for budget in budgets):
-        # What is not asked for must not come.
+    if limited:
         x.asked.call.output_limit = output
     most = bound(x.asked, x.chain, output)
     return Taking(nano_usd=most.nano_usd or 0, requests=1, tokens=most.tokens)

@@ -91,7 +91,7 @@ def _facts(x: Asked, candidate: Candidate, model: str, rules: RuleSet) -> Facts:
     needs = rules.needs
     facts = x.facts
     if facts is None:
-        tokens = _tokens(x.call.body) if not needs.isdisjoint({"tokens", "cost_usd"}) else None
+        tokens = _tokens(x) if not needs.isdisjoint({"tokens", "cost_usd"}) else None
         facts = x.facts = Facts(context_of(_of_the_request(x, needs, tokens), needs), tokens)
     of_it: dict[str, Any] = {}
     if "model" in needs:
@@ -145,8 +145,11 @@ def _found(x: Asked) -> dict[str, Any]:
     return {"action": action, "entities": sorted(counts), "counts": counts}
 
 
-def _tokens(body: dict[str, Any]) -> int:
+def _tokens(x: Asked) -> int:
     """An estimate of the input's: texts by their length, and tokens that are sent as such. Images count nothing."""
+    if x.wants is not None and x.wants.counted:
+        return x.wants.input_tokens
+    body = x.call.body
     size = sum(len(slot.text.encode("utf-8", "replace")) for slot in slots(body) if isinstance(slot, Slot))
     given = body.get("input")
     written = 0

@@ -1,5 +1,6 @@
 """What one worker knows of one period of one budget. Everything here is arithmetic: nothing waits."""
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple, TypeAlias
 
 from gatehouse.platform.spending.periods import Span
@@ -53,13 +54,15 @@ def minus(one: Triple, other: Triple) -> Triple:
 class Account:
     __slots__ = (
         "_empty_at", "budget", "enforced", "fresh", "granted", "gross", "left", "limits", "quiet_since", "recorded",
-        "reserved", "short", "span", "spent",
+        "reserved", "short", "shown_end", "shown_limits", "span", "spent",
     )  # fmt: skip
 
     def __init__(self, budget: Budget, span: Span, now: float) -> None:
         self.budget = budget
         self.limits = limits_of(budget.limits)
+        self.shown_limits = _shown(self.limits)
         self.span = span
+        self.shown_end = str(span.end)
         #: what an earlier account of this worker has spent is not known yet
         self.fresh = True
         #: whether the last call was to be refused where it does not fit
@@ -82,6 +85,7 @@ class Account:
             limits = limits_of(budget.limits)
             if limits != self.limits:
                 self.limits, self.granted = limits, self.need
+                self.shown_limits = _shown(limits)
                 self._empty_at = -_EMPTY_SECONDS
 
     @property
@@ -138,19 +142,19 @@ class Account:
         if any(limit is not None and grant.granted[n] < wanted[n] for n, limit in enumerate(self.limits)):
             self._empty_at = now
 
-    def headers(self) -> dict[int, tuple[int, int, int]]:
-        """By limited metric: the limit, what is left of it, and when the period ends."""
-        told = {}
-        for metric, limit in enumerate(self.limits):
-            if limit is not None:
-                # What this worker has done since it asked is known here alone.
-                left = min(self.left[metric], limit) - max(0, self.gross[metric])
-                told[metric] = (limit, max(0, left), self.span.end)
-        return told
+    def remaining(self, metric: int) -> int | None:
+        """What is left of a metric for anybody, as far as this worker knows; None where it has no limit."""
+        limit = self.limits[metric]
+        if limit is None:
+            return None
+        # What this worker has done since it asked is known here alone.
+        return max(0, min(self.left[metric], limit) - self.gross[metric])
 
 
 def shown(metric: int, amount: int) -> str:
-    """As clients see it: dollars with their cents and what is below, the others whole."""
-    if metric:
-        return str(amount)
-    return f"{amount // NANO}.{amount % NANO:09d}".rstrip("0").rstrip(".")
+    """As clients see it: dollars to the millionth, the others whole."""
+    return str(amount) if metric else f"{amount / NANO:.6f}"
+
+
+def _shown(limits: Iterable[int | None]) -> list[str]:
+    return ["" if limit is None else shown(metric, limit) for metric, limit in enumerate(limits)]

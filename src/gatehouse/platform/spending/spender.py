@@ -35,6 +35,10 @@ _AT_ONCE: Final = 500
 _QUIET: Final = 10.0
 _DROPPED: Final = 60.0
 _ONE: Final[Triple] = (0, 1, 0)
+_NAMES: Final = tuple(
+    (f"X-Budget-Limit-{name}", f"X-Budget-Remaining-{name}", f"X-Budget-Reset-{name}")
+    for name in ("USD", "Requests", "Tokens")
+)
 _WORDS: Final = {"usd": "dollars", "requests": "requests", "tokens": "tokens"}
 
 
@@ -279,15 +283,15 @@ def _fits(accounts: Iterable[Account], amounts: Triple) -> bool:
 
 def _headers(accounts: Iterable[Account]) -> dict[str, str]:
     """Of each metric the budget with the least left."""
-    tightest: dict[int, tuple[int, int, int]] = {}
-    for account in accounts:
-        for metric, told in account.headers().items():
-            if metric not in tightest or told[1] < tightest[metric][1]:
-                tightest[metric] = told
     headers = {}
-    for metric, (limit, left, end) in tightest.items():
-        name = {"usd": "USD"}.get(METRICS[metric], METRICS[metric].capitalize())
-        headers[f"X-Budget-Limit-{name}"] = shown(metric, limit)
-        headers[f"X-Budget-Remaining-{name}"] = shown(metric, left)
-        headers[f"X-Budget-Reset-{name}"] = str(end)
+    for metric, (limit, remaining, reset) in enumerate(_NAMES):
+        tightest, least = None, 0
+        for account in accounts:
+            left = account.remaining(metric)
+            if left is not None and (tightest is None or left < least):
+                tightest, least = account, left
+        if tightest is not None:
+            headers[limit] = tightest.shown_limits[metric]
+            headers[remaining] = shown(metric, least)
+            headers[reset] = tightest.shown_end
     return headers

@@ -109,13 +109,9 @@ async def test_what_comes_behind_waits_for_the_retries_and_goes_on_after_the_las
 
 
 async def test_a_dead_receiver_does_not_hold_up_the_others(hooks: Hooks) -> None:
-    async def never(_: web.Request) -> web.StreamResponse:
-        await asyncio.sleep(60)
-        return web.Response()
-
     await hooks.new(path="dead")
     await hooks.new(path="living")
-    hooks.receiver.otherwise = lambda request: never(request) if request.path == "/dead" else _fine()
+    hooks.receiver.otherwise = lambda request: hooks.receiver.silence(request) if request.path == "/dead" else _fine()
     await hooks.announce(*({"n": n} for n in range(30)))
     await hooks.dispatch()
     turns = asyncio.create_task(hooks.deliver())
@@ -270,11 +266,9 @@ async def test_one_organizations_dead_receivers_leave_turns_to_the_others(
     monkeypatch.setattr(delivering, "A_TENANTS", 2)
     monkeypatch.setattr(delivering, "_TAKEN", 2)
 
-    async def never(_: web.Request) -> web.StreamResponse:
-        await asyncio.sleep(60)
-        return web.Response()
-
-    hooks.receiver.otherwise = lambda request: never(request) if request.path.startswith("/dead") else _fine()
+    hooks.receiver.otherwise = lambda request: (
+        hooks.receiver.silence(request) if request.path.startswith("/dead") else _fine()
+    )
     for n in range(6):
         await hooks.new(path=f"dead/{n}")
     theirs = Hooks(platform, other_tenant, hooks.receiver)

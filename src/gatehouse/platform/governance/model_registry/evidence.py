@@ -62,7 +62,7 @@ async def evidence(session: AsyncSession, row: RegisteredModelRow, variant: Vari
             errors=sum(month.errors for month in months),
             dlp_blocks=sum(month.blocked for month in months),
             registry_flags=sum(month.flagged for month in months),
-            kill_switches=sum(event.action == _OFF for event in switches[:MOST]),
+            kill_switches=sum(event.action == _OFF and event.target_model == row.model_id for event in switches[:MOST]),
         ),
         complete=all(len(found) <= MOST for found in lists),
     )

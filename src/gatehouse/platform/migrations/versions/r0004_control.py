@@ -9,7 +9,7 @@ revision = "0004"
 down_revision = "0003"
 
 #: in this order: each may refer to tables of those before it
-_PARTS: Final[tuple[str, ...]] = ("people", "saml", "scim", "budgets", "registry", "figures", "alerts", "webhooks")
+_PARTS: Final[tuple[str, ...]] = ("people", "saml", "scim", "budgets", "registry", "figures", "alerts", "webhooks", "archive")
 
 
 def upgrade() -> None:

@@ -43,16 +43,12 @@ CheckedUpdate = Annotated[WebhookUpdate, Depends(_update)]
 
 _TAKEN: Final[dict[int | str, dict[str, Any]]] = {409: {"description": "There are too many."}}
 
-_routes = APIRouter(tags=["Webhooks"], responses=RESPONSES)
 
-
-@_routes.get("/", response_model=list[Webhook])
 async def list_webhooks(caller: AdminReader, session: Session) -> object:
     """The organization's webhooks, newest first, without their secrets."""
     return await table.all_webhooks(session)
 
 
-@_routes.post("/", status_code=201, response_model=WebhookCreated | Webhook, responses=_TAKEN)
 async def create_webhook(
     caller: AdminStepUp, variant: RequestVariant, body: CheckedNew, change: Changing, host: TheHost
 ) -> Webhook:
@@ -60,7 +56,6 @@ async def create_webhook(
     return variants.created(variant, await service.create(change, host.sealer, body), body.secret)
 
 
-@_routes.get("/{webhook_id}", response_model=WebhookA | WebhookB | WebhookC)
 async def read_webhook(
     caller: AdminReader, webhook: LoadedWebhook, variant: RequestVariant, session: Session
 ) -> Webhook:
@@ -68,7 +63,6 @@ async def read_webhook(
     return variants.detail(variant, webhook, await table.last_deliveries(session, webhook.id))
 
 
-@_routes.put("/{webhook_id}", response_model=Webhook)
 async def update_webhook(
     caller: AdminStepUp, body: CheckedUpdate, webhook: LoadedWebhook, change: Changing, host: TheHost
 ) -> object:
@@ -76,13 +70,11 @@ async def update_webhook(
     return service.update(change, host.sealer, webhook, body)
 
 
-@_routes.delete("/{webhook_id}", status_code=204)
 async def delete_webhook(caller: AdminStepUp, webhook: LoadedWebhook, change: Changing) -> None:
     """Removes a webhook and its deliveries, those that wait included."""
     await service.delete(change, webhook)
 
 
-@_routes.post("/{webhook_id}/test", response_model=TestedA | Tested)
 async def test_webhook(
     caller: Admin, webhook_id: UUID, variant: RequestVariant, parts: InParts, host: TheHost
 ) -> Tested:
@@ -90,6 +82,15 @@ async def test_webhook(
     return variants.tested(variant, await service.test(parts, host.receivers, host.sealer, webhook_id))
 
 
-router = APIRouter()
-for _prefix in ("/api/admin/webhooks", "/api/v1/admin/webhooks"):
-    router.include_router(_routes, prefix=_prefix)
+router = APIRouter(tags=["Webhooks"], responses=RESPONSES)
+for _base in ("/api/admin/webhooks", "/api/v1/admin/webhooks"):
+    _one = f"{_base}/{{webhook_id}}"
+    router.add_api_route(f"{_base}/", list_webhooks, methods=["GET"], response_model=list[Webhook])
+    router.add_api_route(
+        f"{_base}/", create_webhook, methods=["POST"], status_code=201, response_model=WebhookCreated | Webhook,
+        responses=_TAKEN,
+    )  # fmt: skip
+    router.add_api_route(_one, read_webhook, methods=["GET"], response_model=WebhookA | WebhookB | WebhookC)
+    router.add_api_route(_one, update_webhook, methods=["PUT"], response_model=Webhook)
+    router.add_api_route(_one, delete_webhook, methods=["DELETE"], status_code=204)
+    router.add_api_route(f"{_one}/test", test_webhook, methods=["POST"], response_model=TestedA | Tested)

@@ -92,8 +92,10 @@ async def test(parts: Apart, receivers: Receivers, sealer: Sealer, webhook_id: U
     async with parts.changing() as change:
         if await table.find_webhook(change.session, webhook_id) is not None:
             change.session.add(_delivery(target, message, payload, attempt))
-        told = {"success": attempt.taken, "status_code": attempt.status, "error": attempt.error}
-        change.record("webhook.tested", "webhook", webhook_id, **told)
+        change.record(
+            "webhook.tested", "webhook", webhook_id, success=attempt.taken, status_code=attempt.status,
+            error=attempt.error,
+        )  # fmt: skip
     return attempt
 
 

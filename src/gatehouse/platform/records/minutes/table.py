@@ -1,4 +1,4 @@
-"""The figures of a window, of the session's tenant. `since` and `until` are whole minutes in UTC; `until` is outside."""
+"""The figures of a window, of the session's tenant. `since` and `until` are whole minutes (UTC); `until` is outside."""
 
 from datetime import datetime, timedelta
 from decimal import Decimal

@@ -1,0 +1,240 @@
+-- archive ---------------------------------------------------------------------------------------------------------
+-- An organization whose records nobody may remove, from the database or the archive, until the hold is taken back.
+CREATE TABLE legal_holds (
+    tenant_id uuid PRIMARY KEY REFERENCES tenants,
+    reason text NOT NULL,
+    set_by text NOT NULL,
+    set_at timestamptz NOT NULL DEFAULT now()
+);
+
+-- What the archive holds: one row a file. Only what stands here as `kept` is part of it.
+CREATE TABLE archive_files (
+    id uuid PRIMARY KEY,
+    tenant_id uuid NOT NULL REFERENCES tenants,
+    records text NOT NULL CHECK (records IN ('audit_events', 'usage_records', 'dlp_events')),
+    -- writing: there may be a file, and nobody relies on it. kept: written, and read back. replaced: another file holds
+    -- these rows, and this one goes. gone: its time was over
+    state text NOT NULL CHECK (state IN ('writing', 'kept', 'replaced', 'gone')),
+    tier text NOT NULL CHECK (tier IN ('warm', 'cold')),
+    path text NOT NULL,
+    rows bigint NOT NULL DEFAULT 0,
+    bytes bigint NOT NULL DEFAULT 0,
+    first_at timestamptz,
+    last_at timestamptz,
+    -- of audit events
+    first_sequence bigint,
+    last_sequence bigint,
+    -- what the file has to be like, and where in the audit chain it ends: opens under the master key alone
+    sealed_checkpoint text,
+    -- when the rows had left the database
+    removed_at timestamptz,
+    created_at timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX archive_files_listing ON archive_files (tenant_id, records, first_at, id);
+CREATE INDEX archive_files_unfinished ON archive_files (state) WHERE state IN ('writing', 'replaced');
+
+-- How the last run went.
+CREATE TABLE archive_runs (
+    tenant_id uuid PRIMARY KEY REFERENCES tenants,
+    at timestamptz NOT NULL,
+    status text NOT NULL,
+    rows bigint NOT NULL
+);
+-- People whom the archive has yet to forget.
+CREATE TABLE archive_forgets (
+    tenant_id uuid NOT NULL REFERENCES tenants,
+    person_id uuid NOT NULL,
+    since timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (tenant_id, person_id)
+);
+
+SELECT pg_temp.tenant_table(name)
+FROM unnest(ARRAY['legal_holds', 'archive_files', 'archive_runs', 'archive_forgets']) AS name;
+REVOKE INSERT, UPDATE, DELETE ON archive_files, archive_runs, archive_forgets FROM gatehouse_app;
+GRANT INSERT, UPDATE, DELETE ON archive_files, archive_runs, archive_forgets TO gatehouse_service;
+
+-- Held until the transaction ends by whoever removes something of an organization, so that a hold that is set waits for
+-- it, and nothing is removed once it was answered. Whether there is a hold.
+CREATE FUNCTION gatehouse_held(tenant uuid) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(hashtext('gatehouse.legal_hold'), hashtext(tenant::text));
+    RETURN EXISTS (SELECT FROM legal_holds WHERE tenant_id = tenant);
+END $$;
+
+-- The file's tenant, once it is certain that its rows may leave the database; null under a legal hold. As the owner,
+-- because nobody else may remove a record; and of nothing but what the archive keeps.
+CREATE FUNCTION gatehouse_archived(file uuid, kind text) RETURNS uuid
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+DECLARE
+    owner uuid;
+BEGIN
+    SELECT tenant_id INTO owner FROM archive_files WHERE id = file AND records = kind AND state = 'kept';
+    IF owner IS NULL THEN
+        RAISE EXCEPTION 'the archive does not keep that';
+    END IF;
+    RETURN CASE WHEN gatehouse_held(owner) THEN NULL ELSE owner END;
+END $$;
+
+-- These remove archived rows from the database, and say how many; null under a legal hold. A part at a time, so that
+-- nobody waits long for their locks.
+CREATE FUNCTION gatehouse_remove_audit_events(file uuid, most integer) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+DECLARE
+    owner uuid := gatehouse_archived(file, 'audit_events');
+    held archive_files;
+    begins bigint;
+    done bigint;
+BEGIN
+    IF owner IS NULL THEN
+        RETURN NULL;
+    END IF;
+    SELECT * INTO held FROM archive_files WHERE id = file;
+    SELECT min(sequence) INTO begins FROM audit_events
+    WHERE tenant_id = owner AND sequence BETWEEN held.first_sequence AND held.last_sequence;
+    DELETE FROM audit_events
+    WHERE tenant_id = owner AND sequence BETWEEN begins AND least(held.last_sequence, begins + most - 1);
+    GET DIAGNOSTICS done = ROW_COUNT;
+    RETURN done;
+END $$;
+
+CREATE FUNCTION gatehouse_remove_usage_records(file uuid, moments timestamptz[], ids uuid[]) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+DECLARE
+    owner uuid := gatehouse_archived(file, 'usage_records');
+    first timestamptz;
+    last timestamptz;
+    days date[];
+    done bigint;
+BEGIN
+    IF owner IS NULL THEN
+        RETURN NULL;
+    END IF;
+    SELECT min(m), max(m), array_agg(DISTINCT (m AT TIME ZONE 'UTC')::date) INTO first, last, days
+    FROM unnest(moments) AS m;
+    -- In the order in which the drain counts: neither waits for the other with something in hand.
+    PERFORM FROM usage_counts WHERE tenant_id = owner AND day = ANY(days)
+    ORDER BY tenant_id, day, user_id, group_id, provider, model_id FOR UPDATE;
+    WITH gone AS (
+        DELETE FROM usage_records r USING unnest(moments, ids) AS k (at, id)
+        WHERE r.tenant_id = owner AND r.timestamp = k.at AND r.id = k.id AND r.timestamp BETWEEN first AND last
+        RETURNING (r.timestamp AT TIME ZONE 'UTC')::date AS day, r.user_id, r.group_id, r.provider, r.model_id
+    ), less AS (
+        SELECT day, user_id, group_id, provider, model_id, count(*) AS records FROM gone GROUP BY 1, 2, 3, 4, 5
+    ), counted AS (
+        UPDATE usage_counts c SET records = c.records - less.records FROM less
+        WHERE c.tenant_id = owner AND c.day = less.day AND c.user_id IS NOT DISTINCT FROM less.user_id
+          AND c.group_id IS NOT DISTINCT FROM less.group_id AND c.provider IS NOT DISTINCT FROM less.provider
+          AND c.model_id IS NOT DISTINCT FROM less.model_id
+    )
+    SELECT count(*) INTO done FROM gone;
+    DELETE FROM usage_counts WHERE tenant_id = owner AND day = ANY(days) AND records <= 0;
+    RETURN done;
+END $$;
+
+CREATE FUNCTION gatehouse_remove_dlp_events(file uuid, moments timestamptz[], ids uuid[]) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+DECLARE
+    owner uuid := gatehouse_archived(file, 'dlp_events');
+    first timestamptz;
+    last timestamptz;
+    days date[];
+    done bigint;
+BEGIN
+    IF owner IS NULL THEN
+        RETURN NULL;
+    END IF;
+    SELECT min(m), max(m), array_agg(DISTINCT (m AT TIME ZONE 'UTC')::date) INTO first, last, days
+    FROM unnest(moments) AS m;
+    PERFORM FROM dlp_event_counts WHERE tenant_id = owner AND day = ANY(days)
+    ORDER BY tenant_id, day, user_id, entity_type, direction, status FOR UPDATE;
+    WITH gone AS (
+        DELETE FROM dlp_events e USING unnest(moments, ids) AS k (at, id)
+        WHERE e.tenant_id = owner AND e.timestamp = k.at AND e.id = k.id AND e.timestamp BETWEEN first AND last
+        RETURNING (e.timestamp AT TIME ZONE 'UTC')::date AS day, e.user_id, e.entity_type, e.direction, e.status
+    ), less AS (
+        SELECT day, user_id, entity_type, direction, status, count(*) AS records FROM gone GROUP BY 1, 2, 3, 4, 5
+    ), counted AS (
+        UPDATE dlp_event_counts c SET records = c.records - less.records FROM less
+        WHERE c.tenant_id = owner AND c.day = less.day AND c.user_id IS NOT DISTINCT FROM less.user_id
+          AND c.entity_type IS NOT DISTINCT FROM less.entity_type AND c.direction = less.direction
+          AND c.status = less.status
+    )
+    SELECT count(*) INTO done FROM gone;
+    DELETE FROM dlp_event_counts WHERE tenant_id = owner AND day = ANY(days) AND records <= 0;
+    RETURN done;
+END $$;
+
+-- Drops one month in which no organization has rows any more, and says which; null when there is none. Not before it has
+-- been over for five weeks: what was recorded in it may still be on its way.
+CREATE FUNCTION gatehouse_drop_empty_month() RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp SET lock_timeout = '1s' AS $$
+DECLARE
+    month record;
+    used boolean;
+BEGIN
+    -- The same lock as whoever makes months.
+    PERFORM pg_advisory_xact_lock(7411991);
+    FOR month IN
+        SELECT c.relname AS name, p.relname AS parent FROM pg_inherits i
+        JOIN pg_class c ON c.oid = i.inhrelid JOIN pg_class p ON p.oid = i.inhparent
+        WHERE p.relname IN ('audit_events', 'usage_records', 'dlp_events') AND c.relname ~ '_[0-9]{6}$'
+          AND to_date(right(c.relname, 6), 'YYYYMM') + interval '1 month 35 days' <= now()
+        ORDER BY right(c.relname, 6)
+    LOOP
+        EXECUTE format('SELECT EXISTS (SELECT FROM %I)', month.name) INTO used;
+        CONTINUE WHEN used;
+        BEGIN
+            EXECUTE format('LOCK TABLE %I, %I IN ACCESS EXCLUSIVE MODE', month.parent, month.name);
+            EXECUTE format('SELECT EXISTS (SELECT FROM %I)', month.name) INTO used;
+            IF NOT used THEN
+                EXECUTE format('DROP TABLE %I', month.name);
+                RETURN month.name;
+            END IF;
+        EXCEPTION WHEN lock_not_available THEN
+            -- Somebody reads: another time. Those who came after must not wait for this.
+            CONTINUE;
+        END;
+    END LOOP;
+    RETURN NULL;
+END $$;
+
+-- As before; but not under a legal hold, and the archive has to forget the person too.
+CREATE OR REPLACE FUNCTION gatehouse_anonymise(tenant uuid, person uuid, most integer) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+DECLARE
+    done bigint;
+BEGIN
+    IF EXISTS (SELECT FROM users WHERE id = person) THEN
+        RAISE EXCEPTION 'the user is still there';
+    END IF;
+    IF gatehouse_held(tenant) THEN
+        RETURN 0;
+    END IF;
+    INSERT INTO archive_forgets (tenant_id, person_id)
+    SELECT tenant, person WHERE EXISTS (
+        SELECT FROM archive_files f
+        WHERE f.tenant_id = tenant AND f.records = 'audit_events' AND f.state IN ('writing', 'kept'))
+    ON CONFLICT DO NOTHING;
+    WITH found AS (
+        SELECT sequence, timestamp FROM audit_events
+        WHERE tenant_id = tenant
+          AND (actor_id = person::text
+               OR (resource_type = 'user' AND resource_id = person::text AND salt IS NOT NULL))
+        LIMIT most
+    )
+    UPDATE audit_events e SET
+        actor_id = NULLIF(e.actor_id, person::text),
+        -- Of what somebody else did to the user, the address is that somebody's.
+        ip = CASE WHEN e.actor_id <> person::text THEN e.ip END,
+        details = CASE WHEN e.resource_type = 'user' AND e.resource_id = person::text THEN '{}' ELSE e.details END,
+        salt = NULL
+    FROM found WHERE e.tenant_id = tenant AND e.sequence = found.sequence AND e.timestamp = found.timestamp;
+    GET DIAGNOSTICS done = ROW_COUNT;
+    RETURN done;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION gatehouse_held, gatehouse_archived, gatehouse_remove_audit_events,
+    gatehouse_remove_usage_records, gatehouse_remove_dlp_events, gatehouse_drop_empty_month FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION gatehouse_held, gatehouse_archived, gatehouse_remove_audit_events,
+    gatehouse_remove_usage_records, gatehouse_remove_dlp_events, gatehouse_drop_empty_month TO gatehouse_service;

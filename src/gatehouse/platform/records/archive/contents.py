@@ -1,0 +1,83 @@
+"""What is archived, column by column: how PostgreSQL writes it as CSV, and what it is in Parquet."""
+
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
+
+from gatehouse.foundation.lazily import Lazily
+
+pa: Any = Lazily("pyarrow")
+
+Records: TypeAlias = Literal["audit_events", "usage_records", "dlp_events"]
+RECORDS: Final[tuple[Records, ...]] = get_args(Records)
+
+#: kind of a column -> its text in SQL, where that is not its own
+_SQL: Final = {
+    "moment": "(extract(epoch FROM {0}) * 1000000)::bigint",
+    "binary": "encode({0}, 'hex')",
+    # Digits that no price has would make a file impossible to write.
+    "money": "round({0}, 18)",
+}
+
+_COLUMNS: Final[dict[Records, dict[str, str]]] = {
+    "audit_events": {
+        "tenant_id": "text", "sequence": "integer", "id": "text", "timestamp": "moment", "actor_id": "text",
+        "actor_type": "text", "action": "text", "resource_type": "text", "resource_id": "text", "request_id": "text",
+        "ip": "text", "outcome": "text", "target_provider": "text", "target_model": "text", "reason": "text",
+        "details": "text", "salt": "binary", "personal_digest": "binary", "prev_hash": "binary", "hash": "binary",
+    },
+    "usage_records": {
+        "tenant_id": "text", "id": "text", "timestamp": "moment", "request_id": "text", "user_id": "text",
+        "group_id": "text", "api_key_id": "text", "client_id": "text", "provider": "text", "model_id": "text",
+        "requested_model": "text", "status": "text", "stream": "boolean", "input_tokens": "integer",
+        "output_tokens": "integer", "cached_tokens": "integer", "cost_usd": "money", "latency_ms": "number",
+        "time_to_first_token_ms": "number", "provider_latency_ms": "number", "fallbacks": "integer",
+        "routing_policy_id": "text", "dlp_action": "text",
+    },
+    "dlp_events": {
+        "tenant_id": "text", "id": "text", "timestamp": "moment", "request_id": "text", "user_id": "text",
+        "group_ids": "text", "rule_id": "text", "rule_name": "text", "detector_type": "text", "entity_type": "text",
+        "direction": "text", "status": "text", "score": "number", "match_count": "integer", "model": "text",
+        "action": "text", "severity": "text", "source": "text",
+    },
+}  # fmt: skip
+
+
+class Order(NamedTuple):
+    """The order of rows in the archive, and the condition for those of one file."""
+
+    columns: str
+    part: str
+
+
+ORDER: Final[dict[Records, Order]] = {
+    "audit_events": Order("sequence", "sequence BETWEEN %(first)s AND %(last)s"),
+    **dict.fromkeys(
+        ("usage_records", "dlp_events"),
+        Order("timestamp, id", "timestamp < %(before)s AND (timestamp, id) <= (%(last_at)s, %(last_id)s)"),
+    ),
+}
+
+
+def names(records: Records) -> list[str]:
+    return list(_COLUMNS[records])
+
+
+def schema(records: Records) -> Any:
+    """`pyarrow.Schema` of a file."""
+    kinds = {
+        "text": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_(),
+        "money": pa.decimal128(38, 18), "moment": pa.timestamp("us", tz="UTC"), "binary": pa.string(),
+    }  # fmt: skip
+    return pa.schema([(name, kinds[kind]) for name, kind in _COLUMNS[records].items()])
+
+
+def selection(records: Records) -> str:
+    """The columns as CSV is to have them; `schema` reads them once moments are cast."""
+    return ", ".join(_SQL.get(kind, "{0}").format(name) + f" AS {name}" for name, kind in _COLUMNS[records].items())
+
+
+def csv_types(records: Records) -> dict[str, Any]:
+    """What the CSV's columns are read as: moments are microseconds."""
+    return {
+        field.name: pa.int64() if _COLUMNS[records][field.name] == "moment" else field.type
+        for field in schema(records)
+    }

@@ -1,0 +1,123 @@
+"""Where the archive lies: a folder (`file:///srv/archive`), or a bucket that speaks S3 (`s3://bucket/prefix`).
+
+A path is relative to that, with slashes. A file is there whole or not at all. Raises `OSError`.
+"""
+
+import contextlib
+import os
+import shutil
+from pathlib import Path
+from typing import Any, Final, Protocol
+from urllib.parse import unquote, urlsplit
+
+from gatehouse.foundation.lazily import Lazily
+from gatehouse.foundation.settings import BadSettings, Settings
+
+fs: Any = Lazily("pyarrow.fs")
+
+_PIECE: Final = 8 * 1024**2
+
+
+class Place(Protocol):
+    def put(self, source: Path, path: str) -> None:
+        """Stores the file, on the disk or in the bucket when it returns. What is there is replaced."""
+
+    def open(self, path: str) -> Any:
+        """For reading at any place: a `pyarrow.NativeFile`. Raises `FileNotFoundError`."""
+
+    def copy(self, path: str, target: str) -> None: ...
+
+    def remove(self, path: str) -> None:
+        """Nothing happens where it is not there."""
+
+    def absolute(self, path: str) -> str:
+        """As `filesystem` names it."""
+
+    @property
+    def filesystem(self) -> Any:
+        """`pyarrow.fs.FileSystem`."""
+
+
+class Folder:
+    def __init__(self, root: Path) -> None:
+        self._root = root.absolute()
+        self.filesystem = fs.LocalFileSystem()
+
+    def put(self, source: Path, path: str) -> None:
+        target = self._root / path
+        unfinished = target.with_name(target.name + ".part")
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            with unfinished.open("wb") as file, source.open("rb") as content:
+                unfinished.chmod(0o600)
+                shutil.copyfileobj(content, file, _PIECE)
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.replace(target)
+        finally:
+            unfinished.unlink(missing_ok=True)
+        # The names too: of the file, and of folders made on the way.
+        folder = target.parent
+        while True:
+            _fsync(folder)
+            if folder == self._root or folder == folder.parent:
+                break
+            folder = folder.parent
+
+    def open(self, path: str) -> Any:
+        return self.filesystem.open_input_file(self.absolute(path))
+
+    def copy(self, path: str, target: str) -> None:
+        self.put(self._root / path, target)
+
+    def remove(self, path: str) -> None:
+        (self._root / path).unlink(missing_ok=True)
+        (self._root / path).with_name(Path(path).name + ".part").unlink(missing_ok=True)
+
+    def absolute(self, path: str) -> str:
+        return str(self._root / path)
+
+
+class Bucket:
+    """Credentials come from where AWS's tools look for them: environment, shared files, the machine's role."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            self.filesystem, self._root = fs.FileSystem.from_uri(url)
+        except (ValueError, OSError) as error:
+            raise BadSettings(f"ARCHIVE_URL: {error}") from None
+
+    def put(self, source: Path, path: str) -> None:
+        with source.open("rb") as content, self.filesystem.open_output_stream(self.absolute(path)) as file:
+            shutil.copyfileobj(content, file, _PIECE)
+
+    def open(self, path: str) -> Any:
+        return self.filesystem.open_input_file(self.absolute(path))
+
+    def copy(self, path: str, target: str) -> None:
+        self.filesystem.copy_file(self.absolute(path), self.absolute(target))
+
+    def remove(self, path: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self.filesystem.delete_file(self.absolute(path))
+
+    def absolute(self, path: str) -> str:
+        return f"{self._root}/{path}"
+
+
+def place(settings: Settings) -> Place:
+    """Raises `BadSettings`."""
+    if settings.archive_url is None:
+        return Folder(settings.gatehouse_home / "archive")
+    parts = urlsplit(settings.archive_url)
+    if parts.scheme == "s3":
+        return Bucket(settings.archive_url)
+    return Folder(Path(unquote(parts.path)))
+
+
+def _fsync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

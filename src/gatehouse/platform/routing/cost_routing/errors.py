@@ -1,0 +1,37 @@
+"""What can go wrong with routing policies, and how it looks (reference 3, Cost routing, Errors)."""
+
+from typing import Final
+from uuid import UUID
+
+from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
+from gatehouse.foundation.http.envelopes import CODED, ErrorForm
+
+FORM: Final[ErrorForm] = CODED
+
+
+class RoutingPolicyNotFound(NotFound):
+    message = "Routing policy not found"
+
+
+class PolicyConflict(Conflict):
+    """Names the other one in `conflicting_policy_id`."""
+
+    code = "policy_conflict"
+
+    @classmethod
+    def of(cls, policy_id: UUID, name: str, *, default: bool) -> "PolicyConflict":
+        whose = "The organization's default is" if default else "One of the groups already has"
+        return cls(
+            f"{whose} the enabled policy {name!r}. Disable it, or change its groups.",
+            conflicting_policy_id=str(policy_id),
+        )
+
+
+class TooManyRoutingPolicies(Conflict):
+    code = "too_many_policies"
+    message = "The organization has as many routing policies as it may have. Remove some first."
+
+
+class BadField(Unprocessable):
+    def __init__(self, field: str, fault: str) -> None:
+        super().__init__(faults=[FieldFault(field, fault)])

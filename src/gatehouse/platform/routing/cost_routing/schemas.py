@@ -1,0 +1,206 @@
+"""Bodies of cost routing's endpoints (reference 3, Cost routing policy and Cost routing)."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import Field, PlainSerializer
+
+from gatehouse.foundation.http.bodies import Body, Id, Shown, unsent
+from gatehouse.policy.records import CapAction, Strategy
+from gatehouse.policy.routing import Capability
+
+Name = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]+$", examples=["Cheap chat"])]
+Description = Annotated[str, Field(max_length=2_000)]
+Slug = Annotated[str, Field(min_length=1, max_length=64, examples=["openai"])]
+ModelId = Annotated[str, Field(min_length=1, max_length=256, examples=["gpt-4o-mini"])]
+NamedModel = Annotated[
+    str, Field(min_length=1, max_length=320, description="`provider/model-id`, or a bare model id.")
+]
+Usd = Annotated[
+    Decimal, Field(gt=0, le=1_000_000, decimal_places=9, strict=False, allow_inf_nan=False, examples=[0.05])
+]
+ShownUsd = Annotated[Decimal, PlainSerializer(float, return_type=float)]
+Tokens = Annotated[int, Field(ge=0, le=1_000_000_000)]
+StrategyField = Annotated[
+    Strategy, Field(description="How the model for `auto` is chosen; see the documentation of cost routing.")
+]
+LatencyBudget = Annotated[
+    int, Field(ge=1, le=600_000, description="Models whose median of the last five minutes is above it come last.")
+]
+CacheTtl = Annotated[
+    int, Field(ge=0, le=86_400, description="How long answers are kept for the same request; null or 0: not at all.")
+]
+
+
+class Filters(Body):
+    """Which models the policy chooses from. What is left out, empty or null is no bound."""
+
+    min_context_window: Annotated[int, Field(ge=1, le=1_000_000_000)] | None = None
+    required_capabilities: Annotated[list[Capability], Field(max_length=10, default_factory=list)]
+    excluded_models: Annotated[list[NamedModel], Field(max_length=1_000, default_factory=list)]
+    included_providers: Annotated[list[Slug], Field(max_length=200, default_factory=list)]
+    max_cost_per_1k_input_tokens_usd: Usd | None = None
+
+
+class Entry(Body):
+    provider: Slug
+    model_id: ModelId
+    priority: Annotated[int, Field(ge=-1_000_000, le=1_000_000, description="The lowest is tried first.")] = 0
+    cost_weight: Annotated[
+        float,
+        Field(ge=0, le=1_000, allow_inf_nan=False, description="Multiplies the model's cost under `balanced`."),
+    ] = 1.0
+
+
+class Cap(Body):
+    max_cost_per_request_usd: Usd
+    action_on_exceed: Annotated[
+        CapAction,
+        Field(description="`block`: 402. `use_cheapest`: the cheapest capable model answers. `warn`: the audit log says."),
+    ]
+
+
+Groups = Annotated[
+    list[Id], Field(max_length=1_000, description="Whose policy it is. Empty: the organization's default.")
+]
+Chain = Annotated[list[Entry], Field(max_length=20)]
+
+
+class NewPolicy(Body):
+    """A whole policy. PUT takes the same: what is left out then has its default again."""
+
+    name: Name
+    description: Description | None = None
+    enabled: bool = True
+    strategy: StrategyField
+    group_ids: Annotated[Groups, Field(default_factory=list)]
+    model_filters: Annotated[Filters, Field(default_factory=lambda: Filters.model_validate({}))]
+    fallback_chain: Annotated[Chain, Field(default_factory=list)]
+    cost_cap: Cap | None = None
+    latency_budget_ms: LatencyBudget | None = None
+    cache_ttl_seconds: CacheTtl | None = None
+
+
+class PolicyUpdate(Body):
+    """Partial: what is left out stays. Name, description and filters are replaced by PUT."""
+
+    enabled: Annotated[bool, Field(default_factory=unsent)]
+    strategy: Annotated[StrategyField, Field(default_factory=unsent)]
+    cost_cap: Cap | None = None
+    latency_budget_ms: LatencyBudget | None = None
+    group_ids: Annotated[Groups, Field(default_factory=unsent)]
+    fallback_chain: Annotated[Chain, Field(default_factory=unsent)]
+    cache_ttl_seconds: CacheTtl | None = None
+
+
+class ShownFilters(Shown):
+    min_context_window: int | None
+    required_capabilities: list[Capability]
+    excluded_models: list[str]
+    included_providers: list[str]
+    max_cost_per_1k_input_tokens_usd: ShownUsd | None
+
+
+class ShownEntry(Shown):
+    provider: str
+    model_id: str
+    priority: int
+    cost_weight: float
+
+
+class ShownCap(Shown):
+    max_cost_per_request_usd: ShownUsd
+    action_on_exceed: CapAction
+
+
+class Policy(Shown):
+    policy_id: UUID
+    name: str
+    description: str | None
+    enabled: bool
+    strategy: Strategy
+    group_ids: list[UUID]
+    model_filters: ShownFilters
+    fallback_chain: list[ShownEntry]
+    cost_cap: ShownCap | None
+    latency_budget_ms: int | None
+    cache_ttl_seconds: int | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class Policies(Shown):
+    policies: list[Policy]
+    total: int
+
+
+class SimulatedRequest(Body):
+    model: Annotated[
+        str | None, Field(max_length=320, description="Null: `auto`.", examples=["openai/gpt-4o"])
+    ] = None
+    estimated_input_tokens: Annotated[Tokens, Field(examples=[1_200])]
+    estimated_output_tokens: Annotated[Tokens, Field(examples=[400])]
+    capabilities_needed: Annotated[list[Capability], Field(max_length=10, default_factory=list)]
+    group_id: Annotated[Id | None, Field(description="Whose member asks: model access is looked at.")] = None
+
+
+class Simulation(Body):
+    policy_id: Annotated[Id, Field(description="Enabled or not, and whoever's it is.")]
+    request: SimulatedRequest
+
+
+class Selected(Shown):
+    provider: str
+    model_id: str
+    reason: str
+
+
+class Fallback(Shown):
+    provider: str
+    model_id: str
+    estimated_cost_usd: Annotated[ShownUsd | None, Field(description="Null: the catalog has no price.")]
+
+
+class CapCheck(Shown):
+    estimated_cost_usd: Annotated[ShownUsd | None, Field(description="Of the policy's first choice.")]
+    limit_usd: ShownUsd | None
+    would_block: bool
+
+
+class Refused(Shown):
+    code: str | None
+    message: str
+
+
+class Simulated(Shown):
+    selected_model: Annotated[Selected | None, Field(description="Null: nothing may answer, see `refusal`.")]
+    fallback_sequence: list[Fallback]
+    cost_cap_check: CapCheck
+    refusal: Annotated[Refused | None, Field(description="What a caller would be told.")]
+
+
+Span = Literal["day", "week", "month"]
+
+
+class ByModel(Shown):
+    provider: str
+    model_id: str
+    requests: int
+    cost_usd: ShownUsd
+    pct: Annotated[float, Field(description="Of the requests that went to a model.")]
+
+
+class Decisions(Shown):
+    by_model: list[ByModel]
+    cost_cap_blocks: int
+    fallback_activations: Annotated[int, Field(description="Requests whose first choice did not answer.")]
+
+
+class Analytics(Shown):
+    period: Span
+    total_requests: int
+    routing_decisions: Decisions
+    total_cost_usd: ShownUsd
+    avg_cost_per_request_usd: ShownUsd

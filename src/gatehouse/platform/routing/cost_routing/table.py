@@ -1,0 +1,119 @@
+"""Routing policies' rows and named queries."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import ARRAY, Uuid, func, select, text
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Mapped, mapped_column
+
+from gatehouse.foundation.storage.rows import TenantRow
+from gatehouse.policy.records import Strategy
+
+
+class RoutingPolicyRow(TenantRow):
+    __tablename__ = "cost_routing_policies"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    description: Mapped[str | None]
+    enabled: Mapped[bool]
+    strategy: Mapped[str]
+    group_ids: Mapped[list[UUID]] = mapped_column(ARRAY(Uuid))
+    model_filters: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    fallback_chain: Mapped[list[dict[str, Any]]] = mapped_column(JSONB)
+    cost_cap_usd: Mapped[Decimal | None]
+    cost_cap_action: Mapped[str | None]
+    latency_budget_ms: Mapped[int | None]
+    cache_ttl_seconds: Mapped[int | None]
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+
+
+class Day(NamedTuple):
+    """What went to one model in the asked days. Without `provider` what went to none."""
+
+    provider: str | None
+    model_id: str | None
+    requests: int
+    cost_usd: Decimal
+    fallbacks: int
+    cost_cap_blocks: int
+
+
+# Of two changes of one organization that would conflict, the second must see the first.
+_LOCK: Final = text("SELECT pg_advisory_xact_lock(hashtextextended('cost_routing:' || :tenant, 0))")
+_GROUPS: Final = text("SELECT id FROM groups WHERE tenant_id = :tenant AND id = ANY(:ids)")
+_PROVIDERS: Final = text("SELECT id FROM providers WHERE tenant_id = :tenant AND id = ANY(:ids)")
+_NAMES: Final = text(
+    "SELECT provider || '/' || model_id FROM model_configs WHERE tenant_id = :tenant"
+    " AND (model_id = ANY(:names) OR provider || '/' || model_id = ANY(:names))"
+    " UNION SELECT model_id FROM model_configs WHERE tenant_id = :tenant AND model_id = ANY(:names)"
+)
+_DAYS: Final = text(
+    "SELECT provider, model_id, sum(requests)::bigint, sum(cost_usd), sum(fallbacks)::bigint,"
+    " sum(cost_cap_blocks)::bigint FROM routing_days"
+    " WHERE tenant_id = :tenant AND day > (now() AT TIME ZONE 'UTC')::date - CAST(:days AS int)"
+    " AND (CAST(:policy AS text) IS NULL OR routing_policy_id = :policy)"
+    " AND (CAST(:group AS uuid) IS NULL OR group_id = :group)"
+    " GROUP BY provider, model_id ORDER BY 3 DESC, 1, 2"
+)
+
+
+async def all_policies(
+    session: AsyncSession, *, enabled: bool | None, group_id: UUID | None, strategy: Strategy | None
+) -> Sequence[RoutingPolicyRow]:
+    """In the order in which they were made."""
+    query = select(RoutingPolicyRow).order_by(RoutingPolicyRow.created_at, RoutingPolicyRow.id)
+    if enabled is not None:
+        query = query.where(RoutingPolicyRow.enabled == enabled)
+    if group_id is not None:
+        query = query.where(RoutingPolicyRow.group_ids.contains([group_id]))
+    if strategy is not None:
+        query = query.where(RoutingPolicyRow.strategy == strategy)
+    return (await session.scalars(query)).all()
+
+
+async def count_policies(session: AsyncSession) -> int:
+    return (await session.execute(select(func.count()).select_from(RoutingPolicyRow))).scalar_one()
+
+
+async def conflicting(session: AsyncSession, policy_id: UUID, group_ids: Sequence[UUID]) -> RoutingPolicyRow | None:
+    """Another enabled policy of one of the groups, or the default where there are none. Nobody else's change comes in
+    between until this one is committed."""
+    await session.execute(_LOCK, {"tenant": str(session.info["tenant_id"])})
+    groups = RoutingPolicyRow.group_ids
+    same = groups.overlap(list(group_ids)) if group_ids else func.cardinality(groups) == 0
+    query = select(RoutingPolicyRow).where(RoutingPolicyRow.enabled, RoutingPolicyRow.id != policy_id, same)
+    return (await session.scalars(query.order_by(RoutingPolicyRow.created_at).limit(1))).one_or_none()
+
+
+async def known_groups(session: AsyncSession, ids: Sequence[UUID]) -> set[UUID]:
+    values = {"tenant": session.info["tenant_id"], "ids": list(ids)}
+    return set((await session.execute(_GROUPS, values)).scalars())
+
+
+async def known_providers(session: AsyncSession, ids: Sequence[str]) -> set[str]:
+    values = {"tenant": session.info["tenant_id"], "ids": list(ids)}
+    return set((await session.execute(_PROVIDERS, values)).scalars())
+
+
+async def known_models(session: AsyncSession, names: Sequence[str]) -> set[str]:
+    """Of names like `provider/model-id`, or bare ids."""
+    values = {"tenant": session.info["tenant_id"], "names": list(names)}
+    return set((await session.execute(_NAMES, values)).scalars())
+
+
+async def days(session: AsyncSession, number: int, *, policy_id: UUID | None, group_id: UUID | None) -> list[Day]:
+    """Of the last so many days (UTC), today with them, by model, the most used first."""
+    values = {
+        "tenant": session.info["tenant_id"],
+        "days": number,
+        "policy": None if policy_id is None else str(policy_id),
+        "group": group_id,
+    }
+    return [Day(*row) for row in await session.execute(_DAYS, values)]

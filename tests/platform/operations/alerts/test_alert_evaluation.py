@@ -1,0 +1,176 @@
+"""When a rule triggers, by a clock that only the test moves (reference 3, Alert rule)."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.platform.operations.alerts.conftest import NOW, Alerts
+from tests.support.journal import Journal, outcome
+from tests.support.platform import Tenant
+
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(
+    ("metric", "figures", "value"),
+    [
+        ("cost", {"cost_usd": "0.1"}, 0.3),
+        ("error_rate", {"requests": 8, "errors": 1}, 12.5),
+        ("dlp_trigger_count", {"dlp_triggers": 2}, 6),
+        ("blocked_request_count", {"blocked": 4}, 12),
+        ("latency_p95", {"latencies": tuple(range(1, 101))}, 95),
+    ],
+)
+async def test_each_metric_is_of_the_whole_window(
+    alerts: Alerts, other_tenant: Tenant, metric: str, figures: dict[str, Any], value: float
+) -> None:
+    rule = await alerts.new(metric_type=metric, threshold=0)
+    for ago in (0, 2, 5):
+        alerts.figures(MINUTE * ago, **figures)
+    alerts.platform.sql(
+        "INSERT INTO usage_minutes VALUES (%s, %s, 9, 9, 9, 9, 9, '{1}')", [other_tenant.id, NOW.replace(second=0)]
+    )
+    await alerts.evaluate()
+    (record,) = await alerts.history(rule)
+    assert record["metric_value"] == pytest.approx(value, rel=0.05 if metric == "latency_p95" else 1e-12)
+    assert record == {
+        "id": record["id"], "rule_id": rule, "rule_name": "Spend", "metric_value": record["metric_value"],
+        "threshold": 0, "triggered_at": "2026-03-01T12:30:50Z", "webhook_delivered": False,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("comparison", "met"), [("gt", [11]), ("gte", [10, 11]), ("lt", [9]), ("lte", [9, 10])])
+async def test_a_threshold_itself_is_in_gte_and_lte_alone(alerts: Alerts, comparison: str, met: list[int]) -> None:
+    for number, cost in enumerate((9, 10, 11)):
+        alerts.clock.move(timedelta(hours=1).total_seconds())
+        alerts.figures(cost_usd=cost)
+        rule = await alerts.new(comparison=comparison, name=str(number))
+        await alerts.evaluate()
+        assert bool(await alerts.history(rule)) == (cost in met), cost
+
+
+@pytest.mark.parametrize("metric", ["error_rate", "latency_p95"])
+@pytest.mark.parametrize("comparison", ["gt", "lt", "gte", "lte"])
+async def test_without_requests_there_is_no_rate_and_no_latency(alerts: Alerts, metric: str, comparison: str) -> None:
+    rule = await alerts.new(metric_type=metric, comparison=comparison, threshold=0)
+    await alerts.evaluate()
+    assert await alerts.history(rule) == []
+
+
+@pytest.mark.parametrize("metric", ["cost", "dlp_trigger_count", "blocked_request_count"])
+async def test_without_requests_the_others_are_nothing(alerts: Alerts, metric: str) -> None:
+    rule = await alerts.new(metric_type=metric, comparison="lt", threshold=1)
+    await alerts.evaluate()
+    assert [record["metric_value"] for record in await alerts.history(rule)] == [0]
+
+
+@pytest.mark.parametrize(
+    ("window", "ago", "inside"),
+    [
+        (1, timedelta(seconds=50), True),
+        (1, timedelta(seconds=51), True),
+        (1, timedelta(seconds=110), True),
+        (1, timedelta(seconds=111), False),
+        (60, timedelta(minutes=60, seconds=50), True),
+        (60, timedelta(minutes=60, seconds=51), False),
+        (10_080, timedelta(days=7, seconds=50), True),
+        (10_080, timedelta(days=7, seconds=51), False),
+    ],
+)
+@pytest.mark.parametrize("metric", ["cost", "latency_p95"])
+async def test_a_window_is_this_minute_and_as_many_before(
+    alerts: Alerts, metric: str, window: int, ago: timedelta, inside: bool
+) -> None:
+    alerts.figures(ago, requests=1, cost_usd=1, latencies=(100,))
+    rule = await alerts.new(metric_type=metric, window_minutes=window, threshold=0)
+    await alerts.evaluate()
+    assert bool(await alerts.history(rule)) is inside
+
+
+async def test_a_window_over_midnight_is_a_window(alerts: Alerts) -> None:
+    alerts.clock.move((NOW.replace(hour=23, minute=59) - NOW).total_seconds() + 10)
+    alerts.figures(timedelta(seconds=1), cost_usd=11)
+    rule = await alerts.new()
+    await alerts.evaluate()
+    assert [record["triggered_at"] for record in await alerts.history(rule)] == ["2026-03-02T00:00:00Z"]
+
+
+async def test_a_rule_in_cooldown_is_evaluated_and_nothing_else(alerts: Alerts) -> None:
+    rule = await alerts.new(comparison="gte", threshold=0, cooldown_minutes=2)
+    await alerts.evaluate()
+    for seconds, times in ((60, 1), (59, 1), (1, 2), (119, 2), (60, 3)):
+        alerts.clock.move(seconds)
+        alerts.platform.sql("UPDATE alert_rules SET evaluated_at = NULL WHERE id = %s", [rule])
+        await alerts.evaluate()
+        assert len(await alerts.history(rule)) == times
+    assert len(await alerts.platform.audit(alerts.tenant, "alert_rule.triggered")) == 3
+    shown = (await alerts.tenant.admin.client.get(f"/api/alerts/{rule}")).json()
+    assert shown["last_triggered_at"] == (await alerts.history(rule))[0]["triggered_at"]
+
+
+async def test_a_rule_is_evaluated_at_once_and_then_every_interval(alerts: Alerts) -> None:
+    rule = await alerts.new(cooldown_minutes=1)
+    await alerts.evaluate()
+    alerts.figures(cost_usd=11)
+    alerts.clock.move(59.9)
+    await alerts.evaluate()
+    assert await alerts.history(rule) == []
+    alerts.clock.move(0.1)
+    await alerts.evaluate()
+    assert len(await alerts.history(rule)) == 1
+
+
+async def test_a_disabled_rule_is_left_out_until_it_is_enabled(alerts: Alerts) -> None:
+    rule = await alerts.new(enabled=False, comparison="gte", threshold=0)
+    await alerts.evaluate()
+    assert await alerts.history(rule) == []
+    await alerts.tenant.admin.client.put(f"/api/alerts/{rule}", json={"enabled": True})
+    await alerts.evaluate()
+    assert len(await alerts.history(rule)) == 1
+
+
+async def test_history_keeps_what_the_rule_was_when_it_triggered(alerts: Alerts) -> None:
+    rule = await alerts.new(comparison="gte", threshold=0)
+    await alerts.evaluate()
+    await alerts.tenant.admin.client.put(f"/api/alerts/{rule}", json={"name": "other", "threshold": 7})
+    (record,) = await alerts.history(rule)
+    assert (record["rule_name"], record["threshold"]) == ("Spend", 0)
+
+
+async def test_machines_that_look_at_once_share_the_rules(alerts: Alerts) -> None:
+    rules = [await alerts.new(comparison="gte", threshold=0, cooldown_minutes=1) for _ in range(5)]
+    for _ in range(2):
+        await asyncio.gather(*(alerts.evaluate() for _ in range(3)))
+        alerts.clock.move(60)
+    assert [len(await alerts.history(rule)) for rule in rules] == [2] * 5
+
+
+async def test_one_organization_s_fault_keeps_nobody_waiting(
+    alerts: Alerts, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = {}
+    for tenant in (other_tenant, alerts.tenant):
+        alerts.tenant = tenant
+        rules[tenant.id] = await alerts.new(comparison="gte", threshold=0)
+    alerts.platform.sql(
+        f"ALTER TABLE alert_history ADD CONSTRAINT none_of_theirs CHECK (tenant_id <> '{other_tenant.id}')"
+    )
+    try:
+        with pytest.raises(Exception, match="none_of_theirs"):
+            await alerts.evaluate()
+    finally:
+        alerts.platform.sql("ALTER TABLE alert_history DROP CONSTRAINT none_of_theirs")
+    assert len(await alerts.history(rules[alerts.tenant.id])) == 1
+
+
+async def test_a_request_that_was_recorded_triggers(alerts: Alerts, journal: Journal) -> None:
+    """From the journal to the history, as it goes in life."""
+    rule = await alerts.new(metric_type="error_rate", threshold=49)
+    at = NOW.timestamp()
+    await journal.append(
+        outcome(alerts.tenant.id, timestamp=at), outcome(alerts.tenant.id, timestamp=at, outcome="error", status=502)
+    )
+    await journal.drain()
+    await alerts.evaluate()
+    assert [record["metric_value"] for record in await alerts.history(rule)] == [50]

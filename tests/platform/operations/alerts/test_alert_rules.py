@@ -1,0 +1,141 @@
+"""The alerts' endpoints (reference 3, Endpoints, Alerts). Who may call them is in `tests/contract`."""
+
+import asyncio
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from tests.platform.operations.alerts.conftest import BASE, RULE, Alerts
+from tests.support.platform import RunningPlatform, Tenant
+
+URL = "https://hooks.example.com/x"
+
+
+async def test_a_rule_has_these_fields(tenant: Tenant) -> None:
+    answer = await tenant.admin.client.post(BASE, json=RULE)
+    assert answer.status_code == 201
+    rule = answer.json()
+    assert rule == {
+        **RULE, "id": rule["id"], "tenant_id": str(tenant.id), "webhook_url": None, "enabled": True,
+        "cooldown_minutes": 60, "last_triggered_at": None, "created_at": rule["created_at"],
+        "updated_at": rule["created_at"],
+    }  # fmt: skip
+    assert (await tenant.auditor.client.get(f"{BASE}/{rule['id']}")).json() == rule
+
+
+async def test_the_list_is_an_array_newest_first(tenant: Tenant) -> None:
+    ids = [(await tenant.admin.client.post(BASE, json={**RULE, "name": name})).json()["id"] for name in ("a", "b", "c")]
+    listed = (await tenant.auditor.client.get(BASE)).json()
+    assert [rule["id"] for rule in listed] == ids[::-1]
+
+
+async def test_an_update_changes_what_is_sent_and_leaves_the_rest(platform: RunningPlatform, tenant: Tenant) -> None:
+    rule = (await tenant.admin.client.post(BASE, json={**RULE, "webhook_url": URL})).json()
+    path = f"{BASE}/{rule['id']}"
+    changed = {"threshold": 2.5, "webhook_url": None, "enabled": False}
+    after = (await tenant.admin.client.put(path, json={**changed, "name": rule["name"]})).json()
+    assert after == {**rule, **changed, "updated_at": after["updated_at"]}
+    (event,) = await platform.audit(tenant, "alert_rule.updated")
+    assert (event["resource_id"], event["details"]["changed"]) == (rule["id"], changed)
+
+
+async def test_every_change_is_in_the_audit_chain(platform: RunningPlatform, tenant: Tenant) -> None:
+    rule = (await tenant.admin.client.post(BASE, json=RULE)).json()
+    await tenant.admin.client.post(f"{BASE}/evaluate")
+    assert (await tenant.admin.client.delete(f"{BASE}/{rule['id']}")).status_code == 204
+    for action in ("created", "evaluated", "deleted"):
+        (event,) = await platform.audit(tenant, f"alert_rule.{action}")
+        assert event["actor_id"] == str(tenant.admin.id)
+    assert (await tenant.admin.client.get(f"{BASE}/{rule['id']}")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("name", ""), ("name", None), ("name", "x" * 256), ("metric_type", "latency_p50"), ("metric_type", None),
+        ("comparison", "eq"), ("threshold", "10"), ("threshold", None), ("threshold", 1e300), ("window_minutes", 0),
+        ("window_minutes", 10_081), ("window_minutes", 1.5), ("cooldown_minutes", 0), ("cooldown_minutes", 10_081),
+        ("enabled", "yes"), ("enabled", None), ("surprise", 1), ("webhook_url", "http://hooks.example.com/"),
+        ("webhook_url", "https://127.0.0.1/"), ("webhook_url", "https://10.1.2.3/x"),
+        ("webhook_url", "https://169.254.169.254/latest"), ("webhook_url", "https://[::ffff:192.168.0.1]/"),
+        ("webhook_url", "https://2130706433/"), ("webhook_url", "https://0177.0.0.1/"),
+        ("webhook_url", "https://0x7f.1/"), ("webhook_url", "https://hooks.example.com@127.0.0.1/"),
+        ("webhook_url", "https://localhost/"), ("webhook_url", "not a url"), ("webhook_url", 7),
+    ],
+)  # fmt: skip
+async def test_bad_input_is_400_that_names_the_field(tenant: Tenant, field: str, value: Any) -> None:
+    made = (await tenant.admin.client.post(BASE, json=RULE)).json()
+    for method, path, body in (
+        ("POST", BASE, {**RULE, field: value}),
+        ("PUT", f"{BASE}/{made['id']}", {field: value}),
+    ):
+        answer = await tenant.admin.client.request(method, path, json=body)
+        assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", field]), answer.text
+    assert (await tenant.admin.client.get(f"{BASE}/{made['id']}")).json() == made
+
+
+@pytest.mark.parametrize("field", ["name", "metric_type", "threshold", "comparison", "window_minutes"])
+async def test_what_is_missing_is_named(tenant: Tenant, field: str) -> None:
+    body = {name: value for name, value in RULE.items() if name != field}
+    answer = await tenant.admin.client.post(BASE, json=body)
+    assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", field])
+
+
+async def test_an_organization_has_a_bounded_number_of_rules(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatehouse.platform.operations.alerts.service.MOST", 1)
+    assert (await tenant.admin.client.post(BASE, json=RULE)).status_code == 201
+    assert (await tenant.admin.client.post(BASE, json=RULE)).status_code == 409
+
+
+async def test_another_organization_s_rule_is_not_there(tenant: Tenant, other_tenant: Tenant) -> None:
+    theirs = (await other_tenant.admin.client.post(BASE, json=RULE)).json()["id"]
+    for method, path in (("GET", ""), ("PUT", ""), ("DELETE", ""), ("GET", "/history")):
+        body = {"name": "x"} if method == "PUT" else None
+        for rule_id in (theirs, uuid4()):
+            answer = await tenant.admin.client.request(method, f"{BASE}/{rule_id}{path}", json=body)
+            assert (answer.status_code, answer.json()) == (404, {"detail": "Alert rule not found"})
+    assert (await tenant.admin.client.get(BASE)).json() == []
+
+
+async def test_evaluating_now_tells_what_triggered_and_counts_rules_in_cooldown(alerts: Alerts) -> None:
+    client = alerts.tenant.admin.client
+    rule = await alerts.new(comparison="gte", threshold=0)
+    quiet = await alerts.new(comparison="gt", threshold=0)
+    await alerts.new(enabled=False, comparison="gte", threshold=0)
+    first, again = [(await client.post(f"{BASE}/evaluate")).json() for _ in range(2)]
+    told = [{"rule_id": rule, "rule_name": "Spend", "metric_value": 0}]
+    assert first == {"rules_evaluated": 2, "rules_triggered": 1, "triggered": told}
+    assert again == {"rules_evaluated": 2, "rules_triggered": 0, "triggered": []}
+    assert (await alerts.history(quiet), len(await alerts.history(rule))) == ([], 1)
+
+
+async def test_evaluating_now_evaluates_nobody_else_s_rules(alerts: Alerts, other_tenant: Tenant) -> None:
+    rule = await alerts.new(comparison="gte", threshold=0)
+    told = (await other_tenant.admin.client.post(f"{BASE}/evaluate")).json()
+    assert told == {"rules_evaluated": 0, "rules_triggered": 0, "triggered": []}
+    assert await alerts.history(rule) == []
+
+
+async def test_two_who_evaluate_at_once_trigger_once(alerts: Alerts) -> None:
+    rule = await alerts.new(comparison="gte", threshold=0)
+    client = alerts.tenant.admin.client
+    answers = await asyncio.gather(*(client.post(f"{BASE}/evaluate") for _ in range(4)))
+    assert sum(answer.json()["rules_triggered"] for answer in answers) == 1
+    assert len(await alerts.history(rule)) == 1
+
+
+async def test_history_is_read_in_parts_and_goes_with_its_rule(alerts: Alerts) -> None:
+    rule = await alerts.new(comparison="gte", threshold=0, cooldown_minutes=1)
+    for _ in range(3):
+        await alerts.evaluate()
+        alerts.clock.move(60)
+    records = await alerts.history(rule)
+    moments = [record["triggered_at"] for record in records]
+    assert (len(moments), moments) == (3, sorted(moments, reverse=True))
+    assert await alerts.history(rule, limit=1, offset=1) == [records[1]]
+    page = await alerts.tenant.admin.client.get(f"{BASE}/{rule}/history", params={"limit": 1})
+    assert (page.json().keys(), page.json()["total"]) == ({"history", "total"}, 3)
+    bad = await alerts.tenant.admin.client.get(f"{BASE}/{rule}/history", params={"limit": 0})
+    assert (bad.status_code, bad.json()["detail"][0]["loc"]) == (400, ["query", "limit"])
+    await alerts.tenant.admin.client.delete(f"{BASE}/{rule}")
+    assert alerts.platform.sql("SELECT count(*) FROM alert_history WHERE rule_id = %s", [rule]) == [(0,)]
