@@ -76,6 +76,8 @@ async def furnished(platform: RunningPlatform) -> Furnished:
     budget = (await other.admin.client.post("/api/admin/budgets", json=budget)).json()
     webhook = {"name": "x", "url": "https://8.8.8.8/", "events": ["dlp_trigger"], "secret": "of their own"}
     webhook = (await other.admin.client.post("/api/admin/webhooks/", json=webhook)).json()
+    routing = {"name": "x", "strategy": "cost_optimized"}
+    routing = (await other.admin.client.post("/api/admin/cost-routing/policies", json=routing)).json()
     idp = {"name": "x", "entity_id": "https://idp.test", "sso_url": "https://idp.test/", "x509_cert": certificate()}
     idp = (await other.admin.client.post("/api/admin/saml/idp", json=idp)).json()
     conversations = "/api/conversations"
@@ -117,5 +119,11 @@ async def furnished(platform: RunningPlatform) -> Furnished:
         "user_id": other.user.id,
         **dict.fromkeys(("id", "provider", "provider_id"), "their-own"),
     }
-    others = {"/api/admin/scim/tokens/{token_id}": {"token_id": token["token_id"]}}
+    alert = {"name": "x", "metric_type": "cost", "threshold": 1, "comparison": "gt", "window_minutes": 1}
+    alert = {"rule_id": (await other.admin.client.post("/api/alerts", json=alert)).json()["id"]}
+    others = {
+        "/api/admin/scim/tokens/{token_id}": {"token_id": token["token_id"]},
+        "/api/admin/cost-routing/policies/{policy_id}": {"policy_id": routing["policy_id"]},
+        **dict.fromkeys(("/api/alerts/{rule_id}", "/api/alerts/{rule_id}/history"), alert),
+    }
     return Furnished(other, {name: str(value) for name, value in ids.items()}, others)

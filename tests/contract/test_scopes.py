@@ -21,7 +21,7 @@ _MEANT: Final = [
     (r"/api/admin/groups.*", {"groups:read"}, {"groups:write"}),
     # Reference 2, OAuth client: `admin:write` includes their management.
     (r"/api/admin/oauth-clients.*", {"admin:read", "admin:write"}, {"admin:write"}),
-    (r"/api/admin/.*|/api/v1/admin/.*|/v1/platform/.*", {"admin:read"}, {"admin:write"}),
+    (r"/api/admin/.*|/api/v1/admin/.*|/v1/platform/.*|/api/alerts.*", {"admin:read"}, {"admin:write"}),
     # A person's own: no client is a person.
     (r"/api/auth/.*|/api/users/me/.*", set(), set()),
     (r"/.*", {"api:read"}, {"api:write"}),

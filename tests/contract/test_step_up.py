@@ -16,8 +16,10 @@ _PLAIN: Final = re.compile(
     r"|/api/admin/providers/\{provider_id\}/(config|status|health-check|health-check-config)"
     r"|/api/admin/system/check-provider/.*|/api/admin/models(/.*)?|/api/admin/approvals/.*"
     r"|/api/admin/(compliance-bundles|compliance-bundles-export|content-filters|policies|dlp-rules|budgets)(/.*)?"
+    r"|/api/admin/cost-routing/.*"
     # A test shows nothing but what the receiver said.
     r"|/api(/v1)?/admin/webhooks/\{webhook_id\}/test"
+    r"|/api/alerts(/.*)?"
     # Engaging one is never delayed.
     r"|/api/v1/admin/kill-switch/.*/disable"
 ).fullmatch

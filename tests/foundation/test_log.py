@@ -5,7 +5,7 @@ import logging
 import pytest
 import structlog
 
-from gatehouse.foundation import jwt, log
+from gatehouse.foundation import jwt, log, tokens
 from gatehouse.foundation.log import REDACTED, configure, redacted
 
 # Of the form alone: nobody was given it.
@@ -44,6 +44,15 @@ def test_the_libraries_lines_look_the_same(lines):
 def test_each_request_is_not_logged_twice(lines):
     logging.getLogger("uvicorn.access").info("GET /")
     assert lines() == []
+
+
+@pytest.mark.parametrize("prefix", ["inv_", "pwr_", "rt_", "mfa_", "gws_", "gsb_", "gac_", "gat_", "gcs_", "scim_"])
+def test_whatever_is_minted_is_struck_out(lines, prefix):
+    minted = tokens.mint_token(prefix).plaintext
+    structlog.get_logger().info(f"opened with {minted}, from a browser", shown=minted)
+    [line] = lines()
+    assert minted not in json.dumps(line)
+    assert line["event"].endswith(f"{REDACTED}, from a browser")
 
 
 @pytest.mark.parametrize(

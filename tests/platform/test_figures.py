@@ -65,3 +65,13 @@ def test_a_tiers_failures_count_by_reason(tmp_path: Path) -> None:
     for reason in ("timeout", "timeout", "crashed"):
         figures.tier_failed(TierFailed("ner", reason))
     assert figures.tier_failures.values == {("ner", "timeout"): 2.0, ("ner", "crashed"): 1.0}
+
+
+async def test_what_the_model_registry_objects_to_counts_by_reason_and_action(tmp_path: Path) -> None:
+    held, figures = counting(tmp_path)
+    for mode in ("warn", "block"):
+        held.governance = msgspec.convert({"registry_enforcement": mode}, GovernanceRecords)
+        await held.engine.answer(held.request({**CHAT, "model": "one/m"}))
+    assert figures.registry_flags.values == {
+        ("model_not_registered", "LOG"): 1.0, ("model_not_registered", "BLOCK"): 1.0,
+    }  # fmt: skip

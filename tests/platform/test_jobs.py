@@ -129,8 +129,15 @@ async def test_housekeeping_removes_what_is_over_and_nothing_else(
     platform.sql(
         "INSERT INTO changes (revision, topic, key, at) VALUES (-7, 'x', %s, now() - interval '2 days')", [str(dead)]
     )
+    for age in ("7 days", "8 days"):
+        platform.sql(
+            "INSERT INTO usage_minutes VALUES (%s, now() - %s::interval, 1, 0, 0, 0, 0, '{}')", [tenant.id, age]
+        )
+        platform.sql("INSERT INTO usage_hours VALUES (%s, now() - %s::interval, '{}')", [tenant.id, age])
     before = platform.sql("SELECT count(*) FROM sessions")
     await housekeeping.prune(tools)
+    for table in ("usage_minutes", "usage_hours"):
+        assert platform.sql(f"SELECT count(*) FROM {table} WHERE tenant_id = %s", [tenant.id]) == [(1,)]
     await housekeeping.ensure_partitions(tools)
     assert platform.sql("SELECT id FROM nodes WHERE id = ANY(%s)", [[dead, alive]]) == [(alive,)]
     assert platform.sql("SELECT subject FROM revocations WHERE subject = ANY(%s)", [[gone, held]]) == [(held,)]

@@ -34,6 +34,8 @@ _SECRET_TEXTS: Final = (
     (re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE), rf"\1 {REDACTED}"),
     (re.compile(r"\bgk_[0-9A-Za-z]{6,}"), f"gk_{REDACTED}"),
     (re.compile(r"\b(inv|rt|scim|whsec)_[0-9A-Za-z]{16,}"), rf"\1_{REDACTED}"),
+    # Whatever else `tokens.mint_token` makes.
+    (re.compile(r"\b([a-z]{2,8})_[0-9A-Za-z]{43}\b"), rf"\1_{REDACTED}"),
     (re.compile(r"\bsk-[0-9A-Za-z_-]{6,}"), f"sk-{REDACTED}"),
     (re.compile(r"\$argon2(id|i|d)\$[^\s'\",)]+"), REDACTED),
     # PostgreSQL tells the whole row that a constraint refused, and COPY the line.

@@ -46,6 +46,17 @@ def _origin(value: str) -> str:
 
 Origin = Annotated[str, AfterValidator(_origin)]
 
+def _archive(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme == "s3" and parts.netloc:
+        return value
+    if parts.scheme != "file" or parts.netloc or len(parts.path) < 2:
+        raise ValueError("a folder or a bucket, like file:///srv/archive or s3://bucket/prefix")
+    return value
+
+
+ArchiveUrl = Annotated[str, AfterValidator(_archive)]
+
 _BOOLEAN: Final = TypeAdapter(bool)
 
 
@@ -64,6 +75,7 @@ class Settings(BaseModel):
     database_url: str | None = Field(None, description="PostgreSQL to use; without it an embedded one is started.")
     database_owner_url: str | None = Field(None, description="Login for migrations, where DATABASE_URL's owns nothing.")
     database_pool_size: int = Field(10, ge=1, le=200, description="Connections a worker keeps for administration.")
+    archive_url: ArchiveUrl | None = Field(None, description="Where old records go: file:///folder or s3://bucket/prefix.")
     redis_url: str | None = Field(None, description="Redis for counters shared by workers.")
     gatehouse_master_key: SecretStr | None = Field(None, description="32 bytes in base64 that seal secrets at rest.")
     gatehouse_admin_email: str | None = Field(None, description="First admin, made at first start.")
@@ -110,6 +122,7 @@ class Settings(BaseModel):
     )
     alert_evaluation_interval_seconds: int = Field(60, ge=1, le=3600, description="How often alert rules are evaluated.")
     alert_webhook_secret: SecretStr | None = Field(None, description="What alerts' notifications are signed with.")
+    tiktoken_cache_dir: DirectoryPath | None = Field(None, description="Vocabularies of tiktoken, to count tokens by.")
     provider_max_connections: int = Field(1000, ge=1, description="Connections to providers a worker holds at most.")
 
     egress_allowlist: Words = Field((), description="CIDRs that the address guard lets through.")

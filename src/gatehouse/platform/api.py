@@ -60,9 +60,12 @@ from gatehouse.platform.organization.settings.routes import router as settings
 from gatehouse.platform.organization.system_config.routes import router as system_config
 from gatehouse.platform.records.audit.routes import router as audit
 from gatehouse.platform.records.dlp_events.routes import router as dlp_events
+from gatehouse.platform.records.legal_hold.routes import router as legal_hold
 from gatehouse.platform.records.usage.routes import router as usage
 from gatehouse.platform.routing.budgets.routes import router as budgets
 from gatehouse.platform.routing.byoe.routes import router as byoe
+from gatehouse.platform.routing.cost_routing.errors import FORM as COST_ROUTING_FORM
+from gatehouse.platform.routing.cost_routing.routes import router as cost_routing
 from gatehouse.platform.routing.kill_switch.errors import FORM as KILL_SWITCH_FORM
 from gatehouse.platform.routing.kill_switch.routes import router as kill_switch
 from gatehouse.platform.routing.model_catalog.routes import router as model_catalog
@@ -96,10 +99,12 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     model_catalog,
     model_registry,
     budgets,
+    cost_routing,
     tenants,
     settings,
     allowed_domains,
     organization_policies,
+    legal_hold,
     ip_allowlist,
     feature_flags,
     system_config,
@@ -144,6 +149,7 @@ ERROR_FORMS: Final[dict[str, ErrorForm]] = {
     "/api/admin/model-inventory-export": MODEL_REGISTRY_FORM,
     "/api/admin/models/catalog": DETAIL,
     "/api/admin/content-filters": CONTENT_FILTERS_FORM,
+    "/api/admin/cost-routing": COST_ROUTING_FORM,
     "/api/admin/policies": POLICIES_FORM,
     "/api/admin/webhooks": WEBHOOKS_FORM,
     "/api/v1/admin/webhooks": WEBHOOKS_FORM,

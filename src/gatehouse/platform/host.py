@@ -5,7 +5,9 @@ import hashlib
 from typing import Final
 
 from gatehouse.detection.service.client import DetectionClient
+from gatehouse.engine import tokenizers
 from gatehouse.engine.dlp.tiers import DlpOptions
+from gatehouse.engine.latency import Latencies
 from gatehouse.engine.limits import Limits
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.run import Engine
@@ -30,6 +32,7 @@ from gatehouse.platform.later import Later
 from gatehouse.platform.live.approvals import LiveApprovals
 from gatehouse.platform.live.credentials import LiveCredentials
 from gatehouse.platform.live.feed import Feed
+from gatehouse.platform.live.latencies import SharedLatencies
 from gatehouse.platform.live.nodes import Node
 from gatehouse.platform.live.ports import LiveSwitches, SealedSecrets
 from gatehouse.platform.live.state import Replica
@@ -73,6 +76,8 @@ class PlatformHost:
         )
         self.approvals = LiveApprovals(database, self.node, self.replica, seconds=settings.dlp_prompt_timeout_seconds)
         self.spender = Spender(database, self.clock, self.figures)
+        self.latencies = Latencies(self.clock)
+        self.shared_latencies = SharedLatencies(database, self.latencies, self.node.id)
         self.passwords = Passwords()
         self.signer: TokenSigner = Signer(database, self.sealer, self.replica, self.clock, issuer=self.issuer)
         self.later = Later()
@@ -114,6 +119,7 @@ class PlatformHost:
             journal=self.journal,
             outbound=self.outbound,
             clock=self.clock,
+            latencies=self.latencies,
             meter=self.figures,
             detectors=self.detectors,
             dlp=DlpOptions(
@@ -152,12 +158,16 @@ class PlatformHost:
         await self.feed.start()
         await self.approvals.start()
         await self.spender.start(self.journal.writer_id)
+        await self.shared_latencies.start()
+        if (vocabularies := self.settings.tiktoken_cache_dir) is not None:
+            await asyncio.to_thread(tokenizers.load, vocabularies)
         self.startup.phase = "policies"
         await self.policies.preload(DEFAULT_TENANT)
         self.startup.done(self.clock.monotonic())
 
     async def stop(self) -> None:
         await self.later.settle()
+        await self.shared_latencies.stop()
         await self.spender.stop()
         await self.approvals.stop()
         await self.feed.stop()

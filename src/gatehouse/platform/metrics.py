@@ -11,6 +11,7 @@ import structlog
 from gatehouse.detection.models import TierFailed
 from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.exchange import Answered, Candidate
+from gatehouse.engine.stages import registry
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.metrics import Counter, Family, Gauge, Histogram, Metrics
 
@@ -77,6 +78,11 @@ class Figures:
         self.unknown_prices = _counter(
             "service_unknown_price_total", "Answered calls whose cost is unknown: the catalog lacks a price.", "kind"
         )
+        self.registry_flags = _counter(
+            "service_model_registry_flags_total",
+            "Requests for which the model registry objected to a model; BLOCK: it left the chain.",
+            "reason", "action",
+        )  # fmt: skip
         self.journal_bytes = _max("service_journal_bytes", "Records that are not in the database yet.")
         self.journal_half_full = _max("service_journal_half_full", "1: the journal is at half of its bound or more.")
         self.drain_lag = _max("service_drain_lag_seconds", "Age of the oldest record that is not in the database yet.")
@@ -103,6 +109,9 @@ class Figures:
             return
         if x.asked.inspection is not None:
             self._inspected(x.asked.inspection)
+        for event in x.asked.rule_events:
+            if event.kind == registry.KIND:
+                self.registry_flags.add((event.rule_id, event.action))
         providers = x.asked.identified.policy.providers
         for attempt in x.attempts:
             tried = providers.get(attempt.provider)

@@ -33,6 +33,7 @@ from gatehouse.platform.governance.policies import bundle as policies
 from gatehouse.platform.organization.ip_allowlist import bundle as ip_allowlist
 from gatehouse.platform.organization.system_config import bundle as system_config
 from gatehouse.platform.routing.budgets import bundle as budgets
+from gatehouse.platform.routing.cost_routing import bundle as cost_routing
 from gatehouse.platform.routing.model_catalog import bundle as model_catalog
 from gatehouse.platform.routing.providers import bundle as providers
 from gatehouse.policy.compile import compile_policy
@@ -85,6 +86,7 @@ async def gather(session: AsyncSession, tenant_id: TenantId) -> TenantRecords | 
         ip_bypass_for_mfa=bypass_for_mfa,
         timezone=tenant.timezone,
         budgets=await budgets.records(session, tenant_id, tenant.monthly_request_limit),
+        routing_policies=await cost_routing.records(session, tenant_id),
     )
 
 

@@ -22,8 +22,8 @@ from tests.support.redis import RedisServer
 
 from gatehouse.foundation.clock import SYSTEM_CLOCK
 from gatehouse.foundation.counters.memory import MemoryCounters
-from gatehouse.foundation.counters.redis_line import Address
 from gatehouse.foundation.counters.shared import RedisCounters
+from gatehouse.foundation.redis.line import Address
 from gatehouse.foundation.settings import BadSettings
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -164,3 +165,15 @@ async def test_it_is_for_those_who_read_the_registry_and_of_their_own_models(
     )
     assert [(answer.status_code, answer.json()["error"]) for answer in answers] == [(404, "model_not_found")] * 2
     assert (await tenant.admin.client.get(f"{BASE}/none/evidence")).status_code == 422
+
+
+async def test_the_documented_program_computes_the_hashes_again(tenant: Tenant) -> None:
+    entry_id = await made(tenant, model_id="modèle-\N{SNOWMAN}\U0001f512")
+    told = await read(tenant, entry_id)
+    page = Path("docs/model-registry.md").read_text(encoding="utf-8")
+    program = page.split("```python\n")[1].split("```")[0].split("evidence = ")[0]
+    names: dict[str, Any] = {}
+    exec(program, names)
+    (event,) = told["history"]
+    assert names["holds"](told["model"]["tenant_id"], event)
+    assert not names["holds"](told["model"]["tenant_id"], {**event, "target_model": "another"})

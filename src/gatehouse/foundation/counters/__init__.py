@@ -2,7 +2,6 @@
 
 memory      counts in this process
 shared      counts in Redis, for all workers together; falls back to `memory` while Redis is away or slow
-redis_line  one pipelined connection to Redis
 script      the one call that Redis runs for a request
 
 Both counters keep the same promise: of one key, no 60 seconds ever see more than `limit` admissions, and a request that

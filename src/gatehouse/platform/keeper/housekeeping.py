@@ -33,6 +33,7 @@ _PRUNE: Final = tuple(
         ("usage_minutes", "minute < now() - interval '8 days'"),
         ("usage_hours", "hour < now() - interval '8 days'"),
         ("alert_history", "triggered_at < now() - interval '1 year'"),
+        ("latency_reports", "at < now() - interval '10 minutes'"),
         # Whoever was told now would not know what to do with it.
         ("outbox", "dispatched_at IS NULL AND created_at < now() - interval '7 days'"),
         ("procrastinate_jobs", "status IN ('failed', 'cancelled', 'aborted') AND scheduled_at IS NULL"

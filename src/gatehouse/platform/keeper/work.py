@@ -27,6 +27,7 @@ MODULES: Final = (
     "gatehouse.platform.keeper.housekeeping",
     "gatehouse.platform.spending.invoices",
     "gatehouse.platform.access.anonymising",
+    "gatehouse.platform.records.archive.jobs",
     "gatehouse.platform.operations.webhooks.delivering",
 )
 

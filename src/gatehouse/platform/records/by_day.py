@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.http.lists import Window
 from gatehouse.foundation.storage.rows import Row
+from gatehouse.platform.records.hot import shown_since
 
 R = TypeVar("R", bound=Row)
 
@@ -40,7 +41,10 @@ class ByDay(Generic[R]):
         self._counts = counts.c
 
     async def page(self, session: AsyncSession, window: Window, filters: Filters) -> tuple[Sequence[R], int]:
-        """The rows of the window, and how many there are without it."""
+        """The rows of the window, and how many there are without it. What is past the hot window is not there."""
+        hot = await shown_since(session)
+        if hot is not None:
+            filters = filters._replace(since=hot if filters.since is None else max(hot, filters.since))
         days = await self._by_day(session, filters)
         total = sum(records for _, records in days)
         if window.offset >= total:

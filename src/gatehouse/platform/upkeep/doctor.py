@@ -12,8 +12,8 @@ from typing import Final, Literal
 import msgspec
 import psycopg
 
-from gatehouse.foundation.counters.redis_line import Address
 from gatehouse.foundation.journal.files import free_bytes, journal_bytes
+from gatehouse.foundation.redis.line import Address
 from gatehouse.foundation.sealing import CannotOpen, Sealer
 from gatehouse.foundation.settings import BadSettings, Settings
 from gatehouse.foundation.storage import migrate, roles

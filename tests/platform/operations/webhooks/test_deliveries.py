@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pytest
 from aiohttp import web
+from sqlalchemy.exc import OperationalError
 from tests.platform.operations.webhooks.conftest import BASE, SECRET, Hooks
 from tests.support.platform import RunningPlatform, Tenant
 
@@ -363,8 +364,6 @@ async def test_an_event_is_dispatched_once_and_by_one_reader_at_a_time(hooks: Ho
 async def test_what_a_listener_fails_at_is_told_again_once_the_database_is_back(
     hooks: Hooks, platform: RunningPlatform
 ) -> None:
-    from sqlalchemy.exc import OperationalError  # noqa: PLC0415
-
     webhook_id = await hooks.new()
     await hooks.announce({})
 

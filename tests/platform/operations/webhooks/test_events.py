@@ -47,7 +47,22 @@ async def test_bundle_state_change(hooks: Hooks) -> None:
     assert payload["changed_at"].endswith("Z")
 
 
-#: Written by the keeper, the ledger of budgets and the invoices, whose own tests show these payloads; here, that they
+async def test_quota_exceeded(sandbox: Hooks) -> None:
+    budget = {"scope_type": "user", "scope_id": str(sandbox.tenant.user.id), "period": "month", "limit_requests": 1}
+    assert (await sandbox.tenant.admin.client.post("/api/admin/budgets", json=budget)).status_code == 201
+    await sandbox.new("quota_exceeded")
+    body = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "hello"}]}
+    for status in (200, 429):
+        answer = await sandbox.tenant.user.client.post("/v1/chat/completions", json=body)
+        assert answer.status_code == status, answer.text
+    payload = (await only(sandbox)).json["payload"]
+    assert payload == {
+        "user_id": str(sandbox.tenant.user.id), "group_id": None, "limit_type": "requests_month", "limit_value": 1,
+        "current_usage": 1, "reset_at": payload["reset_at"],
+    }  # fmt: skip
+
+
+#: Written by the keeper, the ledger of plans and the invoices, whose own tests show these payloads; here, that they
 #: come through as they are.
 _PAYLOADS: dict[str, dict[str, Any]] = {
     "dlp_trigger": {
@@ -75,8 +90,3 @@ async def test_events_of_other_processes_come_through_as_they_are(hooks: Hooks, 
     await hooks.announce(_PAYLOADS[event_type], event_type=event_type)
     got = await only(hooks)
     assert (got.json["event_type"], got.json["payload"]) == (event_type, _PAYLOADS[event_type])
-
-
-async def test_a_rule_that_matches_is_told_as_dlp_trigger(sandbox: Hooks, platform: RunningPlatform) -> None:
-    """Through the journal: what the gateway has recorded is what the receiver hears."""
-    raise NotImplementedError

@@ -9,7 +9,9 @@ revision = "0004"
 down_revision = "0003"
 
 #: in this order: each may refer to tables of those before it
-_PARTS: Final[tuple[str, ...]] = ("people", "saml", "scim", "budgets", "registry", "figures", "alerts", "webhooks", "archive")
+_PARTS: Final[tuple[str, ...]] = (
+    "people", "saml", "scim", "budgets", "registry", "figures", "cost_routing", "alerts", "webhooks", "archive", "siem",
+)  # fmt: skip
 
 
 def upgrade() -> None:

@@ -49,7 +49,7 @@ class Order(NamedTuple):
 
 
 ORDER: Final[dict[Records, Order]] = {
-    "audit_events": Order("sequence", "sequence BETWEEN %(first)s AND %(last)s"),
+    "audit_events": Order("sequence, timestamp", "sequence BETWEEN %(first)s AND %(last)s"),
     **dict.fromkeys(
         ("usage_records", "dlp_events"),
         Order("timestamp, id", "timestamp < %(before)s AND (timestamp, id) <= (%(last_at)s, %(last_id)s)"),

@@ -32,7 +32,9 @@ class File(NamedTuple):
 
 
 _COLUMNS: Final = ", ".join(File._fields)
-_BEGIN: Final = "INSERT INTO archive_files (id, tenant_id, records, state, tier, path) VALUES (%s, %s, %s, 'writing', %s, %s)"
+_BEGIN: Final = (
+    "INSERT INTO archive_files (id, tenant_id, records, state, tier, path) VALUES (%s, %s, %s, 'writing', %s, %s)"
+)
 _KEEP: Final = (
     "UPDATE archive_files SET state = 'kept', rows = %(rows)s, bytes = %(bytes)s, first_at = %(first_at)s,"
     " last_at = %(last_at)s, first_sequence = %(first_sequence)s, last_sequence = %(last_sequence)s,"
@@ -99,10 +101,8 @@ def note_run(connection: Connection, tenant_id: UUID, at: datetime, status: str,
     )
 
 
-def warm_path(file_id: UUID, tenant_id: UUID, records: Records, first_at: datetime) -> str:
-    return f"warm/{records}/{tenant_id}/{first_at:%Y-%m}/{file_id}.parquet"
-
-
-def cold_path(file_id: UUID, file: File, until: date) -> str:
-    """The date after which it goes is part of the path, so that whoever looks at the bucket sees it."""
-    return f"cold/until-{until:%Y-%m-%d}/{file.records}/{file.tenant_id}/{file_id}.parquet"
+def path(tier: str, records: Records, tenant_id: UUID, day: date, file_id: UUID) -> str:
+    """Relative to the archive. `day` is when the file was written; of a cold one, after which it goes: whoever looks at
+    a bucket sees it."""
+    prefix = "warm" if tier == "warm" else f"cold/until-{day}"
+    return f"{prefix}/{records}/{tenant_id}/{day}/{file_id}.parquet"

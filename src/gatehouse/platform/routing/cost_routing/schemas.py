@@ -15,9 +15,7 @@ Name = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f
 Description = Annotated[str, Field(max_length=2_000)]
 Slug = Annotated[str, Field(min_length=1, max_length=64, examples=["openai"])]
 ModelId = Annotated[str, Field(min_length=1, max_length=256, examples=["gpt-4o-mini"])]
-NamedModel = Annotated[
-    str, Field(min_length=1, max_length=320, description="`provider/model-id`, or a bare model id.")
-]
+NamedModel = Annotated[str, Field(min_length=1, max_length=320, description="`provider/model-id`, or a bare model id.")]
 Usd = Annotated[
     Decimal, Field(gt=0, le=1_000_000, decimal_places=9, strict=False, allow_inf_nan=False, examples=[0.05])
 ]
@@ -58,7 +56,9 @@ class Cap(Body):
     max_cost_per_request_usd: Usd
     action_on_exceed: Annotated[
         CapAction,
-        Field(description="`block`: 402. `use_cheapest`: the cheapest capable model answers. `warn`: the audit log says."),
+        Field(
+            description="`block`: 402. `use_cheapest`: the cheapest capable model answers. `warn`: the audit log says."
+        ),
     ]
 
 
@@ -137,9 +137,7 @@ class Policies(Shown):
 
 
 class SimulatedRequest(Body):
-    model: Annotated[
-        str | None, Field(max_length=320, description="Null: `auto`.", examples=["openai/gpt-4o"])
-    ] = None
+    model: Annotated[str | None, Field(max_length=320, description="Null: `auto`.", examples=["openai/gpt-4o"])] = None
     estimated_input_tokens: Annotated[Tokens, Field(examples=[1_200])]
     estimated_output_tokens: Annotated[Tokens, Field(examples=[400])]
     capabilities_needed: Annotated[list[Capability], Field(max_length=10, default_factory=list)]

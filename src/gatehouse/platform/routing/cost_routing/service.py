@@ -129,8 +129,8 @@ def _columns(told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def _judge(session: AsyncSession, row: RoutingPolicyRow, sent: set[str]) -> None:
-    """The policy as it would be. What nobody has sent is looked at where the policy is enabled: a model of its chain may
-    be gone. Raises `BadField`, `PolicyConflict`."""
+    """The policy as it would be. A chain that nobody has sent is looked at where the policy is enabled: a model of it
+    may be gone. Raises `BadField`, `PolicyConflict`."""
     if "group_ids" in sent:
         await _judge_groups(session, row)
     if "model_filters" in sent:

@@ -6,8 +6,8 @@ from decimal import Decimal
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Uuid, func, select, text
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy import Uuid, func, select, text
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 

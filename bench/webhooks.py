@@ -1,0 +1,203 @@
+"""How fast one process delivers events, and what a dead receiver costs the others.
+
+    .venv/bin/python -m bench.webhooks
+
+The events lie in the outbox of a real PostgreSQL; this process reads it and delivers as `gatehouse worker` does, over
+HTTPS to a receiver in a process of its own. `many` are 100 webhooks of as many organizations, `one` is a single one,
+which gets its events one after the other. For the dead receiver the 99 others are timed, with it and without it in
+turn. Exit status 1 where a goal is not reached.
+"""
+
+import asyncio
+import multiprocessing
+import shutil
+import ssl
+import sys
+import tempfile
+import time
+from multiprocessing.connection import Connection
+from pathlib import Path
+from statistics import median
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from tests.support.receiver import HERE, certificate
+
+from gatehouse.foundation.clock import SYSTEM_CLOCK
+from gatehouse.foundation.egress import EgressGuard
+from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
+from gatehouse.foundation.receivers import Receivers
+from gatehouse.foundation.sealing import Sealer
+from gatehouse.foundation.settings import Settings
+from gatehouse.foundation.storage import embedded
+from gatehouse.foundation.storage.database import Database
+from gatehouse.platform import installation, outbox
+from gatehouse.platform.jobs import Tools
+from gatehouse.platform.keeper.work import OUTBOX_LISTENERS
+from gatehouse.platform.operations.webhooks.delivering import Deliveries
+from gatehouse.platform.operations.webhooks.sending import secret_context
+
+WEBHOOKS = 100
+EVENTS = 10_000
+ROUNDS = 5
+#: events a second; what the dead receiver may cost the others
+FAST, SLOWER = 1000, 0.05
+
+_ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+class Answering(asyncio.Protocol):
+    """As little as a receiver can do: it takes the whole request and answers. Never on the path /dead."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport, self._held = transport, b""
+
+    def data_received(self, data: bytes) -> None:
+        self._held += data
+        head, end, rest = self._held.partition(b"\r\n\r\n")
+        if not end or head.startswith(b"POST /dead"):
+            return
+        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        if len(rest) >= length:
+            self._held = rest[length:]
+            self._transport.write(_ANSWER)
+
+
+def receive(told: Connection) -> None:
+    async def serve() -> None:
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(certificate())
+        server = await asyncio.get_running_loop().create_server(Answering, "127.0.0.1", 0, ssl=tls)
+        told.send((server.sockets[0].getsockname()[1], str(certificate())))
+        await server.serve_forever()
+
+    asyncio.run(serve())
+
+
+class Bench:
+    def __init__(self, owner: psycopg.Connection[Any], tools: Tools, port: int) -> None:
+        self._owner, self._tools, self._port = owner, tools, port
+        self.tenants: list[UUID] = []
+
+    def webhooks(self, count: int, *, dead: int = 0) -> None:
+        """That many organizations with one webhook each, the first of them dead. What was there before is gone."""
+        self._owner.execute("DELETE FROM webhooks")
+        self._owner.execute("DELETE FROM outbox")
+        self.tenants = [new_id() for _ in range(count)]
+        for n, tenant in enumerate(self.tenants):
+            webhook, path = new_id(), "dead" if n < dead else str(n)
+            self._owner.execute("INSERT INTO tenants (id, slug, name) VALUES (%s, %s, 'bench')", [tenant, str(tenant)])
+            secret = self._tools.sealer.seal(b"a secret", context=secret_context(tenant, webhook))
+            self._owner.execute(
+                "INSERT INTO webhooks (id, tenant_id, name, url, events, sealed_secret, enabled)"
+                " VALUES (%s, %s, 'x', %s, '{dlp_trigger}', %s, true)",
+                [webhook, tenant, f"https://localhost:{self._port}/{path}", secret],
+            )
+
+    def announce(self, events: int) -> None:
+        """That many in all, of each organization in turn."""
+        self._owner.execute(
+            "INSERT INTO outbox (id, tenant_id, event_type, payload) SELECT gen_random_uuid(), tenant, 'dlp_trigger',"
+            " jsonb_build_object('request_id', gen_random_uuid(), 'user_id', gen_random_uuid(), 'rule_id',"
+            " gen_random_uuid(), 'entity_type', 'iban', 'action_taken', 'REDACT', 'timestamp', now())"
+            " FROM generate_series(1, %s), unnest(%s::uuid[]) AS t (tenant)",
+            [events // len(self.tenants), self.tenants],
+        )
+        self._owner.execute("VACUUM ANALYZE")
+
+    async def drain(self, *, without: int = 0) -> tuple[float, float]:
+        """Seconds, and CPU seconds, until all is delivered to all but the first `without` organizations."""
+        began, cpu = time.monotonic(), time.process_time()
+        deliveries = Deliveries(self._tools)
+        delivering = asyncio.create_task(deliveries.run())
+        while await outbox.dispatch(self._tools.database, OUTBOX_LISTENERS):
+            pass
+        living = self.tenants[without:]
+        while await asyncio.to_thread(self._open, living):
+            await asyncio.sleep(0.02)
+        seconds, used = time.monotonic() - began, time.process_time() - cpu
+        delivering.cancel()
+        await asyncio.gather(delivering, return_exceptions=True)
+        return seconds, used
+
+    def _open(self, tenants: list[UUID]) -> bool:
+        query = (
+            "SELECT EXISTS (SELECT FROM webhook_deliveries WHERE next_attempt_at IS NOT NULL AND tenant_id = ANY(%s))"
+        )
+        row = self._owner.execute(query, [tenants]).fetchone()
+        assert row is not None
+        return bool(row[0])
+
+
+async def rates(bench: Bench) -> float:
+    best = 0.0
+    for name, webhooks, events in (("many", WEBHOOKS, EVENTS), ("one", 1, EVENTS // 4)):
+        figures = []
+        for _ in range(3):
+            bench.webhooks(webhooks)
+            bench.announce(events)
+            seconds, cpu = await bench.drain()
+            figures.append((events / seconds, cpu / events * 1e6))
+        rate, cost = max(figures)
+        print(f"{name}: {rate:.0f} events a second, {cost:.0f} us of CPU each, rounds "
+              + " ".join(f"{each:.0f}" for each, _ in figures))  # fmt: skip
+        best = max(best, rate)
+    return best
+
+
+async def price_of_a_dead_one(bench: Bench) -> float:
+    """The share that the others are slower by."""
+    shares = []
+    for n in range(ROUNDS):
+        seconds: dict[int, float] = {}
+        for dead in (0, 1) if n % 2 else (1, 0):
+            bench.webhooks(WEBHOOKS, dead=dead)
+            bench.announce(EVENTS // 2)
+            seconds[dead], _ = await bench.drain(without=1)
+        shares.append(seconds[1] / seconds[0] - 1)
+    share = median(shares)
+    print(f"one dead of {WEBHOOKS}: the others take {share:+.1%} time (goal under {SLOWER:.0%}), rounds "
+          + " ".join(f"{each:+.1%}" for each in shares))  # fmt: skip
+    return share
+
+
+async def measured(url: str, owner: psycopg.Connection[Any], port: int, authority: str) -> bool:
+    settings = Settings()
+    database, outbound = Database(url, pool_size=2), AiohttpOutbound(1)
+    receivers = Receivers(EgressGuard(HERE), tls=ssl.create_default_context(cafile=authority))
+    tools = Tools(
+        settings=settings, database=database, sealer=Sealer({"k": bytes(32)}, "k"), outbound=outbound,
+        clock=SYSTEM_CLOCK, receivers=receivers,
+    )  # fmt: skip
+    bench = Bench(owner, tools, port)
+    try:
+        rate = await rates(bench)
+        print(f"goal: {FAST} events a second")
+        return await price_of_a_dead_one(bench) < SLOWER and rate >= FAST
+    finally:
+        await receivers.close()
+        await outbound.close()
+        await database.close()
+
+
+def main() -> int:
+    home = Path(tempfile.mkdtemp(prefix="gatehouse-bench-"))
+    heard, told = multiprocessing.Pipe()
+    receiver = multiprocessing.get_context("spawn").Process(target=receive, args=(told,), daemon=True)
+    receiver.start()
+    try:
+        installed = installation.connect(Settings.from_environment({"GATEHOUSE_HOME": str(home)}))
+        installation.prepare(installed)
+        with psycopg.connect(installed.owner_url, autocommit=True) as owner:
+            return int(not asyncio.run(measured(installed.url, owner, *heard.recv())))
+    finally:
+        receiver.terminate()
+        embedded.stop(home)
+        shutil.rmtree(home, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

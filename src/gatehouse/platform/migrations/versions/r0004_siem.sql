@@ -1,0 +1,72 @@
+-- siem ------------------------------------------------------------------------------------------------------------
+-- Where an organization's records are forwarded to. Which fields are set is the type's affair (operations/siem).
+CREATE TABLE siem_targets (
+    tenant_id uuid PRIMARY KEY REFERENCES tenants,
+    type text NOT NULL CHECK (type IN ('hec', 'syslog_tcp', 'syslog_tls', 'webhook', 'file')),
+    enabled boolean NOT NULL,
+    url text,
+    host text,
+    port integer CHECK (port BETWEEN 1 AND 65535),
+    ca_certificate text,
+    index text,
+    sealed_secret text,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    updated_at timestamptz NOT NULL DEFAULT now()
+);
+SELECT pg_temp.tenant_table('siem_targets');
+
+-- How far the forwarding has come. Its lock is the organization's turn.
+CREATE TABLE siem_cursors (
+    tenant_id uuid PRIMARY KEY REFERENCES siem_targets ON DELETE CASCADE,
+    -- the last audit event that the receiver has taken
+    sequence bigint NOT NULL,
+    -- when somebody may look at it again. Whoever takes it moves this behind the end of their lease.
+    due_at timestamptz NOT NULL DEFAULT now(),
+    -- how often it was taken: whose lease has ended finds another number
+    claims bigint NOT NULL DEFAULT 0,
+    -- since it was last taken something
+    failures integer NOT NULL DEFAULT 0,
+    -- audit events that were removed before they could be sent
+    skipped bigint NOT NULL DEFAULT 0,
+    last_sent_at timestamptz,
+    last_error text,
+    last_failed_at timestamptz
+);
+SELECT pg_temp.tenant_table('siem_cursors');
+GRANT UPDATE ON siem_cursors TO gatehouse_service;
+
+-- What has no place in the audit chain and waits to be sent: DLP events, and events of the outbox. No reference: whoever
+-- adds to it must not wait for those who change an organization.
+CREATE TABLE siem_queue (
+    tenant_id uuid NOT NULL,
+    position bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+    id uuid NOT NULL,
+    kind text NOT NULL CHECK (kind IN ('dlp', 'event')),
+    at timestamptz NOT NULL,
+    body jsonb NOT NULL,
+    PRIMARY KEY (tenant_id, position)
+);
+SELECT pg_temp.tenant_table('siem_queue');
+GRANT INSERT, DELETE ON siem_queue TO gatehouse_service;
+
+-- Whose records are forwarded now.
+CREATE VIEW siem_forwarding WITH (security_invoker = true) AS
+    SELECT s.tenant_id FROM siem_targets s JOIN tenants t ON t.id = s.tenant_id
+    WHERE s.enabled AND t.deleted_at IS NULL AND coalesce((t.feature_flags ->> 'audit_log_streaming')::boolean, false);
+GRANT SELECT ON siem_forwarding TO gatehouse_app, gatehouse_service;
+
+-- As it was, and what is counted waits for those who forward it: in the transaction that stores it, on every month.
+CREATE OR REPLACE FUNCTION gatehouse_count_dlp_events() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+BEGIN
+    -- In order: two statements that count the same kinds must not wait for each other.
+    INSERT INTO dlp_event_counts AS held (tenant_id, day, user_id, entity_type, direction, status, records)
+    SELECT tenant_id, (timestamp AT TIME ZONE 'UTC')::date, user_id, entity_type, direction, status, count(*)
+    FROM added GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1, 2, 3, 4, 5, 6
+    ON CONFLICT (tenant_id, day, user_id, entity_type, direction, status)
+    DO UPDATE SET records = held.records + excluded.records;
+    INSERT INTO siem_queue (tenant_id, id, kind, at, body)
+    SELECT a.tenant_id, a.id, 'dlp', a.timestamp, to_jsonb(a)
+    FROM added a JOIN siem_forwarding f ON f.tenant_id = a.tenant_id ORDER BY a.timestamp, a.id;
+    RETURN NULL;
+END $$;

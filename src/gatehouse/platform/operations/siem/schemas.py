@@ -1,0 +1,97 @@
+"""Bodies of the SIEM endpoints (decisions 5)."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from gatehouse.foundation.http.bodies import Body, Shown, unsent
+
+Type = Literal["hec", "syslog_tcp", "syslog_tls", "webhook", "file"]
+
+Url = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=2000,
+        description="Of `hec` and `webhook`: HTTPS, on the open internet. A collector's needs no path.",
+        examples=["https://splunk.example.com:8088/services/collector/event"],
+    ),
+]
+Host = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=253,
+        description="Of `syslog_tcp` and `syslog_tls`: a name or an address.",
+        examples=["syslog.example.com"],
+    ),
+]
+Port = Annotated[int, Field(ge=1, le=65535, description="Of `syslog_tcp` and `syslog_tls`.", examples=[6514])]
+Ca = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=65536,
+        description="Of `syslog_tls`: the authorities, in PEM, that the receiver's certificate must come from."
+        " Without it, those of the system.",
+    ),
+]
+Index = Annotated[str, Field(min_length=1, max_length=255, description="Of `hec`: Splunk's index.", examples=["main"])]
+Token = Annotated[
+    str,
+    StringConstraints(strip_whitespace=False, min_length=8, max_length=1024, pattern=r"^[\x21-\x7e]+$"),
+    Field(description="Of `hec`: the collector's token. It is sealed, and shown in no answer."),
+]
+Secret = Annotated[
+    str,
+    StringConstraints(strip_whitespace=False, min_length=8, max_length=255),
+    Field(description="Of `webhook`: what batches are signed with. It is sealed, and shown in no answer."),
+]
+
+
+class SiemUpdate(Body):
+    """Only what is sent changes. Another `type` begins anew: nothing of the one before is kept but the switch."""
+
+    type: Type = Field(default_factory=unsent)
+    enabled: bool = Field(default_factory=unsent)
+    url: Url = Field(default_factory=unsent)
+    host: Host = Field(default_factory=unsent)
+    port: Port = Field(default_factory=unsent)
+    ca_certificate: Ca | None = None
+    index: Index | None = None
+    token: Token = Field(default_factory=unsent)
+    secret: Secret = Field(default_factory=unsent)
+
+
+class Status(Shown):
+    active: Annotated[bool, Field(description="`enabled`, and the feature flag `audit_log_streaming` is on.")] = False
+    backlog: Annotated[int, Field(description="Events that wait to be sent.", examples=[0])] = 0
+    lag_seconds: Annotated[float | None, Field(description="Age of the oldest of them; null where none waits.")] = None
+    last_sent_at: Annotated[datetime | None, Field(description="When the receiver last took something.")] = None
+    last_error: Annotated[str | None, Field(description="Why it does not take what waits; null once it does.")] = None
+    last_failed_at: datetime | None = None
+    skipped: Annotated[
+        int, Field(description="Audit events that were removed before they were sent: while the flag was off.")
+    ] = 0
+
+
+class Siem(Shown):
+    type: Annotated[Type | None, Field(description="Null where nothing was set up yet.", examples=["hec"])]
+    enabled: bool
+    url: str | None
+    host: str | None
+    port: int | None
+    ca_certificate: str | None
+    index: str | None
+    token_configured: bool
+    secret_configured: bool
+    created_at: datetime | None
+    updated_at: datetime | None
+    status: Status
+
+
+class Tested(Shown):
+    success: bool
+    error: Annotated[str | None, Field(description="Why the receiver has not taken it.")]
+    latency_ms: float

@@ -1,0 +1,59 @@
+"""JSON lines below `GATEHOUSE_HOME/siem`, for a shipper on the machine. Old files go when there are too many."""
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from gatehouse.platform.operations.siem.events import Forwarded
+from gatehouse.platform.operations.siem.senders.sender import NotTaken, Target
+
+#: below `GATEHOUSE_HOME`; in it a folder for each organization
+DIRECTORY: Final = "siem"
+NAME: Final = "events.jsonl"
+#: A file that has grown so large becomes `events.jsonl.1`, that one `.2`, and so on; there are so many in all.
+MOST_BYTES: Final = 64 * 1024**2
+FILES: Final = 10
+
+
+class File:
+    def __init__(self, home: Path) -> None:
+        self._directory = home / DIRECTORY
+
+    async def send(self, target: Target, secret: bytes, events: Sequence[Forwarded]) -> None:
+        lines = b"".join(event.body + b"\n" for event in events)
+        try:
+            await asyncio.to_thread(append, self._directory / str(target.tenant_id), lines)
+        except OSError as error:
+            raise NotTaken(f"the file cannot be written: {os.strerror(error.errno or 0)}") from None
+
+
+def append(directory: Path, lines: bytes) -> None:
+    """On the disk when it returns. Raises `OSError`."""
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = directory / NAME
+    with open(path, "ab+", opener=_opened) as file:
+        size = file.tell()
+        if size:
+            # What a killed process, or a full disk, left of a line must not spoil the next.
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":
+                file.write(b"\n")
+        file.write(lines)
+        file.flush()
+        os.fsync(file.fileno())
+    if size + len(lines) >= MOST_BYTES:
+        _rotate(path)
+
+
+def _rotate(path: Path) -> None:
+    for number in range(FILES - 2, 0, -1):
+        older = path.with_name(f"{NAME}.{number}")
+        if older.exists():
+            older.replace(path.with_name(f"{NAME}.{number + 1}"))
+    path.replace(path.with_name(f"{NAME}.1"))
+
+
+def _opened(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

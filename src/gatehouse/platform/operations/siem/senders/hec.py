@@ -1,0 +1,42 @@
+"""Splunk's HTTP Event Collector, and whatever speaks like it."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+from yarl import URL
+
+from gatehouse.foundation.receivers import Receivers
+from gatehouse.platform.operations.siem.events import Forwarded
+from gatehouse.platform.operations.siem.senders.sender import NotTaken, Target
+
+_PATH: Final = "/services/collector/event"
+_TOO_LARGE: Final = 413
+_SECONDS: Final = 15.0
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Hec:
+    def __init__(self, receivers: Receivers) -> None:
+        self._receivers = receivers
+
+    async def send(self, target: Target, secret: bytes, events: Sequence[Forwarded]) -> None:
+        assert target.url is not None
+        url = URL(target.url)
+        if url.path in {"", "/"}:
+            url = url.with_path(_PATH)
+        common: dict[str, Any] = {"source": "gatehouse", **({"index": target.index} if target.index else {})}
+        body = b"\n".join(
+            _encode({
+                "time": round(event.at.timestamp(), 6),
+                "sourcetype": event.dataset.replace(".", ":"),
+                **common,
+                "event": msgspec.Raw(event.body),
+            })
+            for event in events
+        )  # fmt: skip
+        headers = {"Authorization": f"Splunk {secret.decode()}", "Content-Type": "application/json"}
+        received = await self._receivers.post(str(url), body, headers, seconds=_SECONDS)
+        if received.fault is not None:
+            raise NotTaken(received.fault, too_large=received.status == _TOO_LARGE)

@@ -1,0 +1,38 @@
+"""A receiver of its own making: batches in the envelope of webhooks, signed as these are (reference 3, Delivery rules)."""
+
+import hashlib
+import hmac
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from gatehouse.foundation.clock import iso, utc_now
+from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.receivers import Receivers
+from gatehouse.platform.operations.siem.events import Forwarded
+from gatehouse.platform.operations.siem.senders.sender import NotTaken, Target
+
+_EVENT_TYPE: Final = "siem_events"
+_TOO_LARGE: Final = 413
+_SECONDS: Final = 15.0
+
+
+class Webhook:
+    def __init__(self, receivers: Receivers) -> None:
+        self._receivers = receivers
+
+    async def send(self, target: Target, secret: bytes, events: Sequence[Forwarded]) -> None:
+        assert target.url is not None
+        payload = {"events": [msgspec.Raw(event.body) for event in events]}
+        body = msgspec.json.encode({"event_type": _EVENT_TYPE, "payload": payload, "timestamp": iso(utc_now())})
+        digest = hmac.new(secret, body, hashlib.sha256).hexdigest()
+        headers = {
+            "Content-Type": "application/json",
+            "X-Service-Delivery-Id": str(new_id()),
+            "X-Service-Signature": f"sha256={digest}",
+            "X-Webhook-Signature": digest,
+        }
+        received = await self._receivers.post(target.url, body, headers, seconds=_SECONDS)
+        if received.fault is not None:
+            raise NotTaken(received.fault, too_large=received.status == _TOO_LARGE)

@@ -1,0 +1,157 @@
+"""The rules of forwarding: what belongs to which type of receiver, and what a change of it means."""
+
+import ssl
+from collections.abc import Mapping
+from time import monotonic
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.egress import UnsafeUrl
+from gatehouse.foundation.errors import FieldFault, Unprocessable
+from gatehouse.foundation.receivers import Receivers
+from gatehouse.foundation.sealing import Sealer
+from gatehouse.platform.change import Change
+from gatehouse.platform.operations.siem import events, table
+from gatehouse.platform.operations.siem.errors import NotConfigured
+from gatehouse.platform.operations.siem.schemas import Siem, SiemUpdate, Status, Tested
+from gatehouse.platform.operations.siem.senders.sender import NotTaken, Target, address, secret_context
+from gatehouse.platform.operations.siem.sending import Senders
+from gatehouse.platform.operations.siem.table import SiemTargetRow
+from gatehouse.platform.requests import Apart
+
+_SHOWN: Final = ("type", "enabled", "url", "host", "port", "ca_certificate", "index", "created_at", "updated_at")
+#: Of each type: what it must have, and what it may have besides.
+_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
+    "hec": ("url", "token"), "syslog_tcp": ("host", "port"), "syslog_tls": ("host", "port"),
+    "webhook": ("url", "secret"), "file": (),
+}  # fmt: skip
+_OPTIONAL: Final[Mapping[str, tuple[str, ...]]] = {"hec": ("index",), "syslog_tls": ("ca_certificate",)}
+_STORED: Final = ("url", "host", "port", "ca_certificate", "index")
+_SECRETS: Final = ("token", "secret")
+
+
+async def check(receivers: Receivers, body: SiemUpdate) -> None:
+    """Whether the guard, and TLS, take what the body names. Raises `Unprocessable`, without having connected
+    anywhere."""
+    faults = []
+    if body.url is not None and (reason := await _unsafe(receivers, body.url)):
+        faults.append(FieldFault("url", reason))
+    if body.host is not None and (reason := await _unsafe_host(receivers, body.host)):
+        faults.append(FieldFault("host", reason))
+    if body.ca_certificate is not None and (reason := _no_authority(body.ca_certificate)):
+        faults.append(FieldFault("ca_certificate", reason))
+    if faults:
+        raise Unprocessable(faults=faults)
+
+
+async def shown(session: Any) -> Siem:
+    row = await table.find(session)
+    status = Status.model_validate(dict(await table.status(session)))
+    if row is None:
+        empty: dict[str, Any] = dict.fromkeys(_SHOWN)
+        return Siem(**{**empty, "enabled": False}, token_configured=False, secret_configured=False, status=status)
+    fields = {name: getattr(row, name) for name in _SHOWN}
+    return Siem(
+        **fields,
+        token_configured=row.type == "hec" and row.sealed_secret is not None,
+        secret_configured=row.type == "webhook" and row.sealed_secret is not None,
+        status=status,
+    )
+
+
+async def update(change: Change, sealer: Sealer, body: SiemUpdate) -> None:
+    """Raises `Unprocessable` where the whole of it makes no receiver."""
+    row = await table.find_for_change(change.session)
+    sent = body.sent()
+    _refuse(row, sent)
+    new_secret = sent.pop("token", None) or sent.pop("secret", None)
+    was_enabled, now = row is not None and row.enabled, utc_now()
+    if row is None:
+        row = SiemTargetRow(tenant_id=change.tenant_id, type=sent["type"], enabled=True, created_at=now, updated_at=now)
+        change.session.add(row)
+        before: dict[str, Any] = {}
+    else:
+        before = {name: getattr(row, name) for name in ("type", "enabled", *_STORED)}
+        if sent.get("type", row.type) != row.type:
+            row.sealed_secret = None
+            sent = {**dict.fromkeys(_STORED), **sent}
+    for name, value in sent.items():
+        setattr(row, name, value)
+    changed = {name for name in ("type", "enabled", *_STORED) if getattr(row, name) != before.get(name)}
+    if new_secret is not None:
+        row.sealed_secret = sealer.seal(new_secret.encode(), context=secret_context(row.tenant_id))
+        changed.add("token" if row.type == "hec" else "secret")
+    if not changed:
+        return
+    row.updated_at = now
+    # Not the URL: that of many a receiver holds its secret.
+    change.record("siem.changed", "siem", changed=sorted(changed), type=row.type, enabled=row.enabled)
+    await change.session.flush()
+    if row.enabled and not was_enabled:
+        await table.begin(change.session, row.tenant_id)
+    elif row.enabled:
+        await table.try_now(change.session, row.tenant_id)
+    elif was_enabled:
+        await table.end(change.session, row.tenant_id)
+
+
+async def test(parts: Apart, senders: Senders) -> Tested:
+    """Sends one event now, past the queue and whatever the switches say. Raises `NotConfigured`."""
+    async with parts.reading() as session:
+        row = await table.find(session)
+        if row is None:
+            raise NotConfigured
+        target = Target.of(row)
+    began, fault = monotonic(), None
+    try:
+        await senders.send(target, [events.of_test(target.tenant_id)])
+    except NotTaken as error:
+        fault = error.reason
+    milliseconds = round((monotonic() - began) * 1000, 1)
+    async with parts.changing() as change:
+        change.record("siem.tested", "siem", type=target.type, success=fault is None, error=fault)
+    return Tested(success=fault is None, error=fault, latency_ms=milliseconds)
+
+
+def _refuse(row: SiemTargetRow | None, sent: Mapping[str, Any]) -> None:
+    kind = sent.get("type") or (row.type if row else None)
+    if kind is None:
+        raise Unprocessable(faults=[FieldFault("type", "is needed at first")])
+    same = row is not None and row.type == kind
+    takes = {"type", "enabled", *_NEEDED[kind], *_OPTIONAL.get(kind, ())}
+    # Null says that there is none, which is so.
+    faults = [FieldFault(name, f"is no field of {kind}") for name in sent.keys() - takes if sent[name] is not None]
+    if not same:
+        faults += [FieldFault(name, f"is needed for {kind}") for name in _NEEDED[kind] if name not in sent]
+    elif kind == "hec" and row and row.url and "url" in sent and "token" not in sent:
+        # Who may set the URL must not learn the token by it.
+        if urlsplit(sent["url"])[:2] != urlsplit(row.url)[:2]:
+            faults.append(FieldFault("token", "is needed again: it would be sent to another host"))
+    if faults:
+        raise Unprocessable(faults=sorted(faults, key=lambda fault: fault.field))
+
+
+async def _unsafe(receivers: Receivers, url: str) -> str | None:
+    try:
+        await receivers.check(url)
+    except UnsafeUrl as error:
+        return error.reason
+    return None
+
+
+async def _unsafe_host(receivers: Receivers, host: str) -> str | None:
+    url = address(host, 443)
+    if urlsplit(url).netloc != url.removeprefix("https://") or any(mark in host for mark in "@[]") or not host.strip():
+        return "not a host name or an address"
+    return await _unsafe(receivers, url)
+
+
+def _no_authority(pem: str) -> str | None:
+    if "PRIVATE KEY" in pem:
+        return "holds a private key: send certificates alone"
+    try:
+        ssl.create_default_context(cadata=pem)
+    except (ssl.SSLError, ValueError):
+        return "no certificates in PEM"
+    return None

@@ -1,0 +1,107 @@
+"""Where records are forwarded to, how far that has come, and administration's queries about it."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from sqlalchemy import BigInteger, Identity, text
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Mapped, mapped_column
+
+from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.storage.rows import Big, Row
+
+_ALONE: Final = text("SELECT pg_advisory_xact_lock(hashtextextended('gatehouse.siem:' || :tenant, 0))")
+_STATUS: Final = text(
+    "SELECT EXISTS (SELECT FROM siem_forwarding f WHERE f.tenant_id = c.tenant_id) AS active,"
+    " greatest(coalesce(h.sequence, 0) - c.sequence, 0) + q.waiting AS backlog,"
+    " extract(epoch FROM now() - least(q.oldest, a.timestamp)) AS lag_seconds,"
+    " c.last_sent_at, c.last_error, c.last_failed_at, c.skipped FROM siem_cursors c"
+    " LEFT JOIN audit_heads h ON h.tenant_id = c.tenant_id"
+    " CROSS JOIN LATERAL (SELECT count(*) AS waiting, min(at) AS oldest FROM siem_queue"
+    " WHERE tenant_id = c.tenant_id) q"
+    " LEFT JOIN LATERAL (SELECT timestamp FROM audit_events e WHERE e.tenant_id = c.tenant_id"
+    " AND e.sequence > c.sequence ORDER BY e.sequence LIMIT 1) a ON true WHERE c.tenant_id = :tenant"
+)
+# Another claim: whoever sends just now notes nothing of it.
+_BEGIN: Final = text(
+    "INSERT INTO siem_cursors AS held (tenant_id, sequence) SELECT :tenant,"
+    " coalesce((SELECT sequence FROM audit_heads WHERE tenant_id = :tenant), 0)"
+    " ON CONFLICT (tenant_id) DO UPDATE SET sequence = excluded.sequence, due_at = now(), claims = held.claims + 1,"
+    " failures = 0, skipped = 0, last_error = NULL, last_failed_at = NULL"
+)
+_TRY_NOW: Final = text("UPDATE siem_cursors SET due_at = now(), failures = 0 WHERE tenant_id = :tenant")
+_EMPTY: Final = text("DELETE FROM siem_queue WHERE tenant_id = :tenant")
+
+
+class SiemTargetRow(Row):
+    __tablename__ = "siem_targets"
+
+    tenant_id: Mapped[TenantId] = mapped_column(primary_key=True)
+    type: Mapped[str]
+    enabled: Mapped[bool]
+    url: Mapped[str | None]
+    host: Mapped[str | None]
+    port: Mapped[int | None]
+    ca_certificate: Mapped[str | None]
+    index: Mapped[str | None]
+    sealed_secret: Mapped[str | None]
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+
+
+class SiemCursorRow(Row):
+    __tablename__ = "siem_cursors"
+
+    tenant_id: Mapped[TenantId] = mapped_column(primary_key=True)
+    sequence: Mapped[Big]
+    due_at: Mapped[datetime]
+    claims: Mapped[Big]
+    failures: Mapped[int]
+    skipped: Mapped[Big]
+    last_sent_at: Mapped[datetime | None]
+    last_error: Mapped[str | None]
+    last_failed_at: Mapped[datetime | None]
+
+
+class SiemQueueRow(Row):
+    __tablename__ = "siem_queue"
+
+    tenant_id: Mapped[TenantId] = mapped_column(primary_key=True)
+    position: Mapped[int] = mapped_column(BigInteger, Identity(always=True), primary_key=True)
+    id: Mapped[UUID]
+    kind: Mapped[str]
+    at: Mapped[datetime]
+    body: Mapped[dict[str, Any]]
+
+
+async def find(session: AsyncSession) -> SiemTargetRow | None:
+    return await session.get(SiemTargetRow, session.info["tenant_id"])
+
+
+async def find_for_change(session: AsyncSession) -> SiemTargetRow | None:
+    """Two changes at once are one after the other, the first one too, which makes the row."""
+    await session.execute(_ALONE, {"tenant": str(session.info["tenant_id"])})
+    return await session.get(SiemTargetRow, session.info["tenant_id"], populate_existing=True)
+
+
+async def status(session: AsyncSession) -> Mapping[str, Any]:
+    """Empty where nothing was ever forwarded."""
+    row = (await session.execute(_STATUS, {"tenant": session.info["tenant_id"]})).mappings().first()
+    return row or {}
+
+
+async def begin(session: AsyncSession, tenant_id: TenantId) -> None:
+    """From the head of the chain: what was recorded before is not sent."""
+    await session.execute(_EMPTY, {"tenant": tenant_id})
+    await session.execute(_BEGIN, {"tenant": tenant_id})
+
+
+async def try_now(session: AsyncSession, tenant_id: TenantId) -> None:
+    """The receiver is another, or is called otherwise: nobody waits for the next attempt at the old one."""
+    await session.execute(_TRY_NOW, {"tenant": tenant_id})
+
+
+async def end(session: AsyncSession, tenant_id: TenantId) -> None:
+    await session.execute(_EMPTY, {"tenant": tenant_id})

@@ -1,0 +1,56 @@
+"""What becomes of archived files: warm, then cold, then gone (decisions 5, Retention). By the policy in force."""
+
+from datetime import date, timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from gatehouse.foundation.ids import new_id
+from gatehouse.platform.records.archive import manifest
+from gatehouse.platform.records.archive.checkpoints import opened, seal
+from gatehouse.platform.records.archive.manifest import File
+from gatehouse.platform.records.hot import RetentionPolicy
+
+if TYPE_CHECKING:
+    from gatehouse.platform.records.archive.archiver import Archiver
+
+
+def age(archiver: "Archiver", tenant_id: UUID, policy: RetentionPolicy) -> None:
+    """Moves and deletes what is due of one organization's."""
+    today = archiver.now.date()
+    for file in manifest.kept(archiver.connection, tenant_id):
+        archiver.go_on()
+        if file.removed_at is None:
+            continue
+        last, until = ends(file, policy)
+        if until < today:
+            _delete(archiver, file)
+        elif file.tier == "warm" and last < today:
+            _move(archiver, file, until)
+
+
+def ends(file: File, policy: RetentionPolicy) -> tuple[date, date]:
+    """The last days on which the file is warm, and on which it is kept at all."""
+    warm = file.last_at.date() + timedelta(days=policy.hot_retention_days + policy.warm_retention_days)
+    try:
+        return warm, warm.replace(year=warm.year + policy.cold_retention_years)
+    except ValueError:  # 29 February
+        return warm, date(warm.year + policy.cold_retention_years, 3, 1)
+
+
+def _move(archiver: "Archiver", file: File, until: date) -> None:
+    file_id = new_id()
+    path = manifest.path("cold", file.records, file.tenant_id, until, file_id)
+    manifest.begin(archiver.connection, file_id, file.tenant_id, file.records, "cold", path)
+    checkpoint = opened(archiver.sealer, file.tenant_id, file.id, file.sealed_checkpoint)
+    archiver.place.copy(file.path, path)
+    archiver.check(path, file.bytes, checkpoint.sha256)
+    sealed = seal(archiver.sealer, file.tenant_id, file_id, checkpoint)
+    archiver.keep(file._replace(id=file_id, tier="cold", path=path, sealed_checkpoint=sealed), instead_of=file)
+
+
+def _delete(archiver: "Archiver", file: File) -> None:
+    with archiver.connection.transaction():
+        # A hold that is set now waits until this is over; after it nothing is deleted.
+        if archiver.connection.execute("SELECT gatehouse_held(%s)", [file.tenant_id]).fetchone() == (False,):
+            archiver.place.remove(file.path)
+            manifest.note_gone(archiver.connection, file.id)

@@ -1,0 +1,96 @@
+"""When the archiver runs: each organization by its own schedule, one after the other, on one machine at a time."""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import structlog
+from croniter import croniter
+from sqlalchemy import text
+
+from gatehouse.foundation.sealing import Sealer
+from gatehouse.foundation.settings import Settings
+from gatehouse.platform.jobs import Tools, scheduled
+from gatehouse.platform.records.archive.archiver import Archiver, Busy, Stopped
+from gatehouse.platform.records.archive.places import place
+from gatehouse.platform.records.hot import read_retention_policy
+
+log = structlog.get_logger(__name__)
+
+_TENANTS: Final = text(
+    "SELECT t.id, t.timezone, t.retention_policy, r.at, EXISTS ("
+    "SELECT FROM archive_forgets f WHERE f.tenant_id = t.id"
+    " AND NOT EXISTS (SELECT FROM legal_holds h WHERE h.tenant_id = t.id)) AS forgetting"
+    " FROM tenants t LEFT JOIN archive_runs r ON r.tenant_id = t.id ORDER BY r.at NULLS FIRST, t.id"
+)
+#: An organization without any run waits for its hour, as those do that have had one.
+_MISSED: Final = timedelta(minutes=10)
+
+
+@scheduled("archive.archiver", "* * * * *")
+async def archive(tools: Tools) -> None:
+    now = datetime.fromtimestamp(tools.clock.now(), UTC)
+    async with tools.database.service() as session:
+        tenants = (await session.execute(_TENANTS)).all()
+    due = [row.id for row in tenants if is_due(row, now)]
+    forgetting = [row.id for row in tenants if row.forgetting and row.id not in due]
+    if due or forgetting:
+        stop = threading.Event()
+        try:
+            await asyncio.to_thread(run, tools.settings, tools.database.url, tools.sealer, due, forgetting, now, stop)
+        except asyncio.CancelledError:
+            stop.set()
+            raise
+
+
+def is_due(row: Any, now: datetime) -> bool:
+    """`row` is a tenant's: whether its schedule has named a minute since its last run (`at`)."""
+    zone = ZoneInfo(row.timezone)
+    since = (row.at or now - _MISSED).astimezone(zone)
+    schedule = read_retention_policy(row.retention_policy).archiver_schedule
+    return bool(croniter(schedule, since).get_next(datetime) <= now.astimezone(zone))
+
+
+def run(
+    settings: Settings,
+    url: str,
+    sealer: Sealer,
+    tenants: Sequence[UUID],
+    forgetting: Sequence[UUID] = (),
+    now: datetime | None = None,
+    stop: threading.Event | None = None,
+) -> int:
+    """Returns the rows that went to the archive. What fails is in the log and in the organization's status; the others
+    go on. Raises `Busy` where it is not a job, `BadSettings`, `psycopg.Error`."""
+    scratch: Path = settings.gatehouse_home / "archive-unfinished"
+    now = now or datetime.now(UTC)
+    rows = 0
+    try:
+        archiver = Archiver(url, place(settings), sealer, scratch, now=now, stop=stop)
+    except Busy:
+        if stop is None:
+            raise
+        return 0
+    try:
+        for tenant_id in (*tenants, *forgetting):
+            try:
+                if tenant_id in tenants:
+                    rows += archiver.run(tenant_id)
+                else:
+                    archiver.forget(tenant_id)
+            except Stopped:
+                return rows
+            except Exception as error:
+                if archiver.connection.closed:
+                    raise
+                reason = f"{type(error).__name__}: {error}".split("\n", 1)[0][:300]
+                log.warning("archive.failed", tenant_id=str(tenant_id), reason=reason)
+        archiver.drop_months()
+    finally:
+        archiver.close()
+    return rows

@@ -1,0 +1,8 @@
+"""What can go wrong with legal holds."""
+
+from gatehouse.foundation.errors import NotFound
+
+
+class NoLegalHold(NotFound):
+    code = "no_legal_hold"
+    message = "There is no legal hold."

@@ -1,0 +1,42 @@
+"""Setting and releasing a legal hold."""
+
+from gatehouse.foundation.clock import utc_now
+from gatehouse.platform.change import Change
+from gatehouse.platform.records.legal_hold.errors import NoLegalHold
+from gatehouse.platform.records.legal_hold.schemas import LegalHold
+from gatehouse.platform.records.legal_hold.table import LegalHoldRow, alone, legal_hold
+
+
+def shown(hold: LegalHoldRow | None) -> LegalHold:
+    if hold is None:
+        return LegalHold(active=False)
+    return LegalHold(active=True, reason=hold.reason, set_by=hold.set_by, set_at=hold.set_at)
+
+
+async def put(change: Change, reason: str) -> LegalHold:
+    """Sets it, or gives the one that is set another reason."""
+    await alone(change.session)
+    hold = await legal_hold(change.session)
+    if hold is not None and hold.reason == reason:
+        return shown(hold)
+    before = None if hold is None else hold.reason
+    if hold is None:
+        assert change.caller is not None
+        hold = LegalHoldRow(
+            tenant_id=change.tenant_id, reason=reason, set_by=change.caller.actor_id, set_at=utc_now()
+        )
+        change.session.add(hold)
+    else:
+        hold.reason = reason
+    change.record("legal_hold.set", "organization", change.tenant_id, hold=reason, before=before)
+    return shown(hold)
+
+
+async def release(change: Change) -> None:
+    """Raises `NoLegalHold`."""
+    await alone(change.session)
+    hold = await legal_hold(change.session)
+    if hold is None:
+        raise NoLegalHold
+    await change.session.delete(hold)
+    change.record("legal_hold.released", "organization", change.tenant_id, hold=hold.reason, set_at=hold.set_at)

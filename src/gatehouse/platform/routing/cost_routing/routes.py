@@ -1,0 +1,104 @@
+"""Cost routing's endpoints (reference 3, Cost routing)."""
+
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends
+
+from gatehouse.foundation.http.bodies import Id
+from gatehouse.platform.callers import RESPONSES, Admin, AdminReader
+from gatehouse.platform.ports import TheHost
+from gatehouse.platform.requests import Changing, InParts, Session, loaded
+from gatehouse.platform.routing.cost_routing import bundle, service
+from gatehouse.platform.routing.cost_routing.errors import BadField, RoutingPolicyNotFound
+from gatehouse.platform.routing.cost_routing.schemas import (
+    Analytics,
+    NewPolicy,
+    Policies,
+    Policy,
+    PolicyUpdate,
+    Simulated,
+    Simulation,
+    Span,
+)
+from gatehouse.platform.routing.cost_routing.simulating import simulate
+from gatehouse.platform.routing.cost_routing.table import RoutingPolicyRow, all_policies, known_groups
+from gatehouse.policy.records import Strategy
+
+router = APIRouter(prefix="/api/admin/cost-routing", tags=["Cost routing"], responses=RESPONSES)
+
+LoadedPolicy = Annotated[RoutingPolicyRow, Depends(loaded(RoutingPolicyRow, "policy_id", RoutingPolicyNotFound))]
+_CONFLICT: Final[dict[int | str, dict[str, Any]]] = {
+    409: {"description": "A group has an enabled policy already, or the organization a default."}
+}
+
+
+@router.get("/policies", response_model=Policies)
+async def list_routing_policies(
+    caller: AdminReader,
+    session: Session,
+    *,
+    enabled: bool | None = None,
+    group_id: Id | None = None,
+    strategy: Strategy | None = None,
+) -> object:
+    """The organization's policies, in the order in which they were made."""
+    rows = await all_policies(session, enabled=enabled, group_id=group_id, strategy=strategy)
+    return {"policies": [service.shown(row) for row in rows], "total": len(rows)}
+
+
+@router.post("/policies", status_code=201, response_model=Policy, responses=_CONFLICT)
+async def create_routing_policy(caller: Admin, body: NewPolicy, change: Changing) -> object:
+    """Adds a policy. It decides on every worker when the answer is there."""
+    return service.shown(await service.create(change, body))
+
+
+@router.get("/policies/{policy_id}", response_model=Policy)
+async def read_routing_policy(caller: AdminReader, policy: LoadedPolicy) -> object:
+    """One policy."""
+    return service.shown(policy)
+
+
+@router.put("/policies/{policy_id}", response_model=Policy, responses=_CONFLICT)
+async def replace_routing_policy(caller: Admin, policy: LoadedPolicy, body: NewPolicy, change: Changing) -> object:
+    """Replaces a policy whole: what the body leaves out has its default again."""
+    return service.shown(await service.replace(change, policy, body))
+
+
+@router.patch("/policies/{policy_id}", response_model=Policy, responses=_CONFLICT)
+async def update_routing_policy(caller: Admin, policy: LoadedPolicy, body: PolicyUpdate, change: Changing) -> object:
+    """Changes what the body names."""
+    return service.shown(await service.update(change, policy, body))
+
+
+@router.delete("/policies/{policy_id}", status_code=204)
+async def delete_routing_policy(caller: Admin, policy: LoadedPolicy, change: Changing) -> None:
+    """Removes a policy. Its groups have the organization's default again."""
+    await service.delete(change, policy)
+
+
+@router.post("/simulate", response_model=Simulated)
+async def simulate_routing(caller: Admin, body: Simulation, parts: InParts, host: TheHost) -> Simulated:
+    """What a policy would do with a request that you describe. Nothing is sent to a provider."""
+    async with parts.reading() as session:
+        row = await session.get(RoutingPolicyRow, body.policy_id)
+        if row is None:
+            raise RoutingPolicyNotFound
+        group_id = body.request.group_id
+        if group_id is not None and not await known_groups(session, [group_id]):
+            raise BadField("request.group_id", "is no group of this organization")
+        record = bundle.record(row)
+    snapshot = await host.ports.policies.current(parts.tenant_id)
+    return await simulate(host.engine.chooser, host.ports, snapshot, record, body.request)
+
+
+@router.get("/analytics", response_model=Analytics)
+async def read_routing_analytics(
+    caller: AdminReader,
+    session: Session,
+    *,
+    period: Span = "day",
+    policy_id: Id | None = None,
+    group_id: Id | None = None,
+) -> Analytics:
+    """What went where: of today, the last 7 or the last 30 days (UTC), today included."""
+    return await service.analytics(session, period, policy_id=policy_id, group_id=group_id)

@@ -1,0 +1,127 @@
+"""What a policy would do with a request that is described: the same code decides as for real ones, and nothing is sent.
+
+Looked at is what would be looked at now: policy rules, model access of the group, the registry, kill switches, health,
+open circuits and latencies as this worker knows them.
+"""
+
+from decimal import Decimal
+from typing import Final
+
+from gatehouse.engine.conversation.call import ModelCall
+from gatehouse.engine.estimate import estimate
+from gatehouse.engine.exchange import Asked, Candidate, Identified, Received, Routed, Wants
+from gatehouse.engine.ports import Ports
+from gatehouse.engine.routing.cap import CostCapExceeded, PriceUnknown
+from gatehouse.engine.routing.chain import Chooser
+from gatehouse.engine.stages.route import AUTO
+from gatehouse.engine.verdict import Hold, Refuse, Verdict
+from gatehouse.foundation.identity import Caller, CallerKind
+from gatehouse.platform.routing.cost_routing.schemas import (
+    CapCheck,
+    Fallback,
+    Refused,
+    Selected,
+    Simulated,
+    SimulatedRequest,
+)
+from gatehouse.policy.records import RoutingPolicyRecord, Strategy
+from gatehouse.policy.routing import bits, compile_routing_policy, options_of
+from gatehouse.policy.snapshot import Snapshot
+
+_REASONS: Final[dict[Strategy, str]] = {
+    "cost_optimized": "the cheapest capable model",
+    "quality_optimized": "first in the fallback chain, or the dearest capable model",
+    "latency_optimized": "the lowest median latency of the last five minutes",
+    "balanced": "the best of cost and latency together",
+    "round_robin": "its turn",
+    "manual_fallback": "first in the fallback chain",
+}
+
+
+async def simulate(
+    chooser: Chooser, ports: Ports, snapshot: Snapshot, record: RoutingPolicyRecord, request: SimulatedRequest
+) -> Simulated:
+    policy = compile_routing_policy(record, options_of(snapshot.providers, snapshot.models.values()))
+    asked = _asked(snapshot, request, ports)
+    verdict = await chooser.routed(asked, ports, policy, trial=True)
+    assert asked.routed is not None
+    return _told(asked, asked.routed, verdict)
+
+
+def _asked(snapshot: Snapshot, request: SimulatedRequest, ports: Ports) -> Asked:
+    received = Received(
+        request_id="simulation",
+        method="POST",
+        path="/v1/chat/completions",
+        headers={},
+        client_address="",
+        received_at=ports.clock.now(),
+        started=ports.clock.monotonic(),
+        dialect="openai_chat",
+    )
+    groups = () if request.group_id is None else (request.group_id,)
+    caller = Caller(kind=CallerKind.USER, tenant_id=snapshot.tenant_id, groups=groups)
+    # The limit is what rules about the cost go by.
+    call = ModelCall(
+        dialect="openai_chat",
+        model=request.model or AUTO,
+        stream="streaming" in request.capabilities_needed,
+        body={"max_tokens": request.estimated_output_tokens},
+    )
+    wanted = Wants(
+        input_tokens=request.estimated_input_tokens,
+        output_tokens=request.estimated_output_tokens,
+        most_input=request.estimated_input_tokens,
+        needs=bits(request.capabilities_needed),
+        counted=True,
+    )
+    identified = Identified(received=received, caller=caller, policy=snapshot, scope="chat:write")
+    return Asked(identified=identified, call=call, wants=wanted)
+
+
+def _told(asked: Asked, routed: Routed, verdict: Verdict) -> Simulated:
+    chain = asked.chain
+    # What the cost cap refuses was chosen all the same.
+    selected = chain[0] if chain else routed.first
+    refusal = verdict.error if isinstance(verdict, Refuse) else None
+    estimated = None if routed.first is None else _cost(asked, routed.first)
+    cap = routed.policy.cap
+    return Simulated(
+        selected_model=None if selected is None else _selected(asked, routed, selected, verdict),
+        fallback_sequence=[
+            Fallback(provider=each.provider.id, model_id=each.model.model_id, estimated_cost_usd=_cost(asked, each))
+            for each in chain[1:]
+        ],
+        cost_cap_check=CapCheck(
+            estimated_cost_usd=estimated,
+            limit_usd=None if cap is None else cap.max_cost_per_request_usd,
+            would_block=isinstance(refusal, CostCapExceeded | PriceUnknown),
+        ),
+        refusal=None if refusal is None else Refused(code=refusal.code, message=refusal.text),
+    )
+
+
+def _cost(asked: Asked, candidate: Candidate) -> Decimal | None:
+    assert asked.wants is not None
+    return estimate(candidate.model, asked.wants)
+
+
+def _selected(asked: Asked, routed: Routed, selected: Candidate, verdict: Verdict) -> Selected:
+    return Selected(
+        provider=selected.provider.id,
+        model_id=selected.model.model_id,
+        reason=_reason(asked, routed, selected, verdict),
+    )
+
+
+def _reason(asked: Asked, routed: Routed, selected: Candidate, verdict: Verdict) -> str:
+    name = f"{selected.provider.id}/{selected.model.model_id}"
+    if routed.first is not None and selected != routed.first:
+        return "use_cheapest: the cheapest capable model under the cost cap"
+    if asked.call.model == AUTO:
+        told = f"{routed.policy.strategy}: {_REASONS[routed.policy.strategy]}"
+    elif asked.call.model in {name, selected.model.model_id}:
+        told = "named by the request"
+    else:
+        told = "the named model cannot answer now; next in the fallback chain, or where a policy rule sends it"
+    return f"{told}; a person is asked first" if isinstance(verdict, Hold) else told

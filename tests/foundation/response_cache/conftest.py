@@ -1,0 +1,3 @@
+from tests.foundation.counters.conftest import server
+
+__all__ = ["server"]

@@ -1,0 +1,118 @@
+"""Against a real Redis. Where nothing is said of time, the budget of a call is wide: see the counters' tests."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from tests.support.redis import RedisServer
+
+from gatehouse.foundation.response_cache.shared import RedisCache
+
+KEY = b"k" * 32
+SECRET = b"s" * 32
+
+
+@asynccontextmanager
+async def caching(
+    url: str, *, secret: bytes = SECRET, max_bytes: int = 10**6, budget: float = 5.0
+) -> AsyncIterator[RedisCache]:
+    cache = RedisCache(url, secret, max_bytes, timeout=budget)
+    await cache.start()
+    try:
+        yield cache
+    finally:
+        await cache.close()
+
+
+async def test_workers_find_each_others_answers_until_their_time_is_over(server: RedisServer) -> None:
+    async with caching(server.url) as one, caching(server.url) as other:
+        assert await other.get(KEY) is None
+        one.put(KEY, b"answer", 60)
+        # Redis has answered `one` by then, and so has it.
+        await one.get(KEY)
+        assert await other.get(KEY) == b"answer"
+    [name] = server.client.keys()
+    assert 0 < server.client.ttl(name) <= 60
+
+
+async def test_redis_holds_neither_the_answer_nor_the_requests_digest(server: RedisServer) -> None:
+    async with caching(server.url) as cache:
+        cache.put(KEY, b"the answer in clear", 60)
+        assert await cache.get(KEY) == b"the answer in clear"
+    [name] = server.client.keys()
+    held = name + server.client.get(name)
+    assert b"clear" not in held
+    assert KEY not in held
+    assert KEY.hex().encode() not in held
+
+
+async def test_under_another_secret_nothing_is_found(server: RedisServer) -> None:
+    async with caching(server.url) as one, caching(server.url, secret=b"t" * 32) as other:
+        one.put(KEY, b"answer", 60)
+        await one.get(KEY)
+        assert await other.get(KEY) is None
+
+
+async def test_an_answer_that_was_moved_or_changed_is_none(server: RedisServer) -> None:
+    async with caching(server.url) as cache:
+        cache.put(b"a" * 32, b"of a", 60)
+        await cache.get(b"a" * 32)
+        [first] = server.client.keys()
+        cache.put(b"b" * 32, b"of b", 60)
+        await cache.get(b"b" * 32)
+        [second] = set(server.client.keys()) - {first}
+        server.client.set(second, server.client.get(first))
+        assert await cache.get(b"b" * 32) is None
+        server.client.set(first, b"\xff nonsense")
+        assert await cache.get(b"a" * 32) is None
+        server.client.delete(first)
+        server.client.lpush(first, "another type")
+        assert await cache.get(b"a" * 32) is None
+
+
+async def test_a_workers_share_of_redis_is_bounded(server: RedisServer) -> None:
+    async with caching(server.url, max_bytes=10_000) as cache:
+        for number in range(40):
+            cache.put(bytes([number]) * 32, bytes(1_000), 60)
+        found = [await cache.get(bytes([number]) * 32) is not None for number in range(40)]
+    assert found[-3:] == [True] * 3
+    assert not any(found[:30])
+    assert len(server.client.keys()) == sum(found)
+    assert cache.bytes <= 10_000
+
+
+async def test_without_redis_nothing_is_found_and_nothing_waited_for() -> None:
+    async with caching("redis://127.0.0.1:1/0") as cache:
+        began = time.monotonic()
+        for _ in range(100):
+            cache.put(KEY, b"answer", 60)
+            assert await cache.get(KEY) is None
+        assert time.monotonic() - began < 1.0
+
+
+async def test_a_paused_redis_costs_the_budget_once_and_is_used_again(server: RedisServer) -> None:
+    async with caching(server.url, budget=0.05) as cache:
+        server.pause()
+        began = time.monotonic()
+        assert await asyncio.gather(*[cache.get(KEY) for _ in range(200)]) == [None] * 200
+        cache.put(KEY, b"lost", 60)
+        # Wide of 50 ms, for this machine may be busy.
+        assert time.monotonic() - began < 1.0
+        server.resume()
+        for _ in range(1000):
+            cache.put(KEY, b"found", 60)
+            if await cache.get(KEY) == b"found":
+                break
+            await asyncio.sleep(0.01)
+        assert await cache.get(KEY) == b"found"
+
+
+async def test_a_redis_that_is_full_keeps_nothing_and_goes_on(server: RedisServer) -> None:
+    server.client.config_set("maxmemory", 1)
+    async with caching(server.url) as cache:
+        cache.put(KEY, b"answer", 60)
+        assert await cache.get(KEY) is None
+        server.client.config_set("maxmemory", 0)
+        cache.put(KEY, b"answer", 60)
+        assert await cache.get(KEY) == b"answer"

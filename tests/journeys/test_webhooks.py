@@ -1,0 +1,112 @@
+"""Events on their way through real processes: from a request to the receiver, and past a killed process."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import httpx2
+import psutil
+import pytest
+from psycopg.types.json import Jsonb
+from tests.support.receiver import Receiver, certificate
+from tests.support.server import GatehouseServer
+
+from gatehouse.foundation.ids import new_id
+from gatehouse.platform.change import DEFAULT_TENANT
+
+EVENTS = 400
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[GatehouseServer]:
+    env = {"EGRESS_ALLOWLIST": "127.0.0.0/8", "SSL_CERT_FILE": str(certificate())}
+    with GatehouseServer(env=env) as running:
+        assert running.key
+        running.settled()
+        yield running
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    async with Receiver.listening() as listening:
+        yield listening
+
+
+@pytest.fixture
+async def admin(server: GatehouseServer) -> AsyncIterator[httpx2.AsyncClient]:
+    headers = {"Authorization": f"Bearer {server.key}"}
+    async with httpx2.AsyncClient(base_url=server.url, headers=headers, timeout=60) as client:
+        yield client
+
+
+async def subscribe(admin: httpx2.AsyncClient, receiver: Receiver, event_type: str) -> str:
+    body = {"name": "x", "url": receiver.url, "events": [event_type], "secret": "what signs deliveries"}
+    answer = await admin.post("/api/admin/webhooks/", json=body)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+async def test_what_a_rule_finds_in_a_request_is_told(
+    server: GatehouseServer, admin: httpx2.AsyncClient, receiver: Receiver
+) -> None:
+    webhook_id = await subscribe(admin, receiver, "dlp_trigger")
+    rule = {
+        "detector_name": "Cards", "detector_type": "regex", "entity_type": "credit_card", "action_tier": "redact"
+    }  # fmt: skip
+    rule_id = (await admin.post("/api/admin/dlp-rules/", json=rule)).json()["id"]
+    body = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "My card is 4111 1111 1111 1111."}]}
+    answer = await admin.post("/v1/chat/completions", json=body)
+    assert answer.status_code == 200, answer.text
+    payload = (await receiver.until(1, patience=60))[0].json["payload"]
+    ((user_id,),) = server.sql("SELECT user_id FROM api_keys WHERE id = %s", [server.key_id(server.key)])
+    assert payload == {
+        "request_id": answer.headers["X-Request-Id"], "user_id": str(user_id), "rule_id": rule_id, "entity_type": "credit_card",
+        "action_taken": "REDACT", "timestamp": payload["timestamp"],
+    }  # fmt: skip
+    assert b"4111" not in receiver.got[0].body
+    await admin.delete(f"/api/admin/webhooks/{webhook_id}")
+
+
+async def test_every_event_arrives_though_the_delivering_process_is_killed(
+    server: GatehouseServer, admin: httpx2.AsyncClient, receiver: Receiver
+) -> None:
+    webhook_id = await subscribe(admin, receiver, "invoice_generated")
+    stopping = asyncio.Event()
+    killing = asyncio.create_task(_kill(server, receiver, stopping))
+    for n in range(EVENTS):
+        await asyncio.to_thread(_announce, server, {"n": n})
+    async with asyncio.timeout(240):
+        while len(_numbers(receiver)) < EVENTS:
+            await asyncio.sleep(0.1)
+    stopping.set()
+    assert await killing >= 2, "it was killed too rarely"
+    assert sorted(_numbers(receiver)) == list(range(EVENTS))
+    # In order, but for what was sent before a kill and could not be noted any more.
+    first_times = list(dict.fromkeys(got.json["payload"]["n"] for got in receiver.got))
+    assert first_times == sorted(first_times)
+    await admin.delete(f"/api/admin/webhooks/{webhook_id}")
+
+
+def _numbers(receiver: Receiver) -> set[int]:
+    return {got.json["payload"]["n"] for got in receiver.got}
+
+
+def _announce(server: GatehouseServer, payload: dict[str, Any]) -> None:
+    server.sql(
+        "INSERT INTO outbox (id, tenant_id, event_type, payload) VALUES (%s, %s, 'invoice_generated', %s)",
+        [new_id(), DEFAULT_TENANT, Jsonb(payload)],
+    )
+
+
+async def _kill(server: GatehouseServer, receiver: Receiver, stopping: asyncio.Event) -> int:
+    """SIGKILL while something is on its way, twice."""
+    kills = 0
+    for wanted in (10, EVENTS // 2):
+        while len(receiver.got) < wanted and not stopping.is_set():
+            await asyncio.sleep(0.01)
+        for keeper in server.keepers:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                keeper.kill()
+                kills += 1
+    return kills

@@ -1,0 +1,463 @@
+"""Cost routing (reference 3, Cost routing): the family, and what it does to requests."""
+
+from decimal import Decimal
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import openai
+import pytest
+from psycopg.types.json import Jsonb
+from tests.support.journal import Journal
+from tests.support.platform import Person, RunningPlatform, Tenant
+
+BASE = "/api/admin/cost-routing"
+POLICIES = f"{BASE}/policies"
+POLICY: dict[str, Any] = {"name": "cheap", "strategy": "cost_optimized"}
+SIMULATED = {"model": None, "estimated_input_tokens": 1_000, "estimated_output_tokens": 1_000}
+
+
+async def made(tenant: Tenant, **changed: Any) -> dict[str, Any]:
+    answer = await tenant.admin.client.post(POLICIES, json={**POLICY, **changed})
+    assert answer.status_code == 201, answer.text
+    policy: dict[str, Any] = answer.json()
+    return policy
+
+
+async def chat(person: Person, model: str = "auto", **more: Any) -> httpx2.Response:
+    body = {"model": model, "messages": [{"role": "user", "content": "hello"}], **more}
+    return await person.client.post("/v1/chat/completions", json=body)
+
+
+async def simulated(tenant: Tenant, policy: dict[str, Any], **changed: Any) -> dict[str, Any]:
+    body = {"policy_id": policy["policy_id"], "request": {**SIMULATED, **changed}}
+    answer = await tenant.admin.client.post(f"{BASE}/simulate", json=body)
+    assert answer.status_code == 200, answer.text
+    told: dict[str, Any] = answer.json()
+    return told
+
+
+def chain(*models: str) -> list[dict[str, Any]]:
+    return [{"provider": "sandbox", "model_id": model, "priority": at} for at, model in enumerate(models)]
+
+
+@pytest.fixture
+async def sandbox(platform: RunningPlatform, tenant: Tenant) -> Tenant:
+    """`echo` costs 3 USD a million tokens in and out, `echo-b` 1, `echo-c` 2; `embed` makes embeddings alone."""
+    models = ("echo", "echo-b", "echo-c", "status-503", "status-400", "embed")
+    await platform.add_provider(tenant.id, "sandbox", "sandbox", *models, max_retries=0)
+    for model, price in {"echo": "0.000003", "echo-b": "0.000001", "echo-c": "0.000002"}.items():
+        platform.sql(
+            "UPDATE model_configs SET cost_per_input_token = %s, cost_per_output_token = %s"
+            " WHERE tenant_id = %s AND model_id = %s",
+            [Decimal(price), Decimal(price), tenant.id, model],
+        )
+    embeds = "UPDATE model_configs SET capabilities = %s WHERE tenant_id = %s AND model_id = 'embed'"
+    platform.sql(embeds, [Jsonb({"embeddings": True}), tenant.id])
+    await platform.host.policies.changed({str(tenant.id)})
+    return tenant
+
+
+async def test_a_policy_has_these_fields(tenant: Tenant) -> None:
+    policy = await made(tenant)
+    assert policy == {
+        "policy_id": policy["policy_id"], "name": "cheap", "description": None, "enabled": True,
+        "strategy": "cost_optimized", "group_ids": [],
+        "model_filters": {
+            "min_context_window": None, "required_capabilities": [], "excluded_models": [], "included_providers": [],
+            "max_cost_per_1k_input_tokens_usd": None,
+        },
+        "fallback_chain": [], "cost_cap": None, "latency_budget_ms": None, "cache_ttl_seconds": None,
+        "created_at": policy["created_at"], "updated_at": policy["updated_at"],
+    }  # fmt: skip
+    assert (await tenant.auditor.client.get(f"{POLICIES}/{policy['policy_id']}")).json() == policy
+    assert (await tenant.auditor.client.get(POLICIES)).json() == {"policies": [policy], "total": 1}
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ({"enabled": "true"}, 1),
+        ({"enabled": "false"}, 1),
+        ({"strategy": "round_robin"}, 1),
+        ({"strategy": "balanced"}, 0),
+    ],
+)
+async def test_the_list_is_filtered(tenant: Tenant, query: dict[str, str], found: int) -> None:
+    await made(tenant)
+    await made(tenant, strategy="round_robin", enabled=False)
+    assert (await tenant.admin.client.get(POLICIES, params=query)).json()["total"] == found
+
+
+async def test_the_list_is_filtered_by_group(tenant: Tenant) -> None:
+    await made(tenant)
+    group = await new_group(tenant)
+    theirs = await made(tenant, group_ids=[group])
+    assert (await tenant.admin.client.get(POLICIES, params={"group_id": group})).json()["policies"] == [theirs]
+
+
+async def test_auto_goes_to_the_cheapest_model(sandbox: Tenant) -> None:
+    policy = await made(sandbox)
+    answer = await chat(sandbox.user)
+    assert (answer.status_code, answer.headers["X-Gateway-Model"]) == (200, "echo-b"), answer.text
+    assert answer.headers["X-Gateway-Fallbacks"] == "0"
+    told = await simulated(sandbox, policy)
+    assert told["selected_model"]["model_id"] == "echo-b"
+    assert [each["model_id"] for each in told["fallback_sequence"]][:2] == ["echo-c", "echo"]
+    assert told["fallback_sequence"][0]["estimated_cost_usd"] == 0.004
+    assert told["cost_cap_check"] == {"estimated_cost_usd": 0.002, "limit_usd": None, "would_block": False}
+
+
+async def test_its_record_names_the_policy(platform: RunningPlatform, sandbox: Tenant) -> None:
+    policy = await made(sandbox)
+    request_id = (await chat(sandbox.user)).headers["X-Request-Id"]
+    await drained(platform)
+    records = (await sandbox.admin.client.get("/api/v1/usage/records")).json()
+    found = next(each for each in records["items"] if each["request_id"] == request_id)
+    assert (found["routing_policy_id"], found["model_id"]) == (policy["policy_id"], "echo-b")
+
+
+async def test_a_named_model_answers_itself(sandbox: Tenant) -> None:
+    await made(sandbox)
+    assert (await chat(sandbox.user, "sandbox/echo")).headers["X-Gateway-Model"] == "echo"
+
+
+async def test_the_chain_stands_in_for_a_named_model_that_fails(sandbox: Tenant) -> None:
+    await made(sandbox, fallback_chain=chain("echo-c", "echo"))
+    answer = await chat(sandbox.user, "sandbox/status-503")
+    assert (answer.status_code, answer.headers["X-Gateway-Model"]) == (200, "echo-c")
+    assert answer.headers["X-Gateway-Fallbacks"] == "1"
+
+
+async def test_the_chain_does_not_stand_in_for_a_model_that_there_is_not(sandbox: Tenant) -> None:
+    await made(sandbox, fallback_chain=chain("echo"))
+    answer = await chat(sandbox.user, "sandbox/ecco")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "model_not_found")
+
+
+async def test_the_chain_stands_in_for_a_model_that_is_switched_off(platform: RunningPlatform, sandbox: Tenant) -> None:
+    await made(sandbox, fallback_chain=chain("echo-b", "echo-c"))
+    for model in ("echo", "echo-b"):
+        (row,) = platform.sql(
+            "SELECT id FROM model_configs WHERE tenant_id = %s AND model_id = %s", [sandbox.id, model]
+        )
+        path = f"/api/v1/admin/kill-switch/models/{row[0]}/disable"
+        assert (await sandbox.admin.client.post(path, json={"reason": "other"})).status_code == 200
+    assert (await chat(sandbox.user, "sandbox/echo")).headers["X-Gateway-Model"] == "echo-c"
+    assert (await chat(sandbox.user)).headers["X-Gateway-Model"] == "echo-c"
+
+
+async def test_a_group_s_policy_goes_before_the_default(sandbox: Tenant) -> None:
+    await made(sandbox)
+    group = await new_group(sandbox, sandbox.user)
+    policy = await made(sandbox, group_ids=[group], strategy="manual_fallback", fallback_chain=chain("echo", "echo-b"))
+    assert (await chat(sandbox.user)).headers["X-Gateway-Model"] == "echo"
+    assert (await chat(sandbox.admin)).headers["X-Gateway-Model"] == "echo-b"
+    assert (await sandbox.admin.client.delete(f"{POLICIES}/{policy['policy_id']}")).status_code == 204
+    assert (await chat(sandbox.user)).headers["X-Gateway-Model"] == "echo-b"
+
+
+async def test_of_several_groups_the_policy_made_first_counts(sandbox: Tenant) -> None:
+    groups = [await new_group(sandbox, sandbox.user) for _ in range(2)]
+    for group, model in zip(reversed(groups), ("echo-c", "echo"), strict=True):
+        await made(sandbox, group_ids=[group], strategy="manual_fallback", fallback_chain=chain(model))
+    assert (await chat(sandbox.user)).headers["X-Gateway-Model"] == "echo-c"
+
+
+async def test_a_request_above_the_cap_is_402_that_a_stock_client_shows(
+    platform: RunningPlatform, sandbox: Tenant
+) -> None:
+    policy = await made(sandbox, cost_cap={"max_cost_per_request_usd": 0.001, "action_on_exceed": "block"})
+    key = await platform.new_key(sandbox.user)
+    async with platform.listening() as url:
+        client = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0)
+        with pytest.raises(openai.APIStatusError) as raised:
+            await client.chat.completions.create(
+                model="sandbox/echo", max_tokens=10_000, messages=[{"role": "user", "content": "hello"}]
+            )
+    assert raised.value.status_code == 402
+    error: Any = raised.value.body
+    assert (error["type"], error["code"], error["policy_id"]) == (
+        "cost_cap_exceeded", "cost_cap_exceeded", policy["policy_id"],
+    )  # fmt: skip
+    assert error["limit_usd"] == 0.001
+    assert 0.03 <= error["estimated_cost_usd"] < 0.031
+    assert (await chat(sandbox.user, max_tokens=100)).status_code == 200
+
+
+async def test_above_the_cap_the_cheapest_model_can_answer(sandbox: Tenant) -> None:
+    cap = {"max_cost_per_request_usd": 0.012, "action_on_exceed": "use_cheapest"}
+    policy = await made(sandbox, cost_cap=cap)
+    assert (await chat(sandbox.user, "sandbox/echo", max_tokens=1_000)).headers["X-Gateway-Model"] == "echo"
+    assert (await chat(sandbox.user, "sandbox/echo", max_tokens=10_000)).headers["X-Gateway-Model"] == "echo-b"
+    assert (await chat(sandbox.user, "sandbox/echo", max_tokens=20_000)).status_code == 402
+    told = await simulated(sandbox, policy, model="sandbox/echo", estimated_output_tokens=10_000)
+    assert told["selected_model"]["model_id"] == "echo-b"
+    assert told["cost_cap_check"] == {"estimated_cost_usd": 0.033, "limit_usd": 0.012, "would_block": False}
+
+
+async def test_above_the_cap_a_warning_is_in_the_audit_log(platform: RunningPlatform, sandbox: Tenant) -> None:
+    cap = {"max_cost_per_request_usd": 0.001, "action_on_exceed": "warn"}
+    policy = await made(sandbox, cost_cap=cap)
+    assert (await chat(sandbox.user, max_tokens=10_000)).status_code == 200
+    await drained(platform)
+    (event,) = await platform.audit(sandbox, "gateway.request")
+    assert event["details"]["rules"] == [
+        {
+            "kind": "cost_cap", "rule_id": policy["policy_id"], "rule_name": "cheap", "action": "warn",
+            "result": "exceeded", "model": "sandbox/echo-b",
+        }
+    ]  # fmt: skip
+
+
+async def test_a_simulation_says_what_would_be_blocked(sandbox: Tenant) -> None:
+    cap = {"max_cost_per_request_usd": 0.001, "action_on_exceed": "block"}
+    policy = await made(sandbox, cost_cap=cap, enabled=False)
+    told = await simulated(sandbox, policy)
+    assert told["cost_cap_check"] == {"estimated_cost_usd": 0.002, "limit_usd": 0.001, "would_block": True}
+    assert (told["selected_model"]["model_id"], told["refusal"]["code"]) == ("echo-b", "cost_cap_exceeded")
+
+
+async def test_a_simulation_heeds_the_group_s_model_access(sandbox: Tenant) -> None:
+    policy = await made(sandbox)
+    group = await new_group(sandbox)
+    access = {"model_id": "sandbox/echo-b", "access_type": "DENY"}
+    await sandbox.admin.client.post(f"/api/admin/groups/{group}/model-access", json=access)
+    assert (await simulated(sandbox, policy, group_id=group))["selected_model"]["model_id"] == "echo-c"
+    assert (await simulated(sandbox, policy))["selected_model"]["model_id"] == "echo-b"
+
+
+async def test_a_simulation_of_an_unknown_model_says_so(sandbox: Tenant) -> None:
+    told = await simulated(sandbox, await made(sandbox), model="sandbox/ecco")
+    assert (told["selected_model"], told["refusal"]["code"]) == (None, "model_not_found")
+
+
+@pytest.mark.parametrize(
+    ("changed", "status"),
+    [({"policy_id": str(uuid4())}, 404), ({"request": {**SIMULATED, "group_id": str(uuid4())}}, 422)],
+)
+async def test_a_simulation_of_what_there_is_not(sandbox: Tenant, changed: dict[str, Any], status: int) -> None:
+    body = {"policy_id": (await made(sandbox))["policy_id"], "request": SIMULATED, **changed}
+    answer = await sandbox.admin.client.post(f"{BASE}/simulate", json=body)
+    assert answer.status_code == status, answer.text
+
+
+async def test_another_organization_s_policy_cannot_be_simulated(tenant: Tenant, other_tenant: Tenant) -> None:
+    theirs = await made(other_tenant)
+    body = {"policy_id": theirs["policy_id"], "request": SIMULATED}
+    assert (await tenant.admin.client.post(f"{BASE}/simulate", json=body)).status_code == 404
+
+
+async def test_filters_bound_the_choice(sandbox: Tenant) -> None:
+    await made(sandbox, model_filters={"excluded_models": ["sandbox/echo-b"]})
+    assert (await chat(sandbox.user)).headers["X-Gateway-Model"] == "echo-c"
+
+
+async def test_what_no_model_offers_is_a_clear_error(sandbox: Tenant) -> None:
+    await made(sandbox, model_filters={"min_context_window": 1_000_000})
+    answer = await chat(sandbox.user)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "no_capable_model")
+
+
+async def test_round_robin_takes_turns(sandbox: Tenant) -> None:
+    await made(sandbox, strategy="round_robin", model_filters={"max_cost_per_1k_input_tokens_usd": 1})
+    seen = [(await chat(sandbox.user)).headers["X-Gateway-Model"] for _ in range(6)]
+    assert sorted(seen[:3]) == ["echo", "echo-b", "echo-c"]
+    assert seen[:3] == seen[3:]
+
+
+async def test_a_flag_switches_all_policies_off(sandbox: Tenant) -> None:
+    await made(sandbox)
+    flag = "/api/v1/admin/org/feature-flags/cost_routing"
+    assert (await sandbox.admin.client.patch(flag, json={"enabled": False})).status_code == 200
+    # Without a policy `auto` is the default model, and there is none.
+    assert (await chat(sandbox.user)).status_code == 404
+
+
+async def test_an_enabled_policy_of_the_same_group_is_a_conflict(tenant: Tenant) -> None:
+    group, other = await new_group(tenant), await new_group(tenant)
+    first = await made(tenant, group_ids=[group])
+    second = await made(tenant, group_ids=[other])
+    disabled = await made(tenant, group_ids=[group], enabled=False)
+    client = tenant.admin.client
+    for answer in (
+        await client.post(POLICIES, json={**POLICY, "group_ids": [other, group]}),
+        await client.put(f"{POLICIES}/{second['policy_id']}", json={**POLICY, "group_ids": [group]}),
+        await client.patch(f"{POLICIES}/{disabled['policy_id']}", json={"enabled": True}),
+    ):
+        body = answer.json()
+        assert (answer.status_code, body["error"]) == (409, "policy_conflict"), body
+        assert body["conflicting_policy_id"] == first["policy_id"]
+        assert "cheap" in body["message"]
+
+
+async def test_there_is_one_default(tenant: Tenant) -> None:
+    first = await made(tenant)
+    answer = await tenant.admin.client.post(POLICIES, json=POLICY)
+    assert (answer.status_code, answer.json()["conflicting_policy_id"]) == (409, first["policy_id"])
+
+
+async def test_put_replaces_everything(sandbox: Tenant) -> None:
+    policy = await made(
+        sandbox, description="x", fallback_chain=chain("echo"), latency_budget_ms=500, cache_ttl_seconds=60,
+        cost_cap={"max_cost_per_request_usd": 1, "action_on_exceed": "warn"}, model_filters={"min_context_window": 5},
+    )  # fmt: skip
+    path = f"{POLICIES}/{policy['policy_id']}"
+    answer = await sandbox.admin.client.put(path, json={"name": "other", "strategy": "balanced"})
+    assert answer.status_code == 200, answer.text
+    assert answer.json() == {
+        **policy, "name": "other", "strategy": "balanced", "description": None, "fallback_chain": [],
+        "latency_budget_ms": None, "cache_ttl_seconds": None, "cost_cap": None,
+        "model_filters": {**policy["model_filters"], "min_context_window": None},
+        "updated_at": answer.json()["updated_at"],
+    }  # fmt: skip
+
+
+async def test_patch_changes_what_it_names(sandbox: Tenant) -> None:
+    policy = await made(sandbox, fallback_chain=chain("echo"), latency_budget_ms=500)
+    path = f"{POLICIES}/{policy['policy_id']}"
+    changed = {"strategy": "balanced", "latency_budget_ms": None}
+    answer = await sandbox.admin.client.patch(path, json=changed)
+    assert answer.json() == {**policy, **changed, "updated_at": answer.json()["updated_at"]}
+
+
+@pytest.mark.parametrize("field", ["name", "description", "model_filters"])
+async def test_patch_takes_only_what_is_patchable(tenant: Tenant, field: str) -> None:
+    policy = await made(tenant)
+    answer = await tenant.admin.client.patch(f"{POLICIES}/{policy['policy_id']}", json={field: None})
+    assert (answer.status_code, answer.json()["details"][0]["field"]) == (422, field)
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"strategy": "best"}, "strategy"),
+        ({"name": ""}, "name"),
+        ({"model_filters": {"required_capabilities": ["telepathy"]}}, "model_filters.required_capabilities.0"),
+        ({"model_filters": {"excluded_models": ["sandbox/ecco"]}}, "model_filters.excluded_models.0"),
+        ({"model_filters": {"included_providers": ["nobody"]}}, "model_filters.included_providers.0"),
+        ({"model_filters": {"surprise": 1}}, "model_filters.surprise"),
+        ({"fallback_chain": chain("echo", "ecco")}, "fallback_chain.1.model_id"),
+        ({"fallback_chain": chain("echo", "echo")}, "fallback_chain.1.model_id"),
+        ({"fallback_chain": [{"provider": "nobody", "model_id": "echo"}]}, "fallback_chain.0.provider"),
+        ({"fallback_chain": [{"provider": "sandbox"}]}, "fallback_chain.0.model_id"),
+        ({"strategy": "manual_fallback"}, "fallback_chain"),
+        (
+            {"cost_cap": {"max_cost_per_request_usd": 0, "action_on_exceed": "block"}},
+            "cost_cap.max_cost_per_request_usd",
+        ),
+        ({"cost_cap": {"max_cost_per_request_usd": 1, "action_on_exceed": "pay"}}, "cost_cap.action_on_exceed"),
+        ({"cost_cap": {"max_cost_per_request_usd": 1}}, "cost_cap.action_on_exceed"),
+        ({"latency_budget_ms": 0}, "latency_budget_ms"),
+        ({"cache_ttl_seconds": 100_000}, "cache_ttl_seconds"),
+        ({"group_ids": [str(uuid4())]}, "group_ids.0"),
+        ({"surprise": 1}, "surprise"),
+    ],
+)
+async def test_bad_input_is_422_that_names_the_field(sandbox: Tenant, changed: dict[str, Any], field: str) -> None:
+    answer = await sandbox.admin.client.post(POLICIES, json={**POLICY, **changed})
+    body = answer.json()
+    assert (answer.status_code, body["error"], body["details"][0]["field"]) == (422, "validation_error", field), body
+
+
+async def test_malformed_json_is_400(tenant: Tenant) -> None:
+    answer = await tenant.admin.client.post(POLICIES, content=b"{", headers={"content-type": "application/json"})
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
+
+
+async def test_a_chain_whose_endpoint_is_gone_is_422_until_it_is_changed(tenant: Tenant) -> None:
+    byoe = {
+        "id": "own", "name": "Own", "base_url": "https://models.example.com/v1", "format": "openai",
+        "models": [
+            {
+                "model_id": "m", "display_name": "M", "context_window": 8_000, "input_cost_per_1k": 1,
+                "output_cost_per_1k": 1,
+            }
+        ],
+    }  # fmt: skip
+    client = tenant.admin.client
+    assert (await client.post("/api/admin/providers/byoe", json=byoe)).status_code == 201
+    policy = await made(tenant, fallback_chain=[{"provider": "own", "model_id": "m"}])
+    path = f"{POLICIES}/{policy['policy_id']}"
+    assert (await client.delete("/api/admin/providers/byoe/own")).status_code == 204
+    assert (await client.get(path)).json()["fallback_chain"] == policy["fallback_chain"]
+    answer = await client.patch(path, json={"latency_budget_ms": 100})
+    assert (answer.status_code, answer.json()["details"][0]["field"]) == (422, "fallback_chain.0.provider")
+    assert (await client.patch(path, json={"fallback_chain": []})).status_code == 200
+
+
+async def test_a_group_that_is_removed_does_not_make_its_policy_the_default(sandbox: Tenant) -> None:
+    group = await new_group(sandbox, sandbox.user)
+    await made(sandbox, group_ids=[group])
+    assert (await sandbox.admin.client.delete(f"/api/admin/groups/{group}")).status_code == 204
+    assert (await chat(sandbox.user)).status_code == 404
+
+
+async def test_another_organization_s_policy_is_not_there(tenant: Tenant, other_tenant: Tenant) -> None:
+    theirs = await made(other_tenant)
+    for method, body in (("GET", None), ("PUT", POLICY), ("PATCH", {"enabled": False}), ("DELETE", None)):
+        answer = await tenant.admin.client.request(method, f"{POLICIES}/{theirs['policy_id']}", json=body)
+        assert (answer.status_code, answer.json()["error"]) == (404, "not_found")
+
+
+async def test_users_and_auditors_change_nothing(tenant: Tenant) -> None:
+    policy = await made(tenant)
+    path = f"{POLICIES}/{policy['policy_id']}"
+    for method, at, body in (
+        ("POST", POLICIES, POLICY),
+        ("PUT", path, POLICY),
+        ("PATCH", path, {}),
+        ("DELETE", path, None),
+    ):
+        for person in (tenant.user, tenant.auditor):
+            assert (await person.client.request(method, at, json=body)).status_code == 403
+    assert (await tenant.user.client.get(POLICIES)).status_code == 403
+
+
+async def test_changes_are_in_the_audit_log(platform: RunningPlatform, tenant: Tenant) -> None:
+    policy = await made(tenant)
+    path = f"{POLICIES}/{policy['policy_id']}"
+    await tenant.admin.client.patch(path, json={"strategy": "balanced"})
+    await tenant.admin.client.delete(path)
+    for action, told in (
+        ("routing_policy.created", "policy"), ("routing_policy.updated", "changed"), ("routing_policy.deleted", "name"),
+    ):  # fmt: skip
+        (event,) = await platform.audit(tenant, action)
+        assert (event["resource_id"], told in event["details"]) == (policy["policy_id"], True)
+
+
+async def test_analytics_say_what_went_where(platform: RunningPlatform, sandbox: Tenant) -> None:
+    policy = await made(sandbox, fallback_chain=chain("echo-c"))
+    for model in ("auto", "auto", "sandbox/status-503"):
+        assert (await chat(sandbox.user, model)).status_code == 200
+    path = f"{POLICIES}/{policy['policy_id']}"
+    cap = {"max_cost_per_request_usd": 0.000001, "action_on_exceed": "block"}
+    await sandbox.admin.client.patch(path, json={"cost_cap": cap})
+    assert (await chat(sandbox.user)).status_code == 402
+    await drained(platform)
+    query = {"period": "week", "policy_id": policy["policy_id"]}
+    told = (await sandbox.auditor.client.get(f"{BASE}/analytics", params=query)).json()
+    decisions = told["routing_decisions"]
+    assert (told["period"], told["total_requests"]) == ("week", 4)
+    assert (decisions["cost_cap_blocks"], decisions["fallback_activations"]) == (1, 1)
+    assert [(each["model_id"], each["requests"], each["pct"]) for each in decisions["by_model"]] == [
+        ("echo-b", 2, 66.67), ("echo-c", 1, 33.33),
+    ]  # fmt: skip
+    assert told["total_cost_usd"] == pytest.approx(sum(each["cost_usd"] for each in decisions["by_model"]))
+    assert told["avg_cost_per_request_usd"] == pytest.approx(told["total_cost_usd"] / 4, abs=1e-9)
+    other = (await sandbox.admin.client.get(f"{BASE}/analytics", params={"policy_id": str(uuid4())})).json()
+    assert (other["total_requests"], other["avg_cost_per_request_usd"]) == (0, 0)
+
+
+async def drained(platform: RunningPlatform) -> None:
+    """What was answered so far is on record."""
+    await Journal(platform.installed.url, platform.host.settings.gatehouse_home / "journal").drain()
+
+
+async def new_group(tenant: Tenant, *members: Person) -> str:
+    answer = await tenant.admin.client.post("/api/admin/groups", json={"name": f"g {uuid4()}"})
+    group: str = answer.json()["id"]
+    for member in members:
+        body = {"user_id": str(member.id)}
+        assert (await tenant.admin.client.post(f"/api/admin/groups/{group}/members", json=body)).status_code < 300
+    return group
