@@ -17,7 +17,6 @@ import tempfile
 import time
 from multiprocessing.connection import Connection
 from pathlib import Path
-from statistics import median
 from typing import Any
 from uuid import UUID
 
@@ -41,7 +40,7 @@ from gatehouse.platform.operations.webhooks.sending import secret_context
 
 WEBHOOKS = 100
 EVENTS = 10_000
-ROUNDS = 5
+ROUNDS = 8
 #: events a second; what the dead receiver may cost the others
 FAST, SLOWER = 1000, 0.05
 
@@ -149,18 +148,17 @@ async def rates(bench: Bench) -> float:
 
 
 async def price_of_a_dead_one(bench: Bench) -> float:
-    """The share that the others are slower by."""
-    shares = []
+    """The share that the others are slower by, of the least of the rounds: other processes' work only adds."""
+    seconds: dict[int, list[float]] = {0: [], 1: []}
     for n in range(ROUNDS):
-        seconds: dict[int, float] = {}
         for dead in (0, 1) if n % 2 else (1, 0):
             bench.webhooks(WEBHOOKS, dead=dead)
             bench.announce(EVENTS // 2)
-            seconds[dead], _ = await bench.drain(without=1)
-        shares.append(seconds[1] / seconds[0] - 1)
-    share = median(shares)
-    print(f"one dead of {WEBHOOKS}: the others take {share:+.1%} time (goal under {SLOWER:.0%}), rounds "
-          + " ".join(f"{each:+.1%}" for each in shares))  # fmt: skip
+            seconds[dead].append((await bench.drain(without=1))[0])
+    share = min(seconds[1]) / min(seconds[0]) - 1
+    print(f"one dead of {WEBHOOKS}: the others take {share:+.1%} time (goal under {SLOWER:.0%})")
+    for dead, name in ((0, "all living"), (1, "one dead")):
+        print(f"  {name}, seconds: " + " ".join(f"{each:.2f}" for each in seconds[dead]))
     return share
 
 

@@ -27,6 +27,7 @@ from gatehouse.platform.app import Platform
 from gatehouse.platform.bootstrap import touch
 from gatehouse.platform.host import PlatformHost
 from gatehouse.platform.installation import Installation
+from gatehouse.platform.records.archive.places import place
 from gatehouse.platform.records.audit.verify import Break, Verifier
 
 PASSWORD = "correct horse battery staple"
@@ -227,7 +228,7 @@ class RunningPlatform:
 
     def breaks(self, tenant: Tenant) -> list[Break]:
         """Where the tenant's audit chain is not as it was written."""
-        verifier = Verifier(self.installed.url)
+        verifier = Verifier(self.installed.url, self.host.sealer, place(self.installed.settings))
         try:
             return [each for chain in verifier.chains(tenant.slug) for each in verifier.breaks(chain)]
         finally:

@@ -14,6 +14,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "keys": ("keys", "Rotate the keys that sign tokens, and the one that seals secrets."),
     "users": ("users", "List and create users, reset a password, make operators."),
     "audit": ("audit", "Check the audit chain."),
+    "archive": ("archive", "Query, list, check and fill the archive of old records."),
     "openapi": ("openapi", "Print the OpenAPI document of an application."),
     "sandbox": ("sandbox", "Serve the sandbox provider as an upstream of its own."),
     "scan": ("scan", "Look for secrets and personal data in files or standard input."),

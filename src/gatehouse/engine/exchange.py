@@ -8,7 +8,7 @@ Answered    + what came of it                      made by `call_provider`
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -92,6 +92,17 @@ class Routed(msgspec.Struct, kw_only=True):
     exceeds: bool = False
 
 
+class Cached(msgspec.Struct, kw_only=True):
+    """What the response cache has to do with a call. `key` is the request's, `seconds` how long an answer is kept."""
+
+    key: bytes
+    seconds: int
+    #: the answer that was given before
+    found: bytes | None = None
+    #: the provider's answer as it comes, while it may be one to keep
+    came: list[bytes] | None = None
+
+
 class Asked(msgspec.Struct, kw_only=True):
     identified: Identified
     call: ModelCall
@@ -109,6 +120,8 @@ class Asked(msgspec.Struct, kw_only=True):
     chain: tuple[Candidate, ...] = ()
     #: what budgets have set aside for it (`engine.ports.Reserved`); None without budgets
     reserved: Any = None
+    #: None: nothing is kept for it
+    cached: Cached | None = None
 
 
 class Admitted(msgspec.Struct, kw_only=True):
@@ -155,6 +168,14 @@ class Answered(msgspec.Struct, kw_only=True):
         """Of the routing policy that applied, whether the model was named or not."""
         routed = self.asked.routed if self.asked else None
         return None if routed is None else str(routed.policy.id)
+
+    @property
+    def cache(self) -> Literal["hit", "miss"] | None:
+        """None where the response cache was not asked."""
+        cached = self.asked.cached if self.asked else None
+        if cached is None:
+            return None
+        return "miss" if cached.found is None else "hit"
 
     @property
     def fallbacks(self) -> int:

@@ -117,6 +117,8 @@ class Outcome(_Arrived[Id], Generic[Id], tag="outcome", kw_only=True, gc=False):
     budgets: tuple[tuple[Id, int], ...] = ()
     #: in their order
     attempts: tuple[Failed, ...] = ()
+    #: `hit` or `miss` of the response cache; None where it was not asked
+    cache: str | None = None
 
 
 class Scanned(_Arrived[Id], Generic[Id], tag="scanned", kw_only=True, gc=False):

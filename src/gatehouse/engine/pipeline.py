@@ -3,7 +3,7 @@
 maintenance, authenticate, IP allowlist, rate limit, scope, exhausted budgets,
 DLP on an unknown model's name, content filters, DLP on input, the organization's instructions,
 for every candidate: policy rules, model access, model registry, kill switch,
-budget reservation, provider call (with retries and fallbacks), DLP on output, settle, record
+budget reservation, response cache, provider call (with retries and fallbacks), DLP on output, settle, record
 """
 
 from typing import Final
@@ -20,6 +20,7 @@ from gatehouse.engine.stages import (
     policy_rules,
     rate_limit,
     registry,
+    response_cache,
     scope,
 )
 
@@ -36,11 +37,11 @@ OF_THE_CALL: Final = (dlp_input.name, content_filters.check, dlp_input.inspect, 
 #: refused leaves the chain
 OF_A_CANDIDATE: Final = (policy_rules.judge, model_access.judge, registry.judge, kill_switch.judge)
 
-#: when it is known where the call goes: `reserve(Admitted)`
-BEFORE_THE_CALL: Final = (budget.reserve,)
+#: when it is known where the call goes: `prepare(Admitted)`
+BEFORE_THE_CALL: Final = (budget.reserve, response_cache.look)
 
 #: of a whole answer: `inspect(Asked, body)`; a stream passes `dlp_output.guard`
 OF_THE_ANSWER: Final = (dlp_output.inspect,)
 
 #: when all is over, also for a client that has left: `settle(Answered)`; then `record`
-AFTERWARDS: Final = (budget.settle,)
+AFTERWARDS: Final = (budget.settle, response_cache.keep)

@@ -90,6 +90,24 @@ class Spend(Protocol):
         cancelled. Never fails."""
 
 
+class ResponseCache(Protocol):
+    """Answers by a request's key. What is kept may be forgotten at any time."""
+
+    async def get(self, key: bytes) -> bytes | None:
+        """Never fails, and takes 50 ms at most."""
+
+    def put(self, key: bytes, value: bytes, seconds: int) -> None:
+        """Waits for nothing, and never fails."""
+
+
+class NoCache:
+    async def get(self, key: bytes) -> bytes | None:
+        return None
+
+    def put(self, key: bytes, value: bytes, seconds: int) -> None:
+        return None
+
+
 class Secrets(Protocol):
     def open(self, tenant_id: TenantId, provider_id: str, sealed: str) -> Mapping[str, str]:
         """A provider's credentials in clear."""
@@ -139,6 +157,7 @@ class Ports(msgspec.Struct, kw_only=True):
     dlp: DlpOptions = DlpOptions()
     #: of this worker alone, unless the host shares them
     latencies: Latencies = msgspec.field(default_factory=Latencies)
+    cache: ResponseCache = msgspec.field(default_factory=NoCache)
     max_response_bytes: int = 64 * 1024**2
     #: for all attempts of a request together, until an answer is there or its stream has begun
     request_deadline_seconds: float = 600.0

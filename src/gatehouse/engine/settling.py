@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable
+from decimal import Decimal
+from typing import Final
 
 from gatehouse.engine import pipeline
 from gatehouse.engine.exchange import Answered
@@ -10,6 +12,8 @@ from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply
 from gatehouse.engine.routing.cost import cost
 from gatehouse.engine.stages.record import Recorder
+
+_NOTHING: Final = Decimal(0)
 
 
 class Settling:
@@ -23,7 +27,10 @@ class Settling:
 
     def price(self, reply: Reply, answered: Answered) -> None:
         answered.usage = reply.usage
-        if answered.usage is not None and answered.chosen is not None:
+        if answered.cache == "hit":
+            # Also where the catalog has no price: it was paid when it was given first.
+            answered.cost_usd = _NOTHING
+        elif answered.usage is not None and answered.chosen is not None:
             answered.cost_usd = cost(answered.usage, answered.chosen.model)
 
     async def finish(self, answered: Answered, recorder: Recorder) -> None:

@@ -64,6 +64,11 @@ class Receivers:
         self._tls = tls
         self._session: aiohttp.ClientSession | None = None
 
+    @property
+    def guard(self) -> EgressGuard:
+        """Who judges: for whoever speaks to a receiver in another way."""
+        return self._guard
+
     async def check(self, url: str) -> SafeUrl:
         """For a URL that is about to be saved. Raises `UnsafeUrl`. A name that cannot be looked up now passes: it is
         judged again whenever something is sent."""

@@ -17,6 +17,7 @@ from gatehouse.platform.conversations.conversations.contents import key_context
 from gatehouse.platform.conversations.share_links.service import token_context
 from gatehouse.platform.live.ports import sealing_context
 from gatehouse.platform.operations.webhooks.sending import secret_context
+from gatehouse.platform.records.archive.checkpoints import context as checkpoint_context
 
 
 class SealedColumn(msgspec.Struct, frozen=True):
@@ -39,6 +40,7 @@ SEALED: Final = (
     SealedColumn("conversations", ("id",), "sealed_key", key_context),
     SealedColumn("share_links", ("id",), "sealed_token", token_context),
     SealedColumn("webhooks", ("tenant_id", "id"), "sealed_secret", secret_context),
+    SealedColumn("archive_files", ("tenant_id", "id"), "sealed_checkpoint", checkpoint_context),
 )
 
 

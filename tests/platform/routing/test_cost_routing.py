@@ -43,15 +43,20 @@ def chain(*models: str) -> list[dict[str, Any]]:
 
 @pytest.fixture
 async def sandbox(platform: RunningPlatform, tenant: Tenant) -> Tenant:
-    """`echo` costs 3 USD a million tokens in and out, `echo-b` 1, `echo-c` 2; `embed` makes embeddings alone."""
-    models = ("echo", "echo-b", "echo-c", "status-503", "status-400", "embed")
+    """`echo` costs 3 USD a million tokens in and out, `stream-1` 1, `stream-2` 2; `embed` makes
+    embeddings alone."""
+    models = ("echo", "stream-1", "stream-2", "status-503", "status-400", "embed")
     await platform.add_provider(tenant.id, "sandbox", "sandbox", *models, max_retries=0)
-    for model, price in {"echo": "0.000003", "echo-b": "0.000001", "echo-c": "0.000002"}.items():
+    for model, price in {"echo": "0.000003", "stream-1": "0.000001", "stream-2": "0.000002"}.items():
         platform.sql(
             "UPDATE model_configs SET cost_per_input_token = %s, cost_per_output_token = %s"
             " WHERE tenant_id = %s AND model_id = %s",
             [Decimal(price), Decimal(price), tenant.id, model],
         )
+    platform.sql(
+        "UPDATE model_configs SET cost_per_input_token = NULL WHERE tenant_id = %s AND model_id LIKE 'status-%%'",
+        [tenant.id],
+    )
     embeds = "UPDATE model_configs SET capabilities = %s WHERE tenant_id = %s AND model_id = 'embed'"
     platform.sql(embeds, [Jsonb({"embeddings": True}), tenant.id])
     await platform.host.policies.changed({str(tenant.id)})
@@ -99,11 +104,11 @@ async def test_the_list_is_filtered_by_group(tenant: Tenant) -> None:
 async def test_auto_goes_to_the_cheapest_model(sandbox: Tenant) -> None:
     policy = await made(sandbox)
     answer = await chat(sandbox.user)
-    assert (answer.status_code, answer.headers["X-Gateway-Model"]) == (200, "echo-b"), answer.text
+    assert (answer.status_code, answer.headers["X-Gateway-Model"]) == (200, "stream-1"), answer.text
     assert answer.headers["X-Gateway-Fallbacks"] == "0"
     told = await simulated(sandbox, policy)
-    assert told["selected_model"]["model_id"] == "echo-b"
-    assert [each["model_id"] for each in told["fallback_sequence"]][:2] == ["echo-c", "echo"]
+    assert told["selected_model"]["model_id"] == "stream-1"
+    assert [each["model_id"] for each in told["fallback_sequence"]][:2] == ["stream-2", "echo"]
     assert told["fallback_sequence"][0]["estimated_cost_usd"] == 0.004
     assert told["cost_cap_check"] == {"estimated_cost_usd": 0.002, "limit_usd": None, "would_block": False}
 
@@ -114,7 +119,7 @@ async def test_its_record_names_the_policy(platform: RunningPlatform, sandbox: T
     await drained(platform)
     records = (await sandbox.admin.client.get("/api/v1/usage/records")).json()
     found = next(each for each in records["items"] if each["request_id"] == request_id)
-    assert (found["routing_policy_id"], found["model_id"]) == (policy["policy_id"], "echo-b")
+    assert (found["routing_policy_id"], found["model_id"]) == (policy["policy_id"], "stream-1")
 
 
 async def test_a_named_model_answers_itself(sandbox: Tenant) -> None:
@@ -123,9 +128,9 @@ async def test_a_named_model_answers_itself(sandbox: Tenant) -> None:
 
 
 async def test_the_chain_stands_in_for_a_named_model_that_fails(sandbox: Tenant) -> None:
-    await made(sandbox, fallback_chain=chain("echo-c", "echo"))
+    await made(sandbox, fallback_chain=chain("stream-2", "echo"))
     answer = await chat(sandbox.user, "sandbox/status-503")
-    assert (answer.status_code, answer.headers["X-Gateway-Model"]) == (200, "echo-c")
+    assert (answer.status_code, answer.headers["X-Gateway-Model"]) == (200, "stream-2")
     assert answer.headers["X-Gateway-Fallbacks"] == "1"
 
 
@@ -136,32 +141,34 @@ async def test_the_chain_does_not_stand_in_for_a_model_that_there_is_not(sandbox
 
 
 async def test_the_chain_stands_in_for_a_model_that_is_switched_off(platform: RunningPlatform, sandbox: Tenant) -> None:
-    await made(sandbox, fallback_chain=chain("echo-b", "echo-c"))
-    for model in ("echo", "echo-b"):
+    await made(sandbox, fallback_chain=chain("stream-1", "stream-2"))
+    for model in ("echo", "stream-1"):
         (row,) = platform.sql(
             "SELECT id FROM model_configs WHERE tenant_id = %s AND model_id = %s", [sandbox.id, model]
         )
         path = f"/api/v1/admin/kill-switch/models/{row[0]}/disable"
         assert (await sandbox.admin.client.post(path, json={"reason": "other"})).status_code == 200
-    assert (await chat(sandbox.user, "sandbox/echo")).headers["X-Gateway-Model"] == "echo-c"
-    assert (await chat(sandbox.user)).headers["X-Gateway-Model"] == "echo-c"
+    assert (await chat(sandbox.user, "sandbox/echo")).headers["X-Gateway-Model"] == "stream-2"
+    assert (await chat(sandbox.user)).headers["X-Gateway-Model"] == "stream-2"
 
 
 async def test_a_group_s_policy_goes_before_the_default(sandbox: Tenant) -> None:
     await made(sandbox)
     group = await new_group(sandbox, sandbox.user)
-    policy = await made(sandbox, group_ids=[group], strategy="manual_fallback", fallback_chain=chain("echo", "echo-b"))
+    policy = await made(
+        sandbox, group_ids=[group], strategy="manual_fallback", fallback_chain=chain("echo", "stream-1")
+    )
     assert (await chat(sandbox.user)).headers["X-Gateway-Model"] == "echo"
-    assert (await chat(sandbox.admin)).headers["X-Gateway-Model"] == "echo-b"
+    assert (await chat(sandbox.admin)).headers["X-Gateway-Model"] == "stream-1"
     assert (await sandbox.admin.client.delete(f"{POLICIES}/{policy['policy_id']}")).status_code == 204
-    assert (await chat(sandbox.user)).headers["X-Gateway-Model"] == "echo-b"
+    assert (await chat(sandbox.user)).headers["X-Gateway-Model"] == "stream-1"
 
 
 async def test_of_several_groups_the_policy_made_first_counts(sandbox: Tenant) -> None:
     groups = [await new_group(sandbox, sandbox.user) for _ in range(2)]
-    for group, model in zip(reversed(groups), ("echo-c", "echo"), strict=True):
+    for group, model in zip(reversed(groups), ("stream-2", "echo"), strict=True):
         await made(sandbox, group_ids=[group], strategy="manual_fallback", fallback_chain=chain(model))
-    assert (await chat(sandbox.user)).headers["X-Gateway-Model"] == "echo-c"
+    assert (await chat(sandbox.user)).headers["X-Gateway-Model"] == "stream-2"
 
 
 async def test_a_request_above_the_cap_is_402_that_a_stock_client_shows(
@@ -189,10 +196,10 @@ async def test_above_the_cap_the_cheapest_model_can_answer(sandbox: Tenant) -> N
     cap = {"max_cost_per_request_usd": 0.012, "action_on_exceed": "use_cheapest"}
     policy = await made(sandbox, cost_cap=cap)
     assert (await chat(sandbox.user, "sandbox/echo", max_tokens=1_000)).headers["X-Gateway-Model"] == "echo"
-    assert (await chat(sandbox.user, "sandbox/echo", max_tokens=10_000)).headers["X-Gateway-Model"] == "echo-b"
+    assert (await chat(sandbox.user, "sandbox/echo", max_tokens=10_000)).headers["X-Gateway-Model"] == "stream-1"
     assert (await chat(sandbox.user, "sandbox/echo", max_tokens=20_000)).status_code == 402
     told = await simulated(sandbox, policy, model="sandbox/echo", estimated_output_tokens=10_000)
-    assert told["selected_model"]["model_id"] == "echo-b"
+    assert told["selected_model"]["model_id"] == "stream-1"
     assert told["cost_cap_check"] == {"estimated_cost_usd": 0.033, "limit_usd": 0.012, "would_block": False}
 
 
@@ -205,7 +212,7 @@ async def test_above_the_cap_a_warning_is_in_the_audit_log(platform: RunningPlat
     assert event["details"]["rules"] == [
         {
             "kind": "cost_cap", "rule_id": policy["policy_id"], "rule_name": "cheap", "action": "warn",
-            "result": "exceeded", "model": "sandbox/echo-b",
+            "result": "exceeded", "model": "sandbox/stream-1",
         }
     ]  # fmt: skip
 
@@ -215,16 +222,16 @@ async def test_a_simulation_says_what_would_be_blocked(sandbox: Tenant) -> None:
     policy = await made(sandbox, cost_cap=cap, enabled=False)
     told = await simulated(sandbox, policy)
     assert told["cost_cap_check"] == {"estimated_cost_usd": 0.002, "limit_usd": 0.001, "would_block": True}
-    assert (told["selected_model"]["model_id"], told["refusal"]["code"]) == ("echo-b", "cost_cap_exceeded")
+    assert (told["selected_model"]["model_id"], told["refusal"]["code"]) == ("stream-1", "cost_cap_exceeded")
 
 
 async def test_a_simulation_heeds_the_group_s_model_access(sandbox: Tenant) -> None:
     policy = await made(sandbox)
     group = await new_group(sandbox)
-    access = {"model_id": "sandbox/echo-b", "access_type": "DENY"}
+    access = {"model_id": "sandbox/stream-1", "access_type": "DENY"}
     await sandbox.admin.client.post(f"/api/admin/groups/{group}/model-access", json=access)
-    assert (await simulated(sandbox, policy, group_id=group))["selected_model"]["model_id"] == "echo-c"
-    assert (await simulated(sandbox, policy))["selected_model"]["model_id"] == "echo-b"
+    assert (await simulated(sandbox, policy, group_id=group))["selected_model"]["model_id"] == "stream-2"
+    assert (await simulated(sandbox, policy))["selected_model"]["model_id"] == "stream-1"
 
 
 async def test_a_simulation_of_an_unknown_model_says_so(sandbox: Tenant) -> None:
@@ -249,8 +256,8 @@ async def test_another_organization_s_policy_cannot_be_simulated(tenant: Tenant,
 
 
 async def test_filters_bound_the_choice(sandbox: Tenant) -> None:
-    await made(sandbox, model_filters={"excluded_models": ["sandbox/echo-b"]})
-    assert (await chat(sandbox.user)).headers["X-Gateway-Model"] == "echo-c"
+    await made(sandbox, model_filters={"excluded_models": ["sandbox/stream-1"]})
+    assert (await chat(sandbox.user)).headers["X-Gateway-Model"] == "stream-2"
 
 
 async def test_what_no_model_offers_is_a_clear_error(sandbox: Tenant) -> None:
@@ -262,7 +269,7 @@ async def test_what_no_model_offers_is_a_clear_error(sandbox: Tenant) -> None:
 async def test_round_robin_takes_turns(sandbox: Tenant) -> None:
     await made(sandbox, strategy="round_robin", model_filters={"max_cost_per_1k_input_tokens_usd": 1})
     seen = [(await chat(sandbox.user)).headers["X-Gateway-Model"] for _ in range(6)]
-    assert sorted(seen[:3]) == ["echo", "echo-b", "echo-c"]
+    assert sorted(seen[:3]) == ["echo", "stream-1", "stream-2"]
     assert seen[:3] == seen[3:]
 
 
@@ -427,7 +434,7 @@ async def test_changes_are_in_the_audit_log(platform: RunningPlatform, tenant: T
 
 
 async def test_analytics_say_what_went_where(platform: RunningPlatform, sandbox: Tenant) -> None:
-    policy = await made(sandbox, fallback_chain=chain("echo-c"))
+    policy = await made(sandbox, fallback_chain=chain("stream-2"))
     for model in ("auto", "auto", "sandbox/status-503"):
         assert (await chat(sandbox.user, model)).status_code == 200
     path = f"{POLICIES}/{policy['policy_id']}"
@@ -441,7 +448,7 @@ async def test_analytics_say_what_went_where(platform: RunningPlatform, sandbox:
     assert (told["period"], told["total_requests"]) == ("week", 4)
     assert (decisions["cost_cap_blocks"], decisions["fallback_activations"]) == (1, 1)
     assert [(each["model_id"], each["requests"], each["pct"]) for each in decisions["by_model"]] == [
-        ("echo-b", 2, 66.67), ("echo-c", 1, 33.33),
+        ("stream-1", 2, 66.67), ("stream-2", 1, 33.33),
     ]  # fmt: skip
     assert told["total_cost_usd"] == pytest.approx(sum(each["cost_usd"] for each in decisions["by_model"]))
     assert told["avg_cost_per_request_usd"] == pytest.approx(told["total_cost_usd"] / 4, abs=1e-9)

@@ -15,15 +15,13 @@ from gatehouse.engine.exchange import Candidate
 from gatehouse.engine.providers.failure import ProviderFailed, of_transport
 from gatehouse.engine.providers.kind import Endpoint, Kind, NoEmbeddings, NotConfigured, Target
 from gatehouse.engine.providers.registry import KINDS, SPOKEN
-from gatehouse.engine.providers.reply import Reply
+from gatehouse.engine.providers.reply import EVENTS, JSON, Reply
 from gatehouse.engine.providers.streams import Converting, Passing, Stream
 from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundReply, OutboundRequest
 
 #: As much of an error's body as is read.
 MAX_ERROR_BYTES = 64 * 1024
 
-_JSON: Mapping[str, str] = {"content-type": "application/json"}
-_EVENTS: Mapping[str, str] = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 
 
 async def call_provider(
@@ -54,7 +52,7 @@ async def call_provider(
             raise await _refused(kind, reply, secret)  # noqa: TRY301 - closed below, as every other failure
         if stream is None:
             return await _whole(reply, call, candidate, spoken, max_response_bytes)
-        return await Reply.streaming(reply, stream, _EVENTS, sent_bytes=len(body))
+        return await Reply.streaming(reply, stream, EVENTS, sent_bytes=len(body))
     except OutboundFailed as error:
         await reply.close()
         raise of_transport(error, reply.status) from None
@@ -145,13 +143,13 @@ async def _whole(
     try:
         passing = PASSING.get(call.dialect)
         if passing is not None and passing is spoken:
-            return Reply(reply.status, _JSON, usage=passing.check_reply(body), body=body)
+            return Reply(reply.status, JSON, usage=passing.check_reply(body), body=body)
         answer = spoken.parse_reply(body)
     except NotConvertible:
         raise ProviderFailed("bad_reply", status=reply.status) from None
     if not answer.model:
         answer = msgspec.structs.replace(answer, model=candidate.model.model_id)
-    return Reply(reply.status, _JSON, usage=answer.usage, body=client.render_reply(answer, call))
+    return Reply(reply.status, JSON, usage=answer.usage, body=client.render_reply(answer, call))
 
 
 async def _refused(kind: Kind, reply: OutboundReply, secret: Mapping[str, str]) -> ProviderFailed:

@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from typing import Final
 
 import msgspec
 
+from gatehouse.engine.conversation.sse import Splitter
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.providers.failure import ProviderFailed, of_transport
 from gatehouse.engine.providers.streams import Stream
@@ -14,6 +16,32 @@ from gatehouse.foundation.outbound import OutboundFailed, OutboundReply
 END_SECONDS = 0.5
 
 BYTES_A_TOKEN = 4
+
+#: Of the client's answer, whoever gave it.
+JSON: Final[Mapping[str, str]] = {"content-type": "application/json"}
+EVENTS: Final[Mapping[str, str]] = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
+
+#: How much of a stream that is said again comes at once.
+_AGAIN_BYTES: Final = 16_384
+
+
+class _Said:
+    """The stream of an answer that is all there. Nothing is used for it: that was when it was given first."""
+
+    __slots__ = ("finished", "usage")
+
+    complete = True
+    passed = 0
+
+    def __init__(self) -> None:
+        self.usage: Usage | None = Usage()
+        self.finished = False
+
+    def push(self, chunk: bytes) -> bytes:
+        return chunk
+
+    def end(self) -> bytes:
+        return b""
 
 
 class Reply:
@@ -59,6 +87,16 @@ class Reply:
             # It ended before anything was worth sending; if it broke, this tells.
             first = stream.end()
         reply.events = _events(first, chunks, stream, upstream.status)
+        return reply
+
+    @classmethod
+    def again(cls, answer: bytes, *, stream: bool) -> "Reply":
+        """A complete answer that was given before, as a body or as a stream's events."""
+        if not stream:
+            return cls(200, JSON, usage=Usage(), body=answer)
+        reply = cls(200, EVENTS)
+        reply._stream = said = _Said()
+        reply.events = _again(answer, said)
         return reply
 
     @property
@@ -120,3 +158,16 @@ async def _to_the_end(chunks: AsyncIterator[bytes]) -> None:
                 pass
     except (OutboundFailed, ProviderFailed, TimeoutError):
         pass
+
+
+async def _again(answer: bytes, said: _Said) -> AsyncIterator[bytes]:
+    splitter = Splitter()
+    for start in range(0, len(answer), _AGAIN_BYTES):
+        block = splitter.push(answer[start : start + _AGAIN_BYTES])
+        if start + _AGAIN_BYTES >= len(answer):
+            block += splitter.take_rest()
+            said.finished = True
+        if block:
+            yield block
+        # Nothing here waits for a network, and a long answer may have a long way to go: others get their turn.
+        await asyncio.sleep(0)

@@ -86,6 +86,7 @@ class Recorder:
             dlp_events=inspection.events() if inspection else (),
             budgets=_budgets(x),
             attempts=_failed(x) if x.attempts else (),
+            cache=x.cache,
         )
         return self._ports.journal.append(encode(entry))
 

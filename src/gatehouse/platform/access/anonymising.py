@@ -1,4 +1,8 @@
-"""After a user's removal: the audit chain forgets who they were, and still holds (reference 2, SCIM, DELETE)."""
+"""After a user's removal: the audit chain forgets who they were, and still holds (reference 2, SCIM, DELETE).
+
+So does the archive, at the archiver's next look (`archive_forgets`). Under a legal hold nobody is taken out; it is done
+once the hold is released.
+"""
 
 from datetime import timedelta
 from typing import Final
@@ -15,6 +19,8 @@ from gatehouse.platform.jobs import Tools, defer, job
 _AFTER: Final = (timedelta(), timedelta(hours=1), timedelta(days=2))
 #: Events at a time, so that nobody waits long for their locks.
 _MOST: Final = 5_000
+_UNDER_HOLD: Final = timedelta(days=1)
+_HELD: Final = text("SELECT gatehouse_held(CAST(:tenant AS uuid))")
 _ANONYMISE: Final = text("SELECT gatehouse_anonymise(CAST(:tenant AS uuid), CAST(:person AS uuid), :most)")
 
 
@@ -31,5 +37,9 @@ async def anonymise(tools: Tools, *, tenant_id: str, user_id: str) -> None:
     while done == _MOST:
         async with tools.database.service() as session:
             values = {"tenant": tenant_id, "person": user_id, "most": _MOST}
+            if (await session.execute(_HELD, values)).scalar_one():
+                await defer(session, anonymise, at=utc_now() + _UNDER_HOLD, tenant_id=tenant_id, user_id=user_id)
+                await session.commit()
+                return
             done = (await session.execute(_ANONYMISE, values)).scalar_one()
             await session.commit()

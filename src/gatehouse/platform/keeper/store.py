@@ -1,13 +1,14 @@
 """The one transaction that stores a batch: rows, chains, counts and positions together, as the service role."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import date
+from datetime import date, timedelta
 from typing import Any, Final
 from uuid import UUID
 
 import psycopg
 from psycopg import sql
 
+from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.journal import Batch, Position
 from gatehouse.foundation.storage import roles
 from gatehouse.foundation.storage.roles import SERVICE_ROLE
@@ -17,6 +18,9 @@ from gatehouse.platform.records import copying
 from gatehouse.platform.records.audit import lines as audit
 from gatehouse.platform.records.dlp_events import lines as dlp_events
 from gatehouse.platform.records.usage import lines as usage
+
+#: From its first day, a month is there for at least this long (`gatehouse_drop_empty_month`).
+_LASTING: Final = timedelta(days=60)
 
 _POSITIONS: Final = "SELECT writer_id, segment, position FROM journal_positions"
 # Both ask for the position that this keeper believes in: where another one's transaction, cut off from its process
@@ -197,7 +201,9 @@ class Store:
             if month not in self._months:
                 first = date(int(month[:-2]), int(month[-2:]), 1)
                 self._connection.execute("SELECT gatehouse_ensure_partitions(%s, 1)", [first])
-                self._months.add(month)
+                # Months that have long been over can be dropped, and are asked for each time.
+                if utc_now().date() - first < _LASTING:
+                    self._months.add(month)
 
     def write(
         self, batch: Batch, held: Mapping[UUID, Position], prepared: Prepared, *, at_last: Callable[[], None]

@@ -6,6 +6,8 @@ from time import monotonic
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from sqlalchemy.ext.asyncio import AsyncSession
+
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.egress import UnsafeUrl
 from gatehouse.foundation.errors import FieldFault, Unprocessable
@@ -45,7 +47,7 @@ async def check(receivers: Receivers, body: SiemUpdate) -> None:
         raise Unprocessable(faults=faults)
 
 
-async def shown(session: Any) -> Siem:
+async def shown(session: AsyncSession) -> Siem:
     row = await table.find(session)
     status = Status.model_validate(dict(await table.status(session)))
     if row is None:
@@ -141,10 +143,9 @@ async def _unsafe(receivers: Receivers, url: str) -> str | None:
 
 
 async def _unsafe_host(receivers: Receivers, host: str) -> str | None:
-    url = address(host, 443)
-    if urlsplit(url).netloc != url.removeprefix("https://") or any(mark in host for mark in "@[]") or not host.strip():
+    if set(host) & set("/?#@[]"):
         return "not a host name or an address"
-    return await _unsafe(receivers, url)
+    return await _unsafe(receivers, address(host, 443))
 
 
 def _no_authority(pem: str) -> str | None:

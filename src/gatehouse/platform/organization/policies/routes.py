@@ -1,13 +1,15 @@
 """The policies' endpoints (reference 2, Organization settings)."""
 
+import msgspec
 from fastapi import APIRouter
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.platform.callers import RESPONSES, AdminReader, AdminStepUp
 from gatehouse.platform.organization.policies import schemas, service
-from gatehouse.platform.organization.policies.table import read_mfa_policy, read_session_policy
-from gatehouse.platform.organization.policies.values import read_retention_policy
+from gatehouse.platform.organization.policies.table import last_run, read_mfa_policy, read_session_policy
+from gatehouse.platform.organization.policies.values import RetentionPolicy, read_retention_policy
 from gatehouse.platform.organization.tenants.own import OwnTenant
-from gatehouse.platform.requests import Changing
+from gatehouse.platform.requests import Changing, Session
 
 router = APIRouter(prefix="/api/v1/admin", tags=["Organization"], responses=RESPONSES)
 
@@ -41,14 +43,22 @@ async def update_mfa_policy(
 
 
 @router.get("/retention/policy", response_model=schemas.RetentionPolicy)
-async def read_retention_policy_in_force(caller: AdminReader, tenant: OwnTenant) -> object:
-    """How long records are kept, and where."""
-    return read_retention_policy(tenant.retention_policy)
+async def read_retention_policy_in_force(caller: AdminReader, tenant: OwnTenant, session: Session) -> object:
+    """How long records are kept, and where; and how the archiver's last run went."""
+    return await _with_last_run(session, read_retention_policy(tenant.retention_policy))
 
 
 @router.put("/retention/policy", response_model=schemas.RetentionPolicy)
 async def update_retention_policy(
     caller: AdminStepUp, tenant: OwnTenant, body: schemas.RetentionPolicyUpdate, change: Changing
 ) -> object:
-    """Changes what is sent."""
-    return service.set_retention_policy(change, tenant, body.sent())
+    """Changes what is sent. Shorter windows hide records from the answer on; the archiver takes them by its schedule."""
+    return await _with_last_run(change.session, service.set_retention_policy(change, tenant, body.sent()))
+
+
+async def _with_last_run(session: AsyncSession, policy: RetentionPolicy) -> schemas.RetentionPolicy:
+    run = await last_run(session)
+    shown = schemas.RetentionPolicy(**msgspec.to_builtins(policy))
+    if run is not None:
+        shown.last_archival_run, shown.last_archival_status, shown.rows_archived_last_run = run
+    return shown

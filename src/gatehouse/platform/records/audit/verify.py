@@ -3,18 +3,29 @@
 What is found: an event that was changed, removed, put in or moved, and a chain whose end was cut off. A forger who
 writes a whole new chain and its head is found by a hash that was kept elsewhere: each event that was forwarded or
 exported carries one.
+
+What the archive holds is read where it lies. Each of its files has a checkpoint under the master key's seal that says
+where in the chain it begins and ends, so that a chain whose beginning was cut off is not taken for an archived one; and
+when a file's time is over, its checkpoint is where the rest goes on.
 """
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+import msgspec
 import psycopg
 from psycopg.rows import class_row, namedtuple_row
 
+from gatehouse.foundation.sealing import Sealer
 from gatehouse.foundation.storage import roles
 from gatehouse.foundation.storage.roles import SERVICE_ROLE
 from gatehouse.platform.chain.links import GENESIS, AuditEvent, link, personal_digest
+from gatehouse.platform.records.archive import manifest, verifying
+from gatehouse.platform.records.archive.manifest import File
+from gatehouse.platform.records.archive.places import Place
+from gatehouse.platform.records.archive.verifying import Unsound
 
 #: events read at a time
 _PART: Final = 2_000
@@ -23,7 +34,7 @@ _CHAINS: Final = (
     "SELECT tenant_id, slug, sequence, hash FROM audit_heads JOIN tenants ON tenants.id = audit_heads.tenant_id"
     " WHERE slug = coalesce(%s, slug) ORDER BY slug"
 )
-_EVENTS: Final = "SELECT * FROM audit_events WHERE tenant_id = %s ORDER BY sequence, timestamp"
+_EVENTS: Final = "SELECT * FROM audit_events WHERE tenant_id = %s AND sequence > %s ORDER BY sequence, timestamp"
 
 
 class Chain(NamedTuple):
@@ -45,7 +56,9 @@ class Break(NamedTuple):
 class Verifier:
     """Sees the chains as they were at its start, whatever is written meanwhile. Raises `psycopg.Error`."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, sealer: Sealer, place: Place) -> None:
+        self._sealer = sealer
+        self._place = place
         self._connection = roles.connect(url, SERVICE_ROLE, connect_timeout=10)
         self._connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         self._connection.read_only = True
@@ -60,9 +73,26 @@ class Verifier:
     def breaks(self, chain: Chain) -> Iterator[Break]:
         """In order. After a break it goes on with what is there, so that each is told once."""
         sequence, previous = 0, GENESIS
+        archived = [
+            *manifest.kept(self._connection, chain.tenant_id, records="audit_events", state="gone"),
+            *manifest.kept(self._connection, chain.tenant_id, records="audit_events"),
+        ]
+        for file in sorted(archived, key=lambda file: file.first_sequence or 0):
+            try:
+                stretch = verifying.stretch(self._sealer, file)
+                if file.state == "kept":
+                    verifying.check(self._sealer, self._place, file)
+                    yield from self._in_file(file, sequence, previous)
+                elif (stretch.first, stretch.prev_hash) != (sequence + 1, previous):
+                    yield Break(sequence + 1, "missing: what the archive had does not begin there")
+                sequence, previous = stretch.last, stretch.hash
+            except Unsound as error:
+                yield Break(file.first_sequence or sequence + 1, f"archived in {file.path}: {error}")
+                sequence, previous = file.last_sequence or sequence, b""
         with self._connection.cursor("audit_events", row_factory=namedtuple_row) as cursor:
             cursor.itersize = _PART
-            rows: Iterator[Any] = iter(cursor.execute(_EVENTS, [chain.tenant_id]))
+            # Those before are in the archive, and not all gone from here yet.
+            rows: Iterator[Any] = iter(cursor.execute(_EVENTS, [chain.tenant_id, sequence]))
             for row in rows:
                 yield from _checked(row, sequence, previous)
                 sequence, previous = row.sequence, row.hash
@@ -70,6 +100,13 @@ class Verifier:
             yield Break(sequence + 1, f"missing: the chain goes on to {chain.sequence}")
         elif (sequence, previous) != (chain.sequence, chain.hash):
             yield Break(sequence, f"not the end that the chain's head names ({chain.sequence})")
+
+    def _in_file(self, file: File, sequence: int, previous: bytes) -> Iterator[Break]:
+        for event in verifying.events(self._place, file):
+            row = SimpleNamespace(**event)
+            row.details = msgspec.json.decode(row.details)
+            yield from _checked(row, sequence, previous)
+            sequence, previous = row.sequence, row.hash
 
 
 def _checked(row: Any, last: int, previous: bytes) -> Iterator[Break]:

@@ -1,0 +1,146 @@
+"""`archive query`, `list`, `verify`, `run`."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
+
+import click
+
+from gatehouse.cli.main import CommandError
+
+if TYPE_CHECKING:
+    from gatehouse.foundation.sealing import Sealer
+    from gatehouse.platform.installation import Installation
+    from gatehouse.platform.records.archive.manifest import Connection
+    from gatehouse.platform.records.archive.places import Place
+
+_TENANT = click.option("--tenant", help="Only this organization's, by its slug.")
+
+
+class Archive(NamedTuple):
+    installed: "Installation"
+    sealer: "Sealer"
+    place: "Place"
+    connection: "Connection"
+
+    def tenant(self, slug: str | None) -> UUID | None:
+        if slug is None:
+            return None
+        row = self.connection.execute("SELECT id FROM tenants WHERE slug = %s", [slug]).fetchone()
+        if row is None:
+            raise CommandError(f"there is no organization with the slug {slug}")
+        found: UUID = row[0]
+        return found
+
+    def slugs(self) -> dict[UUID, str]:
+        return dict(self.connection.execute("SELECT id, slug FROM tenants ORDER BY slug").fetchall())
+
+
+@click.group()
+def archive() -> None:
+    """Query, list, check and fill the archive of old records."""
+
+
+@archive.command(
+    epilog="Example: gatehouse archive query \"SELECT action, count(*) FROM audit_events GROUP BY action\""
+)
+@click.argument("sql")
+@_TENANT
+@click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
+def query(sql: str, tenant: str | None, form: str) -> None:
+    """Ask SQL (DuckDB's) of the archived audit_events, usage_records and dlp_events.
+
+    It sees these three and nothing else of this machine, and changes nothing.
+    """
+    from gatehouse.cli.results import FORMS
+    from gatehouse.platform.records.archive.querying import BadQuery, query
+
+    with _opened() as held:
+        try:
+            for text in FORMS[form](query(held.connection, held.place, sql, held.tenant(tenant))):
+                click.echo(text, nl=False)
+        except BadQuery as error:
+            raise CommandError(str(error)) from None
+
+
+@archive.command("list", epilog="Example: gatehouse archive list --tenant default")
+@_TENANT
+def listed(tenant: str | None) -> None:
+    """Show the files: what they hold, of when, and where they are."""
+    from gatehouse.platform.records.archive import manifest
+
+    with _opened() as held:
+        slugs = held.slugs()
+        for file in manifest.kept(held.connection, held.tenant(tenant)):
+            held_from_to = f"{file.first_at:%Y-%m-%d} to {file.last_at:%Y-%m-%d}"
+            click.echo(
+                f"{slugs[file.tenant_id]}  {file.records}  {held_from_to}  {file.rows} rows  {file.bytes} bytes"
+                f"  {file.tier}  {file.path}"
+            )
+
+
+@archive.command(epilog="Example: gatehouse archive verify")
+@_TENANT
+def verify(tenant: str | None) -> None:
+    """Read every file and check that it is what was kept. `gatehouse audit verify` checks the audit chain in them, too.
+
+    Ends with status 1 when one is not.
+    """
+    from gatehouse.platform.records.archive import manifest, verifying
+
+    unsound = 0
+    with _opened() as held:
+        files = manifest.kept(held.connection, held.tenant(tenant))
+        for file in files:
+            try:
+                verifying.check(held.sealer, held.place, file)
+            except verifying.Unsound as error:
+                unsound += 1
+                click.echo(f"{file.path}: {error}")
+    click.echo(f"{len(files)} files with {sum(file.rows for file in files)} rows, {unsound or 'none'} of them unsound")
+    if unsound:
+        raise click.exceptions.Exit(1)
+
+
+@archive.command(epilog="Example: gatehouse archive run --tenant default")
+@_TENANT
+def run(tenant: str | None) -> None:
+    """Archive now what is past the hot window, instead of at the time that the schedule names."""
+    from gatehouse.foundation import log
+    from gatehouse.platform.records.archive import jobs
+    from gatehouse.platform.records.archive.archiver import Busy
+
+    with _opened() as held:
+        log.configure(held.installed.settings.log_level)
+        wanted = held.tenant(tenant)
+        tenants = [wanted] if wanted else list(held.slugs())
+        try:
+            rows = jobs.run(held.installed.settings, held.installed.url, held.sealer, tenants)
+        except Busy:
+            raise CommandError("the archiver is at work already: try again when it is done") from None
+        failed = held.connection.execute(
+            "SELECT count(*) FROM archive_runs WHERE tenant_id = ANY(%s) AND status = 'failed'", [tenants]
+        ).fetchone()
+    click.echo(f"{rows} rows went to the archive.")
+    if failed != (0,):
+        raise CommandError("not everything did; the log says why")
+
+
+@contextlib.contextmanager
+def _opened() -> Iterator[Archive]:
+    from gatehouse.foundation.sealing import Sealer
+    from gatehouse.foundation.storage import roles
+    from gatehouse.platform import installation
+    from gatehouse.platform.records.archive.places import place
+
+    installed = installation.connect()
+    installation.check(installed)
+    keys = installed.master_keys
+    connection = roles.connect(installed.url, roles.SERVICE_ROLE, autocommit=True, connect_timeout=10)
+    try:
+        yield Archive(installed, Sealer(keys.keys, keys.current), place(installed.settings), connection)
+    except OSError as error:
+        raise CommandError(f"the archive: {error}".split("\n", 1)[0]) from None
+    finally:
+        connection.close()

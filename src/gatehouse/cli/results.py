@@ -1,0 +1,59 @@
+"""A query's result on standard output: for people, for spreadsheets, for programs."""
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+#: Rows that a table is made of at a time: its columns are as wide as what they hold.
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+def as_csv(batches: Iterator[Any]) -> Iterator[str]:
+    """RFC 4180 with a line of names; null is an empty field."""
+    for number, batch in enumerate(batches):
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        if number == 0:
+            writer.writerow(batch.schema.names)
+        writer.writerows([_plain(value) for value in row] for row in _rows(batch))
+        yield out.getvalue()
+
+
+def as_json(batches: Iterator[Any]) -> Iterator[str]:
+    """An object a row, a line each."""
+    for batch in batches:
+        names = batch.schema.names
+        for row in _rows(batch):
+            yield _encode(dict(zip(names, row, strict=True))).decode() + "\n"
+
+
+def as_table(batches: Iterator[Any]) -> Iterator[str]:
+    """Columns under their names."""
+    for number, batch in enumerate(batches):
+        rows = [["" if value is None else str(_plain(value)) for value in row] for row in _rows(batch)]
+        names = list(batch.schema.names)
+        wide = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+        shown = [names, ["-" * width for width in wide], *rows] if number == 0 else rows
+        for row in shown:
+            yield "  ".join(cell.ljust(width) for cell, width in zip(row, wide, strict=True)).rstrip() + "\n"
+
+
+FORMS: Final[dict[str, Callable[[Iterator[Any]], Iterator[str]]]] = {"table": as_table, "csv": as_csv, "json": as_json}
+
+
+def _rows(batch: Any) -> Iterator[tuple[Any, ...]]:
+    return zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return msgspec.to_builtins(value, builtin_types=()) if isinstance(value, bytes) else _text(value)
+
+
+def _text(value: Any) -> str:
+    text = _encode(value).decode()
+    return text[1:-1] if text.startswith('"') else text

@@ -1,0 +1,116 @@
+"""Answers that were given before to the very same request, where the routing policy has them kept.
+
+Looked up when all else has agreed to the call, and its budgets count it; kept when a good answer is complete. What is
+kept is the provider's answer: data-loss prevention looks at it each time it is given, and turns back the labels of the
+request at hand.
+"""
+
+import hashlib
+from collections.abc import AsyncIterator
+from typing import Final
+
+import msgspec
+
+from gatehouse.engine.conversation.endings import ended_normally
+from gatehouse.engine.exchange import Admitted, Answered, Asked, Cached
+from gatehouse.engine.ports import Ports
+from gatehouse.engine.providers import Reply
+from gatehouse.engine.verdict import ALLOW, Verdict
+
+#: What is larger is neither looked up nor kept: its digest, or sealing it, would hold up other requests.
+MOST_BYTES: Final = 1024**2
+
+_encoder = msgspec.json.Encoder()
+
+
+async def look(x: Admitted, ports: Ports) -> Verdict:
+    asked = x.asked
+    policy = asked.routed.policy if asked.routed else None
+    if policy is None or not policy.cache_ttl_seconds or len(asked.identified.received.body) > MOST_BYTES:
+        return ALLOW
+    wishes = _wishes(asked)
+    if "no-store" in wishes:
+        return ALLOW
+    asked.cached = cached = Cached(key=_key(x), seconds=policy.cache_ttl_seconds)
+    if "no-cache" not in wishes:
+        found = await ports.cache.get(cached.key)
+        if found is not None and await _may_still(x, ports):
+            cached.found = found
+    return ALLOW
+
+
+def again(x: Asked) -> Reply | None:
+    """The answer that was found."""
+    if x.cached is None or x.cached.found is None:
+        return None
+    return Reply.again(x.cached.found, stream=x.call.stream)
+
+
+def watch(x: Answered, reply: Reply) -> None:
+    """Has a provider's answer noted. That of a fallback is not what was asked for, only what could be had."""
+    assert x.asked is not None
+    cached = x.asked.cached
+    if cached is None or x.chosen is not x.asked.chain[0] or reply.status != 200:
+        return
+    if reply.events is None:
+        cached.came = [reply.body or b""]
+    else:
+        cached.came = []
+        reply.events = _noted(reply.events, cached)
+
+
+async def keep(x: Answered, ports: Ports) -> None:
+    """Of what came to its end and was given to the client, all that another may have."""
+    cached = x.asked.cached if x.asked else None
+    if x.asked is None or cached is None or cached.came is None or x.outcome != "success":
+        return
+    call, answer = x.asked.call, b"".join(cached.came)
+    if len(answer) <= MOST_BYTES and ended_normally(call.dialect, answer, stream=call.stream):
+        ports.cache.put(cached.key, answer, cached.seconds)
+
+
+def _wishes(x: Asked) -> set[str]:
+    """The client's own, of `Cache-Control`."""
+    said = x.identified.received.headers.get("cache-control")
+    return set() if said is None else {word.strip().lower() for word in said.split(",")}
+
+
+def _key(x: Admitted) -> bytes:
+    """All that the answer depends on, and all who may have it: a policy's change ends what was kept under it."""
+    call, identified, first = x.asked.call, x.asked.identified, x.chain[0]
+    told = (
+        identified.policy.tenant_id,
+        identified.policy.revision,
+        sorted(group.hex for group in identified.caller.groups),
+        first.provider.id,
+        first.model.id,
+        call.dialect,
+        call.stream,
+        call.output_limit,
+        sorted(call.headers.items()),
+        # Only at the top: inside, a schema's order is that of the answer's fields.
+        sorted(call.body.items()),
+    )
+    return hashlib.blake2b(_encoder.encode(told), digest_size=32).digest()
+
+
+async def _may_still(x: Admitted, ports: Ports) -> bool:
+    """What an attempt's gate asks, for the request may have waited long. If not, the attempt says why."""
+    identified = x.asked.identified
+    await ports.switches.in_touch()
+    return (
+        ports.switches.up_to_date()
+        and not ports.switches.switched_off(identified.policy.tenant_id, x.chain[0])
+        and ports.credentials.still_good(identified.caller)
+    )
+
+
+async def _noted(events: AsyncIterator[bytes], cached: Cached) -> AsyncIterator[bytes]:
+    size = 0
+    async for block in events:
+        size += len(block)
+        if size > MOST_BYTES:
+            cached.came = None
+        elif cached.came is not None:
+            cached.came.append(block)
+        yield block

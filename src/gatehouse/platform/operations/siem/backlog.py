@@ -1,0 +1,39 @@
+"""What waits to be forwarded, of all organizations: for the figures, and for whoever removes audit events."""
+
+from typing import Final
+
+import msgspec
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.foundation.identity import TenantId
+from gatehouse.platform.jobs import Tools
+
+_UNSENT: Final = text(
+    "SELECT c.sequence + 1 FROM siem_cursors c JOIN siem_forwarding f ON f.tenant_id = c.tenant_id"
+    " WHERE c.tenant_id = :tenant"
+)
+_MEASURE: Final = text(
+    "SELECT coalesce(sum(greatest(coalesce(h.sequence, 0) - c.sequence, 0)), 0)"
+    " + (SELECT count(*) FROM siem_queue q JOIN siem_forwarding f ON f.tenant_id = q.tenant_id),"
+    " count(*) FILTER (WHERE c.failures > 0) FROM siem_cursors c JOIN siem_forwarding f ON f.tenant_id = c.tenant_id"
+    " LEFT JOIN audit_heads h ON h.tenant_id = c.tenant_id"
+)
+
+
+class Backlog(msgspec.Struct):
+    """As it was when this process last looked."""
+
+    events: float = 0.0
+    failing: float = 0.0
+
+    async def measure(self, tools: Tools) -> None:
+        async with tools.database.service() as session:
+            waiting, failing = (await session.execute(_MEASURE)).one()
+        self.events, self.failing = float(waiting), float(failing)
+
+
+async def unsent_from(session: AsyncSession, tenant_id: TenantId) -> int | None:
+    """The sequence of the organization's first audit event that its receiver has not taken: this one and all behind it
+    must not be removed. None where nothing is forwarded."""
+    return (await session.execute(_UNSENT, {"tenant": tenant_id})).scalar_one_or_none()
