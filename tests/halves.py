@@ -20,6 +20,8 @@ SERVERS: Final = (
 def main() -> int:
     # From the folder of the project: the parts that are named are in it.
     os.chdir(Path(__file__).parent.parent)
+    # Compiled once: hundreds of processes start, and each would compile the whole package for itself.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     pytest = [sys.executable, "-m", "pytest", "--durations=10", *sys.argv[1:]]
     with tempfile.TemporaryFile() as told:
         second = subprocess.Popen([*pytest, *SERVERS], stdout=told, stderr=subprocess.STDOUT)

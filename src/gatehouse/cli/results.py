@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import msgspec
 
-#: Rows that a table is made of at a time: its columns are as wide as what they hold.
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
@@ -49,11 +48,7 @@ def _rows(batch: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, str | int | float):
-        return value
-    return msgspec.to_builtins(value, builtin_types=()) if isinstance(value, bytes) else _text(value)
-
-
-def _text(value: Any) -> str:
-    text = _encode(value).decode()
-    return text[1:-1] if text.startswith('"') else text
+    """As one cell has it."""
+    if isinstance(value, list | dict):
+        return _encode(value).decode()
+    return msgspec.to_builtins(value)

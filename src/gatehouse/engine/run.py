@@ -34,7 +34,7 @@ from gatehouse.engine.providers import Reply
 from gatehouse.engine.routing.attempts import Attempts
 from gatehouse.engine.routing.chain import Chooser
 from gatehouse.engine.settling import Settling
-from gatehouse.engine.stages import authenticate, dlp_output, model_access, registry
+from gatehouse.engine.stages import authenticate, dlp_output, model_access, registry, response_cache
 from gatehouse.engine.stages.maintenance import InMaintenance
 from gatehouse.engine.stages.record import Recorder, scanned
 from gatehouse.engine.streaming import AnswerStream, HeldStream
@@ -198,14 +198,9 @@ class Engine:
                 return Answer(status=200, headers=_event_headers(answered), stream=held, answered=answered)
             await self._obey(verdict, asked)
         admitted = Admitted(asked=asked, chain=asked.chain)
-        for reserve in pipeline.BEFORE_THE_CALL:
-            _obey(await reserve(admitted, self._ports))
-        started = self._ports.clock.monotonic()
-        try:
-            reply = await self._attempts.answer(admitted, answered)
-        except Refusal as error:
-            raise await dlp_output.of_error(asked, error, self._ports) from None
-        answered.provider_latency_ms = self._settling.since(started)
+        for prepare in pipeline.BEFORE_THE_CALL:
+            _obey(await prepare(admitted, self._ports))
+        reply = await self._reply(admitted, answered)
         try:
             if reply.events is not None:
                 await recorder.opened(answered)
@@ -218,6 +213,21 @@ class Engine:
         except BaseException:
             await reply.close()
             raise
+
+    async def _reply(self, x: Admitted, answered: Answered) -> Reply:
+        """What was answered before, or a provider's answer."""
+        reply = response_cache.again(x.asked)
+        if reply is not None:
+            answered.chosen = x.chain[0]
+            return reply
+        started = self._ports.clock.monotonic()
+        try:
+            reply = await self._attempts.answer(x, answered)
+        except Refusal as error:
+            raise await dlp_output.of_error(x.asked, error, self._ports) from None
+        answered.provider_latency_ms = self._settling.since(started)
+        response_cache.watch(answered, reply)
+        return reply
 
     async def _approved(self, hold: Hold, asked: Asked, proceed: Callable[[], Awaitable[Answer]]) -> Answer:
         await self._obey(hold, asked)
@@ -284,6 +294,8 @@ def _headers(reply: Reply, answered: Answered) -> dict[str, str]:
         # Where nothing looked, nothing was held back either; the record tells the two apart.
         "X-DLP-Action": answered.asked.inspection.action if answered.asked.inspection else "ALLOW",
     }
+    if answered.cache is not None:
+        headers["X-Gateway-Cache"] = answered.cache
     if (objection := registry.objection(answered.identified.policy, chosen)) is not None:
         headers["X-Gateway-Warning"] = objection.code
     if answered.identified.rate is not None:

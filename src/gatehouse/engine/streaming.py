@@ -165,7 +165,7 @@ class AnswerStream(Blocks):
     async def _done(self) -> None:
         answered = self._answered
         answered.outcome, answered.status = "success", 200
-        answered.provider_latency_ms = self._settling.since(answered.identified.received.started)
+        self._timed()
         self._settling.price(self._reply, answered)
         await self._settling.finish(answered, self._recorder)
 
@@ -205,9 +205,14 @@ class AnswerStream(Blocks):
             await self._reply.close()
         answered = self._answered
         if answered.provider_latency_ms is None or not self._reply.finished:
-            answered.provider_latency_ms = self._settling.since(answered.identified.received.started)
+            self._timed()
         self._settling.price(self._reply, answered)
         self._settling.leave(answered, self._recorder)
+
+    def _timed(self) -> None:
+        answered = self._answered
+        if answered.cache != "hit":
+            answered.provider_latency_ms = self._settling.since(answered.identified.received.started)
 
 
 class HeldStream(Blocks):

@@ -47,6 +47,7 @@ from gatehouse.platform.operations.health.errors import FORM as HEALTH_FORM
 from gatehouse.platform.operations.health.probes import router as probes
 from gatehouse.platform.operations.health.routes import router as health
 from gatehouse.platform.operations.maintenance.routes import router as maintenance
+from gatehouse.platform.operations.siem.routes import router as siem
 from gatehouse.platform.operations.webhooks.errors import FORM as WEBHOOKS_FORM
 from gatehouse.platform.operations.webhooks.routes import router as webhooks
 from gatehouse.platform.organization.allowed_domains.routes import router as allowed_domains
@@ -113,6 +114,7 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     maintenance,
     alerts,
     webhooks,
+    siem,
     approvals,
     compliance_bundles,
     content_filters,

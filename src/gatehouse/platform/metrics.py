@@ -86,6 +86,8 @@ class Figures:
         self.journal_bytes = _max("service_journal_bytes", "Records that are not in the database yet.")
         self.journal_half_full = _max("service_journal_half_full", "1: the journal is at half of its bound or more.")
         self.drain_lag = _max("service_drain_lag_seconds", "Age of the oldest record that is not in the database yet.")
+        self.siem_backlog = _max("service_siem_backlog_events", "Events that wait to be forwarded to a SIEM.")
+        self.siem_failing = _max("service_siem_failing_receivers", "SIEM receivers that do not take what waits.")
         self.redis_degraded = _max("service_redis_degraded", "1: a process counts by itself, without Redis.")
         self.redis_local_takes = _sum("service_redis_local_takes", "Requests counted without Redis since the start.")
         self.feed_lag = _max("service_change_feed_lag_seconds", "Since a process last heard from the database.")

@@ -16,6 +16,7 @@ from gatehouse.platform.change import Change
 from gatehouse.platform.conversations.conversations.contents import key_context
 from gatehouse.platform.conversations.share_links.service import token_context
 from gatehouse.platform.live.ports import sealing_context
+from gatehouse.platform.operations.siem.senders.sender import secret_context as siem_context
 from gatehouse.platform.operations.webhooks.sending import secret_context
 from gatehouse.platform.records.archive.checkpoints import context as checkpoint_context
 
@@ -40,6 +41,7 @@ SEALED: Final = (
     SealedColumn("conversations", ("id",), "sealed_key", key_context),
     SealedColumn("share_links", ("id",), "sealed_token", token_context),
     SealedColumn("webhooks", ("tenant_id", "id"), "sealed_secret", secret_context),
+    SealedColumn("siem_targets", ("tenant_id",), "sealed_secret", siem_context),
     SealedColumn("archive_files", ("tenant_id", "id"), "sealed_checkpoint", checkpoint_context),
 )
 

@@ -21,7 +21,7 @@ from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.jobs import Tools
 from gatehouse.platform.keeper.drain import Drain
-from gatehouse.platform.keeper.work import work
+from gatehouse.platform.keeper.work import SIEM_BACKLOG, work
 from gatehouse.platform.live.nodes import Node
 from gatehouse.platform.metrics import Figures
 
@@ -80,6 +80,8 @@ async def _run(settings: Settings, url: str, *, journal: bool) -> None:
             clock=SYSTEM_CLOCK,
             receivers=receivers,
         )
+        figures.siem_backlog.read(lambda: SIEM_BACKLOG.events)
+        figures.siem_failing.read(lambda: SIEM_BACKLOG.failing)
         tasks.append(asyncio.create_task(work(tools)))
     await stopping.wait()
     for task in tasks:

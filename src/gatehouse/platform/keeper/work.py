@@ -16,6 +16,9 @@ from gatehouse.platform.jobs import Tools
 from gatehouse.platform.live import approvals
 from gatehouse.platform.operations.alerts import notifying as alert_notifications
 from gatehouse.platform.operations.alerts import schedule as alert_rules
+from gatehouse.platform.operations.siem import forwarding as siem
+from gatehouse.platform.operations.siem.backlog import Backlog
+from gatehouse.platform.operations.siem.listening import enqueue as for_siem
 from gatehouse.platform.operations.webhooks import delivering as webhooks
 from gatehouse.platform.operations.webhooks.listening import enqueue as for_webhooks
 from gatehouse.platform.routing.providers import schedule as provider_health
@@ -32,7 +35,10 @@ MODULES: Final = (
 )
 
 #: Who hears of events.
-OUTBOX_LISTENERS: Final[tuple[outbox.Listener, ...]] = (for_webhooks,)
+OUTBOX_LISTENERS: Final[tuple[outbox.Listener, ...]] = (for_webhooks, for_siem)
+
+#: What this process last saw of what waits to be forwarded.
+SIEM_BACKLOG: Final = Backlog()
 
 
 class Duty(NamedTuple):
@@ -68,6 +74,9 @@ DUTIES: Final = (
     # Goes on until something is wrong with the database.
     Duty("webhook deliveries", 1.0, webhooks.deliver),
     Duty("dead letters of webhooks", 1.0, webhooks.bury),
+    # As the deliveries.
+    Duty("SIEM forwarding", 1.0, siem.forward),
+    Duty("SIEM backlog", 10.0, SIEM_BACKLOG.measure),
 )
 
 _CONCURRENCY: Final = 8

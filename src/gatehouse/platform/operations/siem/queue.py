@@ -48,7 +48,9 @@ _TAKEN: Final = text(
     "UPDATE siem_cursors SET sequence = :sequence, skipped = skipped + :skipped, failures = 0, last_error = NULL,"
     " last_sent_at = clock_timestamp() WHERE tenant_id = :tenant"
 )
-_UNQUEUE: Final = text("DELETE FROM siem_queue WHERE tenant_id = :tenant AND position = ANY(CAST(:positions AS bigint[]))")
+_UNQUEUE: Final = text(
+    "DELETE FROM siem_queue WHERE tenant_id = :tenant AND position = ANY(CAST(:positions AS bigint[]))"
+)
 _FAILED: Final = text(
     "UPDATE siem_cursors SET failures = failures + 1, last_error = :error, last_failed_at = clock_timestamp(),"
     " due_at = clock_timestamp() + make_interval(secs => :pause) WHERE tenant_id = :tenant"

@@ -42,6 +42,4 @@ class Senders:
         try:
             return self._sealer.open(target.sealed_secret, context=secret_context(target.tenant_id))
         except CannotOpen:
-            raise NotTaken(
-                "its secret cannot be opened with the master keys at hand: set it again"
-            ) from None
+            raise NotTaken("its secret cannot be opened with the master keys at hand: set it again") from None

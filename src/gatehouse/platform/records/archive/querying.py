@@ -10,6 +10,7 @@ from gatehouse.platform.records.archive.contents import RECORDS, schema
 from gatehouse.platform.records.archive.manifest import Connection
 from gatehouse.platform.records.archive.places import Place
 
+pa: Any = Lazily("pyarrow")
 duckdb: Any = Lazily("duckdb")
 dataset: Any = Lazily("pyarrow.dataset")
 
@@ -41,13 +42,11 @@ def query(connection: Connection, place: Place, sql: str, tenant_id: UUID | None
             engine.execute(setting)
         try:
             reader = engine.execute(sql).to_arrow_reader(_BATCH)
-            empty = True
-            for batch in reader:
-                empty = False
-                yield batch
+            first = next(reader, None)
+            # Of nothing, too, the names of the columns.
+            yield pa.RecordBatch.from_pylist([], schema=reader.schema) if first is None else first
+            yield from reader
         except duckdb.Error as error:
             raise BadQuery(str(error).split("\n", 1)[0]) from None
-        if empty:
-            yield reader.schema.empty_table().to_batches() or _nothing(reader.schema)
     finally:
         engine.close()
