@@ -10,12 +10,12 @@ import asyncio
 import shutil
 import sys
 import tempfile
-import time
 from decimal import Decimal
 from pathlib import Path
 from uuid import uuid4
 
 import psycopg
+from bench.engine import cost, settled
 from tests.support.engine import TENANT, USER, HeldEngine, completion
 
 from gatehouse.foundation.clock import SYSTEM_CLOCK
@@ -27,7 +27,6 @@ from gatehouse.platform import installation
 from gatehouse.platform.spending.spender import Spender
 from gatehouse.policy.budgets import BudgetRecord
 
-REQUESTS = 300
 ROUNDS = 14
 #: microseconds, cost routing included
 GOAL = 25.0
@@ -39,38 +38,14 @@ BUDGETS = (
 )
 
 
-class Fixed:
-    """A policy that is compiled already, as a worker's is."""
-
-    def __init__(self, snapshot: object) -> None:
-        self._snapshot = snapshot
-
-    async def current(self, tenant_id: object) -> object:
-        return self._snapshot
-
-
 async def engine(spender: Spender | None, budgets: tuple[BudgetRecord, ...] = ()) -> HeldEngine:
     held = HeldEngine(RATE_LIMIT_REQUESTS_PER_MINUTE="100000000")
     held.serve("one", "m")
     held.flags = {"dlp_enabled": False}
     held.budgets = budgets
-    held.ports.policies = Fixed(await held.current(TENANT))  # type: ignore[assignment]
     if spender is not None:
         held.ports.spend = spender
-    return held
-
-
-async def cost(held: HeldEngine, raw: bytes, answer: bytes) -> float:
-    """CPU microseconds a request."""
-    began = time.process_time()
-    for _ in range(REQUESTS):
-        held.outbound.script = [(200, [answer])]
-        held.entries.clear()
-        held.outbound.sent.clear()
-        held.outbound.replies.clear()
-        reply = await held.engine.answer(held.request(raw))
-        assert reply.status == 200, reply.body
-    return (time.process_time() - began) / REQUESTS * 1e6
+    return await settled(held)
 
 
 async def measured(url: str) -> float:

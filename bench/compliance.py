@@ -88,6 +88,7 @@ class Running:
                 env={"PATH": "/usr/bin:/bin", "GATEHOUSE_HOME": str(home), "RATE_LIMIT_ADMIN_EXEMPT": "true"},
                 start_new_session=True,
             )
+        self.pid = self._process.pid
         found = processes.wait_until(lambda: " serves on http" in self._log.read_text(), seconds=120)
         if not found or not processes.wait_until((home / "trial.key").exists, seconds=30):
             raise SystemExit(self._log.read_text())
@@ -103,7 +104,7 @@ class Running:
         return told
 
     def stop(self) -> None:
-        processes.stop([self._process.pid])
+        processes.stop([self.pid])
 
 
 def fill(running: Running, connection: Any, events: int) -> list[str]:

@@ -6,46 +6,22 @@ A prompt of 1 KB and an answer of 0.8 KB, CPU time, both in turn; the least of t
 """
 
 import asyncio
-import time
 
-from tests.support.engine import TENANT, HeldEngine, completion
+from bench.engine import cost, settled
+from tests.support.engine import HeldEngine, completion
 
 PROSE = (
     "Please summarise the attached quarterly report for the leadership team; revenue grew by 12 percent in the third "
     "quarter, while costs stayed flat. "
 )
-REQUESTS = 200
 ROUNDS = 12
-
-
-class Fixed:
-    """A policy that is compiled already, as a worker's is."""
-
-    def __init__(self, snapshot: object) -> None:
-        self._snapshot = snapshot
-
-    async def current(self, tenant_id: object) -> object:
-        return self._snapshot
 
 
 async def engine(*, inspected: bool) -> HeldEngine:
     held = HeldEngine(RATE_LIMIT_REQUESTS_PER_MINUTE="100000000")
     held.serve("one", "m")
     held.flags = {"dlp_enabled": inspected}
-    held.ports.policies = Fixed(await held.current(TENANT))  # type: ignore[assignment]
-    return held
-
-
-async def cost(held: HeldEngine, raw: bytes, answer: bytes) -> float:
-    """CPU microseconds a request."""
-    began = time.process_time()
-    for _ in range(REQUESTS):
-        held.outbound.script = [(200, [answer])]
-        held.entries.clear()
-        held.outbound.sent.clear()
-        held.outbound.replies.clear()
-        await held.engine.answer(held.request(raw))
-    return (time.process_time() - began) / REQUESTS * 1e6
+    return await settled(held)
 
 
 async def main() -> None:

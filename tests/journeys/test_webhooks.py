@@ -61,8 +61,8 @@ async def test_what_a_rule_finds_in_a_request_is_told(
     payload = (await receiver.until(1, patience=60))[0].json["payload"]
     ((user_id,),) = server.sql("SELECT user_id FROM api_keys WHERE id = %s", [server.key_id(server.key)])
     assert payload == {
-        "request_id": answer.headers["X-Request-Id"], "user_id": str(user_id), "rule_id": rule_id, "entity_type": "credit_card",
-        "action_taken": "REDACT", "timestamp": payload["timestamp"],
+        "request_id": answer.headers["X-Request-Id"], "user_id": str(user_id), "rule_id": rule_id,
+        "entity_type": "credit_card", "action_taken": "REDACT", "timestamp": payload["timestamp"],
     }  # fmt: skip
     assert b"4111" not in receiver.got[0].body
     await admin.delete(f"/api/admin/webhooks/{webhook_id}")

@@ -11,6 +11,7 @@ from tests.support.clock import HandClock
 
 from gatehouse.engine.dlp.tiers import Detectors, DlpOptions, NoDetectors
 from gatehouse.engine.exchange import Asked, Candidate, Received
+from gatehouse.engine.latency import Latencies
 from gatehouse.engine.limits import Limits
 from gatehouse.engine.outcome import Entry, Opened, Outcome, decode
 from gatehouse.engine.ports import Maintenance, Ports, Reserved
@@ -27,7 +28,7 @@ from gatehouse.policy.budgets import Budget, BudgetRecord, Taking
 from gatehouse.policy.compile import compile_policy
 from gatehouse.policy.governance import GovernanceRecords
 from gatehouse.policy.model_access import ModelAccessRecord
-from gatehouse.policy.records import ModelRecord, ProviderConfig, ProviderRecord, TenantRecords
+from gatehouse.policy.records import ModelRecord, ProviderConfig, ProviderRecord, RoutingPolicyRecord, TenantRecords
 from gatehouse.policy.snapshot import Snapshot
 
 TENANT = TenantId(UUID("00000000-0000-7000-8000-0000000000aa"))
@@ -132,6 +133,8 @@ class HeldEngine:
         self.providers: list[ProviderRecord] = []
         self.models: list[ModelRecord] = []
         self.allowlist: tuple[str, ...] | None = None
+        #: of the policy in force
+        self.revision = 1
         self.governance = GovernanceRecords()
         self.model_access: tuple[ModelAccessRecord, ...] = ()
         self.flags: dict[str, bool] = {}
@@ -139,6 +142,7 @@ class HeldEngine:
         self.budgets: tuple[BudgetRecord, ...] = (
             BudgetRecord(id=TENANT, scope_type="tenant", scope_id=TENANT, period="month", limit_requests=10**9),
         )
+        self.routing_policies: tuple[RoutingPolicyRecord, ...] = ()
         self._counters = MemoryCounters(self.clock)
         read = Settings.from_environment(settings)
         self.ports = Ports(
@@ -153,6 +157,7 @@ class HeldEngine:
             journal=self,
             outbound=self.outbound,
             clock=self.clock,
+            latencies=Latencies(self.clock),
             request_deadline_seconds=read.request_deadline_seconds,
             detectors=detectors or NoDetectors(),
             dlp=dlp or DlpOptions(),
@@ -204,9 +209,9 @@ class HeldEngine:
     async def current(self, tenant_id: TenantId) -> Snapshot:
         await self.stop.here("policy")
         records = TenantRecords(
-            tenant_id=tenant_id, revision=1, providers=tuple(self.providers), models=tuple(self.models),
+            tenant_id=tenant_id, revision=self.revision, providers=tuple(self.providers), models=tuple(self.models),
             ip_allowlist=self.allowlist, governance=self.governance, feature_flags=self.flags,
-            model_access=self.model_access, budgets=self.budgets,
+            model_access=self.model_access, budgets=self.budgets, routing_policies=self.routing_policies,
         )  # fmt: skip
         compiled = compile_policy(records)
         assert isinstance(compiled, Snapshot)

@@ -17,6 +17,7 @@ from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.dlp.labels import NONE_GIVEN
 from gatehouse.engine.outcome import RuleEvent
+from gatehouse.engine.tracing import Trace
 from gatehouse.foundation.counters import RateState
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.identity import Caller
@@ -160,6 +161,10 @@ class Answered(msgspec.Struct, kw_only=True):
     time_to_first_token_ms: float | None = None
     provider_latency_ms: float | None = None
     error_code: str | None = None
+    #: None: the request is in no trace
+    trace: Trace | None = None
+    #: where its time went (`engine.timing.Timing`); None: nobody asked
+    timing: Any = None
     #: whether a person was asked before the call, and the client's stream has begun with that
     held: bool = False
 

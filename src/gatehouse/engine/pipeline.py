@@ -6,6 +6,7 @@ for every candidate: policy rules, model access, model registry, kill switch,
 budget reservation, response cache, provider call (with retries and fallbacks), DLP on output, settle, record
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from gatehouse.engine.stages import (
@@ -32,6 +33,14 @@ OF_THE_CALLER: Final = (ip_allowlist.check, rate_limit.check, scope.check, budge
 
 #: once the body is decoded: `check(Asked)`
 OF_THE_CALL: Final = (dlp_input.name, content_filters.check, dlp_input.inspect, content_filters.instruct)
+
+#: What the time that they take is called (`engine.timing`).
+PARTS: Final[Mapping[object, str]] = {
+    dlp_input.name: "dlp_in",
+    content_filters.check: "filters",
+    dlp_input.inspect: "dlp_in",
+    content_filters.instruct: "filters",
+}
 
 #: for each that `route.candidates` names, and each that a rule sends the call to: `judge(Asked, Candidate)`; whoever is
 #: refused leaves the chain

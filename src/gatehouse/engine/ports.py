@@ -10,6 +10,7 @@ from gatehouse.engine.dlp.tiers import Detectors, DlpOptions, NoDetectors
 from gatehouse.engine.exchange import Answered, Asked, Candidate, Received
 from gatehouse.engine.latency import Latencies
 from gatehouse.engine.limits import Limits
+from gatehouse.engine.tracing import Trace
 from gatehouse.engine.verdict import Ask
 from gatehouse.foundation.clock import Clock
 from gatehouse.foundation.counters import Claim, Taken
@@ -138,6 +139,16 @@ class NoMeter:
         return None
 
 
+class Traces(Protocol):
+    """Requests' distributed traces."""
+
+    def begin(self, x: Received) -> Trace | None:
+        """None: the request is in no trace."""
+
+    def finished(self, x: Answered) -> None:
+        """A request that is in a trace is over. Costs some microseconds, and never fails."""
+
+
 class Ports(msgspec.Struct, kw_only=True):
     """Everything a stage can reach besides the request and its policy."""
 
@@ -153,6 +164,8 @@ class Ports(msgspec.Struct, kw_only=True):
     outbound: Outbound
     clock: Clock
     meter: Meter = msgspec.field(default_factory=NoMeter)
+    #: None: there are none
+    traces: Traces | None = None
     detectors: Detectors = msgspec.field(default_factory=NoDetectors)
     dlp: DlpOptions = DlpOptions()
     #: of this worker alone, unless the host shares them

@@ -38,6 +38,8 @@ from gatehouse.engine.stages import authenticate, dlp_output, model_access, regi
 from gatehouse.engine.stages.maintenance import InMaintenance
 from gatehouse.engine.stages.record import Recorder, scanned
 from gatehouse.engine.streaming import AnswerStream, HeldStream
+from gatehouse.engine.timing import HEADER as TIMING
+from gatehouse.engine.timing import Timing, asked_for
 from gatehouse.engine.verdict import Hold, Refuse, Rewrite, Verdict
 from gatehouse.foundation.counters import RateState
 from gatehouse.foundation.errors import Internal, Refusal, Unavailable
@@ -47,6 +49,7 @@ log = structlog.get_logger(__name__)
 
 #: One of `pipeline.OF_THE_CALL`.
 CallCheck: TypeAlias = Callable[[Asked, Ports], Awaitable[Verdict]]
+
 
 class JournalFull(Unavailable):
     code = "journal_full"
@@ -87,6 +90,11 @@ class Engine:
             log.exception("engine.fault", request_id=x.request_id)
             return _refusal(dialect, Internal(), None)
         answered = Answered(identified=identified)
+        if self._ports.traces is not None:
+            answered.trace = self._ports.traces.begin(x)
+        if asked_for(identified):
+            answered.timing = Timing(self._ports.clock.monotonic, x.started)
+            answered.timing.part("auth")
         recorder = Recorder(self._ports)
         body = partial(self._body, x, read, let_in)
         work = self._answer(dialect, identified, body, answered, recorder)
@@ -178,7 +186,9 @@ class Engine:
         await self._of_the_caller(x)
         if self._ports.journal.full():
             raise JournalFull
+        _timed(answered, "limits")
         answered.asked = asked = Asked(identified=x, call=dialect.decode(await body(), x.received.headers))
+        _timed(answered, "body")
         return await self._proceed(dialect, asked, iter(self._checks), answered, recorder)
 
     async def _proceed(
@@ -197,10 +207,13 @@ class Engine:
                 held = HeldStream(recorded, dialect, self._settling, answered, recorder)
                 return Answer(status=200, headers=_event_headers(answered), stream=held, answered=answered)
             await self._obey(verdict, asked)
+            _timed(answered, pipeline.PARTS.get(check, "route"))
         admitted = Admitted(asked=asked, chain=asked.chain)
         for prepare in pipeline.BEFORE_THE_CALL:
             _obey(await prepare(admitted, self._ports))
+        _timed(answered, "budget")
         reply = await self._reply(admitted, answered)
+        _timed(answered, "provider")
         try:
             if reply.events is not None:
                 await recorder.opened(answered)
@@ -243,10 +256,14 @@ class Engine:
                 body = msgspec.json.encode(verdict.body)
             _obey(verdict)
         answered.outcome, answered.status = "success", reply.status
+        _timed(answered, "dlp_out")
         headers = _headers(reply, answered)
         if answered.cost_usd is not None:
             headers["X-Cost-USD"] = f"{answered.cost_usd:f}"
         await self._settling.finish(answered, recorder)
+        if answered.timing is not None:
+            answered.timing.part("record")
+            headers[TIMING] = answered.timing.header()
         return Answer(status=reply.status, headers=headers, body=body, answered=answered)
 
     async def _ended(self, dialect: Dialect, error: Refusal, answered: Answered, recorder: Recorder) -> Answer:
@@ -272,6 +289,11 @@ class Engine:
 def _obey(verdict: Verdict) -> None:
     if isinstance(verdict, Refuse):
         raise verdict.error
+
+
+def _timed(answered: Answered, part: str) -> None:
+    if answered.timing is not None:
+        answered.timing.part(part)
 
 
 def _event_headers(answered: Answered) -> dict[str, str]:
@@ -302,6 +324,8 @@ def _headers(reply: Reply, answered: Answered) -> dict[str, str]:
         headers.update(answered.identified.rate.headers())
     if answered.asked.reserved is not None:
         headers.update(answered.asked.reserved.headers())
+    if answered.timing is not None:
+        headers[TIMING] = answered.timing.header()
     return headers
 
 
@@ -309,6 +333,9 @@ def _refusal(dialect: Dialect, error: Refusal, answered: Answered | None) -> Ans
     headers = {"content-type": "application/json"}
     if answered is not None and answered.identified.rate is not None:
         headers.update(answered.identified.rate.headers())
+    if answered is not None and answered.timing is not None:
+        answered.timing.part("refusal")
+        headers[TIMING] = answered.timing.header()
     if error.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     body = error.body() if isinstance(error, InMaintenance) else dialect.render_error(error)

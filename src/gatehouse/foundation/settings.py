@@ -46,6 +46,17 @@ def _origin(value: str) -> str:
 
 Origin = Annotated[str, AfterValidator(_origin)]
 
+
+def _web(value: str) -> str:
+    parts = urlsplit(value)
+    _ = parts.port  # raises ValueError
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("a URL with http or https and a host, like http://collector:4318")
+    return value
+
+
+WebAddress = Annotated[str, AfterValidator(_web)]
+
 def _archive(value: str) -> str:
     parts = urlsplit(value)
     if parts.scheme == "s3" and parts.netloc:
@@ -76,7 +87,8 @@ class Settings(BaseModel):
     database_owner_url: str | None = Field(None, description="Login for migrations, where DATABASE_URL's owns nothing.")
     database_pool_size: int = Field(10, ge=1, le=200, description="Connections a worker keeps for administration.")
     archive_url: ArchiveUrl | None = Field(None, description="Where old records go: file:///folder or s3://bucket/prefix.")
-    redis_url: str | None = Field(None, description="Redis for counters shared by workers.")
+    redis_url: str | None = Field(None, description="Redis for counters and kept answers, shared by workers.")
+    cache_max_bytes: int = Field(64 * 1024**2, ge=0, description="Answers that a worker keeps for routing policies.")
     gatehouse_master_key: SecretStr | None = Field(None, description="32 bytes in base64 that seal secrets at rest.")
     gatehouse_admin_email: str | None = Field(None, description="First admin, made at first start.")
     gatehouse_admin_password: SecretStr | None = Field(None, description="The first admin's password.")
@@ -124,6 +136,14 @@ class Settings(BaseModel):
     alert_webhook_secret: SecretStr | None = Field(None, description="What alerts' notifications are signed with.")
     tiktoken_cache_dir: DirectoryPath | None = Field(None, description="Vocabularies of tiktoken, to count tokens by.")
     provider_max_connections: int = Field(1000, ge=1, description="Connections to providers a worker holds at most.")
+
+    otel_exporter_otlp_endpoint: WebAddress | None = Field(None, description="Collector of traces, by OTLP over HTTP.")
+    otel_exporter_otlp_headers: SecretStr | None = Field(None, description="Headers for it: `name=value`, with commas.")
+    otel_service_name: str = Field("gatehouse", description="What the platform is called in traces.")
+    otel_resource_attributes: str = Field("", description="More about it: `name=value`, with commas.")
+    otel_traces_sampler_arg: float = Field(
+        1.0, ge=0, le=1, description="The share of requests that are traced, of those that come without a trace."
+    )
 
     egress_allowlist: Words = Field((), description="CIDRs that the address guard lets through.")
     trusted_proxies: Words = Field((), description="CIDRs whose X-Forwarded-For is believed.")

@@ -24,6 +24,9 @@ _READ: Final = frozenset(
         b"anthropic-version",
         b"anthropic-beta",
         b"user-agent",
+        b"traceparent",
+        b"tracestate",
+        b"x-gateway-timing",
     }
 )
 

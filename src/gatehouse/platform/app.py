@@ -27,8 +27,8 @@ from gatehouse.platform.organization.system_config.keys import check_environment
 #: Headers that a page in a browser may read.
 EXPOSED: Final = (
     "X-Request-Id", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After", "X-API-Variant",
-    "ETag", "X-DLP-Action", "X-Gateway-Provider", "X-Gateway-Model", "X-Gateway-Fallbacks", "X-Gateway-Warning",
-    "X-Cost-USD",
+    "ETag", "X-DLP-Action", "X-Gateway-Provider", "X-Gateway-Model", "X-Gateway-Fallbacks", "X-Gateway-Cache",
+    "X-Gateway-Warning", "X-Cost-USD",
 )  # fmt: skip
 
 

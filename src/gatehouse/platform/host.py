@@ -22,6 +22,8 @@ from gatehouse.foundation.outbound import Outbound
 from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
 from gatehouse.foundation.passwords import Passwords
 from gatehouse.foundation.receivers import Receivers
+from gatehouse.foundation.response_cache.memory import MemoryCache
+from gatehouse.foundation.response_cache.shared import RedisCache
 from gatehouse.foundation.sealing import MasterKeys, Sealer
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
@@ -40,6 +42,7 @@ from gatehouse.platform.metrics import Figures
 from gatehouse.platform.ports import Startup, TokenSigner
 from gatehouse.platform.publish import Publisher
 from gatehouse.platform.spending.spender import Spender
+from gatehouse.platform.tracing.exporter import Exporter
 from gatehouse.policy.snapshot import Snapshot
 
 #: Seconds between two purges of expired counts (reference 1, Rate limiting on the platform, 2).
@@ -78,6 +81,11 @@ class PlatformHost:
         self.spender = Spender(database, self.clock, self.figures)
         self.latencies = Latencies(self.clock)
         self.shared_latencies = SharedLatencies(database, self.latencies, self.node.id)
+        self.traces = (
+            Exporter(settings, self.clock, self.figures.spans_exported, self.figures.spans_dropped)
+            if settings.otel_exporter_otlp_endpoint
+            else None
+        )
         self.passwords = Passwords()
         self.signer: TokenSigner = Signer(database, self.sealer, self.replica, self.clock, issuer=self.issuer)
         self.later = Later()
@@ -85,6 +93,12 @@ class PlatformHost:
         self.limits = Limits(settings)
         self._local = MemoryCounters(self.clock)
         self.counters = RedisCounters(settings.redis_url, self._local) if settings.redis_url else self._local
+        self.cache: MemoryCache | RedisCache
+        if settings.redis_url:
+            secret = hashlib.sha256(b"gatehouse response cache" + master_keys.keys[master_keys.current]).digest()
+            self.cache = RedisCache(settings.redis_url, secret, settings.cache_max_bytes)
+        else:
+            self.cache = MemoryCache(settings.cache_max_bytes, self.clock)
         guard = EgressGuard(settings.egress_allowlist)
         self.outbound: Outbound = AiohttpOutbound(settings.provider_max_connections, guard=guard)
         self.receivers = Receivers(guard)
@@ -121,6 +135,7 @@ class PlatformHost:
             clock=self.clock,
             latencies=self.latencies,
             meter=self.figures,
+            traces=self.traces,
             detectors=self.detectors,
             dlp=DlpOptions(
                 fail_mode=self.settings.dlp_fail_mode,
@@ -129,6 +144,7 @@ class PlatformHost:
                 block_status=self.settings.dlp_block_status,
                 prompt_timeout_seconds=self.settings.dlp_prompt_timeout_seconds,
             ),
+            cache=self.cache,
             max_response_bytes=self.settings.max_response_bytes,
             request_deadline_seconds=self.settings.request_deadline_seconds,
         )
@@ -142,6 +158,7 @@ class PlatformHost:
         figures.journal_bytes.read(journal.size_bytes)
         figures.journal_half_full.read(journal.half_full)
         figures.semantic_queue.read(lambda: self.detectors.waiting("llm"))
+        figures.cache_bytes.read(lambda: self.cache.bytes)
         figures.active_calls.read(lambda: self.calls.count)
         figures.feed_lag.read(lambda: self.feed.lag_seconds)
         if isinstance(counters := self.counters, RedisCounters):
@@ -153,12 +170,16 @@ class PlatformHost:
         self._purging = asyncio.create_task(self._purge())
         if isinstance(self.counters, RedisCounters):
             await self.counters.start()
+        if isinstance(self.cache, RedisCache):
+            await self.cache.start()
         await self.detectors.start()
         self.startup.phase = "database"
         await self.feed.start()
         await self.approvals.start()
         await self.spender.start(self.journal.writer_id)
         await self.shared_latencies.start()
+        if self.traces is not None:
+            await self.traces.start()
         if (vocabularies := self.settings.tiktoken_cache_dir) is not None:
             await asyncio.to_thread(tokenizers.load, vocabularies)
         self.startup.phase = "policies"
@@ -167,6 +188,8 @@ class PlatformHost:
 
     async def stop(self) -> None:
         await self.later.settle()
+        if self.traces is not None:
+            await self.traces.stop()
         await self.shared_latencies.stop()
         await self.spender.stop()
         await self.approvals.stop()
@@ -179,6 +202,8 @@ class PlatformHost:
         self._purging.cancel()
         if isinstance(self.counters, RedisCounters):
             await self.counters.close()
+        if isinstance(self.cache, RedisCache):
+            await self.cache.close()
         await self.figures.metrics.stop()
         await self.database.close()
 

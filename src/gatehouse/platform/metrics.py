@@ -83,6 +83,12 @@ class Figures:
             "Requests for which the model registry objected to a model; BLOCK: it left the chain.",
             "reason", "action",
         )  # fmt: skip
+        self.cache_lookups = _counter(
+            "service_response_cache_total", "Requests that the response cache was asked for: `hit`, `miss`.", "result"
+        )
+        self.cache_bytes = _sum("service_response_cache_bytes", "Answers that the processes keep.")
+        self.spans_exported = _counter("service_trace_spans_exported_total", "Spans that the collector took.")
+        self.spans_dropped = _counter("service_trace_spans_dropped_total", "Spans that nobody got.", "reason")
         self.journal_bytes = _max("service_journal_bytes", "Records that are not in the database yet.")
         self.journal_half_full = _max("service_journal_half_full", "1: the journal is at half of its bound or more.")
         self.drain_lag = _max("service_drain_lag_seconds", "Age of the oldest record that is not in the database yet.")
@@ -118,7 +124,9 @@ class Figures:
         for attempt in x.attempts:
             tried = providers.get(attempt.provider)
             self.attempts.add((tried.kind if tried else "other", attempt.reason))
-        if x.chosen is None:
+        if x.cache is not None:
+            self.cache_lookups.add((x.cache,))
+        if x.chosen is None or x.cache == "hit":
             return
         kind = x.chosen.provider.kind
         self.attempts.add((kind, x.outcome))

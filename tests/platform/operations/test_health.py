@@ -166,11 +166,19 @@ async def test_who_may_not(platform: RunningPlatform, tenant: Tenant, path: str)
     assert (await tenant.auditor.client.get(f"{SYSTEM}/{path}")).status_code == 200
 
 
-def record(platform: RunningPlatform, tenant_id: UUID, status: str, latency: float, *, age: timedelta) -> None:
+def record(
+    platform: RunningPlatform,
+    tenant_id: UUID,
+    status: str,
+    latency: float,
+    *,
+    age: timedelta,
+    cache: str | None = None,
+) -> None:
     platform.sql(
         "INSERT INTO usage_records (tenant_id, id, timestamp, request_id, status, stream, input_tokens, cached_tokens,"
-        " cost_usd, latency_ms) VALUES (%s, %s, %s, 'r', %s, false, 30, 10, %s, %s)",
-        [tenant_id, new_id(), datetime.now(UTC) - age, status, Decimal("0.1"), latency],
+        " cost_usd, latency_ms, cache) VALUES (%s, %s, %s, 'r', %s, false, 30, 10, %s, %s, %s)",
+        [tenant_id, new_id(), datetime.now(UTC) - age, status, Decimal("0.1"), latency, cache],
     )
 
 
@@ -178,7 +186,8 @@ async def test_the_summary_is_the_organizations_last_hour(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     for number in range(1, 9):
-        record(platform, tenant.id, "success", 10.0 * number, age=timedelta(minutes=number))
+        cache = {1: "hit", 2: "miss", 3: "miss", 4: "miss"}.get(number)
+        record(platform, tenant.id, "success", 10.0 * number, age=timedelta(minutes=number), cache=cache)
     record(platform, tenant.id, "error", 90.0, age=timedelta(minutes=1))
     record(platform, tenant.id, "refused", 100.0, age=timedelta(minutes=1))
     record(platform, tenant.id, "success", 9999.0, age=timedelta(hours=2))

@@ -118,7 +118,7 @@ async def test_its_record_names_the_policy(platform: RunningPlatform, sandbox: T
     request_id = (await chat(sandbox.user)).headers["X-Request-Id"]
     await drained(platform)
     records = (await sandbox.admin.client.get("/api/v1/usage/records")).json()
-    found = next(each for each in records["items"] if each["request_id"] == request_id)
+    found = next(each for each in records["records"] if each["request_id"] == request_id)
     assert (found["routing_policy_id"], found["model_id"]) == (policy["policy_id"], "stream-1")
 
 

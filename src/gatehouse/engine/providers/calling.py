@@ -23,7 +23,6 @@ from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundRepl
 MAX_ERROR_BYTES = 64 * 1024
 
 
-
 async def call_provider(
     call: ModelCall,
     candidate: Candidate,
@@ -32,10 +31,11 @@ async def call_provider(
     outbound: Outbound,
     max_response_bytes: int,
     gate: Callable[[], None] | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> Reply:
     """Returns once the whole answer is here or, for a stream, its first event: until then nothing has reached the
     client and another attempt may follow. A cancelled call is cancelled upstream too. Raises `ProviderFailed`, and
-    whatever `gate` raises, which is asked right before the first byte is sent."""
+    whatever `gate` raises, which is asked right before the first byte is sent. `headers` are sent beside the kind's."""
     client, spoken, kind = _parties(call, candidate)
     body, stream = _request(call, candidate, client, spoken, kind)
     try:
@@ -44,6 +44,8 @@ async def call_provider(
         carrier = kind.carrier(outbound, config, secret)
         if call.headers and client.name == spoken.name:
             endpoint = Endpoint(endpoint.url, {**call.headers, **endpoint.headers})
+        if headers:
+            endpoint = Endpoint(endpoint.url, {**endpoint.headers, **headers})
     except NotConfigured:
         raise ProviderFailed("not_configured") from None
     reply = await _send(endpoint, body, config.timeout_ms, carrier, gate)

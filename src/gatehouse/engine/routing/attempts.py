@@ -3,9 +3,10 @@
 import asyncio
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
+from gatehouse.engine import tracing
 from gatehouse.engine.exchange import Admitted, Answered, Attempt, Candidate
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply, call_provider
@@ -80,7 +81,7 @@ class Attempts:
                 return None
             began = self._ports.clock.monotonic()
             try:
-                reply = await self._once(candidate, x)
+                reply = await self._traced(candidate, x, answered, began)
             except ProviderFailed as failed:
                 if failed.client_error is not None:
                     if failed.status is not None:
@@ -102,7 +103,31 @@ class Attempts:
             return reply
         return None
 
-    async def _once(self, candidate: Candidate, x: Admitted) -> Reply:
+    async def _traced(self, candidate: Candidate, x: Admitted, answered: Answered, began: float) -> Reply:
+        """One try, noted in the request's trace if it is in one."""
+        trace = answered.trace
+        if trace is None:
+            return await self._once(candidate, x, tracing.NO_HEADERS)
+        call = trace.call(candidate.provider, candidate.model, began)
+        # What ends otherwise, ends by cancellation or by what was switched off meanwhile.
+        call.failed = "cancelled"
+        try:
+            reply = await self._once(candidate, x, trace.headers(call))
+        except ProviderFailed as failed:
+            call.status, call.failed = failed.status, failed.reason
+            raise
+        except Refusal as refused:
+            call.failed = refused.code
+            raise
+        else:
+            call.status, call.failed = reply.status, None
+        finally:
+            call.ended = self._ports.clock.monotonic()
+        if reply.events is not None:
+            call.ended = None
+        return reply
+
+    async def _once(self, candidate: Candidate, x: Admitted, headers: Mapping[str, str]) -> Reply:
         ports, identified = self._ports, x.asked.identified
 
         def gate() -> None:
@@ -118,13 +143,15 @@ class Attempts:
             await ports.switches.in_touch()
             try:
                 gate()
-                return await self._send(candidate, x, gate)
+                return await self._send(candidate, x, gate, headers)
             except OutOfTouch:
                 # Nothing was sent: the gate is asked before the first byte.
                 continue
         raise OutOfTouch
 
-    async def _send(self, candidate: Candidate, x: Admitted, gate: Callable[[], None]) -> Reply:
+    async def _send(
+        self, candidate: Candidate, x: Admitted, gate: Callable[[], None], headers: Mapping[str, str]
+    ) -> Reply:
         ports, provider = self._ports, candidate.provider
         tenant_id, sealed = x.asked.identified.policy.tenant_id, provider.sealed_credentials
         return await call_provider(
@@ -134,6 +161,7 @@ class Attempts:
             outbound=ports.outbound,
             max_response_bytes=ports.max_response_bytes,
             gate=gate,
+            headers=headers,
         )
 
 

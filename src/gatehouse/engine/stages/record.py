@@ -64,6 +64,8 @@ class Recorder:
         """The request is over; whoever has the claim says so. The entry is queued at once, also for a caller who will
         not wait. Raises `Unavailable`, now or when awaited, if the journal does not take it."""
         self._ports.meter.finished(x)
+        if x.trace is not None and self._ports.traces is not None:
+            self._ports.traces.finished(x)
         received, usage = x.identified.received, x.usage
         inspection = x.asked.inspection if x.asked else None
         entry = Outcome(

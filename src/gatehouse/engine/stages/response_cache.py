@@ -85,7 +85,6 @@ def _key(x: Admitted) -> bytes:
         first.provider.id,
         first.model.id,
         call.dialect,
-        call.stream,
         call.output_limit,
         sorted(call.headers.items()),
         # Only at the top: inside, a schema's order is that of the answer's fields.

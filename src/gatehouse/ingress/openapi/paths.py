@@ -113,6 +113,7 @@ _HEADERS: Final = {
     "X-Gateway-Provider": "Who answered.",
     "X-Gateway-Model": "With which model.",
     "X-Gateway-Fallbacks": "How many candidates failed before.",
+    "X-Gateway-Cache": "`hit`: answered before; `miss`. Absent where no answers are kept.",
     "X-Gateway-Warning": "Why the organization's model registry objects to the model; absent where it does not.",
     "X-DLP-Action": "What DLP did with the request.",
     "X-Cost-USD": "What the call cost; absent from streams and where the price is unknown.",

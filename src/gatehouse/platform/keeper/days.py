@@ -44,7 +44,7 @@ class DayRows(msgspec.Struct):
             used.cost_usd += Decimal(outcome.cost_usd)
         used.fallbacks += outcome.fallbacks > 0
         used.cost_cap_blocks += outcome.error_code == "cost_cap_exceeded"
-        used.cache_hits += getattr(outcome, "cache", None) == "hit"
+        used.cache_hits += outcome.cache == "hit"
         used.input_tokens += outcome.input_tokens or 0
         used.output_tokens += outcome.output_tokens or 0
 

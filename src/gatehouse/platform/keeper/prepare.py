@@ -205,6 +205,7 @@ def _event(outcome: Outcome[str], moment: datetime) -> AuditEvent:
             "input_tokens": outcome.input_tokens,
             "output_tokens": outcome.output_tokens,
             "cost_usd": outcome.cost_usd,
+            **({"cache": outcome.cache} if outcome.cache else {}),
             # Of the few requests that have any: what content filters and policy rules said.
             **({"rules": [msgspec.structs.asdict(event) for event in said]} if said else {}),
         },

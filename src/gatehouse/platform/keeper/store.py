@@ -96,7 +96,7 @@ _ADD_LATENCY: Final = (
 )
 # In order by the caller, as the spending above.
 _MINUTES: Final = (
-    "INSERT INTO usage_minutes AS held (tenant_id, minute, requests, errors, blocked, dlp_triggers, cost_usd, latency)"
+    "INSERT INTO usage_minutes AS held (tenant_id, minute, requests, errors, blocked, dlp_triggers, cost_usd, latency)"  # noqa: S608
     " SELECT tenant_id, to_timestamp(minute), requests, errors, blocked, dlp_triggers, cost_usd, latency::bigint[]"
     " FROM unnest(%s::uuid[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::numeric[],"
     " %s::text[]) AS more (tenant_id, minute, requests, errors, blocked, dlp_triggers, cost_usd, latency)"
@@ -106,7 +106,7 @@ _MINUTES: Final = (
     f" cost_usd = held.cost_usd + excluded.cost_usd, latency = {_ADD_LATENCY}"
 )
 _HOURS: Final = (
-    "INSERT INTO usage_hours AS held (tenant_id, hour, latency) SELECT tenant_id, to_timestamp(hour), latency::bigint[]"
+    "INSERT INTO usage_hours AS held (tenant_id, hour, latency) SELECT tenant_id, to_timestamp(hour), latency::bigint[]"  # noqa: S608
     " FROM unnest(%s::uuid[], %s::bigint[], %s::text[]) AS more (tenant_id, hour, latency)"
     f" ON CONFLICT (tenant_id, hour) DO UPDATE SET latency = {_ADD_LATENCY}"
 )

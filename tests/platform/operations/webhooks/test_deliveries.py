@@ -201,6 +201,18 @@ async def test_what_waits_goes_nowhere_once_the_webhook_is_disabled(hooks: Hooks
     assert [got.json["payload"] for got in hooks.receiver.got] == [{"n": 2}]
 
 
+async def test_an_organization_that_has_ended_sends_nothing_any_more(hooks: Hooks, platform: RunningPlatform) -> None:
+    await hooks.new()
+    await hooks.announce({"n": 1})
+    await hooks.dispatch()
+    platform.sql("UPDATE tenants SET deleted_at = now() WHERE id = %s", [hooks.tenant.id])
+    await hooks.send({"n": 2})
+    assert hooks.receiver.got == []
+    assert platform.sql("SELECT status, payload FROM webhook_deliveries WHERE tenant_id = %s", [hooks.tenant.id]) == [
+        ("failed", {"n": 1})
+    ]
+
+
 async def test_what_waits_is_sent_to_the_new_url_signed_with_the_new_secret(hooks: Hooks) -> None:
     webhook_id = await hooks.new()
     await hooks.announce({})

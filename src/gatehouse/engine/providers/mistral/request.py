@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from string import ascii_letters, digits
 from typing import Any, Final
 
+from gatehouse.engine.conversation.dialects.openai_chat.request import write_format
 from gatehouse.engine.conversation.form import (
     Image,
     Message,
     Part,
     Request,
-    ResponseFormat,
     Text,
     Tool,
     ToolCall,
@@ -45,7 +45,7 @@ def write(request: Request) -> dict[str, Any]:
         "tools": [_write_tool(tool) for tool in request.tools] or None,
         "tool_choice": _write_choice(request.tool_choice) if request.tools else None,
         "parallel_tool_calls": request.parallel_tool_calls if request.tools else None,
-        "response_format": _write_format(request.response_format),
+        "response_format": write_format(request.response_format),
         "reasoning_effort": request.reasoning_effort,
         "stream": request.stream or None,
     }
@@ -122,14 +122,3 @@ def _write_choice(choice: ToolChoice | None) -> Any:
     if choice.mode == "named":
         return {"type": "function", "function": {"name": choice.name}}
     return "any" if choice.mode == "required" else choice.mode
-
-
-def _write_format(value: ResponseFormat | None) -> Any:
-    if value is None:
-        return None
-    if value.kind == "json_object":
-        return {"type": "json_object"}
-    schema: dict[str, Any] = {"name": value.name or "answer", "schema": value.schema or {}}
-    if value.strict is not None:
-        schema["strict"] = value.strict
-    return {"type": "json_schema", "json_schema": schema}

@@ -25,7 +25,7 @@ CREATE TABLE webhook_deliveries (
     event_type text NOT NULL,
     payload jsonb NOT NULL,
     status text NOT NULL DEFAULT 'pending' CHECK (status IN ('pending', 'delivered', 'failed', 'dead_letter')),
-    attempts smallint NOT NULL DEFAULT 0,
+    attempts integer NOT NULL DEFAULT 0,
     -- null once there will be none
     next_attempt_at timestamptz DEFAULT now(),
     -- when a delivery that has failed for good becomes a dead letter

@@ -99,5 +99,5 @@ class MetricsSummary(Shown):
     dlp: DlpSummary
     active_connections: Annotated[int, Field(description="Model calls in progress, on all workers.")]
     cache_hit_rate: Annotated[
-        float, Field(ge=0, le=1, description="Share of the input tokens that providers had in their cache.")
+        float, Field(ge=0, le=1, description="Share that the response cache answered of what it was asked for.")
     ]

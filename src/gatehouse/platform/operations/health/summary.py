@@ -29,14 +29,13 @@ async def of(host: Host, caller: Caller) -> MetricsSummary:
             active = await _active(session)
     except (SQLAlchemyError, psycopg.Error, OSError):
         raise Unhealthy from None
-    tokens = requests.input + requests.cached
     return MetricsSummary(
         period=PERIOD,
         requests=_requests(requests),
         latency=_latency(requests.latencies),
         dlp=DlpSummary(requests_scanned=requests.scanned, triggers=Triggers.model_validate(triggers)),
         active_connections=active,
-        cache_hit_rate=round(requests.cached / tokens, 4) if tokens else 0.0,
+        cache_hit_rate=round(requests.hits / requests.lookups, 4) if requests.lookups else 0.0,
     )
 
 

@@ -35,8 +35,8 @@ SELECT count(*) AS total,
        count(*) FILTER (WHERE status = 'success') AS success,
        count(*) FILTER (WHERE dlp_action IS NOT NULL) AS scanned,
        percentile_cont(ARRAY[0.5, 0.95, 0.99]) WITHIN GROUP (ORDER BY latency_ms) AS latencies,
-       COALESCE(sum(cached_tokens), 0)::float8 AS cached,
-       COALESCE(sum(input_tokens), 0)::float8 AS input
+       count(*) FILTER (WHERE cache = 'hit') AS hits,
+       count(cache) AS lookups
 FROM ({newest}) AS newest
 """
 _TRIGGERS = """

@@ -40,31 +40,41 @@ _SEVERITIES: Final[Mapping[str | None, tuple[int, int]]] = {
     "critical": (99, _CRITICAL), "high": (73, _ERROR), "medium": (47, _WARNING), "low": (21, _NOTICE),
 }  # fmt: skip
 
+_DLP: Final = (
+    "entity_type", "detector_type", "direction", "status", "action", "severity", "score", "match_count", "source",
+)  # fmt: skip
+_NEWS: Final[Mapping[str, Any]] = {"kind": "event", "category": ["configuration"], "type": ["info"]}
+_NOTHING: Final[Mapping[str, Any]] = {}
+_FREE: Final = frozenset({"details", "payload"})
+
 _encode = msgspec.json.Encoder().encode
 
 
 class Forwarded(NamedTuple):
-    """An event as it is sent. `body` is JSON in one line; `severity` is syslog's."""
+    """An event as it is sent. `body` is JSON in one line; `severity` is syslog's; `sequence` is the audit chain's."""
 
     id: UUID
     tenant_id: UUID
     at: datetime
     dataset: str
     action: str
-    sequence: int | None
     severity: int
-    body: bytes
+    sequence: int | None = None
+    body: bytes = b""
 
 
 def of_audit(row: Any) -> Forwarded:
     """`row` has the columns of `audit_events`."""
-    begins, _, ends = row.action.rpartition(".") if "." in row.action else (row.action, "", "")
+    begins, dot, ends = row.action.rpartition(".")
     succeeded = row.outcome == "success"
-    types = [_TYPES.get(ends, "change")]
-    if row.outcome == "refused" and "denied" not in types:
+    types = [_TYPES.get(ends, "change") if dot else "change"]
+    if row.outcome == "refused":
         types.append("denied")
+    severity = _INFO if succeeded else _WARNING
+    head = Forwarded(
+        row.id, row.tenant_id, row.timestamp, "gatehouse.audit", row.action, severity, row.sequence
+    )  # fmt: skip
     event = {
-        "id": row.id,
         "kind": "event",
         "category": [_CATEGORIES.get(begins, "configuration")],
         "type": types,
@@ -81,78 +91,63 @@ def of_audit(row: Any) -> Forwarded:
         "details": row.details,
         "prev_hash": row.prev_hash.hex(),
     }
-    user = row.actor_id if row.actor_type in _PEOPLE else None
-    severity = _INFO if succeeded else _WARNING
-    about = {"user": user, "request_id": row.request_id, "ip": row.ip}
-    return _made("audit", row.action, row.tenant_id, row.id, row.timestamp, event, own, severity, about, row.sequence)
+    about = {
+        "user": {"id": row.actor_id if row.actor_type in _PEOPLE else None},
+        "source": _source(row.ip),
+        "http": {"request": {"id": row.request_id}},
+    }
+    return _written(head, event, own, about)
 
 
 def of_dlp(tenant_id: UUID, body: Mapping[str, Any], at: datetime) -> Forwarded:
     """`body` has the columns of `dlp_events`."""
-    severity, grade = _SEVERITIES.get(body["severity"], (0, _NOTICE))
+    grade, severity = _SEVERITIES.get(body["severity"], (None, _NOTICE))
+    head = Forwarded(UUID(body["id"]), tenant_id, at, "gatehouse.dlp", f"dlp.{body['status']}", severity)
     blocked = body["status"] in {"blocked", "cancelled"}
     event = {
-        "id": body["id"],
         "kind": "alert",
         "category": ["intrusion_detection"],
         "type": ["denied" if blocked else "info"],
-        "severity": severity,
+        "severity": grade,
     }
-    rule = {"rule": {"id": body["rule_id"], "name": body["rule_name"]}}
-    names = (
-        "entity_type", "detector_type", "direction", "status", "action", "severity", "score", "match_count", "source",
-    )  # fmt: skip
     own = {
-        "dlp": {name: body[name] for name in names},
+        "dlp": {name: body[name] for name in _DLP},
         "group_ids": body["group_ids"],
         "target": {"model": body["model"]},
     }
-    about = {"user": body["user_id"], "request_id": body["request_id"]}
-    action = f"dlp.{body['status']}"
-    return _made("dlp", action, tenant_id, UUID(body["id"]), at, event, own, grade, about, more=rule)
+    about = {
+        "user": {"id": body["user_id"]},
+        "rule": {"id": body["rule_id"], "name": body["rule_name"]},
+        "http": {"request": {"id": body["request_id"]}},
+    }
+    return _written(head, event, own, about)
 
 
 def of_news(tenant_id: UUID, event_id: UUID, body: Mapping[str, Any], at: datetime) -> Forwarded:
     """An event of the outbox: `event_type` and `payload`."""
-    event = {"id": event_id, "kind": "event", "category": ["configuration"], "type": ["info"]}
-    own = {"payload": body["payload"]}
-    return _made("event", body["event_type"], tenant_id, event_id, at, event, own, _NOTICE, {})
+    head = Forwarded(event_id, tenant_id, at, "gatehouse.event", body["event_type"], _NOTICE)
+    return _written(head, _NEWS, {"payload": body["payload"]})
 
 
 def of_test(tenant_id: UUID) -> Forwarded:
-    event_id = new_id()
-    event = {
-        "id": event_id, "kind": "event", "category": ["configuration"], "type": ["info"], "outcome": "success",
-    }  # fmt: skip
-    return _made("test", "siem.test", tenant_id, event_id, utc_now(), event, {}, _INFO, {})
+    head = Forwarded(new_id(), tenant_id, utc_now(), "gatehouse.test", "siem.test", _INFO)
+    return _written(head, _NEWS, {})
 
 
-def _made(
-    dataset: str,
-    action: str,
-    tenant_id: UUID,
-    event_id: UUID,
-    at: datetime,
-    event: dict[str, Any],
-    own: dict[str, Any],
-    severity: int,
-    about: Mapping[str, str | None],
-    sequence: int | None = None,
-    more: Mapping[str, Any] | None = None,
+def _written(
+    head: Forwarded, event: Mapping[str, Any], own: Mapping[str, Any], about: Mapping[str, Any] = _NOTHING
 ) -> Forwarded:
-    whole: dict[str, Any] = {
-        "@timestamp": iso(at),
+    whole = {
+        "@timestamp": iso(head.at),
         "ecs": {"version": ECS_VERSION},
-        "event": {"module": "gatehouse", "dataset": f"gatehouse.{dataset}", "action": action, **event},
-        "organization": {"id": tenant_id},
-        "user": {"id": about.get("user")},
-        "source": _source(about.get("ip")),
-        "http": {"request": {"id": about.get("request_id")}},
-        **(more or {}),
+        "event": {
+            "id": head.id, "module": "gatehouse", "dataset": head.dataset, "action": head.action, **event,
+        },
+        "organization": {"id": head.tenant_id},
+        **about,
         "gatehouse": own,
-    }
-    body = _encode(_present(whole))
-    return Forwarded(event_id, tenant_id, at, f"gatehouse.{dataset}", action, sequence, severity, body)
+    }  # fmt: skip
+    return head._replace(body=_encode(_present(whole)))
 
 
 def _source(ip: str | None) -> dict[str, Any]:
@@ -165,12 +160,11 @@ def _source(ip: str | None) -> dict[str, Any]:
         return {"address": ip}
 
 
-def _present(whole: dict[str, Any]) -> dict[str, Any]:
+def _present(whole: Mapping[str, Any]) -> dict[str, Any]:
     """Without what is not known, and objects in which nothing is. What stands in `details` and `payload` stays."""
     kept = {}
     for name, value in whole.items():
-        if isinstance(value, dict) and name not in {"details", "payload"}:
-            value = _present(value)
-        if value is not None and value != {}:
-            kept[name] = value
+        inner = _present(value) if isinstance(value, dict) and name not in _FREE else value
+        if inner is not None and inner != {}:
+            kept[name] = inner
     return kept

@@ -88,8 +88,8 @@ async def find_for_change(session: AsyncSession) -> SiemTargetRow | None:
 
 async def status(session: AsyncSession) -> Mapping[str, Any]:
     """Empty where nothing was ever forwarded."""
-    row = (await session.execute(_STATUS, {"tenant": session.info["tenant_id"]})).mappings().first()
-    return row or {}
+    row = (await session.execute(_STATUS, {"tenant": session.info["tenant_id"]})).first()
+    return {} if row is None else row._asdict()
 
 
 async def begin(session: AsyncSession, tenant_id: TenantId) -> None:

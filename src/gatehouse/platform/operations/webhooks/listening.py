@@ -14,7 +14,7 @@ _ADD: Final = text(
     " SELECT gen_random_uuid(), e.tenant_id, w.id, e.event_type, e.payload FROM unnest(CAST(:tenants AS uuid[]),"
     " CAST(:types AS text[]), CAST(:payloads AS jsonb[])) WITH ORDINALITY AS e (tenant_id, event_type, payload, nth)"
     " JOIN webhooks w ON w.tenant_id = e.tenant_id AND w.enabled AND e.event_type = ANY(w.events)"
-    " ORDER BY e.nth, w.id RETURNING webhook_id"
+    " JOIN tenants t ON t.id = w.tenant_id AND t.deleted_at IS NULL ORDER BY e.nth, w.id RETURNING webhook_id"
 )
 # Whose turn is under way looks again before it ends: it waits for this lock, or this waits for its end. In order, as
 # whoever locks several rows must.

@@ -32,7 +32,8 @@ _TAKE: Final = text(
 )
 # Locked until the transaction's end, so that the statements behind it see whatever was added before the turn ends.
 _HELD: Final = text(
-    "SELECT w.url, w.sealed_secret, w.enabled FROM webhook_queues q JOIN webhooks w ON w.id = q.webhook_id"
+    "SELECT w.url, w.sealed_secret, w.enabled AND t.deleted_at IS NULL AS enabled FROM webhook_queues q"
+    " JOIN webhooks w ON w.id = q.webhook_id JOIN tenants t ON t.id = w.tenant_id"
     " WHERE q.webhook_id = :webhook AND q.claims = :claim FOR UPDATE OF q"
 )
 _NOTE: Final = text(

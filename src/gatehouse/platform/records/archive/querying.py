@@ -41,7 +41,7 @@ def query(connection: Connection, place: Place, sql: str, tenant_id: UUID | None
         for setting in _SHUT:
             engine.execute(setting)
         try:
-            reader = engine.execute(sql).to_arrow_reader(_BATCH)
+            reader = _result(engine, sql).to_arrow_reader(_BATCH)
             first = next(reader, None)
             # Of nothing, too, the names of the columns.
             yield pa.RecordBatch.from_pylist([], schema=reader.schema) if first is None else first
@@ -50,3 +50,10 @@ def query(connection: Connection, place: Place, sql: str, tenant_id: UUID | None
             raise BadQuery(str(error).split("\n", 1)[0]) from None
     finally:
         engine.close()
+
+
+def _result(engine: Any, sql: str) -> Any:
+    result = engine.sql(sql)
+    if result is None:
+        raise BadQuery("that is no query: it answers with nothing")
+    return result

@@ -9,7 +9,7 @@ from gatehouse.platform.records import copying
 COLUMNS: Final = (
     "tenant_id, id, timestamp, request_id, user_id, group_id, api_key_id, client_id, provider, model_id,"
     " requested_model, status, stream, input_tokens, output_tokens, cached_tokens, cost_usd, latency_ms,"
-    " time_to_first_token_ms, provider_latency_ms, fallbacks, routing_policy_id, dlp_action"
+    " time_to_first_token_ms, provider_latency_ms, fallbacks, routing_policy_id, dlp_action, cache"
 )
 
 
@@ -39,4 +39,5 @@ def line(outcome: Outcome[str], moment: datetime, *, latency: float | None) -> s
         repr(outcome.fallbacks),
         copying.text(outcome.routing_policy_id),
         copying.text(outcome.dlp_action),
+        copying.known(outcome.cache),
     ))  # fmt: skip

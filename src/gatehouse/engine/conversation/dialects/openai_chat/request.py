@@ -77,7 +77,7 @@ def write(request: Request) -> dict[str, Any]:
         "tools": [_write_tool(tool) for tool in request.tools] or None,
         "tool_choice": _write_choice(request.tool_choice),
         "parallel_tool_calls": request.parallel_tool_calls if request.tools else None,
-        "response_format": _write_format(request.response_format),
+        "response_format": write_format(request.response_format),
         "user": request.user,
         "reasoning_effort": request.reasoning_effort,
         "stream": request.stream or None,
@@ -151,7 +151,7 @@ def _read_format(value: Any) -> ResponseFormat | None:
     )
 
 
-def _write_format(value: ResponseFormat | None) -> Any:
+def write_format(value: ResponseFormat | None) -> Any:
     if value is None:
         return None
     if value.kind == "json_object":

@@ -38,7 +38,8 @@ class Syslog:
         self._system: ssl.SSLContext | None = None
 
     async def send(self, target: Target, secret: bytes, events: Sequence[Forwarded]) -> None:
-        assert target.host is not None and target.port is not None
+        assert target.host is not None
+        assert target.port is not None
         guard = self._receivers.guard
         # The name as the guard wrote it, and the addresses that it judged: nothing else is asked for either.
         safe = guard.check(address(target.host, target.port))

@@ -1,4 +1,4 @@
-"""A receiver of its own making: batches in the envelope of webhooks, signed as these are (reference 3, Delivery rules)."""
+"""A receiver of one's own: batches in the envelope of webhooks, signed as these are (reference 3, Delivery rules)."""
 
 import hashlib
 import hmac

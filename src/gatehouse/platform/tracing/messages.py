@@ -1,0 +1,72 @@
+"""Spans as the messages of OTLP. Imported when the first are sent: few installations trace, and all would pay."""
+
+import os
+from collections.abc import Iterable, Sequence
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.trace.v1 import trace_pb2
+
+from gatehouse import __version__
+from gatehouse.platform.tracing.spans import Attributes, Span
+
+
+def encoded(spans: Sequence[Span], resource: Attributes) -> bytes:
+    """An `ExportTraceServiceRequest`."""
+    scope = trace_pb2.ScopeSpans(
+        scope=InstrumentationScope(name="gatehouse", version=__version__), spans=map(_message, spans)
+    )
+    of_resource = trace_pb2.ResourceSpans(resource=Resource(attributes=_attributes(resource)), scope_spans=[scope])
+    request: bytes = ExportTraceServiceRequest(resource_spans=[of_resource]).SerializeToString()
+    return request
+
+
+def resource(service: str, more: str, environment: str) -> Attributes:
+    """`more` as `OTEL_RESOURCE_ATTRIBUTES`: `name=value`, comma-separated."""
+    named = dict(pair.strip().split("=", 1) for pair in more.split(",") if "=" in pair)
+    return {
+        "service.version": __version__,
+        "deployment.environment.name": environment,
+        "process.pid": os.getpid(),
+        **named,
+        "service.name": service,
+    }
+
+
+def _message(span: Span) -> trace_pb2.Span:
+    trace = span.trace
+    attributes = span.attributes if span.failed is None else {**span.attributes, "error.type": span.failed}
+    return trace_pb2.Span(
+        trace_id=trace.trace_id,
+        span_id=span.span_id,
+        parent_span_id=span.parent_id or b"",
+        trace_state=trace.state or "",
+        # The lowest bit says that the trace is sampled.
+        flags=1,
+        name=span.name,
+        kind=trace_pb2.Span.SPAN_KIND_SERVER if span.server else trace_pb2.Span.SPAN_KIND_CLIENT,
+        start_time_unix_nano=_nanoseconds(span.started),
+        end_time_unix_nano=max(_nanoseconds(span.ended), _nanoseconds(span.started)),
+        attributes=_attributes(attributes),
+        status=trace_pb2.Status(code=trace_pb2.Status.STATUS_CODE_ERROR) if span.broken else None,
+    )
+
+
+def _attributes(attributes: Attributes) -> Iterable[KeyValue]:
+    return [KeyValue(key=name, value=_value(value)) for name, value in attributes.items() if value is not None]
+
+
+def _value(value: str | int | float | bool) -> AnyValue:
+    # A truth is a number too, in Python.
+    if isinstance(value, bool):
+        return AnyValue(bool_value=value)
+    if isinstance(value, int):
+        return AnyValue(int_value=value)
+    if isinstance(value, float):
+        return AnyValue(double_value=value)
+    return AnyValue(string_value=value)
+
+
+def _nanoseconds(seconds: float) -> int:
+    return int(seconds * 1_000_000_000)

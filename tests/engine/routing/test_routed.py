@@ -1,0 +1,257 @@
+"""What a routing policy does to a call: which candidates it goes to, which it does not."""
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+from tests.support.engine import HeldEngine, completion, events
+
+from gatehouse.engine.exchange import Answer
+from gatehouse.engine.routing.circuits import THRESHOLD
+from gatehouse.foundation.ids import new_id
+from gatehouse.policy.governance import GovernanceRecords, PolicyRuleRecord
+from gatehouse.policy.records import ChainEntry, CostCap, RoutingPolicyRecord
+
+HI = [{"role": "user", "content": "Hi"}]
+POLICY = new_id()
+
+
+def record(
+    strategy: str = "cost_optimized", *chain: str, cap: str | None = None, action: str = "block", **more: Any
+) -> RoutingPolicyRecord:
+    entries = tuple(
+        ChainEntry(provider=name.partition("/")[0], model_id=name.partition("/")[2], priority=at)
+        for at, name in enumerate(chain)
+    )
+    limits = None if cap is None else CostCap(max_cost_per_request_usd=Decimal(cap), action_on_exceed=action)  # type: ignore[arg-type]
+    return RoutingPolicyRecord(
+        id=POLICY, name="p", strategy=strategy, fallback_chain=entries, cost_cap=limits, **more,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def engine(*policies: RoutingPolicyRecord) -> HeldEngine:
+    """`one` to `five` cost 1 to 5 USD a million tokens."""
+    held = HeldEngine(RATE_LIMIT_REQUESTS_PER_MINUTE="1000")
+    for number, name in enumerate(("one", "two", "three", "four", "five"), 1):
+        held.serve(name, "m")
+        price = Decimal(number) / 1_000_000
+        held.models[-1] = msgspec.structs.replace(
+            held.models[-1], model_id=f"m{number}", cost_per_input_token=price, cost_per_output_token=price
+        )
+    held.routing_policies = policies
+    return held
+
+
+async def ask(held: HeldEngine, model: str = "auto", **more: Any) -> Answer:
+    return await held.engine.answer(held.request({"model": model, "messages": HI, **more}))
+
+
+def tried(held: HeldEngine) -> list[str]:
+    """Hosts of the providers that were called."""
+    return [request.url.split("/")[2].removesuffix(".test") for request in held.outbound.sent]
+
+
+def error(answer: Answer) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(answer.body)["error"]
+    return found
+
+
+def failing(held: HeldEngine, times: int) -> None:
+    held.outbound.script = [*[(503, [b"{}"])] * times, (200, [completion()])]
+
+
+async def test_auto_falls_back_along_the_ranking() -> None:
+    held = engine(record())
+    failing(held, 2)
+    answer = await ask(held)
+    assert tried(held) == ["one", "two", "three"]
+    assert (answer.headers["X-Gateway-Model"], answer.headers["X-Gateway-Fallbacks"]) == ("m3", "2")
+
+
+async def test_auto_falls_back_along_the_chain_where_there_is_one() -> None:
+    held = engine(record("cost_optimized", "five/m5", "four/m4"))
+    failing(held, 2)
+    await ask(held)
+    assert tried(held) == ["one", "five", "four"]
+
+
+async def test_the_request_s_own_fallbacks_come_before_the_chain() -> None:
+    held = engine(record("cost_optimized", "five/m5"))
+    failing(held, 3)
+    await ask(held, "three/m3", fallbacks=["four/m4", "auto"])
+    assert tried(held) == ["three", "four", "one", "five"]
+
+
+async def test_a_stream_is_routed_as_any_request() -> None:
+    held = engine(record())
+    held.outbound.script = [(503, [b"{}"]), (200, events("Hi"))]
+    answer = await ask(held, stream=True)
+    assert answer.stream is not None
+    async for _ in answer.stream:
+        pass
+    assert tried(held) == ["one", "two"]
+    assert [entry.routing_policy_id for entry in held.entries] == [str(POLICY)] * 2  # type: ignore[union-attr]
+
+
+async def test_the_outcome_names_the_policy_for_a_named_model_too() -> None:
+    held = engine(record())
+    held.outbound.script = [(200, [completion()])]
+    await ask(held, "five/m5")
+    assert held.outcomes[0].routing_policy_id == str(POLICY)
+
+
+async def test_without_a_policy_no_policy_is_named() -> None:
+    held = engine()
+    held.outbound.script = [(200, [completion()])]
+    await ask(held, "five/m5")
+    assert held.outcomes[0].routing_policy_id is None
+
+
+async def test_the_unhealthy_are_the_last_resort() -> None:
+    held = engine(record())
+    held.unhealthy = {"one", "two"}
+    failing(held, 3)
+    await ask(held)
+    assert tried(held) == ["three", "four", "five", "one"]
+
+
+async def test_what_rests_after_failures_is_not_chosen() -> None:
+    held = engine(record())
+    for _ in range(THRESHOLD):
+        failing(held, 1)
+        await ask(held)
+    held.outbound.sent.clear()
+    held.outbound.script = [(200, [completion()])]
+    answer = await ask(held)
+    assert (tried(held), answer.headers["X-Gateway-Fallbacks"]) == (["two"], "0")
+
+
+async def test_many_models_of_a_resting_provider_do_not_fill_the_chain() -> None:
+    held = engine(record())
+    held.serve("cheap", *(f"c{number}" for number in range(20)))
+    held.models[-20:] = [
+        msgspec.structs.replace(each, cost_per_input_token=Decimal(0), cost_per_output_token=Decimal(0))
+        for each in held.models[-20:]
+    ]
+    held.unhealthy = {"cheap"}
+    held.outbound.script = [(200, [completion()])]
+    await ask(held)
+    assert tried(held) == ["one"]
+
+
+async def test_what_is_switched_off_is_skipped() -> None:
+    held = engine(record("manual_fallback", "three/m3", "two/m2"))
+    held.off = {"m3"}
+    held.outbound.script = [(200, [completion()])]
+    await ask(held)
+    assert tried(held) == ["two"]
+
+
+async def test_with_everything_switched_off_it_is_503() -> None:
+    held = engine(record("manual_fallback", "three/m3", "two/m2"))
+    held.off = {"m3", "m2"}
+    answer = await ask(held)
+    assert (answer.status, error(answer)["type"]) == (503, "provider_unavailable")
+
+
+async def test_rules_judge_every_choice() -> None:
+    held = engine(record())
+    rule = PolicyRuleRecord(
+        id=new_id(), name="r", priority=1, condition='provider in ["one", "two"]', action="BLOCK"
+    )  # fmt: skip
+    held.governance = GovernanceRecords(policy_rules=(rule,))
+    held.outbound.script = [(200, [completion()])]
+    await ask(held)
+    assert tried(held) == ["three"]
+
+
+@pytest.mark.parametrize(
+    ("cap", "model", "status"),
+    [
+        # 500 tokens are expected of an answer, some 15 are sent.
+        ("0.000520", "auto", 200),
+        ("0.000510", "auto", 402),
+        ("0.002600", "five/m5", 200),
+        ("0.002500", "five/m5", 402),
+    ],
+)
+async def test_a_cap_refuses_what_is_estimated_above_it(cap: str, model: str, status: int) -> None:
+    held = engine(record(cap=cap))
+    held.outbound.script = [(200, [completion()])]
+    answer = await ask(held, model)
+    assert answer.status == status
+    assert len(held.outbound.sent) == (status == 200)
+    assert held.outcomes[0].error_code == (None if status == 200 else "cost_cap_exceeded")
+
+
+async def test_under_a_cap_fallbacks_above_it_leave_the_chain() -> None:
+    held = engine(record(cap="0.0012"))
+    failing(held, 2)
+    answer = await ask(held)
+    assert (answer.status, tried(held)) == (502, ["one", "two"])
+
+
+async def test_a_warning_lets_everything_through_and_says_so() -> None:
+    held = engine(record(cap="0.000001", action="warn"))
+    held.outbound.script = [(200, [completion()])]
+    await ask(held, "five/m5")
+    (event,) = held.outcomes[0].rule_events
+    assert (event.kind, event.action, event.model) == ("cost_cap", "warn", "five/m5")
+
+
+async def test_the_cheapest_takes_the_place_of_a_named_model_above_the_cap() -> None:
+    held = engine(record(cap="0.0012", action="use_cheapest"))
+    failing(held, 2)
+    answer = await ask(held, "five/m5")
+    assert (answer.status, tried(held)) == (502, ["one", "two"])
+    assert [event.action for event in held.outcomes[0].rule_events] == ["use_cheapest"]
+
+
+async def test_what_has_no_price_cannot_be_kept_under_a_cap() -> None:
+    held = engine(record(cap="1"))
+    held.models[0] = msgspec.structs.replace(held.models[0], cost_per_input_token=None)
+    answer = await ask(held, "one/m1")
+    assert (answer.status, error(answer)["code"]) == (400, "price_unknown")
+
+
+async def test_an_unknown_latency_is_found_out_by_one_request() -> None:
+    held = engine(record("latency_optimized"))
+    for number, milliseconds in ((0, 300.0), (1, 100.0), (2, 200.0), (3, 400.0)):
+        held.ports.latencies.answered(held.models[number].id, milliseconds, stream=False)
+    held.outbound.script = [(503, [b"{}"]), (200, [completion()]), (200, [completion()])]
+    assert [(await ask(held)).headers["X-Gateway-Model"] for _ in range(2)] == ["m2", "m2"]
+    assert tried(held) == ["five", "two", "two"]
+
+
+async def test_an_answer_s_latency_is_noted() -> None:
+    held = engine(record("latency_optimized"))
+    held.outbound.script = [(200, [completion()])] * 2
+    for _ in range(2):
+        await ask(held, "two/m2")
+    assert set(held.ports.latencies.medians(stream=False)) == {held.models[1].id}
+    assert held.ports.latencies.medians(stream=True) == {}
+
+
+async def test_above_the_latency_budget_a_model_comes_last() -> None:
+    held = engine(record(latency_budget_ms=500))
+    held.ports.latencies.answered(held.models[0].id, 501.0, stream=False)
+    held.outbound.script = [(200, [completion()])]
+    await ask(held)
+    assert tried(held) == ["two"]
+
+
+async def test_an_unknown_name_is_404_whatever_the_chain_says() -> None:
+    held = engine(record("cost_optimized", "five/m5"))
+    answer = await ask(held, "five/m6")
+    assert (answer.status, error(answer)["code"]) == (404, "model_not_found")
+
+
+async def test_auto_that_has_nothing_to_choose_from_says_what_was_needed() -> None:
+    held = engine(record())
+    held.models = [msgspec.structs.replace(each, capabilities={"vision": False}) for each in held.models]
+    image = {"type": "image_url", "image_url": {"url": "https://pictures.test/1.png"}}
+    answer = await ask(held, messages=[{"role": "user", "content": [image]}])
+    assert (answer.status, error(answer)["code"]) == (400, "no_capable_model")
+    assert "vision" in error(answer)["message"]

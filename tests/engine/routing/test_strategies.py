@@ -1,0 +1,109 @@
+"""The order in which a routing policy would have a call answered."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from gatehouse.engine.exchange import Wants
+from gatehouse.engine.routing.strategies import View, ranked
+from gatehouse.foundation.ids import new_id
+from gatehouse.policy.records import ChainEntry, ModelRecord, ProviderRecord, RoutingPolicyRecord
+from gatehouse.policy.routing import RoutingPolicy, compile_routing_policy, options_of
+
+
+def model(name: str, given: str | None, made: str | None, window: int | None = None) -> ModelRecord:
+    return ModelRecord(
+        id=new_id(), provider="p", model_id=name, context_window=window,
+        cost_per_input_token=None if given is None else Decimal(given),
+        cost_per_output_token=None if made is None else Decimal(made),
+    )  # fmt: skip
+
+
+#: Of equal requests `small` is the cheapest; with much input and little output `reader` is.
+MODELS = {
+    each.model_id: each
+    for each in (
+        model("large", "0.00001", "0.00003"),
+        model("reader", "0.0000001", "0.00002", window=1_000_000),
+        model("small", "0.000001", "0.000002", window=8_000),
+        model("unpriced", None, None),
+    )
+}
+OPTIONS = options_of({"p": ProviderRecord(id="p", name="p", kind="sandbox")}, MODELS.values())
+USUAL = Wants(input_tokens=1_000, output_tokens=1_000, most_input=4_000)
+
+
+def policy(strategy: str, *chain: tuple[str, float], **more: Any) -> RoutingPolicy:
+    entries = tuple(
+        ChainEntry(provider="p", model_id=name, priority=at, cost_weight=weight)
+        for at, (name, weight) in enumerate(chain)
+    )
+    record = RoutingPolicyRecord(
+        id=new_id(), name="p", strategy=strategy, fallback_chain=entries, **more,  # type: ignore[arg-type]
+    )  # fmt: skip
+    return compile_routing_policy(record, OPTIONS)
+
+
+def order(policy: RoutingPolicy, wanted: Wants = USUAL, *, turn: int = 0, **medians: float) -> list[str]:
+    view = View({MODELS[name].id: median for name, median in medians.items()}, turn)
+    return [option.model.model_id for option in ranked(policy, wanted, view)]
+
+
+def test_the_cheapest_is_the_one_that_this_call_costs_least_at() -> None:
+    assert order(policy("cost_optimized")) == ["small", "reader", "large", "unpriced"]
+    reading = Wants(input_tokens=7_000, output_tokens=10, most_input=28_000)
+    assert order(policy("cost_optimized"), reading) == ["reader", "small", "large", "unpriced"]
+
+
+def test_quality_goes_by_the_chain_then_by_the_price() -> None:
+    assert order(policy("quality_optimized")) == ["large", "reader", "small", "unpriced"]
+    assert order(policy("quality_optimized", ("unpriced", 1), ("small", 1))) == ["unpriced", "small", "large", "reader"]
+
+
+def test_latency_goes_by_the_medians_and_unknown_ones_come_last_by_price() -> None:
+    assert order(policy("latency_optimized"), large=100, unpriced=50) == ["unpriced", "large", "small", "reader"]
+    assert order(policy("latency_optimized")) == ["small", "reader", "large", "unpriced"]
+
+
+@pytest.mark.parametrize(
+    ("weights", "medians", "first"),
+    [
+        # small costs 0.003, reader 0.0201, large 0.04
+        ((), {"small": 100, "reader": 100, "large": 100}, "small"),
+        ((), {"small": 900, "reader": 100, "large": 100}, "reader"),
+        ((("large", 0.01),), {"small": 900, "reader": 100, "large": 90}, "large"),
+        ((("small", 100.0),), {"small": 100, "reader": 100, "large": 100}, "reader"),
+        ((), {}, "small"),
+    ],
+)
+def test_balanced_weighs_cost_and_latency(
+    weights: tuple[tuple[str, float], ...], medians: dict[str, float], first: str
+) -> None:
+    assert order(policy("balanced", *weights), **medians)[0] == first
+
+
+def test_round_robin_gives_each_its_turn() -> None:
+    turns = [order(policy("round_robin"), turn=turn) for turn in range(5)]
+    assert [each[0] for each in turns] == ["large", "reader", "small", "unpriced", "large"]
+    assert turns[2] == ["small", "unpriced", "large", "reader"]
+
+
+def test_manual_fallback_is_the_chain_and_nothing_else() -> None:
+    assert order(policy("manual_fallback", ("unpriced", 1), ("large", 1))) == ["unpriced", "large"]
+
+
+@pytest.mark.parametrize(
+    "strategy", ["cost_optimized", "quality_optimized", "latency_optimized", "balanced", "round_robin"]
+)
+def test_too_slow_and_too_small_ones_come_last(strategy: str) -> None:
+    slow = policy(strategy, latency_budget_ms=500)
+    assert order(slow, large=501, small=500, reader=1)[-1] == "large"
+    long = Wants(input_tokens=8_001, output_tokens=1, most_input=40_000)
+    assert order(policy(strategy), long)[-1] == "small"
+
+
+def test_with_nothing_to_choose_from_there_is_no_order() -> None:
+    for strategy in ("cost_optimized", "quality_optimized", "latency_optimized", "balanced", "round_robin"):
+        nobody = compile_routing_policy(RoutingPolicyRecord(id=new_id(), name="p", strategy=strategy), {})  # type: ignore[arg-type]
+        assert list(ranked(nobody, USUAL, View({}))) == []

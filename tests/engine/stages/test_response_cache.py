@@ -1,0 +1,470 @@
+"""Answers that are given again: to whom, which ones, and what is looked at all the same."""
+
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+from tests.engine.dlp.test_requests import rule
+from tests.engine.dlp.test_streams import anthropic, openai, whole_answer
+from tests.support.engine import TENANT, HeldEngine, completion, events
+
+from gatehouse.engine.exchange import Answer
+from gatehouse.engine.stages.budget import charged
+from gatehouse.engine.stages.response_cache import MOST_BYTES
+from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.response_cache.memory import MemoryCache
+from gatehouse.policy.budgets import BudgetRecord, Taking
+from gatehouse.policy.governance import GovernanceRecords
+from gatehouse.policy.records import RoutingPolicyRecord
+
+CHAT: dict[str, Any] = {"model": "one/m", "messages": [{"role": "user", "content": "Hi"}]}
+STREAM = {**CHAT, "stream": True}
+CARD, OTHER_CARD = "4111 1111 1111 1111", "5500 0000 0000 0004"
+
+
+@pytest.fixture
+def held() -> HeldEngine:
+    held = HeldEngine()
+    held.serve("one", "m", "other")
+    held.serve("two", "n")
+    held.ports.cache = MemoryCache(10**7, held.clock)
+    held.routing_policies = (policy(),)
+    return held
+
+
+def policy(seconds: int | None = 60) -> RoutingPolicyRecord:
+    return RoutingPolicyRecord(id=new_id(), name="kept", strategy="cost_optimized", cache_ttl_seconds=seconds)
+
+
+async def ask(held: HeldEngine, body: dict[str, Any] = CHAT, *, dialect: str = "openai_chat", **headers: str) -> Answer:
+    request = held.request(body, dialect=dialect)
+    request.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    return await held.engine.answer(request)
+
+
+async def read(answer: Answer) -> bytes:
+    if answer.stream is None:
+        return answer.body
+    return b"".join([block async for block in answer.stream])
+
+
+def told(answer: Answer) -> str | None:
+    return answer.headers.get("X-Gateway-Cache")
+
+
+async def test_the_same_request_is_answered_again_without_a_call(held: HeldEngine) -> None:
+    held.outbound.script = [(200, [completion("Hello")])]
+    first, second = await ask(held), await ask(held)
+    assert (told(first), told(second)) == ("miss", "hit")
+    assert first.body == second.body
+    assert len(held.outbound.sent) == 1
+    assert second.headers["X-Gateway-Provider"] == "one"
+    assert second.headers["X-Gateway-Model"] == "m"
+    assert Decimal(second.headers["X-Cost-USD"]) == 0
+    missed, hit = held.outcomes
+    assert (missed.cache, missed.cost_usd, missed.input_tokens) == ("miss", "0.000020", 10)
+    assert (hit.cache, hit.cost_usd, hit.input_tokens, hit.output_tokens, hit.cached_tokens) == ("hit", "0", 0, 0, 0)
+    assert (hit.outcome, hit.status, hit.provider, hit.model_id) == ("success", 200, "one", "m")
+    assert hit.provider_latency_ms is None
+
+
+@pytest.mark.parametrize("seconds", [None, 0])
+async def test_nothing_is_kept_where_no_policy_says_so(held: HeldEngine, seconds: int | None) -> None:
+    held.routing_policies = (policy(seconds),)
+    held.outbound.script = [(200, [completion()])] * 2
+    answers = [await ask(held), await ask(held)]
+    assert [told(answer) for answer in answers] == [None, None]
+    assert [outcome.cache for outcome in held.outcomes] == [None, None]
+
+
+async def test_an_answer_is_kept_for_as_long_as_the_policy_says(held: HeldEngine) -> None:
+    held.outbound.script = [(200, [completion("old")]), (200, [completion("new")])]
+    await ask(held)
+    held.clock.move(59)
+    assert told(await ask(held)) == "hit"
+    held.clock.move(2)
+    assert b"new" in (await ask(held)).body
+
+
+async def test_a_stream_is_given_again_as_a_stream(held: HeldEngine) -> None:
+    held.outbound.script = [(200, events("Hel", "lo"))]
+    first = await ask(held, STREAM)
+    given = await read(first)
+    second = await ask(held, STREAM)
+    assert second.headers["content-type"].startswith("text/event-stream")
+    assert (told(first), told(second)) == ("miss", "hit")
+    assert await read(second) == given
+    assert [(each.outcome, each.cache, each.cost_usd) for each in held.outcomes] == [
+        ("success", "miss", "0.000020"), ("success", "hit", "0"),
+    ]  # fmt: skip
+    assert len(held.outbound.sent) == 1
+    assert len(held.opened) == 2
+
+
+async def test_a_long_stream_is_given_again_in_pieces_that_end_with_events(held: HeldEngine) -> None:
+    held.flags = {"dlp_enabled": False}
+    held.outbound.script = [(200, events(*("word " * 20 for _ in range(400))))]
+    given = await read(await ask(held, STREAM))
+    again = await ask(held, STREAM)
+    assert again.stream is not None
+    blocks = [block async for block in again.stream]
+    assert b"".join(blocks) == given
+    assert len(blocks) > 3
+    assert all(block.endswith(b"\n\n") for block in blocks)
+
+
+async def test_a_client_that_leaves_a_hit_is_recorded_once_and_free(held: HeldEngine) -> None:
+    held.flags = {"dlp_enabled": False}
+    held.outbound.script = [(200, events(*("word " * 20 for _ in range(400))))]
+    await read(await ask(held, STREAM))
+    again = await ask(held, STREAM)
+    assert again.stream is not None
+    await anext(again.stream)
+    await again.stream.aclose()  # type: ignore[attr-defined]
+    left = held.outcomes[1]
+    assert (left.outcome, left.cache, left.cost_usd, left.output_tokens) == ("cancelled", "hit", "0", 0)
+
+
+def another_tenant(held: HeldEngine) -> None:
+    assert held.caller is not None
+    held.caller = msgspec.structs.replace(held.caller, tenant_id=TenantId(UUID(int=7)))
+
+
+def another_group(held: HeldEngine) -> None:
+    assert held.caller is not None
+    held.caller = msgspec.structs.replace(held.caller, groups=(UUID(int=8),))
+
+
+def another_policy(held: HeldEngine) -> None:
+    held.revision += 1
+
+
+@pytest.mark.parametrize("change", [another_tenant, another_group, another_policy])
+async def test_what_was_given_to_others_is_given_to_nobody_else(
+    held: HeldEngine, change: Callable[[HeldEngine], None]
+) -> None:
+    held.outbound.script = [(200, [completion("first")]), (200, [completion("second")])]
+    await ask(held)
+    change(held)
+    answer = await ask(held)
+    assert told(answer) == "miss"
+    assert b"second" in answer.body
+
+
+async def test_a_colleague_in_the_same_groups_gets_the_answer(held: HeldEngine) -> None:
+    held.outbound.script = [(200, [completion("Hello")])]
+    await ask(held)
+    assert held.caller is not None
+    held.caller = msgspec.structs.replace(held.caller, user_id=new_id(), api_key_id=new_id())
+    assert told(await ask(held)) == "hit"
+    assert held.outcomes[1].user_id == held.caller.user_id
+
+
+OTHERS: dict[str, dict[str, Any]] = {
+    "a parameter": {**CHAT, "temperature": 0.5},
+    "a message": {**CHAT, "messages": [{"role": "user", "content": "Hi "}]},
+    "a role": {**CHAT, "messages": [{"role": "system", "content": "Hi"}]},
+    "a model": {**CHAT, "model": "one/other"},
+    "a field that nobody knows": {**CHAT, "x": None},
+    "a stream": STREAM,
+    "what is known of tools": {**CHAT, "tools": [{"type": "function", "function": {"name": "f"}}]},
+}
+
+
+@pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
+async def test_another_request_is_another_request(held: HeldEngine, other: dict[str, Any]) -> None:
+    held.outbound.script = [(200, [completion()]), (200, events("x") if other.get("stream") else [completion()])]
+    await ask(held)
+    assert told(await ask(held, other)) == "miss"
+
+
+async def test_what_auto_chooses_counts(held: HeldEngine) -> None:
+    held.outbound.script = [(200, [completion("of one")]), (200, [completion("of two")])]
+    body = {**CHAT, "model": "auto"}
+    first = await ask(held, body)
+    held.unhealthy = {first.headers["X-Gateway-Provider"]}
+    second = await ask(held, body)
+    assert told(second) == "miss"
+    assert first.headers["X-Gateway-Provider"] != second.headers["X-Gateway-Provider"]
+
+
+async def test_how_long_the_answer_may_be_counts(held: HeldEngine) -> None:
+    held.budgets = (
+        BudgetRecord(id=new_id(), scope_type="tenant", scope_id=TENANT, period="month", limit_tokens=10**9),
+    )
+    held.models[2] = msgspec.structs.replace(held.models[2], max_output_tokens=50_000)
+    held.outbound.script = [(200, [completion("long")]), (200, [completion("short")])]
+    body = {**CHAT, "fallbacks": ["two/n"]}
+    await ask(held, body)
+    # Without the fallback, less room has to be set aside, and less is sent along as the limit.
+    held.off = {"n"}
+    assert told(await ask(held, body)) == "miss"
+    limits = [json.loads(each.body)["max_tokens"] for each in held.outbound.sent]
+    assert limits == [50_000, 16_384]
+
+
+async def test_another_dialect_is_another_request(held: HeldEngine) -> None:
+    body = {**CHAT, "max_tokens": 5}
+    held.outbound.script = [(200, [completion()])] * 2
+    assert told(await ask(held, body)) == "miss"
+    assert told(await ask(held, body, dialect="anthropic_messages")) == "miss"
+
+
+async def test_headers_that_go_to_the_provider_count(held: HeldEngine) -> None:
+    body = {**CHAT, "max_tokens": 5}
+    held.outbound.script = [(200, [completion()])] * 2
+    await ask(held, body, dialect="anthropic_messages", anthropic_beta="one-2024-01-01")
+    answer = await ask(held, body, dialect="anthropic_messages", anthropic_beta="two-2024-01-01")
+    assert told(answer) == "miss"
+
+
+async def test_how_a_request_is_written_does_not_count(held: HeldEngine) -> None:
+    held.outbound.script = [(200, [completion()])]
+    await ask(held)
+    written = b'{ "messages": [ {"role":"user", "content":"\\u0048i"} ],\n "model": "one/m" }'
+    assert told(await held.engine.answer(held.request(written))) == "hit"
+
+
+@pytest.mark.parametrize(
+    ("wish", "first", "second", "third"),
+    [("no-store", None, "miss", "hit"), ("max-age=0, No-Cache", "miss", "hit", "hit")],
+)
+async def test_a_client_may_want_none_of_it(
+    held: HeldEngine, wish: str, first: str | None, second: str, third: str
+) -> None:
+    held.outbound.script = [(200, [completion()])] * 2
+    assert told(await ask(held, cache_control=wish)) == first
+    assert told(await ask(held)) == second
+    assert told(await ask(held)) == third
+
+
+async def test_no_cache_has_the_answer_made_anew_for_all(held: HeldEngine) -> None:
+    held.outbound.script = [(200, [completion("old")]), (200, [completion("new")])]
+    await ask(held)
+    assert b"new" in (await ask(held, cache_control="no-cache")).body
+    assert b"new" in (await ask(held)).body
+
+
+def ended(reason: str) -> bytes:
+    return completion().replace(b'"finish_reason": "stop"', b'"finish_reason": "%s"' % reason.encode())
+
+
+@pytest.mark.parametrize(
+    ("reason", "kept"), [("stop", True), ("length", True), ("tool_calls", True), ("content_filter", False), ("", False)]
+)
+async def test_only_a_normal_end_is_kept(held: HeldEngine, reason: str, kept: bool) -> None:
+    held.outbound.script = [(200, [ended(reason)])] * 2
+    await ask(held)
+    assert told(await ask(held)) == ("hit" if kept else "miss")
+
+
+@pytest.mark.parametrize("reason", ["stop", "content_filter"])
+async def test_of_a_stream_too(held: HeldEngine, reason: str) -> None:
+    pieces: list[bytes | Exception] = [
+        piece.replace(b'"finish_reason":"stop"', b'"finish_reason":"%s"' % reason.encode())
+        for piece in events('say "finish_reason":"stop"')
+        if isinstance(piece, bytes)
+    ]
+    held.outbound.script = [(200, pieces), (200, pieces)]
+    await read(await ask(held, STREAM))
+    assert told(await ask(held, STREAM)) == ("hit" if reason == "stop" else "miss")
+
+
+async def test_a_stream_that_broke_or_was_left_is_not_kept(held: HeldEngine) -> None:
+    held.flags = {"dlp_enabled": False}
+    held.outbound.script = [
+        (200, events("a", done=False, usage=None)[:1]), (200, events("a", "b")), (200, events("a", "b")),
+    ]  # fmt: skip
+    await read(await ask(held, STREAM))
+    left = await ask(held, STREAM)
+    assert told(left) == "miss"
+    assert left.stream is not None
+    await anext(left.stream)
+    await left.stream.aclose()  # type: ignore[attr-defined]
+    assert told(await ask(held, STREAM)) == "miss"
+
+
+async def test_an_error_is_not_kept(held: HeldEngine) -> None:
+    held.outbound.script = [(400, [b'{"error": {"message": "no"}}']), (503, [b"{}"]), (200, [completion()])]
+    assert (await ask(held)).status == 400
+    assert (await ask(held)).status == 502
+    assert told(await ask(held)) == "miss"
+    assert [each.cache for each in held.outcomes] == ["miss"] * 3
+
+
+async def test_a_fallbacks_answer_is_not_kept(held: HeldEngine) -> None:
+    body = {**CHAT, "fallbacks": ["two/n"]}
+    held.outbound.script = [(503, [b"{}"]), (200, [completion("stand-in")]), (200, [completion("itself")])]
+    assert b"stand-in" in (await ask(held, body)).body
+    answer = await ask(held, body)
+    assert told(answer) == "miss"
+    assert b"itself" in answer.body
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_huge_answer_is_given_and_not_kept(held: HeldEngine, stream: bool) -> None:
+    held.flags = {"dlp_enabled": False}
+    text = "x" * (MOST_BYTES // 2)
+    held.outbound.script = [(200, events(text, text)) if stream else (200, [completion(text * 2)])] * 2
+    body = STREAM if stream else CHAT
+    answer = await ask(held, body)
+    assert (await read(answer)).count(b"x") >= MOST_BYTES
+    if stream:
+        assert answer.answered is not None
+        assert answer.answered.asked is not None
+        assert answer.answered.asked.cached is not None
+        assert answer.answered.asked.cached.came is None, "it is not held on to either"
+    assert told(await ask(held, body)) == "miss"
+
+
+async def test_a_huge_request_is_not_looked_up(held: HeldEngine) -> None:
+    held.flags = {"dlp_enabled": False}
+    held.outbound.script = [(200, [completion()])]
+    assert told(await ask(held, {**CHAT, "messages": [{"role": "user", "content": "x" * MOST_BYTES}]})) is None
+
+
+async def test_a_model_that_was_switched_off_answers_no_more(held: HeldEngine) -> None:
+    held.outbound.script = [(200, [completion()])]
+    await ask(held)
+    held.off.add("m")
+    assert (await ask(held)).status == 503
+
+
+async def test_a_credential_that_was_revoked_meanwhile_gets_nothing(held: HeldEngine) -> None:
+    held.outbound.script = [(200, [completion()])]
+    await ask(held)
+    held.good = False
+    answer = await ask(held)
+    assert (answer.status, json.loads(answer.body)["error"]["code"]) == (401, "credential_revoked")
+    assert b"Hello" not in answer.body
+
+
+async def test_a_hit_counts_as_a_request_and_costs_nothing(held: HeldEngine) -> None:
+    held.outbound.script = [(200, [completion()])]
+    await ask(held)
+    hit = await ask(held)
+    assert hit.answered is not None
+    assert charged(hit.answered) == Taking(nano_usd=0, requests=1, tokens=0)
+
+
+async def test_a_hit_is_free_also_where_the_catalog_has_no_price(held: HeldEngine) -> None:
+    held.models = [msgspec.structs.replace(each, cost_per_input_token=None) for each in held.models]
+    held.outbound.script = [(200, [completion()])]
+    await ask(held)
+    await ask(held)
+    assert [each.cost_usd for each in held.outcomes] == [None, "0"]
+
+
+async def test_an_answer_is_inspected_each_time(held: HeldEngine) -> None:
+    held.outbound.script = [(200, [completion(f"Card {CARD}.")])]
+    answers = [await ask(held), await ask(held)]
+    assert [told(answer) for answer in answers] == ["miss", "hit"]
+    for answer in answers:
+        assert json.loads(answer.body)["choices"][0]["message"]["content"] == "Card [CREDIT_CARD_1]."
+    assert all(any(event.direction == "output" for event in each.dlp_events) for each in held.outcomes)
+
+
+async def test_what_the_policy_came_to_forbid_is_not_given_again(held: HeldEngine) -> None:
+    held.outbound.script = [(200, [completion("About PRJ-1234.")])]
+    await ask(held)
+    # The same revision, so that nothing but inspection stands in the way.
+    held.governance = GovernanceRecords(dlp_rules=(rule("project", "block", pattern="PRJ-[0-9]{4}"),))
+    answer = await ask(held)
+    assert answer.status == 403
+    assert b"PRJ-1234" not in answer.body
+    assert held.outcomes[1].cache == "hit"
+
+
+async def test_what_a_rule_stopped_is_not_kept(held: HeldEngine) -> None:
+    held.governance = GovernanceRecords(dlp_rules=(rule("project", "block", pattern="PRJ-[0-9]{4}"),))
+    held.outbound.script = [(200, [completion("PRJ-1234")])] * 2
+    assert (await ask(held)).status == 403
+    assert (await ask(held)).status == 403
+    assert [each.cache for each in held.outcomes] == ["miss", "miss"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_labels_are_turned_back_into_the_callers_own_values(held: HeldEngine, stream: bool) -> None:
+    held.governance = GovernanceRecords(dlp_rules=(rule("credit_card", "redact", reversible=True),))
+    said = "Your card is [CREDIT_CARD_1]."
+    held.outbound.script = [(200, events(said[:20], said[20:]) if stream else [completion(said)])]
+    given = []
+    for card in (CARD, OTHER_CARD):
+        body = {**CHAT, "stream": stream, "messages": [{"role": "user", "content": f"My card: {card}"}]}
+        answer = await ask(held, body)
+        given.append((told(answer), (await read(answer)).decode()))
+    assert [cache for cache, _ in given] == ["miss", "hit"]
+    assert CARD in given[0][1]
+    assert OTHER_CARD in given[1][1]
+    assert CARD not in given[1][1]
+
+
+async def test_nothing_that_was_redacted_is_in_the_cache(held: HeldEngine) -> None:
+    cache = Watched()
+    held.ports.cache = cache
+    held.governance = GovernanceRecords(dlp_rules=(rule("credit_card", "redact", reversible=True),))
+    held.outbound.script = [(200, [completion("Your card is [CREDIT_CARD_1].")])]
+    await ask(held, {**CHAT, "messages": [{"role": "user", "content": f"My card: {CARD}"}]})
+    [(key, value, seconds)] = cache.puts
+    assert b"4111" not in value
+    assert len(key) == 32
+    assert seconds == 60
+
+
+class Watched:
+    def __init__(self) -> None:
+        self.puts: list[tuple[bytes, bytes, int]] = []
+
+    async def get(self, key: bytes) -> bytes | None:
+        return None
+
+    def put(self, key: bytes, value: bytes, seconds: int) -> None:
+        self.puts.append((key, value, seconds))
+
+
+DIALECTS = ["openai_chat", "anthropic_messages", "openai_responses"]
+
+
+@pytest.mark.parametrize("client", DIALECTS)
+@pytest.mark.parametrize("provider", ["openai_chat", "anthropic_messages"])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_every_dialect_over_every_other(client: str, provider: str, stream: bool) -> None:
+    held = HeldEngine()
+    held.serve("one", "m", kind="anthropic" if provider == "anthropic_messages" else "openai_compatible")
+    held.ports.cache = MemoryCache(10**7, held.clock)
+    held.routing_policies = (policy(),)
+    speak = anthropic if provider == "anthropic_messages" else openai
+    pieces: list[bytes | Exception] = (
+        [*speak(["Hel", "lo"], arguments=False)] if stream else [whole_answer(provider, "Hello", arguments=False)]
+    )
+    held.outbound.script = [(200, pieces)]
+    body = {"model": "one/m", "max_tokens": 9, "stream": stream}
+    body |= {"input": "hi"} if client == "openai_responses" else {"messages": [{"role": "user", "content": "hi"}]}
+    first = await read(await ask(held, body, dialect=client))
+    again = await ask(held, body, dialect=client)
+    assert told(again) == "hit"
+    assert await read(again) == first
+    assert held.outcomes[1].outcome == "success"
+
+
+async def test_embeddings_are_kept_too(held: HeldEngine) -> None:
+    vectors = {"object": "list", "model": "m", "data": [{"object": "embedding", "index": 0, "embedding": [0.5]}]}
+    held.outbound.script = [(200, [json.dumps(vectors).encode()])]
+    body = {"model": "one/m", "input": "hi"}
+    first = await ask(held, body, dialect="openai_embeddings")
+    again = await ask(held, body, dialect="openai_embeddings")
+    assert (told(again), again.body) == ("hit", first.body)
+
+
+async def test_a_request_that_waits_for_a_person_asks_each_time(held: HeldEngine) -> None:
+    held.flags = {"human_in_loop": True}
+    held.governance = GovernanceRecords(dlp_rules=(rule("project", "prompt", pattern="PRJ-[0-9]{4}"),))
+    held.outbound.script = [(200, [completion()])]
+    body = {**CHAT, "messages": [{"role": "user", "content": "PRJ-1234"}]}
+    assert [told(await ask(held, body)) for _ in range(2)] == ["miss", "hit"]
+    assert len(held.asked) == 2

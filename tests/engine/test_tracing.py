@@ -1,0 +1,212 @@
+"""A request's trace: what comes in, what goes on to providers, and which tries are noted."""
+
+import asyncio
+import itertools
+from typing import Any
+
+import msgspec
+import pytest
+from tests.support.engine import HeldEngine, completion, events
+
+from gatehouse.engine import tracing
+from gatehouse.engine.exchange import Answered, Received
+from gatehouse.engine.tracing import Trace
+from gatehouse.foundation.identity import Role
+
+TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+CONTEXT = f"00-{TRACE}-{PARENT}-01"
+BROKEN: tuple[int, list[bytes | Exception]] = (500, [b"{}"])
+
+
+class Kept:
+    """The engine's `Traces`, which keeps what it is told."""
+
+    def __init__(self, ratio: float = 1.0) -> None:
+        self.ratio = ratio
+        self.over: list[Answered] = []
+
+    def begin(self, x: Received) -> Trace | None:
+        return tracing.begin(x.headers, self.ratio)
+
+    def finished(self, x: Answered) -> None:
+        self.over.append(x)
+
+
+def traced(**headers: str) -> tuple[HeldEngine, Kept, Received]:
+    held, kept = HeldEngine(), Kept()
+    held.serve("one", "m")
+    held.serve("two", "m")
+    held.ports.traces = kept
+    received = held.request({"model": "one/m", "fallbacks": ["two/m"], "messages": [{"role": "user", "content": "hi"}]})
+    received.headers = headers
+    return held, kept, received
+
+
+@pytest.mark.parametrize(
+    ("sent", "sampled"),
+    [
+        (CONTEXT, True),
+        (f"00-{TRACE}-{PARENT}-00", False),
+        (f"00-{TRACE}-{PARENT}-03", True),
+        (f"cc-{TRACE}-{PARENT}-01-what-the-future-adds", True),
+    ],
+)
+def test_the_callers_trace_goes_on(sent: str, sampled: bool) -> None:
+    trace = tracing.begin({"traceparent": sent, "tracestate": "vendor=1"}, 0.0)
+    assert trace is not None
+    assert (trace.trace_id.hex(), trace.sampled, trace.state) == (TRACE, sampled, "vendor=1")
+    assert trace.parent_id is not None
+    assert trace.parent_id.hex() == PARENT
+    assert trace.span_id.hex() != PARENT
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        "", "nonsense", f"ff-{TRACE}-{PARENT}-01", f"00-{'0' * 32}-{PARENT}-01", f"00-{TRACE}-{'0' * 16}-01",
+        f"00-{TRACE.upper()}-{PARENT}-01", f"00-{TRACE}-{PARENT}-01-more", f"00-{TRACE}-{PARENT}", f"{CONTEXT}\n",
+    ],
+)  # fmt: skip
+def test_what_is_no_context_begins_a_trace_of_its_own(sent: str) -> None:
+    trace = tracing.begin({"traceparent": sent, "tracestate": "vendor=1"}, 1.0)
+    assert trace is not None
+    assert (trace.parent_id, trace.sampled, trace.state) == (None, True, None)
+    assert trace.trace_id.hex() != TRACE
+    assert tracing.begin({"traceparent": sent}, 0.0) is None
+
+
+def test_a_state_that_is_too_long_is_left_out() -> None:
+    trace = tracing.begin({"traceparent": CONTEXT, "tracestate": "v=" + "1" * 511}, 1.0)
+    assert trace is not None
+    assert trace.state is None
+
+
+async def test_every_try_has_its_own_span_and_tells_the_provider() -> None:
+    held, kept, received = traced(traceparent=CONTEXT, tracestate="vendor=1")
+    held.outbound.script = [BROKEN, (200, [completion()])]
+    assert (await held.engine.answer(received)).status == 200
+    (over,) = kept.over
+    assert over.trace is not None
+    failed, good = over.trace.calls
+    assert [(call.provider.id, call.status, call.failed) for call in (failed, good)] == [
+        ("one", 500, "http_500"), ("two", 200, None),
+    ]  # fmt: skip
+    assert all(call.ended is not None and call.ended >= call.started for call in (failed, good))
+    told = [request.headers["traceparent"] for request in held.outbound.sent]
+    assert told == [f"00-{TRACE}-{call.span_id.hex()}-01" for call in (failed, good)]
+    assert {request.headers["tracestate"] for request in held.outbound.sent} == {"vendor=1"}
+
+
+async def test_an_unsampled_context_goes_on_as_such() -> None:
+    held, kept, received = traced(traceparent=f"00-{TRACE}-{PARENT}-00")
+    held.outbound.script = [(200, [completion()])]
+    await held.engine.answer(received)
+    assert held.outbound.sent[0].headers["traceparent"].endswith("-00")
+    assert len(kept.over) == 1
+
+
+async def test_without_traces_nothing_is_told() -> None:
+    held, _, received = traced(traceparent=CONTEXT)
+    held.ports.traces = None
+    held.outbound.script = [(200, [completion()])]
+    await held.engine.answer(received)
+    assert "traceparent" not in held.outbound.sent[0].headers
+
+
+async def test_a_stream_is_over_when_it_has_been_read() -> None:
+    held, kept, received = traced()
+    received.body = received.body.replace(b'"model"', b'"stream": true, "model"')
+    held.outbound.script = [(200, events("x"))]
+    answer = await held.engine.answer(received)
+    assert kept.over == []
+    assert answer.stream is not None
+    assert [block async for block in answer.stream]
+    (over,) = kept.over
+    assert over.trace is not None
+    assert [(call.ended, call.failed) for call in over.trace.calls] == [(None, None)]
+
+
+async def test_a_try_that_is_cancelled_ends_as_that() -> None:
+    held, kept, received = traced()
+    held.stop.at = "connecting"
+    work = asyncio.create_task(held.engine.answer(received))
+    await held.stop.reached.wait()
+    work.cancel()
+    await asyncio.wait({work})
+    (over,) = kept.over
+    assert over.trace is not None
+    (call,) = over.trace.calls
+    assert (call.failed, call.ended is not None) == ("cancelled", True)
+
+
+async def test_a_request_that_is_refused_has_a_trace_without_tries() -> None:
+    held, kept, received = traced()
+    received.body = received.body.replace(b"one/m", b"none/m").replace(b"two/m", b"none/n")
+    assert (await held.engine.answer(received)).status == 404
+    (over,) = kept.over
+    assert over.trace is not None
+    assert (over.status, over.trace.calls) == (404, [])
+
+
+# times ---------------------------------------------------------------------------------------------------------------
+
+
+def parts(header: str) -> dict[str, float]:
+    return {name: float(took.removeprefix("dur=")) for name, took in (part.split(";") for part in header.split(", "))}
+
+
+def asking(held: HeldEngine, received: Received, role: str = "admin", **more: Any) -> None:
+    assert held.caller is not None
+    held.caller = msgspec.structs.replace(held.caller, role=Role(role), **more)
+    received.headers = {**received.headers, "x-gateway-timing": "1"}
+
+
+async def test_an_administrator_is_told_where_the_time_went() -> None:
+    held, _, received = traced()
+    asking(held, received)
+    ticks = itertools.count(received.started, 0.001)
+    held.clock.monotonic = lambda: next(ticks)  # type: ignore[method-assign]
+    held.outbound.script = [(200, [completion()])]
+    answer = await held.engine.answer(received)
+    told = parts(answer.headers["X-Gateway-Timing"])
+    assert list(told) == [
+        "auth", "limits", "body", "dlp_in", "filters", "route", "budget", "provider", "dlp_out", "record", "total",
+    ]  # fmt: skip
+    assert min(told.values()) >= 0.999
+    assert told["total"] == pytest.approx(sum(told.values()) - told["total"], abs=0.01)
+
+
+async def test_a_refusal_tells_it_too() -> None:
+    held, _, received = traced()
+    asking(held, received)
+    received.body = received.body.replace(b"one/m", b"none/m").replace(b"two/m", b"none/n")
+    answer = await held.engine.answer(received)
+    assert answer.status == 404
+    assert "refusal" in parts(answer.headers["X-Gateway-Timing"])
+
+
+async def test_a_stream_tells_it_up_to_its_first_event() -> None:
+    held, _, received = traced()
+    asking(held, received)
+    received.body = received.body.replace(b'"model"', b'"stream": true, "model"')
+    held.outbound.script = [(200, events("x"))]
+    answer = await held.engine.answer(received)
+    assert list(parts(answer.headers["X-Gateway-Timing"]))[-2:] == ["provider", "total"]
+    assert answer.stream is not None
+    await answer.stream.aclose()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("role", ["user", "auditor"])
+async def test_nobody_else_is_told(role: str) -> None:
+    held, _, received = traced()
+    asking(held, received, role)
+    held.outbound.script = [(200, [completion()])]
+    assert "X-Gateway-Timing" not in (await held.engine.answer(received)).headers
+
+
+async def test_who_does_not_ask_is_not_told() -> None:
+    held, _, received = traced()
+    asking(held, received)
+    received.headers = {}
+    held.outbound.script = [(200, [completion()])]
+    assert "X-Gateway-Timing" not in (await held.engine.answer(received)).headers

@@ -1,0 +1,141 @@
+"""The fields of the Elastic Common Schema (the table of docs/siem.md)."""
+
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from gatehouse.platform.chain.actions import ACTIONS
+from gatehouse.platform.operations.siem.events import Forwarded, of_audit, of_dlp, of_news
+
+TENANT, ID = UUID(int=1), UUID(int=2)
+AT = datetime(2026, 3, 4, 5, 6, 7, 890000, UTC)
+
+#: What the schema allows (https://www.elastic.co/docs/reference/ecs).
+CATEGORIES = {"api", "authentication", "configuration", "iam", "intrusion_detection"}
+TYPES = {"access", "change", "creation", "deletion", "denied", "end", "info", "start"}
+
+
+def audit(**changed: Any) -> Forwarded:
+    row = {
+        "tenant_id": TENANT, "sequence": 9, "id": ID, "timestamp": AT, "actor_id": "someone", "actor_type": "user",
+        "action": "api_key.created", "resource_type": "api_key", "resource_id": "k", "request_id": "r",
+        "ip": "203.0.113.7", "outcome": "success", "target_provider": None, "target_model": None, "reason": None,
+        "details": {"a": None, "b": {}}, "prev_hash": b"\x01", "hash": b"\x02",
+    }  # fmt: skip
+    return of_audit(SimpleNamespace(**{**row, **changed}))
+
+
+def fields(event: Forwarded) -> dict[str, Any]:
+    return _flat(msgspec.json.decode(event.body))
+
+
+def _flat(value: dict[str, Any], before: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, inner in value.items():
+        whole = before + name
+        if isinstance(inner, dict) and name not in {"details", "payload"}:
+            flat |= _flat(inner, f"{whole}.")
+        else:
+            flat[whole] = inner
+    return flat
+
+
+def test_an_audit_event() -> None:
+    assert fields(audit()) == {
+        "@timestamp": "2026-03-04T05:06:07.890000Z",
+        "ecs.version": "8.17.0",
+        "event.id": str(ID),
+        "event.module": "gatehouse",
+        "event.dataset": "gatehouse.audit",
+        "event.action": "api_key.created",
+        "event.kind": "event",
+        "event.category": ["iam"],
+        "event.type": ["creation"],
+        "event.outcome": "success",
+        "event.sequence": 9,
+        "event.hash": "02",
+        "organization.id": str(TENANT),
+        "user.id": "someone",
+        "source.address": "203.0.113.7",
+        "source.ip": "203.0.113.7",
+        "http.request.id": "r",
+        "gatehouse.actor.id": "someone",
+        "gatehouse.actor.type": "user",
+        "gatehouse.outcome": "success",
+        "gatehouse.resource.type": "api_key",
+        "gatehouse.resource.id": "k",
+        "gatehouse.details": {"a": None, "b": {}},
+        "gatehouse.prev_hash": "01",
+    }
+
+
+def test_a_refused_request() -> None:
+    told = fields(
+        audit(
+            action="gateway.request", outcome="refused", actor_type="oauth_client", target_provider="openai",
+            target_model="gpt", reason="dlp_violation", ip="nowhere",
+        )
+    )  # fmt: skip
+    assert told["event.category"] == ["api"]
+    assert told["event.type"] == ["access", "denied"]
+    assert (told["event.outcome"], told["gatehouse.outcome"]) == ("failure", "refused")
+    assert told["event.reason"] == "dlp_violation"
+    assert (told["gatehouse.target.provider"], told["gatehouse.target.model"]) == ("openai", "gpt")
+    # A machine is no user, and a word is no address.
+    assert "user.id" not in told
+    assert (told["source.address"], told.get("source.ip")) == ("nowhere", None)
+
+
+@pytest.mark.parametrize(
+    ("status", "severity", "kind", "grade", "syslog"),
+    [("blocked", "critical", "denied", 99, 2), ("redacted", "medium", "info", 47, 4), ("logged", "low", "info", 21, 5)],
+)
+def test_a_dlp_event(status: str, severity: str, kind: str, grade: int, syslog: int) -> None:
+    body = {
+        "id": str(ID), "request_id": "r", "user_id": "someone", "group_ids": ["g"], "rule_id": "rule",
+        "rule_name": "Cards", "detector_type": "regex", "entity_type": "credit_card", "direction": "input",
+        "status": status, "score": 0.5, "match_count": 2, "model": "m", "action": "block", "severity": severity,
+        "source": "platform",
+    }  # fmt: skip
+    event = of_dlp(TENANT, body, AT)
+    assert event.severity == syslog
+    told = fields(event)
+    assert told["event.kind"] == "alert"
+    assert (told["event.action"], told["event.type"], told["event.severity"]) == (f"dlp.{status}", [kind], grade)
+    assert (told["rule.id"], told["rule.name"], told["user.id"]) == ("rule", "Cards", "someone")
+    assert told["gatehouse.dlp.entity_type"] == "credit_card"
+    assert (told["gatehouse.target.model"], told["gatehouse.group_ids"]) == ("m", ["g"])
+
+
+def test_an_event_of_the_outbox() -> None:
+    told = fields(of_news(TENANT, ID, {"event_type": "quota_exceeded", "payload": {"x": {}}}, AT))
+    assert (told["event.dataset"], told["event.action"]) == ("gatehouse.event", "quota_exceeded")
+    assert told["gatehouse.payload"] == {"x": {}}
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_every_action_has_a_category_and_type_that_the_schema_knows(action: str) -> None:
+    told = fields(audit(action=action))
+    assert set(told["event.category"]) <= CATEGORIES
+    assert set(told["event.type"]) <= TYPES
+
+
+@pytest.mark.parametrize(
+    ("action", "category", "kind"),
+    [
+        ("login.failed", "authentication", "info"), ("user.deleted", "iam", "deletion"),
+        ("kill_switch_disable", "configuration", "change"), ("siem.changed", "configuration", "change"),
+        ("saml.refused", "authentication", "denied"), ("group.member_added", "iam", "change"),
+    ],
+)  # fmt: skip
+def test_actions_are_sorted(action: str, category: str, kind: str) -> None:
+    told = fields(audit(action=action))
+    assert (told["event.category"], told["event.type"]) == ([category], [kind])
+
+
+def test_an_event_is_one_line() -> None:
+    assert b"\n" not in audit(details={"text": "two\nlines \u2028"}).body

@@ -1,0 +1,96 @@
+"""An archive of a test's own, and records that are long past."""
+
+import threading
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from tests.support.journal import Journal, outcome
+from tests.support.platform import RunningPlatform, Tenant
+
+from gatehouse.engine.outcome import DlpEvent
+from gatehouse.foundation.settings import Settings
+from gatehouse.foundation.storage import roles
+from gatehouse.platform.records.archive import jobs
+from gatehouse.platform.records.archive.places import place
+from gatehouse.platform.records.archive.querying import query
+from gatehouse.platform.records.audit.verify import Break, Verifier
+
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture
+async def journal(platform: RunningPlatform, tmp_path: Path) -> AsyncIterator[Journal]:
+    made = Journal(platform.installed.url, tmp_path / "journal")
+    yield made
+    await made.killed()
+
+
+@pytest.fixture
+def archive(platform: RunningPlatform, tmp_path: Path) -> Settings:
+    """Settings under which the archive lies in the test's own folder."""
+    return platform.installed.settings.model_copy(
+        update={"archive_url": f"file://{tmp_path}/archive", "gatehouse_home": tmp_path}
+    )
+
+
+@pytest.fixture
+def run(platform: RunningPlatform, archive: Settings) -> Callable[..., int]:
+    """The archiver's run for an organization, at a moment. How many rows it archived."""
+
+    def ran(tenant: Tenant, now: datetime = NOW, stop: threading.Event | None = None) -> int:
+        return jobs.run(archive, platform.installed.url, platform.host.sealer, [tenant.id], now=now, stop=stop)
+
+    return ran
+
+
+@pytest.fixture
+def ask(platform: RunningPlatform, archive: Settings) -> Callable[..., list[dict[str, Any]]]:
+    """The rows that a query of a tenant's archive answers with."""
+
+    def asked(tenant: Tenant, sql: str) -> list[dict[str, Any]]:
+        with roles.connect(platform.installed.url, roles.SERVICE_ROLE) as connection:
+            batches = query(connection, place(archive), sql, tenant.id)
+            return [row for batch in batches for row in batch.to_pylist()]
+
+    return asked
+
+
+@pytest.fixture
+def breaks(platform: RunningPlatform, archive: Settings) -> Callable[[Tenant], list[Break]]:
+    """Where the tenant's audit chain, database and archive together, is not as it was written."""
+
+    def found(tenant: Tenant) -> list[Break]:
+        verifier = Verifier(platform.installed.url, platform.host.sealer, place(archive))
+        try:
+            return [each for chain in verifier.chains(tenant.slug) for each in verifier.breaks(chain)]
+        finally:
+            verifier.close()
+
+    return found
+
+
+@pytest.fixture
+async def past(journal: Journal, platform: RunningPlatform) -> Callable[..., Any]:
+    """Requests of so many days ago: each has a usage record, an audit event and a DLP event."""
+
+    async def made(tenant: Tenant, *days: float, **fields: Any) -> list[UUID]:
+        found = DlpEvent(
+            rule_id=None, rule_name="a rule", detector_type="pattern", entity_type="EMAIL", direction="input",
+            status="logged", score=0.9, match_count=2, action="log_only", severity="low", source="platform",
+        )  # fmt: skip
+        entries = [
+            outcome(
+                tenant.id, timestamp=(NOW - timedelta(days=day)).timestamp(),
+                **{"user_id": tenant.user.id, "dlp_events": [found], **fields},
+            )
+            for day in days
+        ]  # fmt: skip
+        await journal.append(*entries)
+        await journal.drain()
+        return [entry.id for entry in entries]
+
+    return made

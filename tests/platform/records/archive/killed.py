@@ -1,0 +1,85 @@
+"""Runs the archiver again and again, each time until its n-th step, where it kills itself: `python -m` with the way to
+the database on standard input. Prints what was lost on the way, and how many runs it took."""
+
+import itertools
+import json
+import os
+import signal
+import sys
+from base64 import b64decode
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pyarrow.csv
+import pyarrow.dataset
+import pyarrow.parquet as pq
+
+from gatehouse.foundation.sealing import Sealer
+from gatehouse.foundation.settings import Settings
+from gatehouse.platform.records.archive import ageing, archiver, files, forgetting, jobs, manifest
+from gatehouse.platform.records.archive.places import Folder
+
+
+def main() -> None:
+    given = json.load(sys.stdin)
+    settings = Settings.from_environment(given["environment"])
+    sealer = Sealer({name: b64decode(key) for name, key in given["keys"].items()}, given["current"])
+    archiver.MOST, archiver._PART, files.GROUP = 4, 3, 3
+    for step in itertools.count(1):
+        process = os.fork()
+        if process == 0:
+            kill_at(step)
+            jobs.run(settings, given["url"], sealer, [UUID(given["tenant"])], now=datetime.fromisoformat(given["now"]))
+            os._exit(0)
+        _, ended = os.waitpid(process, 0)
+        check(given, Path(settings.gatehouse_home) / "archive")
+        if ended == 0:
+            print(json.dumps({"runs": step}))
+            return
+        assert os.WTERMSIG(ended) == signal.SIGKILL, ended
+
+
+def kill_at(step: int) -> None:
+    counter = itertools.count(1)
+
+    def counting(owner: Any, name: str) -> None:
+        work = getattr(owner, name)
+
+        def counted(*args: Any, **options: Any) -> Any:
+            if next(counter) == step:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return work(*args, **options)
+
+        setattr(owner, name, counted)
+
+    for owner, names in (
+        (psycopg.Connection, ("execute", "commit")), (psycopg.Cursor, ("copy",)), (Path, ("replace", "unlink")),
+        (Folder, ("put", "remove", "open", "copy")), (os, ("fsync",)), (files, ("write", "compare")),
+        (manifest, ("keep", "forget", "note_removed", "note_gone")), (ageing, ("_move", "_delete")),
+        (forgetting, ("_without",)),
+    ):  # fmt: skip
+        for name in names:
+            counting(owner, name)
+
+
+def check(given: dict[str, Any], folder: Path) -> None:
+    """Each record is in the database or in a kept file."""
+    with psycopg.connect(given["url"]) as connection:
+        for records, wanted in given["ids"].items():
+            there = connection.execute(f"SELECT id::text FROM {records} WHERE tenant_id = %s", [given["tenant"]])
+            held = {row[0] for row in there}
+            paths = connection.execute(
+                "SELECT path FROM archive_files WHERE tenant_id = %s AND records = %s AND state = 'kept'",
+                [given["tenant"], records],
+            )
+            for (path,) in paths:
+                held |= set(pq.read_table(folder / path, columns=["id"])["id"].to_pylist())
+            lost = set(wanted) - held
+            assert not lost, f"{records}: {len(lost)} lost"
+
+
+if __name__ == "__main__":
+    main()

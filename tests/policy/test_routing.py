@@ -1,0 +1,123 @@
+"""Routing policies, compiled: whose they are, and what they choose from."""
+
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from gatehouse.foundation.ids import new_id
+from gatehouse.policy.records import (
+    ChainEntry,
+    ModelFilters,
+    ModelRecord,
+    ProviderRecord,
+    RoutingPolicyRecord,
+)
+from gatehouse.policy.routing import NEEDS, Routing, RoutingPolicy, compile_routing
+
+GROUPS = [new_id() for _ in range(3)]
+PROVIDERS = {
+    "a": ProviderRecord(id="a", name="a", kind="sandbox"),
+    "off": ProviderRecord(id="off", name="off", kind="sandbox", enabled=False),
+}
+
+
+def model(model_id: str, **more: Any) -> ModelRecord:
+    return ModelRecord(id=new_id(), **{"provider": "a", "model_id": model_id, **more})
+
+
+MODELS = [
+    model("plain", context_window=8_000, cost_per_input_token=Decimal("0.000001")),
+    model("eyes", context_window=128_000, capabilities={"vision": True, "structured_output": True}),
+    model("blind", capabilities={"vision": False}, cost_per_input_token=Decimal("0.00001")),
+    model("vectors", capabilities={"embeddings": True}),
+    model("inactive", is_active=False),
+    model("elsewhere", provider="off"),
+    model("nowhere", provider="gone"),
+]
+
+
+def policy(*, group_ids: tuple[UUID, ...] = (), **more: Any) -> RoutingPolicyRecord:
+    values = {"id": new_id(), "name": "p", "strategy": "cost_optimized", **more}
+    return RoutingPolicyRecord(**values, group_ids=group_ids)
+
+
+def compiled(*records: RoutingPolicyRecord) -> Routing:
+    return compile_routing(records, PROVIDERS, MODELS)
+
+
+def only(**more: Any) -> RoutingPolicy:
+    found = compiled(policy(**more)).of(())
+    assert found is not None
+    return found
+
+
+def names(policy: RoutingPolicy, *needs: str, embeds: bool = False) -> list[str]:
+    wanted = sum(NEEDS[need] for need in needs)
+    return [option.model.model_id for option in policy.pool.capable(wanted, embeds)]
+
+
+def test_it_chooses_from_the_active_models_of_enabled_providers_in_the_order_of_their_names() -> None:
+    assert names(only()) == ["blind", "eyes", "plain"]
+
+
+def test_embeddings_have_models_of_their_own() -> None:
+    assert names(only(), embeds=True) == ["vectors"]
+
+
+@pytest.mark.parametrize(
+    ("filters", "left"),
+    [
+        ({"min_context_window": 8_000}, ["eyes", "plain"]),
+        ({"min_context_window": 8_001}, ["eyes"]),
+        ({"required_capabilities": ("vision", "json_mode")}, ["eyes"]),
+        ({"required_capabilities": ("code_execution",)}, []),
+        ({"excluded_models": frozenset({"a/eyes", "plain"})}, ["blind"]),
+        ({"included_providers": frozenset({"off"})}, []),
+        ({"max_cost_per_1k_input_tokens_usd": Decimal("0.001")}, ["plain"]),
+        ({"max_cost_per_1k_input_tokens_usd": Decimal("0.0009")}, []),
+    ],
+)
+def test_filters_leave_these(filters: dict[str, Any], left: list[str]) -> None:
+    assert names(only(model_filters=ModelFilters(**filters))) == left
+
+
+def test_a_request_that_needs_something_has_those_that_offer_it() -> None:
+    assert names(only(), "vision") == ["eyes"]
+
+
+def test_where_nobody_says_that_they_offer_it_those_are_left_that_do_not_deny_it() -> None:
+    excluded = ModelFilters(excluded_models=frozenset({"a/eyes"}))
+    assert names(only(model_filters=excluded), "vision") == ["plain"]
+
+
+def test_a_chain_is_in_the_order_of_its_priorities_and_knows_no_filters() -> None:
+    chain = (
+        ChainEntry(provider="a", model_id="plain", priority=5),
+        ChainEntry(provider="a", model_id="inactive", priority=1),
+        ChainEntry(provider="a", model_id="eyes", priority=2),
+    )
+    found = only(fallback_chain=chain, model_filters=ModelFilters(excluded_models=frozenset({"eyes", "plain"})))
+    assert [option.model.model_id for option in found.chain.options] == ["eyes", "plain"]
+    assert {option.model.model_id for option in found.every.options} == {"blind", "eyes", "plain", "vectors"}
+
+
+def test_a_group_s_policy_goes_before_the_default() -> None:
+    default, own = policy(), policy(group_ids=(GROUPS[0],))
+    routing = compiled(default, own)
+    found = [routing.of(groups) for groups in ((), (GROUPS[1],), (GROUPS[1], GROUPS[0]))]
+    assert [each and each.id for each in found] == [default.id, default.id, own.id]
+
+
+def test_of_several_groups_policies_the_one_made_first_counts_in_whatever_order_the_groups_come() -> None:
+    first, second = policy(group_ids=(GROUPS[1],)), policy(group_ids=(GROUPS[0],))
+    routing = compiled(first, second)
+    for groups in ((GROUPS[0], GROUPS[1]), (GROUPS[1], GROUPS[0])):
+        found = routing.of(groups)
+        assert found is not None
+        assert found.id == first.id
+
+
+def test_without_a_default_only_groups_have_a_policy() -> None:
+    assert compiled(policy(group_ids=(GROUPS[0],))).of((GROUPS[1],)) is None
