@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,15 @@ class Running:
             raise SystemExit(self._log.read_text())
         self.url = self._log.read_text().split(" serves on ")[1].split()[0]
         self._key = (home / "trial.key").read_text().strip()
+        if not processes.wait_until(self._admitted, seconds=30):
+            raise SystemExit("the trial's key is refused")
+
+    def _admitted(self) -> bool:
+        """Its worker may hear of the key a moment after it is made."""
+        try:
+            return bool(self.call("/v1/models"))
+        except urllib.error.HTTPError:
+            return False
 
     def call(self, path: str, body: dict[str, Any] | None = None) -> bytes:
         headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}

@@ -95,7 +95,6 @@ async def test_four_bytes_are_a_token() -> None:
     body = {"messages": [{"role": "user", "content": "word " * 1_000}]}
     wanted = wants(await asked(body))
     assert wanted.input_tokens == -(-len(json.dumps({"model": "m", **body})) // 4)
-    assert wanted.most_input > 4 * wanted.input_tokens - 4
 
 
 async def test_an_image_is_not_paid_by_its_bytes() -> None:
@@ -122,4 +121,4 @@ def test_a_call_is_estimated_at(
         id=new_id(), provider="p", model_id="m", cost_per_input_token=given, cost_per_output_token=made,
         max_output_tokens=longest,
     )  # fmt: skip
-    assert estimate(model, Wants(input_tokens=1_000, output_tokens=200, most_input=4_000)) == cost
+    assert estimate(model, Wants(input_tokens=1_000, output_tokens=200)) == cost

@@ -164,7 +164,7 @@ def asking(held: HeldEngine, received: Received, role: str = "admin", **more: An
 async def test_an_administrator_is_told_where_the_time_went() -> None:
     held, _, received = traced()
     asking(held, received)
-    ticks = itertools.count(received.started, 0.001)
+    ticks = itertools.count(received.started + 0.001, 0.001)
     held.clock.monotonic = lambda: next(ticks)  # type: ignore[method-assign]
     held.outbound.script = [(200, [completion()])]
     answer = await held.engine.answer(received)

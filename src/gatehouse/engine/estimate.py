@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, Final
 
-from gatehouse.engine.bound import asked_output, input_tokens
+from gatehouse.engine.bound import asked_output
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.slots import Slot, Unseen, slots
 from gatehouse.engine.exchange import Asked, Wants
@@ -45,7 +45,6 @@ def wants(x: Asked) -> Wants:
     return Wants(
         input_tokens=given,
         output_tokens=0 if embeds else _expected(body),
-        most_input=input_tokens(x),
         needs=needs,
         embeds=embeds,
     )

@@ -69,12 +69,10 @@ class Candidate(msgspec.Struct, frozen=True):
 
 class Wants(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What routing goes by: likely tokens (`engine.estimate`), and what the model has to be capable of, as bits of
-    `policy.routing.NEEDS`. `most_input` is what the input takes at most; `embeds`: embeddings are asked for, which chat
-    models do not give."""
+    `policy.routing.NEEDS`. `embeds`: embeddings are asked for, which chat models do not give."""
 
     input_tokens: int
     output_tokens: int
-    most_input: int
     needs: int = 0
     embeds: bool = False
     #: whether `input_tokens` were counted, and cannot be told better

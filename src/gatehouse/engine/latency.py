@@ -89,11 +89,12 @@ class Latencies:
         self._clock = clock
         self._windows: OrderedDict[_Key, _Window] = OrderedDict()
         self._unreported: dict[_Key, Counter[int]] = {}
-        self._medians: dict[bool, dict[UUID, float]] = {False: {}, True: {}}
+        self._medians: dict[bool, dict[int, float]] = {False: {}, True: {}}
         self._tried: dict[UUID, float] = {}
 
-    def medians(self, *, stream: bool) -> Mapping[UUID, float]:
-        """Milliseconds by catalog entry. A model that nobody has called for an hour is not in it."""
+    def medians(self, *, stream: bool) -> Mapping[int, float]:
+        """Milliseconds by `Option.key`, the catalog entry's id as a number. A model that nobody has called for an hour
+        is not in it."""
         return self._medians[stream]
 
     def answered(self, model_id: UUID, milliseconds: float, *, stream: bool) -> None:
@@ -107,7 +108,7 @@ class Latencies:
             counts = self._unreported[key] = Counter()
         counts[bucket] += 1
         # The first one counts at once: whoever comes next has something to go by.
-        self._medians[stream].setdefault(model_id, milliseconds)
+        self._medians[stream].setdefault(model_id.int, milliseconds)
 
     def may_try(self, model_id: UUID) -> bool:
         """Whether a request may go to a model without a median, to find out how fast it is: one a minute, so that a
@@ -143,7 +144,7 @@ class Latencies:
             if now - window.last > _REMEMBERED:
                 self._drop(key)
             elif window.slots and window.changed:
-                self._medians[key[1]][key[0]] = window.median()
+                self._medians[key[1]][key[0].int] = window.median()
             window.changed = False
         while len(self._windows) > _MOST:
             self._drop(next(iter(self._windows)))
@@ -160,7 +161,7 @@ class Latencies:
 
     def _drop(self, key: _Key) -> None:
         del self._windows[key]
-        self._medians[key[1]].pop(key[0], None)
+        self._medians[key[1]].pop(key[0].int, None)
 
 
 def _slot(moment: float) -> int:

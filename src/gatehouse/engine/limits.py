@@ -5,7 +5,7 @@ Order, first match decides:
 1.  `GET /health` and OPTIONS: none.
 2.  Login, register, refresh and the health probes: their limit, by address, whoever calls.
 3.  No caller, or one whose credential failed: the path's limit, by address.
-4.  OAuth clients: their tier's limit; `unlimited` has none. SCIM tokens: that of `premium`.
+4.  OAuth clients: their tier's limit; `unlimited` has none. SCIM tokens and outposts: that of `premium`.
 5.  Admins: none with `RATE_LIMIT_ADMIN_EXEMPT`.
 6.  Users of an organization with `custom_rate_limit_rpm`: that.
 7.  Admins: `RATE_LIMIT_ADMIN_RPM`.
@@ -35,8 +35,8 @@ CLIENT_TIERS: Final[dict[str, int | None]] = {"standard": 1000, "premium": 5000,
 _BY_ADDRESS: Final = frozenset(
     {LOGIN, "/api/auth/register", "/api/auth/refresh", "/api/health/live", "/api/health/ready", "/api/health/startup"}
 )
-#: Limited by their tier; a SCIM token's is `premium`.
-_MACHINES: Final = frozenset({CallerKind.OAUTH_CLIENT, CallerKind.SCIM})
+#: Limited by their tier; a SCIM token's and an outpost's is `premium`.
+_MACHINES: Final = frozenset({CallerKind.OAUTH_CLIENT, CallerKind.SCIM, CallerKind.OUTPOST})
 
 #: A path longer than this is looked up anew each time: the cache's size must not be the client's choice.
 _CACHED_PATH: Final = 256

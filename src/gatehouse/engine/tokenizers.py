@@ -6,6 +6,7 @@ and everything without them, are estimated (`engine.estimate`).
 """
 
 import hashlib
+import os
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -17,8 +18,8 @@ from gatehouse.engine.exchange import Asked
 #: Tokens of a text.
 Counter: TypeAlias = Callable[[str], int]
 
-#: Characters that are counted; what comes behind them is taken to be like them. Some 1.5 ms on a slow machine.
-_COUNTED: Final = 16 * 1024
+#: Characters that are counted; what comes behind them is taken to be like them. Some three milliseconds.
+_COUNTED: Final = 8 * 1024
 #: Tokens of the protocol around each text.
 _FRAME: Final = 4
 #: By the beginnings of models' names, the longer ones first.
@@ -40,6 +41,8 @@ _loaded: dict[str, Counter] = {}
 def load(directory: Path) -> list[str]:
     """Loads the vocabularies that lie in `TIKTOKEN_CACHE_DIR`, for this process. Takes a second: not for a loop. The
     names of those that were loaded."""
+    # Where tiktoken looks: it would look elsewhere, and then download.
+    os.environ["TIKTOKEN_CACHE_DIR"] = str(directory)
     for name, digest in _FILES.items():
         # As tiktoken names it.
         file = directory / hashlib.sha1(_SOURCE.format(name).encode()).hexdigest()  # noqa: S324 - a name, no secret
@@ -54,17 +57,15 @@ def load(directory: Path) -> list[str]:
 
 
 def counter(model_id: str) -> Counter | None:
+    """How this model counts; None where nobody here can tell."""
     if not _loaded:
         return None
     bare = model_id.rpartition("/")[2]
     return next((_loaded.get(name) for beginning, name in _OF_MODELS if bare.startswith(beginning)), None)
 
 
-def count(x: Asked, model_id: str) -> int | None:
-    """The input's tokens as this model counts them; None where nobody here can tell."""
-    counting = counter(model_id)
-    if counting is None:
-        return None
+def count(x: Asked, counting: Counter) -> int:
+    """The input's tokens."""
     left, tokens, size, counted = _COUNTED, 0, 0, 0
     for text in texts(x.call.body):
         size += len(text)

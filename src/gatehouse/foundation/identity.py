@@ -23,6 +23,7 @@ class CallerKind(StrEnum):
     API_KEY = "api_key"
     OAUTH_CLIENT = "oauth_client"
     SCIM = "scim"
+    OUTPOST = "outpost"
 
 
 #: What a token may be for (reference 1, Authentication, 3).
@@ -47,6 +48,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     client_id: UUID | None = None
     session_id: UUID | None = None
     scim_token_id: UUID | None = None
+    outpost_id: UUID | None = None
     email: str | None = None
     role: Role = Role.USER
     operator: bool = False
@@ -65,8 +67,8 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def actor_id(self) -> str:
-        """The id that audit events carry: the user behind a session or a key, else the client or the SCIM token."""
-        return str(self.user_id or self.client_id or self.scim_token_id)
+        """The id that audit events carry: the user behind a session or a key, else the machine."""
+        return str(self.user_id or self.client_id or self.scim_token_id or self.outpost_id)
 
     def has_scope(self, scope: str) -> bool:
         """Whether a scope permits this: always true for callers that a role judges."""

@@ -1,4 +1,4 @@
-"""Signed tokens: RS256 alone, by keys with an id, published as a key set (decisions 3).
+"""Signed tokens and documents: RS256 alone, by keys with an id, published as a key set (decisions 3).
 
 `verify` believes nothing in a token's header but its key id: the algorithm is fixed, and keys that a token brings along
 (`jwk`, `jku`, `x5c`) are not looked at.
@@ -8,9 +8,10 @@ import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
-from joserfc import jwt
+from joserfc import jws, jwt
 from joserfc.errors import ExpiredTokenError, JoseError
 from joserfc.jwk import GuestProtocol, RSAKey
 from joserfc.jwt import JWTClaimsRegistry
@@ -87,6 +88,37 @@ def sign(claims: Mapping[str, Any], key: SigningKey) -> str:
     return jwt.encode({"alg": ALGORITHM, "kid": key.kid}, dict(claims), key.key, algorithms=[ALGORITHM])
 
 
+class _Documents(jws.JWSRegistry):
+    max_payload_length = 256 * 1024 * 1024
+
+
+def sign_document(document: bytes, key: SigningKey, *, kind: str) -> str:
+    """Any bytes, signed (RFC 7515, compact). `kind` is the header's `typ`: of what is signed with one key, nothing can
+    be taken for another (RFC 8725, 3.11)."""
+    header = {"alg": ALGORITHM, "kid": key.kid, "typ": kind}
+    return jws.serialize_compact(header, document, key.key, registry=_Documents(algorithms=[ALGORITHM]))
+
+
+def verify_document(signed: str, keys_by_kid: Mapping[str, SigningKey], *, kind: str) -> bytes:
+    """Raises `UnknownKey`, `InvalidToken`."""
+    key_of = partial(_named, keys_by_kid)
+    try:
+        found = jws.deserialize_compact(signed, key_of, registry=_Documents(algorithms=[ALGORITHM]))
+    except (JoseError, ValueError, TypeError, RecursionError):
+        raise InvalidToken from None
+    if found.headers().get("typ") != kind:
+        raise InvalidToken
+    return found.payload
+
+
+def _named(keys_by_kid: Mapping[str, SigningKey], signature: GuestProtocol) -> RSAKey:
+    kid = signature.headers().get("kid")
+    known = keys_by_kid.get(kid) if isinstance(kid, str) else None
+    if known is None:
+        raise UnknownKey
+    return known.key
+
+
 class _OnceEach(json.JSONDecoder):
     """Of two claims with one name readers differ in which they believe (RFC 7519, 4): so neither is."""
 
@@ -116,14 +148,6 @@ def verify(
     """
     if len(token) > _MAX_TOKEN_CHARS:
         raise InvalidToken
-
-    def key_of(signature: GuestProtocol) -> RSAKey:
-        kid = signature.headers().get("kid")
-        known = keys_by_kid.get(kid) if isinstance(kid, str) else None
-        if known is None:
-            raise UnknownKey
-        return known.key
-
     rules = JWTClaimsRegistry(
         now=int(time.time() if now is None else now),
         leeway=_LEEWAY_SECONDS,
@@ -133,7 +157,7 @@ def verify(
         exp={"essential": True},
     )
     try:
-        verified = jwt.decode(token, key_of, algorithms=[ALGORITHM], decoder_cls=_OnceEach)
+        verified = jwt.decode(token, partial(_named, keys_by_kid), algorithms=[ALGORITHM], decoder_cls=_OnceEach)
         rules.validate(verified.claims)
     except ExpiredTokenError:
         raise ExpiredToken from None

@@ -14,6 +14,7 @@
     OperatorStepUp  admin with the operator mark, and a fresh second factor
     PlatformClient  the platform-wide client with `admin:write`, which the portal's jobs use; and OperatorStepUp
     ScimClient      a SCIM token; it is good under /api/scim/v2 alone, where nothing else is
+    OutpostCaller   an outpost's own token; it is good under /v1/outposts alone, where nothing else is
     Scoped("..")    any caller; clients need that scope
     PersonReader    a user, by session or key; a key with scopes needs `api:read`
     PersonWriter    the same with `api:write`
@@ -174,6 +175,12 @@ def _scim_client(caller: Annotated[Caller, Depends(_member)]) -> Caller:
     return caller
 
 
+def _outpost(caller: Annotated[Caller, Depends(_member)]) -> Caller:
+    if caller.kind is not CallerKind.OUTPOST:
+        raise InvalidToken
+    return caller
+
+
 def stepped_up(caller: Caller) -> Caller:
     """Raises `MfaRequired`. For routes that ask for the second factor only if the body gives a right, or the row is one
     that is protected; all others name one of the types below."""
@@ -223,6 +230,7 @@ ClientAdmin = Annotated[Caller, Depends(_any_admin)]
 OperatorStepUp = Annotated[Caller, Depends(_operator_step_up)]
 PlatformClient = Annotated[Caller, Depends(_platform_client)]
 ScimClient = Annotated[Caller, Depends(_scim_client)]
+OutpostCaller = Annotated[Caller, Depends(_outpost)]
 ApiReader = Annotated[Caller, Depends(scoped("api:read"))]
 PersonReader = Annotated[Caller, Depends(person("api:read"))]
 PersonWriter = Annotated[Caller, Depends(person("api:write"))]

@@ -7,6 +7,7 @@ for each combination of needs.
 
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Final, Literal, TypeAlias
 from uuid import UUID
 
@@ -30,6 +31,8 @@ NEEDS: Final[Mapping[str, int]] = {
 }  # fmt: skip
 #: Of those, what the catalog calls otherwise.
 _IN_CATALOG: Final = {"json_mode": "structured_output"}
+#: The price of what has none: USD a token, finite so that no tokens of it cost nothing.
+UNKNOWN: Final = 1e30
 #: A window that nobody has stated is no bound.
 _ANY_WINDOW: Final = 2**62
 
@@ -42,6 +45,8 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     model: ModelRecord
     #: `provider/model-id`
     name: str
+    #: the entry's id as a number, which is looked up in a third of the time
+    key: int
     #: bits of `NEEDS` that the catalog says it supports, and that it says it does not
     supports: int
     lacks: int
@@ -51,10 +56,26 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     window: int
     weight: float = 1.0
 
-    def cost(self, input_tokens: int, output_tokens: int) -> float | None:
-        if self.per_input is None or (output_tokens and self.per_output is None):
-            return None
-        return self.per_input * input_tokens + (self.per_output or 0.0) * output_tokens
+
+class Options(tuple[Option, ...]):
+    """Options, and the same in columns: with hundreds of them a strategy has no time to look into each."""
+
+    keys: list[int]
+    per_input: list[float]
+    per_output: list[float]
+    #: the same times the entries' weights
+    weighted_input: list[float]
+    weighted_output: list[float]
+
+    def __new__(cls, options: Iterable[Option]) -> "Options":
+        made = super().__new__(cls, options)
+        made.keys = [option.key for option in made]
+        # What is dearer than anything comes last, without being asked about.
+        made.per_input = [UNKNOWN if option.per_input is None else option.per_input for option in made]
+        made.per_output = [UNKNOWN if option.per_output is None else option.per_output for option in made]
+        made.weighted_input = [price * o.weight for price, o in zip(made.per_input, made, strict=True)]
+        made.weighted_output = [price * o.weight for price, o in zip(made.per_output, made, strict=True)]
+        return made
 
 
 class Pool:
@@ -64,16 +85,16 @@ class Pool:
 
     def __init__(self, options: Iterable[Option]) -> None:
         self.options = tuple(options)
-        self._capable: dict[tuple[int, bool], tuple[Option, ...]] = {}
+        self._capable: dict[tuple[int, bool], Options] = {}
 
-    def capable(self, needs: int, embeds: bool) -> tuple[Option, ...]:
+    def capable(self, needs: int, embeds: bool) -> Options:
         """Those that the catalog says support what is needed; where there are none, those of which it does not say that
         they do not."""
         found = self._capable.get((needs, embeds))
         if found is None:
             of_its_kind = [option for option in self.options if option.embeds is embeds]
-            found = tuple(option for option in of_its_kind if option.supports & needs == needs)
-            found = found or tuple(option for option in of_its_kind if not option.lacks & needs)
+            able = [option for option in of_its_kind if option.supports & needs == needs]
+            found = Options(able or [option for option in of_its_kind if not option.lacks & needs])
             self._capable[needs, embeds] = found
         return found
 
@@ -87,6 +108,8 @@ class RoutingPolicy(msgspec.Struct, frozen=True, kw_only=True):
     strategy: Strategy
     pool: Pool
     chain: Pool
+    #: `pool`, the best first: what the chain names in its order, then the dearest
+    by_quality: Pool
     #: both together
     every: Pool
     cap: CostCap | None = None
@@ -155,6 +178,7 @@ def compile_routing_policy(record: RoutingPolicyRecord, options: Mapping[str, Op
         strategy=record.strategy,
         pool=Pool(pool),
         chain=Pool(chain),
+        by_quality=Pool(sorted(pool, key=partial(_quality, list(in_order)))),
         every=Pool(every.values()),
         cap=record.cost_cap,
         latency_budget_ms=record.latency_budget_ms,
@@ -176,6 +200,7 @@ def _option(provider: ProviderRecord, model: ModelRecord) -> Option:
         provider=provider,
         model=model,
         name=f"{model.provider}/{model.model_id}",
+        key=model.id.int,
         supports=bits(name for name, said in told.items() if said),
         lacks=bits(name for name, said in told.items() if said is False),
         embeds=bool(model.capabilities.get("embeddings")),
@@ -199,6 +224,12 @@ def _passes(option: Option, filters: ModelFilters) -> bool:
     dearest = filters.max_cost_per_1k_input_tokens_usd
     # What nobody knows the price of is not known to be cheap enough.
     return dearest is None or (model.cost_per_input_token is not None and model.cost_per_input_token * 1000 <= dearest)
+
+
+def _quality(chain: Sequence[str], option: Option) -> tuple[int, float]:
+    """The chain is the organization's own word about quality; of the rest the price is taken for it."""
+    place = chain.index(option.name) if option.name in chain else len(chain)
+    return place, -((option.per_input or 0.0) + (option.per_output or 0.0))
 
 
 def _name(entry: ChainEntry) -> str:

@@ -230,7 +230,7 @@ async def test_an_answer_s_latency_is_noted() -> None:
     held.outbound.script = [(200, [completion()])] * 2
     for _ in range(2):
         await ask(held, "two/m2")
-    assert set(held.ports.latencies.medians(stream=False)) == {held.models[1].id}
+    assert set(held.ports.latencies.medians(stream=False)) == {held.models[1].id.int}
     assert held.ports.latencies.medians(stream=True) == {}
 
 

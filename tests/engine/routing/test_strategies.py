@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gatehouse.engine.exchange import Wants
-from gatehouse.engine.routing.strategies import View, ranked
+from gatehouse.engine.routing.strategies import View, in_bounds, ranked
 from gatehouse.foundation.ids import new_id
 from gatehouse.policy.records import ChainEntry, ModelRecord, ProviderRecord, RoutingPolicyRecord
 from gatehouse.policy.routing import RoutingPolicy, compile_routing_policy, options_of
@@ -31,7 +31,7 @@ MODELS = {
     )
 }
 OPTIONS = options_of({"p": ProviderRecord(id="p", name="p", kind="sandbox")}, MODELS.values())
-USUAL = Wants(input_tokens=1_000, output_tokens=1_000, most_input=4_000)
+USUAL = Wants(input_tokens=1_000, output_tokens=1_000)
 
 
 def policy(strategy: str, *chain: tuple[str, float], **more: Any) -> RoutingPolicy:
@@ -46,13 +46,13 @@ def policy(strategy: str, *chain: tuple[str, float], **more: Any) -> RoutingPoli
 
 
 def order(policy: RoutingPolicy, wanted: Wants = USUAL, *, turn: int = 0, **medians: float) -> list[str]:
-    view = View({MODELS[name].id: median for name, median in medians.items()}, turn)
-    return [option.model.model_id for option in ranked(policy, wanted, view)]
+    view = View({MODELS[name].id.int: median for name, median in medians.items()}, turn)
+    return [option.model.model_id for option in in_bounds(policy, ranked(policy, wanted, view), wanted, view)]
 
 
 def test_the_cheapest_is_the_one_that_this_call_costs_least_at() -> None:
     assert order(policy("cost_optimized")) == ["small", "reader", "large", "unpriced"]
-    reading = Wants(input_tokens=7_000, output_tokens=10, most_input=28_000)
+    reading = Wants(input_tokens=7_000, output_tokens=10)
     assert order(policy("cost_optimized"), reading) == ["reader", "small", "large", "unpriced"]
 
 
@@ -99,7 +99,7 @@ def test_manual_fallback_is_the_chain_and_nothing_else() -> None:
 def test_too_slow_and_too_small_ones_come_last(strategy: str) -> None:
     slow = policy(strategy, latency_budget_ms=500)
     assert order(slow, large=501, small=500, reader=1)[-1] == "large"
-    long = Wants(input_tokens=8_001, output_tokens=1, most_input=40_000)
+    long = Wants(input_tokens=8_001, output_tokens=1)
     assert order(policy(strategy), long)[-1] == "small"
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from tests.support.engine import HeldEngine, completion, events
 from tests.support.platform import RunningPlatform, Tenant
 
@@ -54,13 +55,13 @@ class Collector:
         return [
             {
                 "name": span.name,
-                "kind": span.Kind.Name(span.kind).removeprefix("SPAN_KIND_"),
+                "kind": Span.SpanKind.Name(span.kind).removeprefix("SPAN_KIND_"),
                 "trace": span.trace_id.hex(),
                 "id": span.span_id.hex(),
                 "parent": span.parent_span_id.hex(),
                 "state": span.trace_state,
                 "took": span.end_time_unix_nano - span.start_time_unix_nano,
-                "error": span.status.code == span.status.STATUS_CODE_ERROR,
+                "error": span.status.code == Status.STATUS_CODE_ERROR,
                 **{pair.key: getattr(pair.value, pair.value.WhichOneof("value") or "") for pair in span.attributes},
             }
             for request in self.got

@@ -9,6 +9,7 @@ from decimal import Decimal
 import msgspec
 
 from gatehouse.engine import tokenizers
+from gatehouse.engine.bound import input_tokens
 from gatehouse.engine.estimate import estimate
 from gatehouse.engine.exchange import Asked, Candidate, Wants
 from gatehouse.engine.outcome import RuleEvent
@@ -45,29 +46,44 @@ class PriceUnknown(BadRequest):
         )
 
 
-def told(x: Asked, candidate: Candidate) -> Decimal | None:
-    """What the call is estimated to cost there, with its tokens counted where that can be done. None: no price."""
-    wanted = x.wants
-    assert wanted is not None
-    if not wanted.counted:
-        counted = tokenizers.count(x, candidate.model.model_id)
-        if counted is not None:
-            wanted = msgspec.structs.replace(wanted, input_tokens=counted)
-    return estimate(candidate.model, wanted)
+class Costs:
+    """What one call is estimated to cost, wherever it goes."""
 
+    __slots__ = ("_counted", "_most", "_wanted", "_x")
 
-def surely_fits(wanted: Wants, candidate: Candidate, limit: Decimal) -> bool:
-    most = estimate(candidate.model, msgspec.structs.replace(wanted, input_tokens=wanted.most_input))
-    return most is not None and most <= limit
+    def __init__(self, x: Asked) -> None:
+        assert x.wants is not None
+        self._x = x
+        self._wanted = x.wants
+        #: with as many tokens as there can be
+        self._most: Wants | None = None
+        #: with the tokens that a vocabulary makes of it
+        self._counted: dict[tokenizers.Counter, Wants] = {}
 
+    def told(self, candidate: Candidate) -> Decimal | None:
+        """With its tokens counted where that can be done. None: no price."""
+        counting = None if self._wanted.counted else tokenizers.counter(candidate.model.model_id)
+        if counting is None:
+            return estimate(candidate.model, self._wanted)
+        wanted = self._counted.get(counting)
+        if wanted is None:
+            tokens = tokenizers.count(self._x, counting)
+            wanted = self._counted[counting] = msgspec.structs.replace(self._wanted, input_tokens=tokens)
+        return estimate(candidate.model, wanted)
 
-def fits(x: Asked, candidate: Candidate, limit: Decimal) -> bool:
-    """What has no price does not."""
-    assert x.wants is not None
-    if surely_fits(x.wants, candidate, limit):
-        return True
-    cost = told(x, candidate)
-    return cost is not None and cost <= limit
+    def surely_fits(self, candidate: Candidate, limit: Decimal) -> bool:
+        if self._most is None:
+            most = self._wanted.input_tokens if self._wanted.counted else input_tokens(self._x)
+            self._most = msgspec.structs.replace(self._wanted, input_tokens=most)
+        cost = estimate(candidate.model, self._most)
+        return cost is not None and cost <= limit
+
+    def fits(self, candidate: Candidate, limit: Decimal) -> bool:
+        """What has no price does not."""
+        if self.surely_fits(candidate, limit):
+            return True
+        cost = self.told(candidate)
+        return cost is not None and cost <= limit
 
 
 def refusal(policy: RoutingPolicy, cap: CostCap, candidate: Candidate, estimated: Decimal | None) -> Refusal:

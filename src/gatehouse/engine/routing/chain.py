@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from gatehouse.engine.estimate import wants
 from gatehouse.engine.exchange import Asked, Candidate, Routed
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.routing import cap
+from gatehouse.engine.routing.cap import Costs
 from gatehouse.engine.routing.circuits import Circuits
 from gatehouse.engine.routing.strategies import BY_LATENCY, View, by_cost, in_bounds, ranked
 from gatehouse.engine.stages import route
@@ -20,6 +22,8 @@ from gatehouse.policy.routing import NEEDS, Option, RoutingPolicy
 
 #: Models that a strategy puts into a chain: more would only wait for each other's timeouts.
 MOST_CHOICES: Final = 8
+#: Seconds for which a policy whose latencies are all known is not looked through again.
+_BETWEEN_TRIES: Final = 1.0
 #: Policies whose turns a worker counts.
 _MOST_TURNS: Final = 10_000
 
@@ -87,6 +91,8 @@ class Chooser:
     def __init__(self, circuits: Circuits) -> None:
         self._circuits = circuits
         self._turns: dict[UUID, int] = {}
+        #: when policies are looked through again for models whose latency nobody knows, monotonic
+        self._next_try: dict[UUID, float] = {}
 
     async def choose(self, x: Asked, ports: Ports) -> Verdict:
         """Sets the call's chain: what nothing speaks against, healthy ones first. The first refusal if none is left.
@@ -109,13 +115,17 @@ class Chooser:
         first choice of its strategy. A `trial` takes nobody's turn, and tells what the choice is estimated to cost."""
         x.routed = Routed(policy=policy)
         x.wants = x.wants or wants(x)
-        view = View(ports.latencies.medians(stream=x.call.stream), self._turn(policy, trial=trial))
-        ranking: Sequence[Candidate] | None = None
+        view = View(
+            ports.latencies.medians(stream=x.call.stream),
+            self._turn(policy, trial=trial),
+            partial(self._away, x, ports),
+        )
+        ranking: Sequence[Option] | None = None
         places = _Places(x, ports)
         for name in (x.call.model, *x.call.fallbacks):
             if name == AUTO:
                 ranking = ranking or self._ranking(x, ports, policy, view, trial=trial)
-                await places.add(ranking, enough=1)
+                await places.add(map(_candidate, in_bounds(policy, ranking, x.wants, view)), enough=1)
             elif (candidate := route.named(x.identified.policy, name)) is not None:
                 await places.add((candidate,))
         if not places and x.call.model == AUTO and not ranking:
@@ -123,11 +133,10 @@ class Chooser:
         # What is unknown here, or not the caller's to use, is not answered by something else unasked.
         unknown = places.refused is None or isinstance(places.refused.error, ModelNotFound)
         if places or not unknown:
-            if ranking is None or policy.chain.options:
-                chain = policy.chain.capable(x.wants.needs, x.wants.embeds)
-                await places.add(map(_candidate, in_bounds(policy, chain, x.wants, view)))
-            else:
-                await places.add(ranking, enough=MOST_CHOICES - 1)
+            by_hand = ranking is None or policy.chain.options
+            behind = policy.chain.capable(x.wants.needs, x.wants.embeds) if by_hand else ranking
+            enough = None if by_hand else MOST_CHOICES - 1
+            await places.add(map(_candidate, in_bounds(policy, behind or (), x.wants, view)), enough)
         left = places.in_order()
         x.routed.first = left[0].candidate if left else None
         if policy.cap is not None and left:
@@ -137,31 +146,30 @@ class Chooser:
             left = within
         return _chained(x, left, places.refused)
 
-    def _ranking(
-        self, x: Asked, ports: Ports, policy: RoutingPolicy, view: View, *, trial: bool
-    ) -> Sequence[Candidate]:
+    def _ranking(self, x: Asked, ports: Ports, policy: RoutingPolicy, view: View, *, trial: bool) -> Sequence[Option]:
         assert x.wants is not None
         options = ranked(policy, x.wants, view)
-        providers = {option.provider.id for option in options}
-        away = {each for each in providers if self._away(x, ports, each)}
-        if away:
-            options = sorted(options, key=lambda option: option.provider.id in away)
-        if not trial and policy.strategy in BY_LATENCY:
-            options = self._with_a_try(x, ports, options, view)
-        return [_candidate(option) for option in options]
+        if trial or policy.strategy not in BY_LATENCY:
+            return options
+        return self._with_a_try(x, ports, options, view)
 
     def _with_a_try(self, x: Asked, ports: Ports, options: Sequence[Option], view: View) -> Sequence[Option]:
         """Now and then a model goes first of which nobody knows how fast it is; never one that the cost cap speaks
         against."""
         assert x.routed is not None
-        limits = x.routed.policy.cap
+        limits, now = x.routed.policy.cap, ports.clock.monotonic()
+        if now < self._next_try.get(x.routed.policy.id, now):
+            return options
         for option in options:
-            if option.model.id in view.medians or self._away(x, ports, option.provider.id):
+            if option.key in view.medians or view.away(option.provider.id):
                 continue
-            if limits is not None and not cap.fits(x, _candidate(option), limits.max_cost_per_request_usd):
+            if limits is not None and not Costs(x).fits(_candidate(option), limits.max_cost_per_request_usd):
                 continue
             if ports.latencies.may_try(option.model.id):
                 return [option, *(other for other in options if other is not option)]
+        if len(self._next_try) >= _MOST_TURNS:
+            self._next_try.clear()
+        self._next_try[x.routed.policy.id] = now + _BETWEEN_TRIES
         return options
 
     def _away(self, x: Asked, ports: Ports, provider_id: str) -> bool:
@@ -172,28 +180,28 @@ class Chooser:
         self, x: Asked, ports: Ports, policy: RoutingPolicy, left: list[_Place], *, trial: bool
     ) -> list[_Place] | Refusal:
         """What is left under the cost cap."""
-        routed, limits, wanted = x.routed, policy.cap, x.wants
+        routed, limits, wanted, costs = x.routed, policy.cap, x.wants, Costs(x)
         assert routed is not None
         assert limits is not None
         assert wanted is not None
         limit, first = limits.max_cost_per_request_usd, left[0].candidate
         routed.limit_usd = limit
-        if trial or not cap.surely_fits(wanted, first, limit):
-            routed.estimated_usd = cap.told(x, first)
+        if trial or not costs.surely_fits(first, limit):
+            routed.estimated_usd = costs.told(first)
             routed.exceeds = routed.estimated_usd is None or routed.estimated_usd > limit
         if limits.action_on_exceed == "warn":
             if routed.exceeds:
                 cap.note(x, policy, limits, first)
             return left
         if not routed.exceeds:
-            return [left[0], *(place for place in left[1:] if cap.fits(x, place.candidate, limit))]
+            return [left[0], *(place for place in left[1:] if costs.fits(place.candidate, limit))]
         if limits.action_on_exceed == "block":
             return cap.refusal(policy, limits, first, routed.estimated_usd)
         cheaper = by_cost(policy.every.capable(wanted.needs, wanted.embeds), wanted)
         places = _Places(x, ports)
-        await places.add((each for each in map(_candidate, cheaper) if cap.fits(x, each, limit)), enough=MOST_CHOICES)
+        await places.add((each for each in map(_candidate, cheaper) if costs.fits(each, limit)), enough=MOST_CHOICES)
         # A rule may have sent one of them to a dearer one.
-        found = [place for place in places.in_order() if cap.fits(x, place.candidate, limit)]
+        found = [place for place in places.in_order() if costs.fits(place.candidate, limit)]
         if not found:
             return cap.refusal(policy, limits, first, routed.estimated_usd)
         cap.note(x, policy, limits, first)

@@ -2,115 +2,128 @@
 
 Pure: a policy, what the call wants, how fast the models were, whose turn it is. What is routed by and what is simulated
 by is this. Options come in the order of their names, so that those that are equal always stand in the same order.
+
+With hundreds of models an order is most of what routing costs a request, so prices and latencies are compared as lists
+of numbers, and what only the first few are asked about is asked late (`in_bounds`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
-from uuid import UUID
 
 import msgspec
 
 from gatehouse.engine.exchange import Wants
 from gatehouse.policy.records import Strategy
-from gatehouse.policy.routing import Option, RoutingPolicy
+from gatehouse.policy.routing import UNKNOWN, Option, Options, RoutingPolicy
 
 #: Strategies that go by latencies, and so send a request now and then to a model of which none is known.
 BY_LATENCY: Final[frozenset[Strategy]] = frozenset({"latency_optimized", "balanced"})
 
 
 class View(msgspec.Struct, frozen=True):
-    """What strategies go by besides policy and call. `medians` are milliseconds by catalog entry; `turn` counts the
-    policy's decisions."""
+    """What strategies go by besides policy and call. `medians` are milliseconds by `Option.key`; `turn` counts the
+    policy's decisions; `away` says of a provider's id whether it is unhealthy, or left alone after failures."""
 
-    medians: Mapping[UUID, float]
+    medians: Mapping[int, float]
     turn: int = 0
+    away: Callable[[str], bool] = lambda _: False
 
 
-_Order: TypeAlias = Callable[[RoutingPolicy, Sequence[Option], Wants, View], Sequence[Option]]
+_Order: TypeAlias = Callable[[RoutingPolicy, Wants, View], Sequence[Option]]
 
 
 def ranked(policy: RoutingPolicy, wanted: Wants, view: View) -> Sequence[Option]:
-    """Every model that the policy lets choose from and that is capable of it, the first choice first. Those that are
-    above the latency budget, or whose context window is too small, come last."""
-    pool = policy.chain if policy.strategy == "manual_fallback" else policy.pool
-    capable = pool.capable(wanted.needs, wanted.embeds)
-    return in_bounds(policy, _ORDERS[policy.strategy](policy, capable, wanted, view), wanted, view)
+    """Every model that the policy lets choose from and that is capable of it, the first choice first."""
+    return _ORDERS[policy.strategy](policy, wanted, view)
 
 
-def in_bounds(policy: RoutingPolicy, options: Sequence[Option], wanted: Wants, view: View) -> Sequence[Option]:
-    """The same, those last that are too slow or too small."""
-    budget, tokens = policy.latency_budget_ms, wanted.input_tokens
-    late = {option.name for option in options if option.window < tokens}
-    if budget is not None and view.medians:
-        late |= {option.name for option in options if view.medians.get(option.model.id, 0.0) > budget}
-    if not late:
-        return options
-    return sorted(options, key=lambda option: option.name in late)
+def in_bounds(policy: RoutingPolicy, options: Sequence[Option], wanted: Wants, view: View) -> Iterator[Option]:
+    """The same, those last that are above the policy's latency budget, whose context window is too small, or whose
+    provider is away."""
+    budget = policy.latency_budget_ms
+    limit, tokens, medians = UNKNOWN if budget is None else budget, wanted.input_tokens, view.medians
+    late = []
+    for option in options:
+        if option.window < tokens or medians.get(option.key, 0.0) > limit or view.away(option.provider.id):
+            late.append(option)
+        else:
+            yield option
+    yield from late
 
 
-def by_cost(options: Sequence[Option], wanted: Wants) -> Sequence[Option]:
+def by_cost(options: Options, wanted: Wants) -> Sequence[Option]:
     """The cheapest first, those without a price last."""
     costs = _costs(options, wanted)
-    return [options[at] for at in sorted(range(len(options)), key=costs.__getitem__)]
+    return [options[at] for at in sorted(range(len(costs)), key=costs.__getitem__)]
 
 
-def _cost_optimized(policy: RoutingPolicy, options: Sequence[Option], wanted: Wants, view: View) -> Sequence[Option]:
-    return by_cost(options, wanted)
+def _cost_optimized(policy: RoutingPolicy, wanted: Wants, view: View) -> Sequence[Option]:
+    return by_cost(policy.pool.capable(wanted.needs, wanted.embeds), wanted)
 
 
-def _quality_optimized(policy: RoutingPolicy, options: Sequence[Option], wanted: Wants, view: View) -> Sequence[Option]:
-    """The policy's chain is the organization's own word about quality; of the rest the price is taken for it."""
-    place = {option.name: at for at, option in enumerate(policy.chain.options)}
-    costs = {option.name: option.cost(wanted.input_tokens, wanted.output_tokens) or 0.0 for option in options}
-    return sorted(options, key=lambda option: (place.get(option.name, len(place)), -costs[option.name]))
+def _quality_optimized(policy: RoutingPolicy, wanted: Wants, view: View) -> Sequence[Option]:
+    return policy.by_quality.capable(wanted.needs, wanted.embeds)
 
 
-def _latency_optimized(policy: RoutingPolicy, options: Sequence[Option], wanted: Wants, view: View) -> Sequence[Option]:
+def _latency_optimized(policy: RoutingPolicy, wanted: Wants, view: View) -> Sequence[Option]:
     """Those of which nothing is known come behind, the cheapest first."""
-    medians = view.medians
-    return sorted(by_cost(options, wanted), key=lambda option: medians.get(option.model.id, _UNKNOWN))
+    options = policy.pool.capable(wanted.needs, wanted.embeds)
+    medians, costs = view.medians, _costs(options, wanted)
+    # A median is less than a day; what is behind it only orders those without one.
+    times = [medians.get(key) or _A_DAY + cost for key, cost in zip(options.keys, costs, strict=True)]
+    return [options[at] for at in sorted(range(len(times)), key=times.__getitem__)]
 
 
-def _balanced(policy: RoutingPolicy, options: Sequence[Option], wanted: Wants, view: View) -> Sequence[Option]:
+def _balanced(policy: RoutingPolicy, wanted: Wants, view: View) -> Sequence[Option]:
     """By the sum of cost, times the entry's weight, and latency, each as a share of what is usual among the options.
     An unknown price counts as the dearest, an unknown latency as the usual one."""
-    costs = _costs(options, wanted)
-    known = [cost for cost in costs if cost != _UNKNOWN]
-    usual_cost, dearest = (sum(known) / len(known), max(known)) if known else (0.0, 0.0)
-    times = [view.medians.get(option.model.id) for option in options]
-    measured = [time for time in times if time is not None]
-    usual_time = sum(measured) / len(measured) if measured else 0.0
+    options = policy.pool.capable(wanted.needs, wanted.embeds)
+    costs = _known(_summed(options.weighted_input, options.weighted_output, wanted))
+    times = list(map(view.medians.get, options.keys))
+    known = [time for time in times if time is not None]
+    if not known:
+        scores = costs
+    else:
+        usual = sum(known) / len(known)
+        # What a millisecond is worth: the usual time weighs as much as the usual cost, or alone where all are free.
+        worth = sum(costs) / len(costs) / usual or 1.0
+        scores = [cost + (usual if time is None else time) * worth for cost, time in zip(costs, times, strict=True)]
+    return [options[at] for at in sorted(range(len(scores)), key=scores.__getitem__)]
 
-    def score(at: int) -> float:
-        cost, time = min(costs[at], dearest), times[at]
-        share = cost / usual_cost * options[at].weight if usual_cost else 0.0
-        return share + (time / usual_time if time is not None and usual_time else 1.0)
 
-    return [options[at] for at in sorted(range(len(options)), key=score)]
-
-
-def _round_robin(policy: RoutingPolicy, options: Sequence[Option], wanted: Wants, view: View) -> Sequence[Option]:
+def _round_robin(policy: RoutingPolicy, wanted: Wants, view: View) -> Sequence[Option]:
+    options = policy.pool.capable(wanted.needs, wanted.embeds)
     first = view.turn % len(options) if options else 0
-    return [*options[first:], *options[:first]]
+    return (*options[first:], *options[:first])
 
 
-def _manual_fallback(policy: RoutingPolicy, options: Sequence[Option], wanted: Wants, view: View) -> Sequence[Option]:
-    return options
+def _manual_fallback(policy: RoutingPolicy, wanted: Wants, view: View) -> Sequence[Option]:
+    return policy.chain.capable(wanted.needs, wanted.embeds)
 
 
-#: Behind everything that is known.
-_UNKNOWN: Final = float("inf")
+_A_DAY: Final = 86_400_000.0
+#: What no call costs whose price is known. An unknown price is far above it, also times a small weight.
+_TOO_MUCH: Final = UNKNOWN / 1e9
 
 
-def _costs(options: Sequence[Option], wanted: Wants) -> list[float]:
-    given, made = wanted.input_tokens, wanted.output_tokens
-    # Written out: a call for each of 200 options costs as much as all the rest.
-    return [
-        _UNKNOWN
-        if option.per_input is None or (made and option.per_output is None)
-        else option.per_input * given + (option.per_output or 0.0) * made
-        for option in options
-    ]
+def _costs(options: Options, wanted: Wants) -> list[float]:
+    """USD; from `UNKNOWN` on where a price is unknown that the call needs."""
+    return _summed(options.per_input, options.per_output, wanted)
+
+
+def _summed(per_input: list[float], per_output: list[float], wanted: Wants) -> list[float]:
+    given, made = wanted.input_tokens or 1, wanted.output_tokens
+    if not made:
+        return [price * given for price in per_input]
+    return [price * given + more * made for price, more in zip(per_input, per_output, strict=True)]
+
+
+def _known(costs: list[float]) -> list[float]:
+    """With the dearest in the place of those that nobody knows."""
+    if not costs or max(costs) < _TOO_MUCH:
+        return costs
+    dearest = max((cost for cost in costs if cost < _TOO_MUCH), default=0.0)
+    return [min(cost, dearest) for cost in costs]
 
 
 _ORDERS: Final[Mapping[Strategy, _Order]] = {

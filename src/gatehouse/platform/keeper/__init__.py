@@ -4,6 +4,10 @@
     drain         the loop: a batch, a transaction, and what to do when the database is away or a record is bad
     prepare       what a batch's entries become, as far as that needs no database
     dlp           what detection found in a batch's requests
+    minutes       its requests by the minute in which they ended: for alerts
+    days          ... by day and by what they were routed to: for analytics
+    models        ... by day and model: for the model registry
+    spent         ... by budget
     store         the one transaction of a batch
     work          scheduled and queued jobs, here when embedded, else in `gatehouse worker`
     housekeeping  jobs that keep the tables small

@@ -11,6 +11,8 @@ from gatehouse.engine.exchange import Received
 from gatehouse.foundation import jwt, tokens
 from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.identity import SCOPES, Caller, CallerKind, Role, TenantId
+from gatehouse.platform.live import outposts
+from gatehouse.platform.live.outposts import OutpostTokens
 from gatehouse.platform.live.state import LiveClient, LiveKey, LiveTenant, LiveUser, Replica
 
 
@@ -36,6 +38,9 @@ class InvalidToken(Unauthenticated):
 
 #: Where SCIM tokens are good, and nothing else is (reference 1, Authentication).
 PROVISIONING: Final = "/api/scim/v2"
+
+#: The same of outposts' tokens.
+OUTPOSTS: Final = "/v1/outposts"
 
 #: Verified tokens, and callers made, remembered at most: verifying a signature costs a hundred times a look-up.
 _REMEMBERED: Final = 20_000
@@ -65,7 +70,8 @@ class LiveCredentials:
         self._verified: OrderedDict[str, Verified] = OrderedDict()
         #: callers by their key's digest, with the entries that they were made of
         self._made: OrderedDict[bytes, tuple[LiveKey, LiveUser, LiveTenant, Caller]] = OrderedDict()
-        #: the keys that those were verified with
+        self._outposts = OutpostTokens(issuer)
+        #: the keys that tokens were verified with
         self._verified_by = replica.signing_keys
 
     def identify(self, received: Received) -> Caller:
@@ -74,6 +80,8 @@ class LiveCredentials:
             raise MissingCredential
         if received.path.startswith(PROVISIONING):
             return self._by_scim_token(credential)
+        if received.path.startswith(OUTPOSTS):
+            return self._by_outpost_token(credential)
         if credential.startswith("gk_"):
             return self._by_key(credential)
         if credential.count(".") == 2:
@@ -84,6 +92,8 @@ class LiveCredentials:
         replica = self._replica
         if caller.tenant_id is not None and caller.tenant_id not in replica.tenants:
             return False
+        if caller.kind is CallerKind.OUTPOST:
+            return outposts.still_good(caller, replica.outpost_trust)
         if caller.kind is CallerKind.OAUTH_CLIENT:
             assert caller.client_id is not None
             return self._client_good(caller.client_id)
@@ -130,6 +140,15 @@ class LiveCredentials:
             rate_limit_tier="premium",
             rate_key=f"scim:{live.id}",
         )
+
+    def _by_outpost_token(self, token: str) -> Caller:
+        try:
+            caller = self._outposts.caller(token, self._replica.outpost_trust)
+        except Unauthenticated:
+            raise InvalidToken from None
+        if caller.tenant_id not in self._replica.tenants:
+            raise InvalidToken
+        return caller
 
     def _by_token(self, token: str) -> Caller:
         verified = self._verify(token)

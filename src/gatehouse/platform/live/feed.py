@@ -13,6 +13,7 @@ import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
+from uuid import UUID
 
 import structlog
 from sqlalchemy import text
@@ -160,6 +161,7 @@ class Feed:
         if policies:
             await self._on_policy(policies)
         self._replica.revision = revision
+        self._tell(rows)
         # Once around the loop: what was let through under the old state is on its way before this is confirmed.
         await asyncio.sleep(0)
         listed = await self._node.confirm(revision)
@@ -185,6 +187,15 @@ class Feed:
             if topic in LOADERS:
                 await LOADERS[topic](session, self._replica, sorted(keys))
         return touched["policy"]
+
+    def _tell(self, rows: Sequence[Any]) -> None:
+        if not self._follows(rows):
+            self._replica.news.tell_all()
+            return
+        changed = [row for row in rows if row.revision is not None]
+        # Of a policy the key is the organization, whoever has changed it.
+        told = {UUID(row.key) if row.topic == "policy" else row.tenant_id for row in changed}
+        self._replica.news.tell(told)
 
     async def _load_all(self) -> int:
         """Everything, into a replica that then takes this one's place. The answer is its revision."""

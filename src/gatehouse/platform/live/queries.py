@@ -9,6 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import msgspec
+from cryptography.x509 import load_pem_x509_certificate
 from joserfc.jwk import RSAKey
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -17,6 +18,7 @@ from gatehouse.engine.ports import Maintenance
 from gatehouse.foundation.identity import Role, TenantId
 from gatehouse.foundation.jwt import SigningKey
 from gatehouse.platform.live import second_factor
+from gatehouse.platform.live.outposts import LiveOutpost, LiveTrust
 from gatehouse.platform.live.state import LiveClient, LiveKey, LiveScimToken, LiveTenant, LiveUser, Replica
 from gatehouse.platform.sign_in_policies import read_session_policy
 
@@ -142,6 +144,22 @@ async def scim_tokens(session: AsyncSession, replica: Replica, keys: Keys) -> No
     replica.scim_tokens = kept
 
 
+async def outpost_trust(session: AsyncSession, replica: Replica, keys: Keys) -> None:
+    """One row, replaced whole."""
+    del keys
+    query = "SELECT ca_certificates, organizations, outposts FROM outpost_trust"
+    row = (await session.execute(text(query))).first()
+    if row is None:
+        replica.outpost_trust = LiveTrust()
+        return
+    by_serial = {}
+    for each in row.outposts:
+        outpost = LiveOutpost(UUID(each["outpost_id"]), TenantId(UUID(row.organizations[each["org_id"]])))
+        by_serial.update({int(serial, 16): outpost for serial in each["serials"]})
+    authorities = [load_pem_x509_certificate(pem.encode()) for pem in row.ca_certificates]
+    replica.outpost_trust = LiveTrust(authorities, by_serial)
+
+
 async def revocations(session: AsyncSession, replica: Replica, keys: Keys) -> None:
     query = "SELECT subject, EXTRACT(EPOCH FROM expires_at)::float8 AS until FROM revocations WHERE expires_at > now()"
     for row in await _rows(session, query, keys, "subject"):
@@ -198,8 +216,8 @@ async def approvals(session: AsyncSession, replica: Replica, keys: Keys) -> None
 
 
 #: Every topic that `Change.touch` may name, but `policy`, which the snapshots follow. Keys are rows' ids; for
-#: `oauth_client` the public client id, for `provider_health` the tenant's id, for `maintenance` and `signing_keys`
-#: anything.
+#: `oauth_client` the public client id, for `provider_health` the tenant's id, for `maintenance`, `outpost_trust`
+#: and `signing_keys` anything.
 LOADERS: Final[dict[str, Loader]] = {
     "tenant": tenants,
     "user": users,
@@ -207,6 +225,7 @@ LOADERS: Final[dict[str, Loader]] = {
     "api_key": api_keys,
     "oauth_client": oauth_clients,
     "scim_token": scim_tokens,
+    "outpost_trust": outpost_trust,
     "revocation": revocations,
     "switch": switches,
     "provider_health": provider_health,

@@ -8,6 +8,8 @@ import msgspec
 from gatehouse.engine.ports import Maintenance
 from gatehouse.foundation.identity import Role, TenantId
 from gatehouse.foundation.jwt import SigningKey
+from gatehouse.platform.live.news import News
+from gatehouse.platform.live.outposts import LiveTrust
 from gatehouse.platform.live.second_factor import SecondFactor
 
 
@@ -77,6 +79,8 @@ class Replica:
         self.clients: dict[UUID, LiveClient] = {}
         #: by SHA-256 of the token; replaced whole, never changed
         self.scim_tokens: dict[bytes, LiveScimToken] = {}
+        #: which outposts are who they say
+        self.outpost_trust = LiveTrust()
         #: ended sessions and deleted clients, with the Unix time after which no token of theirs can be valid
         self.revoked: dict[UUID, float] = {}
         #: ids of model configs that a kill switch stops
@@ -91,11 +95,13 @@ class Replica:
         self.revision = 0
         #: set when a person has decided about requests that some worker holds
         self.decisions = asyncio.Event()
+        #: of what changed in each organization
+        self.news = News()
 
     def become(self, other: "Replica") -> None:
-        """Takes over everything that the other holds, but for its revision, and for the news that this one's
-        followers wait for."""
-        kept = {"revision", "decisions"}
+        """Takes over everything that the other holds, but for its revision, and for what this one's followers wait
+        for."""
+        kept = {"revision", "decisions", "news"}
         self.__dict__.update({name: value for name, value in vars(other).items() if name not in kept})
 
     def put_key(self, digest: bytes, key: LiveKey) -> None:

@@ -1,7 +1,9 @@
 """Spans as the messages of OTLP. Imported when the first are sent: few installations trace, and all would pay."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
@@ -10,6 +12,13 @@ from opentelemetry.proto.trace.v1 import trace_pb2
 
 from gatehouse import __version__
 from gatehouse.platform.tracing.spans import Attributes, Span
+
+_FIELDS: Final[Mapping[type, str]] = {
+    str: "string_value",
+    bool: "bool_value",
+    int: "int_value",
+    float: "double_value",
+}
 
 
 def encoded(spans: Sequence[Span], resource: Attributes) -> bytes:
@@ -54,18 +63,14 @@ def _message(span: Span) -> trace_pb2.Span:
 
 
 def _attributes(attributes: Attributes) -> Iterable[KeyValue]:
-    return [KeyValue(key=name, value=_value(value)) for name, value in attributes.items() if value is not None]
+    return [_pair(name, value) for name, value in attributes.items() if value is not None]
 
 
-def _value(value: str | int | float | bool) -> AnyValue:
-    # A truth is a number too, in Python.
-    if isinstance(value, bool):
-        return AnyValue(bool_value=value)
-    if isinstance(value, int):
-        return AnyValue(int_value=value)
-    if isinstance(value, float):
-        return AnyValue(double_value=value)
-    return AnyValue(string_value=value)
+@lru_cache(maxsize=4_096, typed=True)
+def _pair(name: str, value: str | int | float | bool) -> KeyValue:
+    """Most come again, and to make one takes longer than all else."""
+    field: dict[str, Any] = {_FIELDS[type(value)]: value}
+    return KeyValue(key=name, value=AnyValue(**field))
 
 
 def _nanoseconds(seconds: float) -> int:

@@ -10,6 +10,7 @@ import pytest
 from tests.platform.operations.alerts.conftest import SECRET, Alerts, without_secret
 from tests.support.receiver import Receiver
 
+from gatehouse.platform.keeper import work
 from gatehouse.platform.operations.alerts import notifying
 
 MET: dict[str, Any] = {"comparison": "gte", "threshold": 0}
@@ -93,6 +94,17 @@ async def test_the_guard_judges_when_it_sends(alerts: Alerts, receiver: Receiver
     await strict.close()
     assert receiver.got == []
     assert [record["webhook_delivered"] for record in await alerts.history(rule)] == [False]
+
+
+async def test_whoever_works_on_jobs_evaluates_and_sends(alerts: Alerts, receiver: Receiver) -> None:
+    rule = await saved(alerts, receiver)
+    working = asyncio.create_task(work.work(alerts.tools))
+    try:
+        (got,) = await receiver.until(1)
+    finally:
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+    assert got.json["alert_rule_id"] == rule
 
 
 async def test_machines_that_look_at_once_send_once(alerts: Alerts, receiver: Receiver) -> None:

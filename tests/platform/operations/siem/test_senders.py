@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import hmac
-import os
 import re
 import ssl
 from collections.abc import AsyncIterator, Callable
@@ -221,7 +220,7 @@ def test_files_are_rotated_and_the_oldest_go(tmp_path: Path, monkeypatch: pytest
     for n in range(5):
         file.append(tmp_path, f"{n}-45678\n".encode())
         file.append(tmp_path, b"x\n")
-    names = sorted(os.listdir(tmp_path))
+    names = sorted(path.name for path in tmp_path.iterdir())
     assert names == ["events.jsonl.1", "events.jsonl.2"]
     assert (tmp_path / "events.jsonl.1").read_bytes().startswith(b"4-")
     assert (tmp_path / "events.jsonl.2").read_bytes().startswith(b"3-")

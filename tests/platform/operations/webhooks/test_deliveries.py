@@ -339,6 +339,44 @@ async def test_pruning_leaves_what_waits(hooks: Hooks, platform: RunningPlatform
     assert len(hooks.receiver.got) == 30
 
 
+async def test_beyond_so_many_that_wait_the_oldest_are_given_up(
+    hooks: Hooks, platform: RunningPlatform, tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivering, "WAITING", 3)
+    webhook_id = await hooks.new()
+    await hooks.announce(*({"n": n} for n in range(5)))
+    await hooks.dispatch()
+    await delivering.prune(tools)
+    await hooks.deliver()
+    assert [got.json["payload"]["n"] for got in hooks.receiver.got] == [2, 3, 4]
+    given_up = (await hooks.detail(webhook_id, "b"))["deliveries"][3:]
+    assert [(each["status"], each["next_retry_at"]) for each in given_up] == [("dead_letter", None)] * 2
+    assert given_up[0]["error_message"] == "given up: the receiver is too far behind"
+
+
+async def test_what_is_on_its_way_at_the_end_is_noted_and_the_turn_given_back(
+    hooks: Hooks, platform: RunningPlatform
+) -> None:
+    async def slow(_: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(0.5)
+        return web.Response()
+
+    hooks.receiver.otherwise = slow
+    await hooks.new()
+    await hooks.announce({"n": 1}, {"n": 2})
+    await hooks.dispatch()
+    running = asyncio.create_task(hooks.deliveries.run())
+    await hooks.receiver.until(1)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    rows = platform.sql(
+        "SELECT status FROM webhook_deliveries WHERE tenant_id = %s ORDER BY position", [hooks.tenant.id]
+    )
+    assert rows == [("delivered",), ("pending",)]
+    due = "SELECT due_at <= now() FROM webhook_queues WHERE tenant_id = %s"
+    assert platform.sql(due, [hooks.tenant.id]) == [(True,)]
+
+
 async def test_a_secret_that_does_not_open_is_told_and_nothing_is_sent_unsigned(
     hooks: Hooks, platform: RunningPlatform
 ) -> None:

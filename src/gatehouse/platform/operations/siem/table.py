@@ -15,9 +15,10 @@ from gatehouse.foundation.storage.rows import Big, Row
 _ALONE: Final = text("SELECT pg_advisory_xact_lock(hashtextextended('gatehouse.siem:' || :tenant, 0))")
 _STATUS: Final = text(
     "SELECT EXISTS (SELECT FROM siem_forwarding f WHERE f.tenant_id = c.tenant_id) AS active,"
-    " greatest(coalesce(h.sequence, 0) - c.sequence, 0) + q.waiting AS backlog,"
-    " extract(epoch FROM now() - least(q.oldest, a.timestamp)) AS lag_seconds,"
+    " CASE WHEN s.enabled THEN greatest(coalesce(h.sequence, 0) - c.sequence, 0) + q.waiting ELSE 0 END AS backlog,"
+    " CASE WHEN s.enabled THEN extract(epoch FROM now() - least(q.oldest, a.timestamp)) END AS lag_seconds,"
     " c.last_sent_at, c.last_error, c.last_failed_at, c.skipped FROM siem_cursors c"
+    " JOIN siem_targets s ON s.tenant_id = c.tenant_id"
     " LEFT JOIN audit_heads h ON h.tenant_id = c.tenant_id"
     " CROSS JOIN LATERAL (SELECT count(*) AS waiting, min(at) AS oldest FROM siem_queue"
     " WHERE tenant_id = c.tenant_id) q"

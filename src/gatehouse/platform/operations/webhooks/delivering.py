@@ -27,6 +27,10 @@ SLICE: Final = 5.0
 _PAUSE: Final = 0.25
 #: Connections of the pool's few that deliveries use; the rest is for jobs.
 _CONNECTIONS: Final = 2
+#: Deliveries that may wait for one webhook.
+WAITING: Final = 10_000
+#: Seconds that deliveries on their way are waited for at the end: whatever is not noted then is sent again.
+_LAST: Final = 3.0
 #: Deliveries that one statement removes, and how often it is repeated at most.
 _MOST, _ROUNDS = 10_000, 200
 
@@ -43,10 +47,11 @@ async def bury(tools: Tools) -> None:
 
 @scheduled("webhooks.prune", "*/5 * * * *")
 async def prune(tools: Tools) -> None:
-    for _ in range(_ROUNDS):
-        async with tools.database.service() as session:
-            if await queue.prune(session, SHOWN, _MOST) < _MOST:
-                return
+    for remove, keeping in ((queue.give_up, WAITING), (queue.prune, SHOWN)):
+        for _ in range(_ROUNDS):
+            async with tools.database.service() as session:
+                if await remove(session, keeping, _MOST) < _MOST:
+                    break
 
 
 class Deliveries:
@@ -56,6 +61,7 @@ class Deliveries:
         self._tools = tools
         self._turns: dict[asyncio.Task[None], UUID] = {}
         self._database = asyncio.Semaphore(_CONNECTIONS)
+        self._ending = False
 
     async def run(self) -> None:
         try:
@@ -63,10 +69,16 @@ class Deliveries:
                 if await self.take() < _TAKEN:
                     await asyncio.sleep(_PAUSE)
         finally:
-            # Their leases end by themselves.
-            for turn in self._turns:
-                turn.cancel()
-            await asyncio.gather(*self._turns, return_exceptions=True)
+            await self._end()
+
+    async def _end(self) -> None:
+        self._ending = True
+        if self._turns:
+            await asyncio.wait(self._turns, timeout=_LAST)
+        # The leases of the rest end by themselves.
+        for turn in self._turns:
+            turn.cancel()
+        await asyncio.gather(*self._turns, return_exceptions=True)
 
     async def take(self) -> int:
         """Begins turns that are due, as many as may be; how many these were."""
@@ -94,7 +106,7 @@ class Deliveries:
         work = await self._advance(turn, [], go_on=True)
         while work is not None:
             results = await self._send(work, ends)
-            work = await self._advance(turn, results, go_on=self._tools.clock.monotonic() < ends)
+            work = await self._advance(turn, results, go_on=not self._over(ends))
 
     async def _advance(self, turn: Turn, results: list[Result], *, go_on: bool) -> Work | None:
         async with self._database, self._tools.database.service() as session:
@@ -107,6 +119,9 @@ class Deliveries:
             attempt = await send(self._tools.receivers, self._tools.sealer, work.target, waiting.message)
             done = queue.result(waiting, attempt)
             results.append(done)
-            if done.retry_in is not None or self._tools.clock.monotonic() >= ends:
+            if done.retry_in is not None or self._over(ends):
                 break
         return results
+
+    def _over(self, ends: float) -> bool:
+        return self._ending or self._tools.clock.monotonic() >= ends

@@ -67,6 +67,15 @@ _BURY: Final = text(
     "SELECT id FROM webhook_deliveries WHERE dead_at <= now() LIMIT 1000 FOR UPDATE SKIP LOCKED))"
     " RETURNING id, tenant_id, webhook_id"
 )
+# A receiver that is dead takes less than comes: the oldest make room.
+_GIVE_UP: Final = text(
+    "UPDATE webhook_deliveries SET status = 'dead_letter', next_attempt_at = NULL,"
+    " last_error = 'given up: the receiver is too far behind' WHERE ctid = ANY(ARRAY(SELECT d.ctid FROM webhooks w,"
+    " LATERAL (SELECT position AS last FROM webhook_deliveries WHERE webhook_id = w.id AND next_attempt_at IS NOT NULL"
+    " ORDER BY position DESC OFFSET :waiting LIMIT 1) old,"
+    " LATERAL (SELECT ctid FROM webhook_deliveries WHERE webhook_id = w.id AND next_attempt_at IS NOT NULL"
+    " AND position <= old.last) d LIMIT :most))"
+)
 # Of each webhook the last 20, which are shown, and of these none that is older than a month. What is under way stays.
 _PRUNE: Final = text(
     "DELETE FROM webhook_deliveries WHERE ctid = ANY(ARRAY(SELECT d.ctid FROM webhooks w,"
@@ -159,6 +168,13 @@ async def bury(session: AsyncSession) -> int:
     buried = (await session.execute(_BURY)).all()
     await session.commit()
     return len(buried)
+
+
+async def give_up(session: AsyncSession, waiting: int, most: int) -> int:
+    """Makes dead letters of what waits beyond the newest `waiting` of a webhook; how many these were."""
+    given_up: Any = await session.execute(_GIVE_UP, {"waiting": waiting, "most": most})
+    await session.commit()
+    return int(given_up.rowcount)
 
 
 async def prune(session: AsyncSession, kept: int, most: int) -> int:

@@ -71,7 +71,6 @@ def _asked(snapshot: Snapshot, request: SimulatedRequest, ports: Ports) -> Asked
     wanted = Wants(
         input_tokens=request.estimated_input_tokens,
         output_tokens=request.estimated_output_tokens,
-        most_input=request.estimated_input_tokens,
         needs=bits(request.capabilities_needed),
         counted=True,
     )

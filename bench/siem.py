@@ -1,0 +1,160 @@
+"""How fast one process forwards audit events, what a dead receiver costs the others, and what idle ones cost.
+
+    .venv/bin/python -m bench.siem
+
+The events lie in the audit chain of a real PostgreSQL; this process forwards them as `gatehouse worker` does, over HTTPS
+to a collector in a process of its own. `one` is a single organization, which has a batch on its way at a time; `many`
+are 100, and of these one is dead in every second round. Idle are 1,000, of which nothing waits.
+"""
+
+import asyncio
+import multiprocessing
+import shutil
+import ssl
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from tests.support.receiver import HERE
+
+from bench.webhooks import receive
+from gatehouse.foundation.clock import SYSTEM_CLOCK
+from gatehouse.foundation.egress import EgressGuard
+from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
+from gatehouse.foundation.receivers import Receivers
+from gatehouse.foundation.sealing import Sealer
+from gatehouse.foundation.settings import Settings
+from gatehouse.foundation.storage import embedded
+from gatehouse.foundation.storage.database import Database
+from gatehouse.platform import installation
+from gatehouse.platform.jobs import Tools
+from gatehouse.platform.operations.siem import queue
+from gatehouse.platform.operations.siem.forwarding import Forwarding
+from gatehouse.platform.operations.siem.senders.sender import secret_context
+
+EVENTS = 50_000
+TENANTS = 100
+IDLE = 1_000
+ROUNDS = 3
+
+
+class Bench:
+    def __init__(self, owner: psycopg.Connection[Any], tools: Tools, port: int) -> None:
+        self._owner, self._tools, self._port = owner, tools, port
+
+    def tenants(self, count: int, events: int, *, dead: int = 0) -> list[UUID]:
+        """So many organizations that forward, each with so many events that wait; the first of them to nobody."""
+        made = [new_id() for _ in range(count)]
+        self._owner.execute("UPDATE siem_targets SET enabled = false")
+        for n, tenant in enumerate(made):
+            self._owner.execute(
+                "INSERT INTO tenants (id, slug, name, feature_flags)"
+                " VALUES (%s, %s, 'bench', '{\"audit_log_streaming\": true}')",
+                [tenant, str(tenant)],
+            )
+            url = f"https://localhost:{self._port}/{'dead' if n < dead else 'alive'}"
+            sealed = self._tools.sealer.seal(b"a-token", context=secret_context(tenant))
+            self._owner.execute(
+                "INSERT INTO siem_targets (tenant_id, type, enabled, url, sealed_secret) VALUES (%s, 'hec', true, %s, %s)",
+                [tenant, url, sealed],
+            )
+        self._owner.execute(
+            "INSERT INTO siem_cursors (tenant_id, sequence) SELECT t, 0 FROM unnest(%s::uuid[]) t", [made]
+        )
+        self._owner.execute(
+            "INSERT INTO audit_heads (tenant_id, sequence) SELECT t, %s FROM unnest(%s::uuid[]) t", [events, made]
+        )
+        self._owner.execute(
+            "INSERT INTO audit_events (tenant_id, sequence, id, timestamp, actor_id, actor_type, action, request_id, ip,"
+            " outcome, target_provider, target_model, details, personal_digest, prev_hash, hash)"
+            " SELECT t, n, gen_random_uuid(), now(), gen_random_uuid()::text, 'api_key', 'gateway.request',"
+            " gen_random_uuid()::text, '203.0.113.7', 'success', 'openai', 'gpt-5',"
+            ' \'{"path": "/v1/chat/completions", "model": "openai/gpt-5", "status": 200, "stream": false,'
+            ' "input_tokens": 812, "output_tokens": 133, "cost_usd": "0.00234"}\','
+            " sha256('x'), sha256('y'), sha256('z') FROM unnest(%s::uuid[]) t, generate_series(1, %s) n",
+            [made, events],
+        )
+        self._owner.execute("VACUUM ANALYZE")
+        return made
+
+    async def drain(self, tenants: list[UUID]) -> tuple[float, float]:
+        """Seconds, and CPU seconds, until nothing waits of theirs."""
+        began, cpu = time.monotonic(), time.process_time()
+        forwarding = asyncio.create_task(Forwarding(self._tools).run())
+        while await asyncio.to_thread(self._waits, tenants):
+            await asyncio.sleep(0.02)
+        seconds, used = time.monotonic() - began, time.process_time() - cpu
+        forwarding.cancel()
+        await asyncio.gather(forwarding, return_exceptions=True)
+        return seconds, used
+
+    async def idle(self) -> float:
+        """Milliseconds of a look for turns."""
+        taken = []
+        for _ in range(50):
+            async with self._tools.database.service() as session:
+                began = time.monotonic()
+                assert await queue.take(session, 32) == []
+                taken.append(time.monotonic() - began)
+        return sorted(taken)[len(taken) // 2] * 1000
+
+    def _waits(self, tenants: list[UUID]) -> bool:
+        query = (
+            "SELECT EXISTS (SELECT FROM siem_cursors c JOIN audit_heads h USING (tenant_id)"
+            " WHERE h.sequence > c.sequence AND c.tenant_id = ANY(%s))"
+        )
+        row = self._owner.execute(query, [tenants]).fetchone()
+        assert row is not None
+        return bool(row[0])
+
+
+async def measured(url: str, owner: psycopg.Connection[Any], port: int, authority: str) -> None:
+    database, outbound = Database(url, pool_size=2), AiohttpOutbound(1)
+    receivers = Receivers(EgressGuard(HERE), tls=ssl.create_default_context(cafile=authority))
+    tools = Tools(
+        settings=Settings(), database=database, sealer=Sealer({"k": bytes(32)}, "k"), outbound=outbound,
+        clock=SYSTEM_CLOCK, receivers=receivers,
+    )  # fmt: skip
+    bench = Bench(owner, tools, port)
+    try:
+        for name, count, dead in (("one", 1, 0), ("many", TENANTS, 0), ("many, one of them dead", TENANTS, 1)):
+            figures = []
+            for _ in range(ROUNDS):
+                tenants = bench.tenants(count, EVENTS // count, dead=dead)
+                seconds, cpu = await bench.drain(tenants[dead:])
+                events = EVENTS // count * (count - dead)
+                figures.append((events / seconds, cpu / events * 1e6))
+            rate, cost = max(figures)
+            print(f"{name}: {rate:.0f} events a second, {cost:.0f} us of CPU each, rounds "
+                  + " ".join(f"{each:.0f}" for each, _ in figures))  # fmt: skip
+        bench.tenants(IDLE, 0)
+        print(f"{IDLE} idle: {await bench.idle():.1f} ms a look, twice a second")
+    finally:
+        await receivers.close()
+        await outbound.close()
+        await database.close()
+
+
+def main() -> None:
+    home = Path(tempfile.mkdtemp(prefix="gatehouse-bench-"))
+    heard, told = multiprocessing.Pipe()
+    receiver = multiprocessing.get_context("spawn").Process(target=receive, args=(told,), daemon=True)
+    receiver.start()
+    try:
+        installed = installation.connect(Settings.from_environment({"GATEHOUSE_HOME": str(home)}))
+        installation.prepare(installed)
+        with psycopg.connect(installed.owner_url, autocommit=True) as owner:
+            asyncio.run(measured(installed.url, owner, *heard.recv()))
+    finally:
+        receiver.terminate()
+        embedded.stop(home)
+        shutil.rmtree(home, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""What an outpost is sent: an organization's records, and who may call, as JSON (decisions 9, Bundle).
+
+Tolerant when read: fields that a reader does not know are passed over, those that it misses have their defaults. What
+cannot be read so is another `KIND`, which an older reader refuses.
+
+No secret is in it. Providers come without their credentials, which an outpost has from its own environment; keys are
+SHA-256 digests.
+"""
+
+import hashlib
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from gatehouse.foundation.identity import TenantId
+from gatehouse.policy.records import TenantRecords
+
+KIND: Final = "gatehouse/policy-bundle/1"
+
+
+class UnreadableBundle(Exception):
+    """It is no bundle, or one of a kind that this version does not know."""
+
+
+class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """An API key, by the SHA-256 of it. `expires_at` is Unix time; `scopes` None: its user's rights."""
+
+    id: UUID
+    user_id: UUID
+    digest: bytes
+    enabled: bool = True
+    expires_at: float | None = None
+    scopes: tuple[str, ...] | None = None
+
+
+class UserRecord(msgspec.Struct, frozen=True, kw_only=True):
+    id: UUID
+    email: str
+    role: str
+    active: bool = True
+    groups: tuple[UUID, ...] = ()
+
+
+class ClientRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """An OAuth client. `scopes` are what it may have now, whatever an older token of its says."""
+
+    client_id: UUID
+    enabled: bool = True
+    scopes: tuple[str, ...] = ()
+
+
+class CallerRecords(msgspec.Struct, frozen=True, kw_only=True):
+    #: replaces the limit of all users of the organization
+    custom_rate_limit_rpm: int | None = None
+    users: tuple[UserRecord, ...] = ()
+    keys: tuple[KeyRecord, ...] = ()
+    clients: tuple[ClientRecord, ...] = ()
+
+
+class Contents(msgspec.Struct, frozen=True, kw_only=True):
+    """What all of an organization's outposts are sent: `policy` and `callers` as they go over the wire.
+
+    `switched_off` are the ids of models that a kill switch stops. `digest` changes with any of them and with nothing
+    else; `version` is the revision at which they were read.
+    """
+
+    version: int
+    policy: msgspec.Raw
+    callers: msgspec.Raw
+    switched_off: tuple[UUID, ...]
+    digest: bytes
+
+
+class Bundle(msgspec.Struct, frozen=True, kw_only=True):
+    """One outpost's. `version` only ever rises; times are Unix times."""
+
+    kind: str
+    version: int
+    issued_at: int
+    expires_at: int
+    outpost_id: UUID
+    tenant_id: TenantId
+    policy: TenantRecords
+    callers: CallerRecords = CallerRecords()
+    switched_off: frozenset[UUID] = frozenset()
+
+
+class _Written(msgspec.Struct, frozen=True, kw_only=True):
+    kind: str
+    version: int
+    issued_at: int
+    expires_at: int
+    outpost_id: UUID
+    tenant_id: TenantId
+    policy: msgspec.Raw
+    callers: msgspec.Raw
+    switched_off: tuple[UUID, ...]
+
+
+class _Kind(msgspec.Struct, frozen=True):
+    kind: str
+
+
+#: The same records are the same bytes, in whatever order a set or a dictionary holds them.
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+def contents(records: TenantRecords, callers: CallerRecords, switched_off: frozenset[UUID]) -> Contents:
+    """Leaves out what is sealed, and the revision, which is the bundle's version."""
+    providers = tuple(msgspec.structs.replace(each, sealed_credentials=None) for each in records.providers)
+    policy = _encode(msgspec.structs.replace(records, providers=providers, revision=0))
+    known, stopped = _encode(callers), tuple(sorted(switched_off))
+    digest = hashlib.sha256()
+    for part in (policy, known, _encode(stopped)):
+        digest.update(hashlib.sha256(part).digest())
+    return Contents(
+        version=records.revision,
+        policy=msgspec.Raw(policy),
+        callers=msgspec.Raw(known),
+        switched_off=stopped,
+        digest=digest.digest(),
+    )
+
+
+def encode(
+    held: Contents, *, outpost_id: UUID, tenant_id: TenantId, issued_at: int, expires_at: int
+) -> bytes:
+    return _encode(
+        _Written(
+            kind=KIND,
+            version=held.version,
+            issued_at=issued_at,
+            expires_at=expires_at,
+            outpost_id=outpost_id,
+            tenant_id=tenant_id,
+            policy=held.policy,
+            callers=held.callers,
+            switched_off=held.switched_off,
+        )
+    )
+
+
+def decode(document: bytes) -> Bundle:
+    """The policy has the bundle's version as its revision. Raises `UnreadableBundle`."""
+    try:
+        kind = msgspec.json.decode(document, type=_Kind).kind
+        if kind != KIND:
+            raise UnreadableBundle(f"its kind is {kind[:64]!r}, and {KIND!r} is what this version reads")
+        bundle = msgspec.json.decode(document, type=Bundle)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise UnreadableBundle(str(error)) from None
+    return msgspec.structs.replace(bundle, policy=msgspec.structs.replace(bundle.policy, revision=bundle.version))

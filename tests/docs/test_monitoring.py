@@ -1,0 +1,100 @@
+"""The dashboards and alert rules in deploy/: every figure that they name is one that a platform publishes."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.support.platform import RunningPlatform
+
+from gatehouse.foundation.metrics import Family, Histogram
+from gatehouse.platform.metrics import Figures
+
+DASHBOARDS = sorted(Path("deploy/grafana").glob("*.json"))
+RULES = Path("deploy/prometheus/alerts.yml")
+#: Labels that Prometheus adds, and that of a histogram's buckets.
+ADDED = {"instance", "job", "le"}
+
+
+def dashboard(path: Path) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return told
+
+
+def rules() -> list[dict[str, Any]]:
+    return [rule for group in yaml.safe_load(RULES.read_text("utf-8"))["groups"] for rule in group["rules"]]
+
+
+def expressions() -> Iterator[tuple[str, str]]:
+    """Each with where it stands."""
+    for path in DASHBOARDS:
+        for panel in dashboard(path)["panels"]:
+            for target in panel["targets"]:
+                yield f"{path.name}: {panel['title']}", target["expr"]
+        for variable in dashboard(path)["templating"]["list"]:
+            if variable["type"] == "query":
+                yield f"{path.name}: ${variable['name']}", variable["query"]
+    for rule in rules():
+        yield rule["alert"], rule["expr"]
+
+
+EXPRESSIONS = list(expressions())
+
+
+def named(expression: str) -> set[str]:
+    return set(re.findall(r"\bservice_\w+", expression))
+
+
+@pytest.fixture(scope="module")
+async def published(platform: RunningPlatform) -> set[str]:
+    """As a scraper sees them: families, and the series that a histogram has."""
+    answer = await platform.anonymous.get("/metrics")
+    assert answer.status_code == 200
+    kinds = re.findall(r"^# TYPE (\S+) (\S+)$", answer.text, re.MULTILINE)
+    parts = {f"{name}_{part}" for name, kind in kinds if kind == "histogram" for part in ("bucket", "sum", "count")}
+    return {name for name, _ in kinds} | parts
+
+
+@pytest.mark.parametrize(("where", "expression"), EXPRESSIONS, ids=[where for where, _ in EXPRESSIONS])
+async def test_every_figure_is_published(published: set[str], where: str, expression: str) -> None:
+    assert named(expression)
+    assert named(expression) <= published, where
+
+
+@pytest.mark.parametrize(("where", "expression"), EXPRESSIONS, ids=[where for where, _ in EXPRESSIONS])
+def test_every_label_is_one_of_the_figures(tmp_path: Path, where: str, expression: str) -> None:
+    families: dict[str, Family] = {}
+    for figure in vars(Figures(tmp_path)).values():
+        if (family := getattr(figure, "family", None)) is not None:
+            families[family.name] = family
+            if isinstance(figure, Histogram):
+                families[f"{family.name}_bucket"] = family
+    labels = {label for name in named(expression) for label in families[name].labels} | ADDED
+    grouped = [label for group in re.findall(r"\bby \(([^)]*)\)", expression) for label in group.split(",")]
+    matched = re.findall(r'(\w+)\s*(?:=~|!~|!=|=)\s*"', expression)
+    assert {label.strip() for label in [*grouped, *matched]} <= labels, where
+
+
+def test_every_alert_says_how_grave_it_is_and_what_it_is_about() -> None:
+    names = [rule["alert"] for rule in rules()]
+    assert len(names) == len(set(names)) > 10
+    for rule in rules():
+        assert rule["labels"]["severity"] in {"critical", "warning", "info"}
+        assert rule["annotations"]["summary"]
+
+
+@pytest.mark.parametrize("path", DASHBOARDS, ids=[path.name for path in DASHBOARDS])
+def test_a_dashboard_can_be_imported(path: Path) -> None:
+    told = dashboard(path)
+    ids = [panel["id"] for panel in told["panels"]]
+    assert len(ids) == len(set(ids)) > 5
+    assert {panel["datasource"]["uid"] for panel in told["panels"]} == {"${datasource}"}
+    places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in told["panels"]]
+    assert len(places) == len(set(places))
+
+
+def test_the_dashboards_have_ids_of_their_own() -> None:
+    assert len({dashboard(path)["uid"] for path in DASHBOARDS}) == len(DASHBOARDS) == 3

@@ -1,0 +1,86 @@
+"""Forwarding by real processes, past kill -9."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.platform.operations.siem.conftest import TOKEN, Siem, parsed
+from tests.support.platform import RunningPlatform, Tenant
+from tests.support.receiver import Receiver, certificate
+
+from gatehouse.platform.jobs import Tools
+from gatehouse.platform.operations.siem.forwarding import Forwarding
+
+EVENTS = 6_000
+KILLS = 3
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    async with Receiver.listening() as listening:
+        yield listening
+
+
+@pytest.fixture
+async def siem(
+    platform: RunningPlatform, tenant: Tenant, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Siem]:
+    host = platform.host
+    receivers = receiver.trusted()
+    monkeypatch.setattr(host, "receivers", receivers)
+    tools = Tools(
+        settings=host.settings, database=host.database, sealer=host.sealer, outbound=host.outbound, clock=host.clock,
+        receivers=receivers,
+    )  # fmt: skip
+    platform.sql("UPDATE siem_targets SET enabled = false")
+    yield Siem(platform, tenant, receiver, Forwarding(tools))
+    await receivers.close()
+
+
+def worker(platform: RunningPlatform, home: Path) -> subprocess.Popen[bytes]:
+    """`gatehouse worker`, on a machine of its own."""
+    env = {
+        "DATABASE_URL": platform.installed.url, "GATEHOUSE_HOME": str(home), "EGRESS_ALLOWLIST": "127.0.0.0/8",
+        "GATEHOUSE_MASTER_KEY": (platform.host.settings.gatehouse_home / "master.key").read_text(),
+        "SSL_CERT_FILE": str(certificate()), "PATH": "/usr/bin:/bin",
+    }  # fmt: skip
+    return subprocess.Popen([sys.executable, "-P", "-m", "gatehouse", "worker"], env=env, cwd=home)
+
+
+async def test_every_event_arrives_in_order_though_the_forwarding_process_is_killed(
+    siem: Siem, platform: RunningPlatform, tmp_path: Path
+) -> None:
+    await siem.begin(type="hec", url=siem.receiver.url, token=TOKEN)
+    first = siem.chain()[-1]
+    await siem.record(EVENTS // 2)
+    process = worker(platform, tmp_path)
+    try:
+        for _ in range(KILLS):
+            # In the middle of something: it has just got an answer, and goes on.
+            await siem.receiver.until(len(siem.receiver.got) + 1, patience=120)
+            process.kill()
+            process.wait()
+            await siem.record(EVENTS // 2 // KILLS)
+            # Nobody waits for the lease of the dead here.
+            platform.sql("UPDATE siem_cursors SET due_at = now() WHERE tenant_id = %s", [siem.tenant.id])
+            process = worker(platform, tmp_path)
+        async with asyncio.timeout(180):
+            while (await siem.status())["backlog"]:
+                await asyncio.sleep(0.2)
+    finally:
+        process.kill()
+        process.wait()
+    batches = [[event["event"]["sequence"] for event in parsed(got.body)] for got in siem.receiver.got]
+    everything = list(range(first, first + EVENTS + 1))
+    # Without what was sent again, all is there, once each; and a batch never begins behind a gap.
+    assert sorted({sequence for batch in batches for sequence in batch}) == everything
+    reached = first - 1
+    for batch in batches:
+        assert batch == list(range(batch[0], batch[-1] + 1))
+        assert batch[0] <= reached + 1
+        reached = max(reached, batch[-1])
+    ids = {event["event"]["id"] for got in siem.receiver.got for event in parsed(got.body)}
+    assert len(ids) == len(everything)

@@ -1,0 +1,69 @@
+"""How fast models answer, shared between workers over the database."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.support.platform import RunningPlatform
+
+from gatehouse.engine.latency import Latencies
+from gatehouse.foundation.ids import new_id
+from gatehouse.platform.live.latencies import SharedLatencies
+
+MODEL = new_id()
+
+
+class Worker:
+    def __init__(self, platform: RunningPlatform) -> None:
+        self.latencies = Latencies()
+        self.shared = SharedLatencies(platform.host.database, self.latencies, new_id())
+
+    @property
+    def median(self) -> float | None:
+        return self.latencies.medians(stream=False).get(MODEL.int)
+
+
+@pytest.fixture
+def workers(platform: RunningPlatform) -> Iterator[tuple[Worker, Worker]]:
+    platform.sql("DELETE FROM latency_reports RETURNING id")
+    yield Worker(platform), Worker(platform)
+
+
+async def test_one_worker_knows_what_another_has_seen(workers: tuple[Worker, Worker]) -> None:
+    one, two = workers
+    one.latencies.answered(MODEL, 250, stream=False)
+    await one.shared.exchange()
+    await two.shared.exchange()
+    assert two.median == pytest.approx(250, rel=0.05)
+
+
+async def test_a_report_counts_once_however_often_it_is_read(workers: tuple[Worker, Worker]) -> None:
+    one, two = workers
+    one.latencies.answered(MODEL, 1_000, stream=False)
+    await one.shared.exchange()
+    for _ in range(3):
+        await two.shared.exchange()
+    two.latencies.answered(MODEL, 10, stream=False)
+    two.latencies.answered(MODEL, 10, stream=False)
+    await two.shared.exchange()
+    assert two.median == pytest.approx(10, rel=0.05)
+
+
+async def test_a_worker_begins_with_what_the_others_saw_in_the_last_minutes(
+    platform: RunningPlatform, workers: tuple[Worker, Worker]
+) -> None:
+    one, two = workers
+    one.latencies.answered(MODEL, 250, stream=False)
+    await one.shared.exchange()
+    platform.sql("UPDATE latency_reports SET at = at - interval '4 minutes' RETURNING id")
+    await two.shared.start()
+    await two.shared.stop()
+    assert two.median == pytest.approx(250, rel=0.05)
+
+
+async def test_what_cannot_be_read_is_left_out(platform: RunningPlatform, workers: tuple[Worker, Worker]) -> None:
+    one, two = workers
+    platform.sql("INSERT INTO latency_reports (node, body) VALUES (%s, %s) RETURNING id", [new_id(), b"of tomorrow"])
+    one.latencies.answered(MODEL, 250, stream=False)
+    await one.shared.exchange()
+    await two.shared.exchange()
+    assert two.median == pytest.approx(250, rel=0.05)
