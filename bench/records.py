@@ -141,7 +141,8 @@ def pages(running: Running, connection: Any, records: int) -> dict[str, float]:
     (user,) = connection.execute("select md5('user-7')::uuid").fetchone()
     now = datetime.now(UTC)
     stamp = "%Y-%m-%dT%H:%M:%SZ"
-    part = f"&from={now - timedelta(days=20, hours=5):{stamp}}&to={now - timedelta(days=9, hours=3):{stamp}}"
+    since, until = now - timedelta(days=DAYS // 3, hours=5), now - timedelta(days=DAYS // 6, hours=3)
+    part = f"&from={since:{stamp}}&to={until:{stamp}}"
     last_day = f"&from={now - timedelta(days=1, hours=now.hour + 1):{stamp}}"
     cursor = json.loads(running.call(audit + last_day))["next_cursor"]
     calls = {

@@ -1,10 +1,10 @@
 """What a routing decision costs: `.venv/bin/python -m bench.routing` (from the repository's root).
 
-One organization with 200 models of 10 providers and 50 policies. Timed is what stands between the decoded body and the
+One organization with 20 or 200 models of 10 providers, and 50 policies with a cost cap, a latency budget and a chain of
+three. Timed is what stands between the decoded body and the
 budgets: what the call needs, the order, and the judging of each choice. Microseconds, the best of 200 rounds.
 """
 
-import asyncio
 import time
 from collections.abc import Callable
 from decimal import Decimal
@@ -12,13 +12,11 @@ from typing import Final
 from uuid import UUID
 
 from gatehouse.engine.conversation.dialects import DIALECTS
-from gatehouse.engine.estimate import wants
 from gatehouse.engine.exchange import Asked, Identified, Received
 from gatehouse.engine.latency import Latencies
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.routing.chain import Chooser
 from gatehouse.engine.routing.circuits import Circuits
-from gatehouse.engine.routing.strategies import View, ranked
 from gatehouse.foundation.clock import SYSTEM_CLOCK
 from gatehouse.foundation.identity import Caller, CallerKind, TenantId
 from gatehouse.foundation.ids import new_id
@@ -53,7 +51,7 @@ class _Switches:
         return True
 
 
-def organization(strategy: Strategy | None) -> Snapshot:
+def organization(strategy: Strategy | None, number: int) -> Snapshot:
     providers = tuple(ProviderRecord(id=f"p{at}", name="p", kind="openai_compatible") for at in range(10))
     models = tuple(
         ModelRecord(
@@ -62,15 +60,15 @@ def organization(strategy: Strategy | None) -> Snapshot:
             cost_per_input_token=Decimal(at * 37 % 101 + 1) / 10**7,
             cost_per_output_token=Decimal(at * 53 % 97 + 1) / 10**6,
         )
-        for at in range(200)
+        for at in range(number)
     )  # fmt: skip
     chain = tuple(ChainEntry(provider=f"p{at}", model_id=f"m{at}", priority=at) for at in range(3))
     policies = tuple(
         RoutingPolicyRecord(
-            id=new_id(), name="p", strategy=strategy, group_ids=(new_id(),) if number else (), fallback_chain=chain,
+            id=new_id(), name="p", strategy=strategy, group_ids=(new_id(),) if made else (), fallback_chain=chain,
             cost_cap=CostCap(max_cost_per_request_usd=Decimal(1), action_on_exceed="block"), latency_budget_ms=5_000,
         )
-        for number in range(50)
+        for made in range(50)
     ) if strategy else ()  # fmt: skip
     compiled = compile_policy(
         TenantRecords(tenant_id=TENANT, revision=1, providers=providers, models=models, routing_policies=policies)
@@ -118,29 +116,15 @@ def decision(snapshot: Snapshot, model: bytes) -> float:
     return best(decide)
 
 
-async def main() -> None:
-    bare = organization(None)
-    named = decision(bare, b"p1/m1")
-    print(f"no policy, a named model          {named:6.1f}")
-    print(f"no policy, auto                   {decision(bare, b'auto'):6.1f}")
-    for strategy in STRATEGIES:
-        snapshot = organization(strategy)
-        policy = snapshot.routing.of(())
-        assert policy is not None
-        view = View({entry.id.int: 100.0 + at for at, entry in enumerate(snapshot.models.values())})
-        received = Received(
-            request_id="r", method="POST", path="/", headers={}, client_address="", received_at=0.0, started=0.0,
-            dialect="openai_chat", body=BODY,
-        )  # fmt: skip
-        caller = Caller(kind=CallerKind.API_KEY, tenant_id=TENANT)
-        identified = Identified(received=received, caller=caller, policy=snapshot, scope="chat:write")
-        wanted = wants(Asked(identified=identified, call=DIALECTS["openai_chat"].decode(BODY)))
-        order = best(lambda policy=policy, wanted=wanted, view=view: ranked(policy, wanted, view))  # type: ignore[misc]
-        print(
-            f"{strategy:18} auto {decision(snapshot, b'auto'):6.1f}   named {decision(snapshot, b'p1/m1'):6.1f}"
-            f"   of which the order of auto {order:6.1f}"
-        )
+def main() -> None:
+    bare = organization(None, 200)
+    print(f"no policy          auto {decision(bare, b'auto'):6.1f}   named {decision(bare, b'p1/m1'):6.1f}")
+    for number in (20, 200):
+        print(f"{number} models, 50 policies")
+        for strategy in STRATEGIES:
+            snapshot = organization(strategy, number)
+            print(f"{strategy:18} auto {decision(snapshot, b'auto'):6.1f}   named {decision(snapshot, b'p1/m1'):6.1f}")
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    main()

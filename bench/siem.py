@@ -2,9 +2,9 @@
 
     .venv/bin/python -m bench.siem
 
-The events lie in the audit chain of a real PostgreSQL; this process forwards them as `gatehouse worker` does, over HTTPS
-to a collector in a process of its own. `one` is a single organization, which has a batch on its way at a time; `many`
-are 100, and of these one is dead in every second round. Idle are 1,000, of which nothing waits.
+The events lie in the audit chain of a real PostgreSQL; this process forwards them as `gatehouse worker` does, over
+HTTPS to a collector in a process of its own. `one` is a single organization, which has a batch on its way at a time;
+`many` are 100, the second time with a dead receiver among them. Idle are 1,000, for which nothing waits.
 """
 
 import asyncio
@@ -19,9 +19,9 @@ from typing import Any
 from uuid import UUID
 
 import psycopg
+from bench.webhooks import receive
 from tests.support.receiver import HERE
 
-from bench.webhooks import receive
 from gatehouse.foundation.clock import SYSTEM_CLOCK
 from gatehouse.foundation.egress import EgressGuard
 from gatehouse.foundation.ids import new_id
@@ -60,7 +60,8 @@ class Bench:
             url = f"https://localhost:{self._port}/{'dead' if n < dead else 'alive'}"
             sealed = self._tools.sealer.seal(b"a-token", context=secret_context(tenant))
             self._owner.execute(
-                "INSERT INTO siem_targets (tenant_id, type, enabled, url, sealed_secret) VALUES (%s, 'hec', true, %s, %s)",
+                "INSERT INTO siem_targets (tenant_id, type, enabled, url, sealed_secret)"
+                " VALUES (%s, 'hec', true, %s, %s)",
                 [tenant, url, sealed],
             )
         self._owner.execute(
@@ -70,8 +71,8 @@ class Bench:
             "INSERT INTO audit_heads (tenant_id, sequence) SELECT t, %s FROM unnest(%s::uuid[]) t", [events, made]
         )
         self._owner.execute(
-            "INSERT INTO audit_events (tenant_id, sequence, id, timestamp, actor_id, actor_type, action, request_id, ip,"
-            " outcome, target_provider, target_model, details, personal_digest, prev_hash, hash)"
+            "INSERT INTO audit_events (tenant_id, sequence, id, timestamp, actor_id, actor_type, action, request_id,"
+            " ip, outcome, target_provider, target_model, details, personal_digest, prev_hash, hash)"
             " SELECT t, n, gen_random_uuid(), now(), gen_random_uuid()::text, 'api_key', 'gateway.request',"
             " gen_random_uuid()::text, '203.0.113.7', 'success', 'openai', 'gpt-5',"
             ' \'{"path": "/v1/chat/completions", "model": "openai/gpt-5", "status": 200, "stream": false,'

@@ -84,6 +84,12 @@ RACES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
     ("PUT", "/api/admin/content-filters/{filter_id}", {"name": "first"}, {"priority": 2}),
     ("PUT", "/api/admin/policies/{policy_id}", {"name": "first"}, {"description": "second"}),
     ("PUT", "/api/admin/budgets/{budget_id}", {"limit_tokens": 10**9}, {"limit_usd": 5}),
+    (
+        "PATCH",
+        "/api/admin/cost-routing/policies/{policy_id}",
+        {"strategy": "balanced"},
+        {"latency_budget_ms": 900},
+    ),
     ("PUT", "/api/alerts/{rule_id}", {"name": "first"}, {"threshold": 2.5}),
     ("PUT", "/api/admin/dlp-rules/{rule_id}", {"detector_name": "first"}, {"enabled": True}),
     ("PUT", "/api/admin/models/catalog/{model_config_id}", {"display_name": "first"}, {"context_window": 2}),

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePrivateKey, EllipticCurvePublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from cryptography.x509.verification import ExtensionPolicy, PolicyBuilder, Store, VerificationError
@@ -32,6 +33,13 @@ _MOST_CERTIFICATES: Final = 4
 _MAX_TOKEN_CHARS: Final = 16_384
 #: Clocks of machines differ by a little.
 _LEEWAY_SECONDS: Final = 5
+
+
+#: What reading and checking raise for what strangers make up.
+_NOT_GOOD: Final = (
+    JoseError, VerificationError, UnsupportedAlgorithm, x509.InvalidVersion, x509.DuplicateExtension, ValueError,
+    TypeError, KeyError, RecursionError,
+)  # fmt: skip
 
 
 class _Registry(jws.JWSRegistry):
@@ -70,7 +78,7 @@ def sign(
     *,
     lifetime_seconds: int = MOST_SECONDS,
 ) -> str:
-    """`chain` begins with the key's own certificate. `claims` should hold `sub` and `aud`; `iat` and `exp` are added."""
+    """`chain` begins with the key's own certificate. `claims` should hold `sub` and `aud`; adds `iat` and `exp`."""
     now = int(time.time())
     held = ECKey.import_key(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     x5c = [base64.b64encode(each.public_bytes(Encoding.DER)).decode() for each in chain]
@@ -94,7 +102,7 @@ def verify(
         claims = _claims(token, leaf, audience, at)
     except ExpiredTokenError:
         raise ExpiredToken from None
-    except (JoseError, VerificationError, ValueError, TypeError, KeyError, RecursionError):
+    except _NOT_GOOD:
         raise InvalidToken from None
     ends = min(float(claims["exp"]), leaf.not_valid_after_utc.timestamp())
     return Certified(leaf.serial_number, str(claims["sub"]), ends)

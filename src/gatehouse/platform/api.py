@@ -47,6 +47,8 @@ from gatehouse.platform.operations.health.errors import FORM as HEALTH_FORM
 from gatehouse.platform.operations.health.probes import router as probes
 from gatehouse.platform.operations.health.routes import router as health
 from gatehouse.platform.operations.maintenance.routes import router as maintenance
+from gatehouse.platform.operations.outposts.errors import FORM as OUTPOSTS_FORM
+from gatehouse.platform.operations.outposts.routes import router as outposts
 from gatehouse.platform.operations.siem.routes import router as siem
 from gatehouse.platform.operations.webhooks.errors import FORM as WEBHOOKS_FORM
 from gatehouse.platform.operations.webhooks.routes import router as webhooks
@@ -115,6 +117,7 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     alerts,
     webhooks,
     siem,
+    outposts,
     approvals,
     compliance_bundles,
     content_filters,
@@ -153,6 +156,7 @@ ERROR_FORMS: Final[dict[str, ErrorForm]] = {
     "/api/admin/content-filters": CONTENT_FILTERS_FORM,
     "/api/admin/cost-routing": COST_ROUTING_FORM,
     "/api/admin/policies": POLICIES_FORM,
+    "/v1/outposts": OUTPOSTS_FORM,
     "/api/admin/webhooks": WEBHOOKS_FORM,
     "/api/v1/admin/webhooks": WEBHOOKS_FORM,
 }

@@ -65,6 +65,7 @@ class Platform:
         self._settings = settings
         self._make_host = make_host
         self._app: ASGIApp | None = None
+        self._host: PlatformHost | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -72,6 +73,11 @@ class Platform:
             return
         assert self._app is not None
         await self._app(scope, receive, send)
+
+    def drain(self) -> None:
+        """What would wait for something to happen does not wait any more: this worker is about to end."""
+        if self._host is not None:
+            self._host.drain()
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -90,7 +96,7 @@ class Platform:
     async def _serving(self) -> AsyncIterator[None]:
         settings = self._settings
         check_environment()
-        host = self._make_host()
+        host = self._host = self._make_host()
         host.build()
         await host.start()
         addresses = ClientAddresses(settings.trusted_proxies)

@@ -39,9 +39,10 @@ from gatehouse.platform.live.nodes import Node
 from gatehouse.platform.live.ports import LiveSwitches, SealedSecrets
 from gatehouse.platform.live.state import Replica
 from gatehouse.platform.metrics import Figures
-from gatehouse.platform.ports import Startup, TokenSigner
+from gatehouse.platform.ports import OutpostSupply, Startup, TokenSigner
 from gatehouse.platform.publish import Publisher
 from gatehouse.platform.spending.spender import Spender
+from gatehouse.platform.supply import Supply
 from gatehouse.platform.tracing.exporter import Exporter
 from gatehouse.policy.snapshot import Snapshot
 
@@ -88,6 +89,8 @@ class PlatformHost:
         )
         self.passwords = Passwords()
         self.signer: TokenSigner = Signer(database, self.sealer, self.replica, self.clock, issuer=self.issuer)
+        self._supply = Supply(database, self.replica)
+        self.supply: OutpostSupply = self._supply
         self.later = Later()
         self.calls = InProgress()
         self.limits = Limits(settings)
@@ -186,6 +189,10 @@ class PlatformHost:
         await self.policies.preload(DEFAULT_TENANT)
         self.startup.done(self.clock.monotonic())
 
+    def drain(self) -> None:
+        """No request waits for news any more: those that do are answered now."""
+        self.replica.news.close()
+
     async def stop(self) -> None:
         await self.later.settle()
         if self.traces is not None:
@@ -194,6 +201,7 @@ class PlatformHost:
         await self.spender.stop()
         await self.approvals.stop()
         await self.feed.stop()
+        await self._supply.close()
         await self.detectors.stop()
         await self.outbound.close()
         await self.receivers.close()

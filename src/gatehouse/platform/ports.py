@@ -11,6 +11,7 @@ from gatehouse.engine.run import Engine
 from gatehouse.foundation.clock import Clock
 from gatehouse.foundation.dns import TxtResolver
 from gatehouse.foundation.http.lists import CursorSigner
+from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.foundation.journal.writer import JournalWriter
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.foundation.passwords import Passwords
@@ -24,6 +25,8 @@ from gatehouse.platform.live.feed import Feed
 from gatehouse.platform.live.nodes import Node
 from gatehouse.platform.live.state import Replica
 from gatehouse.platform.metrics import Figures
+from gatehouse.platform.uploads import Stored, Upload
+from gatehouse.policy.wire import Contents
 
 
 class TokenSigner(Protocol):
@@ -31,6 +34,20 @@ class TokenSigner(Protocol):
 
     async def sign(self, claims: Mapping[str, Any], lifetime_seconds: int, *, audience: str | None = None) -> str:
         """A token with these claims and `iss`, `aud` (this platform without an `audience`), `iat`, `exp`, `jti`."""
+
+
+    async def sign_document(self, document: bytes, *, kind: str) -> str:
+        """Any bytes, signed by the same key; `kind` is the header's `typ`."""
+
+
+class OutpostSupply(Protocol):
+    """What outposts get, and hand in. See `platform.supply`."""
+
+    async def contents(self, tenant_id: TenantId, at_least: int = 0) -> Contents:
+        """What all outposts of an organization are sent, of this revision or a later one."""
+
+    async def store(self, outpost: Caller, upload: Upload) -> Stored:
+        """Stores what is new of it, once each, in order. Raises `SequenceGap`, `Unavailable`."""
 
 
 class Startup:
@@ -75,6 +92,7 @@ class Host(Protocol):
     passwords: Passwords
     #: typed as a protocol, so that chapters below `access` do not reach up to it through here
     signer: TokenSigner
+    supply: OutpostSupply
     later: Later
     #: in which families that call models count theirs
     calls: InProgress

@@ -23,9 +23,10 @@ from gatehouse.platform.host import PlatformHost
 class _Server(uvicorn.Server):
     """Tells the supervisor when it serves."""
 
-    def __init__(self, config: uvicorn.Config, ready_fd: int) -> None:
+    def __init__(self, config: uvicorn.Config, ready_fd: int, platform: Platform) -> None:
         super().__init__(config)
         self._ready_fd = ready_fd
+        self._platform = platform
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
@@ -42,6 +43,10 @@ class _Server(uvicorn.Server):
             # Long texts are inspected in a thread: it must give the lock back to the loop quickly.
             sys.setswitchinterval(0.001)
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._platform.drain()
+        await super().shutdown(sockets=sockets)
+
 
 def serve_gateway(fd: int, ready_fd: int, database: str) -> None:
     """Serves until SIGTERM. `database` is a URL, or `env` for the one in `DATABASE_URL`."""
@@ -55,8 +60,9 @@ def serve_gateway(fd: int, ready_fd: int, database: str) -> None:
     def make_host() -> PlatformHost:
         return PlatformHost(settings, Database(url, pool_size=settings.database_pool_size), keys)
 
+    platform = Platform(settings, make_host)
     config = uvicorn.Config(
-        Platform(settings, make_host),
+        platform,
         loop="uvloop",
         http=WatchfulProtocol,
         ws="none",
@@ -73,7 +79,7 @@ def serve_gateway(fd: int, ready_fd: int, database: str) -> None:
     if context is not None:
         config.load()
         config.ssl = context
-    server = _Server(config, ready_fd)
+    server = _Server(config, ready_fd, platform)
     server.run(sockets=[socket.socket(fileno=fd)])
     if not server.started:
         raise SystemExit(3)

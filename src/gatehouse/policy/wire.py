@@ -123,9 +123,7 @@ def contents(records: TenantRecords, callers: CallerRecords, switched_off: froze
     )
 
 
-def encode(
-    held: Contents, *, outpost_id: UUID, tenant_id: TenantId, issued_at: int, expires_at: int
-) -> bytes:
+def encode(held: Contents, *, outpost_id: UUID, tenant_id: TenantId, issued_at: int, expires_at: int) -> bytes:
     return _encode(
         _Written(
             kind=KIND,

@@ -1,7 +1,5 @@
 """How fast models answer, shared between workers over the database."""
 
-from collections.abc import Iterator
-
 import pytest
 from tests.support.platform import RunningPlatform
 
@@ -23,9 +21,9 @@ class Worker:
 
 
 @pytest.fixture
-def workers(platform: RunningPlatform) -> Iterator[tuple[Worker, Worker]]:
+def workers(platform: RunningPlatform) -> tuple[Worker, Worker]:
     platform.sql("DELETE FROM latency_reports RETURNING id")
-    yield Worker(platform), Worker(platform)
+    return Worker(platform), Worker(platform)
 
 
 async def test_one_worker_knows_what_another_has_seen(workers: tuple[Worker, Worker]) -> None:

@@ -22,7 +22,11 @@ FAMILIES = {
     "service_journal_bytes": "gauge",
     "service_journal_half_full": "gauge",
     "service_drain_lag_seconds": "gauge",
+    "service_siem_backlog_events": "gauge",
+    "service_siem_failing_receivers": "gauge",
     "service_redis_degraded": "gauge",
+    "service_response_cache_total": "counter",
+    "service_response_cache_bytes": "gauge",
     "service_change_feed_lag_seconds": "gauge",
     "service_event_loop_lag_seconds": "gauge",
 }

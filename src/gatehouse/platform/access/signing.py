@@ -1,5 +1,6 @@
 """Signs this platform's tokens: sessions' access tokens and OAuth clients' M2M tokens alike (decisions 3, JWT)."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
@@ -52,6 +53,10 @@ class Signer:
             "jti": str(uuid4()),
         }
         return jwt.sign(stamped, key)
+
+    async def sign_document(self, document: bytes, *, kind: str) -> str:
+        """See `foundation.jwt.sign_document`; in a thread, for a document may be large. Raises `NoSigningKey`."""
+        return await asyncio.to_thread(jwt.sign_document, document, await self._current(), kind=kind)
 
     async def _current(self) -> SigningKey:
         published = self._replica.signing_keys

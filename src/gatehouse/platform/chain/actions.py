@@ -23,6 +23,7 @@ ACTIONS: Final[dict[str, str]] = {
     "governance.enabled": "Policy rules were put in force again.",
     "maintenance.enabled": "An operator closed the platform for maintenance, or changed the message.",
     "maintenance.disabled": "An operator ended the maintenance.",
+    "outpost_trust.changed": "Whom the platform believes to be an outpost was changed by the portal or an operator.",
     "gateway.request": "A model call went through the gateway, or was refused by it.",
     "api_key.created": "A user made an API key, or an administrator one for a service account.",
     "api_key.updated": "An API key was enabled or disabled.",

@@ -105,8 +105,15 @@ def _clean(entry: Entry[str]) -> Entry[str]:
     return entry
 
 
-def prepare(entries: Iterable[Decoded], finished: Iterable[UUID], left_open: Mapping[str, bytes]) -> Prepared:
-    """`finished` writers are dead: what they left open, here or in earlier batches (`left_open`), was interrupted."""
+def prepare(
+    entries: Iterable[Decoded],
+    finished: Iterable[UUID],
+    left_open: Mapping[str, bytes],
+    *,
+    outpost_id: UUID | None = None,
+) -> Prepared:
+    """`finished` writers are dead: what they left open, here or in earlier batches (`left_open`), was interrupted.
+    `outpost_id` is whose requests these were, where it was not this platform that answered them."""
     prepared = Prepared()
     dead = frozenset(finished)
     for writer_id, payload, entry in entries:
@@ -116,7 +123,7 @@ def prepare(entries: Iterable[Decoded], finished: Iterable[UUID], left_open: Map
         if isinstance(entry, Scanned):
             prepared.dlp.add_events(entry, datetime.fromtimestamp(entry.timestamp, UTC))
             continue
-        _add(prepared, entry, latency=entry.latency_ms)
+        _add(prepared, entry, latency=entry.latency_ms, outpost_id=outpost_id)
         prepared.spent.add(entry, writer_id)
         if entry.stream and prepared.opened.pop(entry.id, None) is None:
             prepared.ended.append(entry.id)
@@ -161,11 +168,13 @@ def _interrupted(payload: bytes) -> Outcome[str]:
     )
 
 
-def _add(prepared: Prepared, outcome: Outcome[str], *, latency: float | None) -> None:
+def _add(
+    prepared: Prepared, outcome: Outcome[str], *, latency: float | None, outpost_id: UUID | None = None
+) -> None:
     moment = datetime.fromtimestamp(outcome.timestamp, UTC)
     tenant_id = outcome.tenant_id
     prepared.usage.setdefault(copying.month(moment), []).append(usage.line(outcome, moment, latency=latency))
-    event = _event(outcome, moment)
+    event = _event(outcome, moment, outpost_id)
     prepared.events.setdefault(tenant_id, []).append((event, personal_digest(event)))
     kind = Kind(moment.date(), outcome.user_id, outcome.group_id, outcome.provider, outcome.model_id)
     prepared.counts[tenant_id, kind] += 1
@@ -180,7 +189,7 @@ def _add(prepared: Prepared, outcome: Outcome[str], *, latency: float | None) ->
         prepared.used_keys[outcome.api_key_id] = max(last, outcome.timestamp)
 
 
-def _event(outcome: Outcome[str], moment: datetime) -> AuditEvent:
+def _event(outcome: Outcome[str], moment: datetime, outpost_id: UUID | None) -> AuditEvent:
     """The request's audit event. It has the id of its usage record."""
     said = outcome.rule_events
     return AuditEvent(
@@ -206,6 +215,7 @@ def _event(outcome: Outcome[str], moment: datetime) -> AuditEvent:
             "output_tokens": outcome.output_tokens,
             "cost_usd": outcome.cost_usd,
             **({"cache": outcome.cache} if outcome.cache else {}),
+            **({"outpost_id": str(outpost_id)} if outpost_id is not None else {}),
             # Of the few requests that have any: what content filters and policy rules said.
             **({"rules": [msgspec.structs.asdict(event) for event in said]} if said else {}),
         },

@@ -160,8 +160,8 @@ class Feed:
             policies = {str(tenant_id) for tenant_id in self._replica.tenants}
         if policies:
             await self._on_policy(policies)
-        self._replica.revision = revision
         self._tell(rows)
+        self._replica.revision = revision
         # Once around the loop: what was let through under the old state is on its way before this is confirmed.
         await asyncio.sleep(0)
         listed = await self._node.confirm(revision)
@@ -189,6 +189,7 @@ class Feed:
         return touched["policy"]
 
     def _tell(self, rows: Sequence[Any]) -> None:
+        """Those who wait for news of an organization: what is read of it from now on has these changes."""
         if not self._follows(rows):
             self._replica.news.tell_all()
             return

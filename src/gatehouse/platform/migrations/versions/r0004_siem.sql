@@ -55,6 +55,13 @@ CREATE VIEW siem_forwarding WITH (security_invoker = true) AS
     WHERE s.enabled AND t.deleted_at IS NULL AND coalesce((t.feature_flags ->> 'audit_log_streaming')::boolean, false);
 GRANT SELECT ON siem_forwarding TO gatehouse_app, gatehouse_service;
 
+-- The first audit event that an organization's receiver has not taken: this one and all behind it must not be removed.
+-- Null where nothing is forwarded. It never goes back.
+CREATE FUNCTION gatehouse_unsent_from(tenant uuid) RETURNS bigint LANGUAGE sql STABLE AS $$
+    SELECT c.sequence + 1 FROM siem_cursors c JOIN siem_forwarding f ON f.tenant_id = c.tenant_id
+    WHERE c.tenant_id = tenant
+$$;
+
 -- As it was, and what is counted waits for those who forward it: in the transaction that stores it, on every month.
 CREATE OR REPLACE FUNCTION gatehouse_count_dlp_events() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$

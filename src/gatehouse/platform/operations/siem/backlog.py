@@ -9,10 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation.identity import TenantId
 from gatehouse.platform.jobs import Tools
 
-_UNSENT: Final = text(
-    "SELECT c.sequence + 1 FROM siem_cursors c JOIN siem_forwarding f ON f.tenant_id = c.tenant_id"
-    " WHERE c.tenant_id = :tenant"
-)
+_UNSENT: Final = text("SELECT gatehouse_unsent_from(:tenant)")
 _MEASURE: Final = text(
     "SELECT coalesce(sum(greatest(coalesce(h.sequence, 0) - c.sequence, 0)), 0)"
     " + (SELECT count(*) FROM siem_queue q JOIN siem_forwarding f ON f.tenant_id = q.tenant_id),"
@@ -36,4 +33,4 @@ class Backlog(msgspec.Struct):
 async def unsent_from(session: AsyncSession, tenant_id: TenantId) -> int | None:
     """The sequence of the organization's first audit event that its receiver has not taken: this one and all behind it
     must not be removed. None where nothing is forwarded."""
-    return (await session.execute(_UNSENT, {"tenant": tenant_id})).scalar_one_or_none()
+    return (await session.execute(_UNSENT, {"tenant": tenant_id})).scalar_one()

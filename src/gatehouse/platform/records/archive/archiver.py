@@ -2,10 +2,10 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -24,6 +24,9 @@ from gatehouse.platform.records.archive.places import Place
 from gatehouse.platform.records.hot import RetentionPolicy, hot_since, read_retention_policy
 
 compute: Any = Lazily("pyarrow.compute")
+
+#: Groups, each a `pyarrow.Table`.
+Rows: TypeAlias = Generator[Any, None, None]
 
 #: Rows of one file.
 MOST: Final = 200_000
@@ -181,7 +184,7 @@ class Archiver:
         tenant_id: UUID,
         records: Records,
         tier: str,
-        rows: Callable[[], Iterator[Any]],
+        rows: Callable[[], Rows],
         *,
         instead_of: File | None = None,
     ) -> File | None:
@@ -193,15 +196,16 @@ class Archiver:
         edges = Edges()
         # The file is compared with what it was made of: that must be the same rows.
         with self._scratch_file() as unfinished, self._snapshot():
-            count = files.write(unfinished, records, self._watched(rows(), edges))
+            with contextlib.closing(self._watched(rows(), edges)) as groups:
+                count = files.write(unfinished, records, groups)
             if not count:
                 manifest.forget(self.connection, file_id)
                 return None
             with unfinished.open("rb") as source:
                 size, sha256 = files.digest(source)
             self.place.put(unfinished, path)
-            with self.place.open(path) as source:
-                files.compare(source, self._watched(rows()))
+            with self.place.open(path) as source, contextlib.closing(self._watched(rows())) as groups:
+                files.compare(source, groups)
         self.check(path, size, sha256)
         checkpoint = Checkpoint(records=records, rows=count, sha256=sha256, **edges.chain)
         file = File(
@@ -250,12 +254,14 @@ class Archiver:
             self.place.remove(path)
             manifest.forget(self.connection, file_id)
 
-    def _watched(self, groups: Iterable[Any], edges: "Edges | None" = None) -> Iterator[Any]:
-        for group in groups:
-            self.go_on()
-            if edges is not None:
-                edges.see(group)
-            yield group
+    def _watched(self, rows: Rows, edges: "Edges | None" = None) -> Rows:
+        # Closed whatever happens: a COPY that nobody reads to its end would keep the connection for itself.
+        with contextlib.closing(rows) as groups:
+            for group in groups:
+                self.go_on()
+                if edges is not None:
+                    edges.see(group)
+                yield group
 
     @contextlib.contextmanager
     def _snapshot(self) -> Iterator[None]:

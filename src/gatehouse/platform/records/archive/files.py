@@ -1,7 +1,7 @@
 """Parquet files: written a group of rows at a time, and read back the same way, so that memory does not grow with them."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +23,7 @@ class DifferentRows(Exception):
     """A file does not hold what it was made of."""
 
 
-def from_database(connection: Connection, records: Records, which: str, values: dict[str, Any]) -> Iterator[Any]:
+def from_database(connection: Connection, records: Records, which: str, values: dict[str, Any]) -> Generator[Any, None, None]:
     """Groups (`pyarrow.Table`) of the rows for which the SQL `which` is, with its order."""
     query = f"COPY (SELECT {selection(records)} FROM {records} WHERE {which}) TO STDOUT (FORMAT csv)"  # noqa: S608
     read = csv.ReadOptions(column_names=names(records), use_threads=False, block_size=_PIECE * 16)
@@ -55,7 +55,7 @@ def write(target: Path, records: Records, groups: Iterable[Any]) -> int:
     rows = 0
     with parquet.ParquetWriter(target, schema(records), compression="zstd", write_statistics=True) as writer:
         for group in groups:
-            writer.write_table(group, row_group_size=GROUP)
+            writer.write_table(group, row_group_size=group.num_rows)
             rows += group.num_rows
     return rows
 

@@ -1,7 +1,7 @@
 """People who were removed leave the archive as they left the database (`gatehouse_anonymise`): the files that name them
 are written anew. What is taken out is in no hash; a digest of it is, and stays."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
@@ -58,7 +58,7 @@ def _about(row: dict[str, Any], people: set[str]) -> bool:
     return row["resource_type"] == "user" and row["resource_id"] in people
 
 
-def _without(archiver: "Archiver", file: File, people: set[str]) -> Iterator[Any]:
+def _without(archiver: "Archiver", file: File, people: set[str]) -> Generator[Any, None, None]:
     with archiver.place.open(file.path) as source:
         for group in files.read(source):
             if any(_named(row, people) for row in _suspects(group, people)):

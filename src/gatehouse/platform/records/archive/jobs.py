@@ -88,6 +88,7 @@ def run(
             except Exception as error:
                 if archiver.connection.closed:
                     raise
+                import traceback; traceback.print_exc()
                 reason = f"{type(error).__name__}: {error}".split("\n", 1)[0][:300]
                 log.warning("archive.failed", tenant_id=str(tenant_id), reason=reason)
         archiver.drop_months()

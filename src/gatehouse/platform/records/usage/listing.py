@@ -7,9 +7,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.http.lists import OffsetWindow
 from gatehouse.platform.records.by_day import ByDay, Filters
-from gatehouse.platform.records.usage.table import UsageRecordRow, usage_counts
+from gatehouse.platform.records.usage.table import UsageRecordRow, usage_counts, usage_totals
 
-_RECORDS = ByDay(UsageRecordRow, usage_counts)
+_OF_A_USER = ByDay(UsageRecordRow, usage_counts)
+_OF_ALL = ByDay(UsageRecordRow, usage_totals)
 
 
 async def page(
@@ -20,4 +21,5 @@ async def page(
         if filters.kind.get("user_id", only) != only:
             return [], 0
         filters = filters._replace(kind={**filters.kind, "user_id": only})
-    return await _RECORDS.page(session, window, filters)
+    records = _OF_A_USER if "user_id" in filters.kind else _OF_ALL
+    return await records.page(session, window, filters)

@@ -54,3 +54,16 @@ usage_counts = Table(
         "tenant_id", "day", "user_id", "group_id", "provider", "model_id", postgresql_nulls_not_distinct=True
     ),
 )
+
+#: The same without users, kept by triggers.
+usage_totals = Table(
+    "usage_totals",
+    Row.metadata,
+    Column("tenant_id", Uuid(), nullable=False),
+    Column("day", Date(), nullable=False),
+    Column("group_id", Uuid()),
+    Column("provider", Text()),
+    Column("model_id", Text()),
+    Column("records", BigInteger(), nullable=False),
+    UniqueConstraint("tenant_id", "day", "group_id", "provider", "model_id", postgresql_nulls_not_distinct=True),
+)

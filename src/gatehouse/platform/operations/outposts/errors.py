@@ -1,0 +1,20 @@
+"""What can go wrong with outposts. An outpost reads codes, not sentences."""
+
+from typing import Final
+
+from gatehouse.foundation.errors import Forbidden, PayloadTooLarge
+from gatehouse.foundation.http.envelopes import CODED, ErrorForm
+
+FORM: Final[ErrorForm] = CODED
+
+
+class OutpostsDisabled(Forbidden):
+    code = "outposts_disabled"
+    message = "The organization's feature flag outpost_enabled is off."
+
+
+class TooManyRecords(PayloadTooLarge):
+    code = "too_many_records"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"entries: at most {most} records can be sent at once.")

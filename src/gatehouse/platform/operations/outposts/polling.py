@@ -1,0 +1,107 @@
+"""How an outpost gets its policy: at once where it has another one, else when something changes."""
+
+import hashlib
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from gatehouse.foundation.identity import Caller, TenantId
+from gatehouse.platform.live.credentials import InvalidToken
+from gatehouse.platform.operations.outposts.service import enabled
+from gatehouse.platform.ports import Host
+from gatehouse.policy import signing, wire
+from gatehouse.policy.wire import Contents
+
+#: Outposts that wait for news, a worker, and of one organization.
+MOST_WAITING: Final = 2_000
+MOST_WAITING_OF_ONE: Final = 200
+#: Seconds for which a bundle may come into force.
+LIFETIME: Final = 7 * 86_400
+#: Seconds after which one that has not changed is sent anew, so that the one that an outpost keeps stays young.
+_RENEWED: Final = 86_400
+#: What those who may not wait are told to wait, in seconds.
+_LATER: Final = 5
+
+_ETAG: Final = re.compile(r'"(\d{1,18})-([0-9a-f]{64})"').findall
+
+
+class Polled(NamedTuple):
+    """`signed` is None where the outpost has it already."""
+
+    etag: str
+    signed: str | None
+    retry_after: int | None = None
+
+
+class Waiting:
+    """Who waits on this worker: bounded, so that they can never be all that it does."""
+
+    def __init__(self) -> None:
+        self._of: Counter[TenantId] = Counter()
+
+    @contextmanager
+    def place(self, tenant_id: TenantId) -> Iterator[bool]:
+        """Whether there was room."""
+        free = self._of.total() < MOST_WAITING and self._of[tenant_id] < MOST_WAITING_OF_ONE
+        self._of[tenant_id] += free
+        try:
+            yield free
+        finally:
+            self._of[tenant_id] -= free
+            if not self._of[tenant_id]:
+                del self._of[tenant_id]
+
+
+async def bundle(caller: Caller, host: Host, waiting: Waiting, known: str, seconds: float) -> Polled:
+    """`known` are the entity tags that the outpost has; `seconds` is how long it waits for another one.
+
+    Raises `OutpostsDisabled`, `InvalidToken`, `PolicyUnavailable`.
+    """
+    assert caller.tenant_id is not None
+    assert caller.outpost_id is not None
+    tenant_id, news = caller.tenant_id, host.replica.news
+    has = {digest: int(version) for version, digest in _ETAG(known)}
+    deadline = time.monotonic() + seconds
+    with waiting.place(tenant_id) as free:
+        while True:
+            await enabled(caller, host)
+            if not host.ports.credentials.still_good(caller):
+                raise InvalidToken
+            seen = news.seen(tenant_id)
+            contents = await host.supply.contents(tenant_id, max(has.values(), default=0))
+            digest = _digest(contents, caller.outpost_id, host.clock.now())
+            etag = f'"{contents.version}-{digest}"'
+            if digest not in has:
+                return Polled(etag, await _signed(contents, caller, host))
+            left = deadline - time.monotonic()
+            if left <= 0 or news.closed:
+                return Polled(etag, None)
+            if not free:
+                return Polled(etag, None, _LATER)
+            await news.after(seen, tenant_id, left)
+
+
+def _digest(contents: Contents, outpost_id: UUID, now: float) -> str:
+    """Of what this outpost is sent, and of the day: not everybody's begins at the same time."""
+    day = (int(now) + outpost_id.int % _RENEWED) // _RENEWED
+    return hashlib.sha256(msgspec.json.encode([outpost_id, day, contents.digest])).hexdigest()
+
+
+async def _signed(contents: Contents, caller: Caller, host: Host) -> str:
+    assert caller.tenant_id is not None
+    assert caller.outpost_id is not None
+    now = int(host.clock.now())
+    document = wire.encode(
+        contents,
+        outpost_id=caller.outpost_id,
+        tenant_id=caller.tenant_id,
+        issued_at=now,
+        expires_at=now + LIFETIME,
+    )
+    return await host.signer.sign_document(document, kind=signing.TYPE)

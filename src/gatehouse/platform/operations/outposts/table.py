@@ -1,0 +1,40 @@
+"""The trust's row: the platform's own, which operators change."""
+
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from sqlalchemy import select, text
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Mapped, mapped_column
+
+from gatehouse.foundation.storage.rows import Row
+
+KEY: Final = "portal"
+
+_LOCK: Final = text("SELECT pg_advisory_xact_lock(7411994)")
+_KNOWN: Final = text("SELECT id FROM tenants WHERE id = ANY(CAST(:ids AS uuid[])) AND deleted_at IS NULL")
+
+
+class OutpostTrustRow(Row):
+    __tablename__ = "outpost_trust"
+
+    key: Mapped[str] = mapped_column(primary_key=True)
+    ca_certificates: Mapped[list[str]]
+    #: tenants' ids by organization
+    organizations: Mapped[dict[str, Any]]
+    #: `outpost_id`, `org_id`, `serials`
+    outposts: Mapped[list[dict[str, Any]]] = mapped_column(JSONB)
+    updated_at: Mapped[datetime]
+
+
+async def find_for_change(session: AsyncSession) -> OutpostTrustRow | None:
+    """Locked, whether it is there or not."""
+    await session.execute(_LOCK)
+    return (await session.scalars(select(OutpostTrustRow).where(OutpostTrustRow.key == KEY))).one_or_none()
+
+
+async def known_tenants(session: AsyncSession, ids: list[UUID]) -> set[UUID]:
+    """As an operator sees them: those of all organizations."""
+    return set((await session.execute(_KNOWN, {"ids": ids})).scalars())

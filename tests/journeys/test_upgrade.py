@@ -1,0 +1,124 @@
+"""An upgrade without a stop: the version before serves on the new schema until this one has taken over (decisions of
+the contract: Running it).
+
+`earlier/0003.tar.xz` is the package as it was when its schema was 0003, without the models' data.
+"""
+
+import asyncio
+import base64
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+from tests.support.load import Load, chat, load
+from tests.support.server import GatehouseServer
+
+import gatehouse.detection
+from gatehouse.foundation.storage import embedded
+
+EARLIER = Path(__file__).parent / "earlier" / "0003.tar.xz"
+CHAT = chat("sandbox/echo")
+FLAGS = "/api/v1/admin/org/feature-flags"
+
+
+@pytest.fixture
+def database() -> Iterator[str]:
+    # Short: a socket's name may have 100 characters.
+    home = Path(tempfile.mkdtemp(prefix="gu", dir="/tmp"))
+    try:
+        yield embedded.start(home)
+    finally:
+        embedded.stop(home)
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture
+def shared(database: str) -> dict[str, str]:
+    """What both versions are told."""
+    models = Path(gatehouse.detection.__file__).parent
+    return {
+        "DATABASE_URL": database,
+        "GATEHOUSE_MASTER_KEY": base64.b64encode(os.urandom(32)).decode(),
+        "SANDBOX_ENABLED": "true",
+        "NER_MODEL_PATH": str(models / "entities" / "data"),
+        "SEMANTIC_MODEL_PATH": str(models / "semantic" / "data"),
+    }
+
+
+@pytest.fixture
+def earlier(tmp_path: Path) -> Path:
+    with tarfile.open(EARLIER) as package:
+        package.extractall(tmp_path, filter="data")
+    return tmp_path / "0003" / "src"
+
+
+def gatehouse_command(server: GatehouseServer, *arguments: str) -> str:
+    """Of the server's version, on its database."""
+    command = [sys.executable, "-P", "-m", "gatehouse", *arguments]
+    done = subprocess.run(
+        command, env=server.env, cwd=server.home, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def answered(*loads: Load) -> int:
+    """All of them well."""
+    for each in loads:
+        assert set(each.statuses) == {200}
+    return sum(each.statuses[200] for each in loads)
+
+
+async def recorded(server: GatehouseServer, requests: int) -> None:
+    """Returns when so many requests are on record, and raises when they do not come, or more."""
+    query = "SELECT (SELECT count(*) FROM usage_records), (SELECT count(*) FROM audit_events WHERE action = %s)"
+    for _ in range(600):
+        (counts,) = server.sql(query, ["gateway.request"])
+        if counts == (requests, requests):
+            return
+        assert max(counts) <= requests
+        await asyncio.sleep(0.1)
+    raise AssertionError(f"{counts} of {requests} are on record")
+
+
+async def test_an_upgrade_under_load_fails_no_request_and_loses_no_record(
+    shared: dict[str, str], earlier: Path
+) -> None:
+    old = GatehouseServer(env={**shared, "PYTHONPATH": str(earlier)})
+    new = GatehouseServer(env=shared)
+    try:
+        await asyncio.to_thread(gatehouse_command, old, "migrate")
+        await asyncio.to_thread(old.start, patience=240)
+        assert old.sql("SELECT version_num FROM alembic_version") == [("0003",)]
+        key = old.new_key("admin")
+        admin = {"Authorization": f"Bearer {key}"}
+        async with load(old.url, (6, key, CHAT)) as before, httpx2.AsyncClient(headers=admin, timeout=60) as client:
+            await before.until(100, patience=120)
+            assert "up to date" in await asyncio.to_thread(gatehouse_command, new, "migrate")
+            assert old.sql("SELECT version_num FROM alembic_version") != [("0003",)]
+            # The version before goes on: requests, records, and administration.
+            await before.until(100, patience=120)
+            changed = await client.patch(f"{old.url}{FLAGS}/dlp_enabled", json={"enabled": False})
+            assert changed.status_code == 200, changed.text
+            await asyncio.to_thread(new.start, patience=240)
+            async with load(new.url, (6, key, CHAT)) as during:
+                # Side by side, and what one is told the other follows.
+                await asyncio.gather(before.until(100, patience=120), during.until(100, patience=120))
+                flags = (await client.get(f"{new.url}{FLAGS}")).json()
+                assert "'dlp_enabled': False" in str(flags) or {"name": "dlp_enabled", "enabled": False} in flags
+        async with load(new.url, (6, key, CHAT)) as after:
+            assert await asyncio.to_thread(old.stop, patience=120) == 0
+            await after.until(100, patience=120)
+        await recorded(new, answered(before, during, after))
+        assert new.sql("SELECT sum(requests)::int FROM usage_minutes") == [(answered(during, after),)]
+        gatehouse_command(new, "audit", "verify")
+    finally:
+        for server in (old, new):
+            server.close()

@@ -1,0 +1,14 @@
+import pytest
+from tests.support.outposts import Outpost, Portal
+from tests.support.platform import RunningPlatform, Tenant
+
+
+@pytest.fixture(scope="module")
+async def portal(platform: RunningPlatform) -> Portal:
+    return Portal(platform, await platform.new_m2m(None, "admin:write", tier="unlimited"))
+
+
+@pytest.fixture
+async def outpost(portal: Portal, tenant: Tenant) -> Outpost:
+    """One of `tenant`'s."""
+    return await portal.enrol(tenant.id)
