@@ -1,8 +1,8 @@
 """What a routing decision costs: `.venv/bin/python -m bench.routing` (from the repository's root).
 
 One organization with 20 or 200 models of 10 providers, and 50 policies with a cost cap, a latency budget and a chain of
-three. Timed is what stands between the decoded body and the
-budgets: what the call needs, the order, and the judging of each choice. Microseconds, the best of 200 rounds.
+three. Timed is what stands between the decoded body and the budgets: what the call needs, the order, the judging of
+each choice, the cap. Microseconds, the best of 200 rounds.
 """
 
 import time

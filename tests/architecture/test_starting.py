@@ -5,7 +5,7 @@ import sys
 
 _LOADED = "import sys, gatehouse.platform.worker; print(*sys.modules, sep='\\n')"
 #: libraries with hundreds of modules that few installations need, or none
-_UNWANTED = {"scim2_models", "prompt_toolkit", "typer", "onnxruntime", "scipy", "duckdb"}
+_UNWANTED = {"scim2_models", "prompt_toolkit", "typer", "onnxruntime", "scipy", "duckdb", "opentelemetry.proto"}
 
 
 def test_a_worker_starts_without_what_few_need() -> None:

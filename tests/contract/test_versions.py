@@ -96,6 +96,12 @@ RACES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
     ("PUT", "/api/admin/saml/idp/{idp_id}", {"name": "first"}, {"slo_url": "https://idp.test/second"}),
     ("PUT", "/api/v1/admin/org/settings", {"display_name": "first"}, {"contact_email": "second@example.test"}),
     ("PUT", "/api/v1/admin/org/session-policy", {"session_timeout_minutes": 60}, {"refresh_token_ttl_days": 2}),
+    (
+        "PUT",
+        "/api/v1/admin/siem",
+        {"type": "syslog_tcp", "host": "1.1.1.1", "port": 514},
+        {"enabled": True},
+    ),
     ("PUT", "/api/v1/admin/org/mfa-policy", {"grace_period_hours": 1}, {"mfa_assertion_ttl_seconds": 61}),
 ]
 

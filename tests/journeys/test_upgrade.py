@@ -1,7 +1,8 @@
 """An upgrade without a stop: the version before serves on the new schema until this one has taken over (decisions of
 the contract: Running it).
 
-`earlier/0003.tar.xz` is the package as it was when its schema was 0003, without the models' data.
+`earlier/0003.tar.xz` is the package as it was when its schema was 0003, without the models' data: `git archive
+--prefix=0003/ COMMIT src/gatehouse`, less `detection/*/data`. The next schema's test takes the next one.
 """
 
 import asyncio
@@ -111,13 +112,11 @@ async def test_an_upgrade_under_load_fails_no_request_and_loses_no_record(
             async with load(new.url, (6, key, CHAT)) as during:
                 # Side by side, and what one is told the other follows.
                 await asyncio.gather(before.until(100, patience=120), during.until(100, patience=120))
-                flags = (await client.get(f"{new.url}{FLAGS}")).json()
-                assert "'dlp_enabled': False" in str(flags) or {"name": "dlp_enabled", "enabled": False} in flags
+                assert (await client.get(f"{new.url}{FLAGS}")).json()["dlp_enabled"] is False
         async with load(new.url, (6, key, CHAT)) as after:
             assert await asyncio.to_thread(old.stop, patience=120) == 0
             await after.until(100, patience=120)
         await recorded(new, answered(before, during, after))
-        assert new.sql("SELECT sum(requests)::int FROM usage_minutes") == [(answered(during, after),)]
         gatehouse_command(new, "audit", "verify")
     finally:
         for server in (old, new):

@@ -78,9 +78,7 @@ class Outpost:
 
     async def bundle(self, known: str = "", wait: int = 0) -> httpx2.Response:
         headers = {**self.headers, **({"If-None-Match": known} if known else {})}
-        return await self.platform.anonymous.get(
-            "/v1/outposts/policy-bundle", params={"wait": wait}, headers=headers
-        )
+        return await self.platform.anonymous.get("/v1/outposts/policy-bundle", params={"wait": wait}, headers=headers)
 
     async def hand_in(self, journal_id: UUID, sequence: int, entries: list[Any]) -> httpx2.Response:
         body = {"journal_id": str(journal_id), "sequence": sequence, "entries": entries}
@@ -113,9 +111,7 @@ class Portal:
     def word(self) -> dict[str, Any]:
         return {
             "ca_certificates": [self.authority.pem],
-            "organizations": [
-                {"org_id": str(each.org_id), "tenant_id": str(each.tenant_id)} for each in self.outposts
-            ],
+            "organizations": [{"org_id": str(each.org_id), "tenant_id": str(each.tenant_id)} for each in self.outposts],
             "outposts": [
                 {
                     "outpost_id": str(each.id),

@@ -42,9 +42,7 @@ def archive() -> None:
     """Query, list, check and fill the archive of old records."""
 
 
-@archive.command(
-    epilog="Example: gatehouse archive query \"SELECT action, count(*) FROM audit_events GROUP BY action\""
-)
+@archive.command(epilog='Example: gatehouse archive query "SELECT action, count(*) FROM audit_events GROUP BY action"')
 @click.argument("sql")
 @_TENANT
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)

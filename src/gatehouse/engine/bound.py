@@ -1,30 +1,59 @@
 """What a call can take at most, before it is made: what budgets set aside for it (decisions 7, Budgets).
 
-A token is at least one byte of text in the vocabularies that models have, so the bytes of a request bound its tokens.
-An image has no such measure: each is taken for `IMAGE_TOKENS`, more than any vendor charges today. What a model may
-answer is the caller's own limit, else one that is sent along.
+A token is at least one byte of text in the vocabularies that models have, so the bytes that go to the provider bound
+the tokens of their text. An image has no such measure: each is taken for `IMAGE_TOKENS`. Other files, and what a
+provider looks up by itself, may be as much as the model can read. What a model may answer is the caller's own limit,
+else one that is sent along.
 """
 
-from collections.abc import Iterable
-from typing import Any, Final
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.slots import Unseen, slots
 from gatehouse.engine.exchange import Asked, Candidate
 from gatehouse.policy.budgets import NANO
 from gatehouse.policy.records import ModelRecord
 
-#: What an image, a recording or a file takes at most.
-IMAGE_TOKENS: Final = 40_000
+#: What an image takes at most: more than any vendor charges today.
+IMAGE_TOKENS: Final = 50_000
+#: What a model can read whose catalog entry says nothing about it.
+CONTEXT_TOKENS: Final = 200_000
 #: What a model may answer whose catalog entry says nothing about it.
 OUTPUT_TOKENS: Final = 16_384
 #: Words of the protocol around each message, as models count them: the bytes of a short request's JSON are more.
 _FRAME: Final = 16
+#: What vendors tell their models about tools in general.
+_ABOUT_TOOLS: Final = 1_000
+#: More than any call takes, and little enough for PostgreSQL to add up many of them.
+_MOST_TOKENS: Final = 10**12
+_MOST_NANO_USD: Final = 10**15
 #: Nano dollars, and a little more.
 _ABOVE: Final = NANO * (1 + 1e-12)
-_LIMITS: Final = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+#: By dialect: what stands under another's name limits nothing.
+_LIMITS: Final[Mapping[str, tuple[str, ...]]] = {
+    "openai_chat": ("max_completion_tokens", "max_tokens"),
+    "openai_responses": ("max_output_tokens",),
+    "anthropic_messages": ("max_tokens",),
+}
+#: Ends of the names of fields that hold bytes, or name what is not sent. In JSON no text holds these bytes: its
+#: quotation marks are escaped. One search that looks back from each name's end is much quicker than one for each name.
+_HOLDING: Final = (
+    b'url":', b'uri":', b'file_id":', b'"data":', b'file_data":', b'b64_json":', b'"image":', b'"video":', b'"audio":',
+)  # fmt: skip
+_holds: Final = re.compile(b'":(?:' + b"|".join(b"(?<=" + name + b")" for name in _HOLDING) + b")").search
+_IMAGES: Final = frozenset({"image_url", "image"})
+#: An image's or another file's, which the part around it says.
+_ADDRESSES: Final = frozenset({"url", "uri"})
+_FILES: Final = frozenset({"file_url", "file_id", "video", "audio"})
+_OF_FILES: Final = (b'"document"', b'"file', b'"input_file', b'"video', b'"audio')
+#: Tools that the caller runs.
+_CALLERS: Final = frozenset({None, "function", "custom"})
+_CALLERS_TOO: Final = ("bash_", "text_editor_", "computer_", "memory_")
 
 
 class Bound(msgspec.Struct, frozen=True, gc=False):
@@ -34,34 +63,51 @@ class Bound(msgspec.Struct, frozen=True, gc=False):
     nano_usd: int | None
 
 
+class Read(NamedTuple):
+    """What a model is given: `tokens` at most, and beside them as much as it can read where it is `filled`."""
+
+    tokens: int
+    filled: bool
+
+    def by(self, model: ModelRecord) -> int:
+        return self.tokens + (model.context_window or CONTEXT_TOKENS) if self.filled else self.tokens
+
+
 def bound(x: Asked, chain: Iterable[Candidate], output_limit: int | None) -> Bound:
     """Of the dearest candidate. `output_limit` is what is sent where the caller says nothing: see `default_output`."""
-    given = input_tokens(x)
-    choices = _whole_number(x.call.body.get("n")) or 1
-    limit = asked_output(x.call.body) or output_limit
+    body, answers = x.call.body, _answers(x.call)
+    read, asked = _read(body), asked_output(x.call)
+    choices = (_whole_number(body.get("n")) or 1) if answers else 0
     tokens, dearest = 0, 0
     unpriced = False
     for candidate in chain:
-        answer = choices * _answer(candidate, limit)
+        given = read.by(candidate.model)
+        # The caller's limit is sent as it is, even where the catalog says that the model has a lower one.
+        answer = choices * (asked or _own(candidate.model, output_limit))
+        if "prediction" in body:
+            # What the model does not take of it is paid as if it had written it.
+            answer += given
+        answer = min(answer, _MOST_TOKENS)
         tokens = max(tokens, given + answer)
         prices = _prices(candidate.model)
-        if prices is None or (answer and prices[1] is None):
+        if prices is None or (answers and prices[1] is None):
             unpriced = True
         else:
             # Floats are quick; the dollar's billionth on top is more than they are wrong by.
             cost = (given * prices[0] + answer * (prices[1] or 0.0)) * _ABOVE
             dearest = max(dearest, int(cost) + 1)
-    return Bound(tokens, None if unpriced else dearest)
+    return Bound(tokens, None if unpriced else min(dearest, _MOST_NANO_USD))
 
 
-def asked_output(body: dict[str, Any]) -> int | None:
-    """The caller's own limit of an answer's tokens."""
-    return next((limit for name in _LIMITS if (limit := _whole_number(body.get(name)))), None)
+def asked_output(call: ModelCall) -> int | None:
+    """The caller's own limit of an answer's tokens. Of two the higher one: servers differ in which they go by."""
+    own = [limit for name in _LIMITS.get(call.dialect, ()) if (limit := _whole_number(call.body.get(name)))]
+    return max(own, default=None)
 
 
 def default_output(x: Asked, chain: Iterable[Candidate]) -> int | None:
     """What to send along as the answer's limit; None where there is one already, or nothing to limit."""
-    if DIALECTS[x.call.dialect].operation != "chat" or asked_output(x.call.body):
+    if not _answers(x.call) or asked_output(x.call):
         return None
     return max((candidate.model.max_output_tokens or OUTPUT_TOKENS) for candidate in chain)
 
@@ -69,41 +115,61 @@ def default_output(x: Asked, chain: Iterable[Candidate]) -> int | None:
 def priced(x: Asked, candidate: Candidate) -> bool:
     """Whether the catalog knows what the call costs there."""
     model = candidate.model
-    answers = DIALECTS[x.call.dialect].operation == "chat"
-    return model.cost_per_input_token is not None and (not answers or model.cost_per_output_token is not None)
+    return model.cost_per_input_token is not None and (
+        not _answers(x.call) or model.cost_per_output_token is not None
+    )
 
 
 def input_tokens(x: Asked) -> int:
-    """At most. Of most requests the length of what came."""
-    raw = x.identified.received.body
-    hidden = b"base64" in raw or b"image" in raw or b"audio" in raw or b"file" in raw
-    given = _FRAME + (_looked_through(x.call.body) if hidden else len(raw))
-    for each in x.identified.policy.filters.filters:
-        # What the organization puts before the caller's words.
-        if each.instruction:
-            given += len(each.instruction.encode())
-    return given
+    """What a model of usual size reads at most."""
+    read = _read(x.call.body)
+    return read.tokens + CONTEXT_TOKENS if read.filled else read.tokens
 
 
-def _looked_through(body: dict[str, Any]) -> int:
-    # What is named without being sent (an image's URL) is counted as one by its field's name, among the texts.
-    total = 0
+def _answers(call: ModelCall) -> bool:
+    """Whether the model writes something that has to be paid."""
+    return DIALECTS[call.dialect].operation == "chat"
+
+
+def _read(body: dict[str, Any]) -> Read:
+    # What goes to the provider, with instructions and labels in it and without escapes, not what came.
+    raw = msgspec.json.encode(body)
+    given = _FRAME + len(raw)
+    filled = "web_search_options" in body or "mcp_servers" in body
+    if tools := body.get("tools"):
+        filled = filled or any(_provider_runs(tool.get("type")) for tool in tools)
+    if tools or "functions" in body:
+        given += _ABOUT_TOOLS
+    if _holds(raw):
+        more, files = _beside_text(body, raw)
+        given, filled = given + more, filled or files
+    return Read(given, filled)
+
+
+def _provider_runs(kind: Any) -> bool:
+    return kind not in _CALLERS and not str(kind).startswith(_CALLERS_TOO)
+
+
+def _beside_text(body: dict[str, Any], raw: bytes) -> tuple[int, bool]:
+    """The tokens of images, less the bytes that were counted for theirs; and whether there are other files."""
+    tokens, files = 0, False
+    of_files = any(word in raw for word in _OF_FILES)
     for each in slots(body):
         if isinstance(each, Unseen):
-            total += IMAGE_TOKENS
+            tokens -= each.size
+            image = each.kind == "image"
+            files = files or each.kind in {"audio", "file"}
         else:
-            total += len(each.text.encode()) + _FRAME
-            if each.key in {"url", "image_url", "file_url", "file_id", "uri"}:
-                total += IMAGE_TOKENS
-    return total
+            image = each.key in _IMAGES or (each.key in _ADDRESSES and not of_files)
+            files = files or each.key in _FILES or (each.key in _ADDRESSES and of_files)
+        if image:
+            tokens += IMAGE_TOKENS
+    return tokens, files
 
 
-def _answer(candidate: Candidate, limit: int | None) -> int:
-    if limit is None:
-        return 0
-    most = candidate.model.max_output_tokens
-    # What the caller asks for beyond a model's own limit is an error at the provider, not a longer answer.
-    return min(limit, most) if most else limit
+def _own(model: ModelRecord, sent: int | None) -> int:
+    """What a model answers at most when the caller says nothing."""
+    return min(sent or OUTPUT_TOKENS, model.max_output_tokens or OUTPUT_TOKENS)
 
 
 def _prices(model: ModelRecord) -> tuple[float, float | None] | None:

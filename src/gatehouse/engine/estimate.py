@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from gatehouse.engine.bound import asked_output
+from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.slots import Slot, Unseen, slots
 from gatehouse.engine.exchange import Asked, Wants
@@ -22,7 +23,6 @@ BYTES_A_TOKEN: Final = 4
 UNSEEN_TOKENS: Final = 1_000
 #: What an answer is likely to take whose caller gives no limit.
 EXPECTED_OUTPUT: Final = 500
-_HIDES_BYTES: Final = (b"base64", b"image", b"audio", b"file")
 #: Fields that name a file instead of sending it.
 _NAMING: Final = frozenset({"url", "image_url", "file_url", "file_id", "uri"})
 _IMAGES: Final = frozenset({"image", "image_url", "input_image"})
@@ -40,11 +40,11 @@ def wants(x: Asked) -> Wants:
         needs |= _format(body)
     if b"image" in raw and _has_image(body):
         needs |= NEEDS["vision"]
-    hidden = any(word in raw for word in _HIDES_BYTES)
+    hidden = b"base64" in raw or b"image" in raw or b"audio" in raw or b"file" in raw
     given = _looked_through(body) if hidden else -(-len(raw) // BYTES_A_TOKEN)
     return Wants(
         input_tokens=given,
-        output_tokens=0 if embeds else _expected(body),
+        output_tokens=0 if embeds else _expected(x.call),
         needs=needs,
         embeds=embeds,
     )
@@ -63,9 +63,9 @@ def texts(body: dict[str, Any]) -> Iterator[str]:
     return (slot.text for slot in slots(body) if isinstance(slot, Slot))
 
 
-def _expected(body: dict[str, Any]) -> int:
-    choices = body.get("n")
-    asked = asked_output(body)
+def _expected(call: ModelCall) -> int:
+    choices = call.body.get("n")
+    asked = asked_output(call)
     return (EXPECTED_OUTPUT if asked is None else asked) * (choices if type(choices) is int and choices > 1 else 1)
 
 

@@ -102,29 +102,28 @@ class _Kind(msgspec.Struct, frozen=True):
     kind: str
 
 
-#: The same records are the same bytes, in whatever order a set or a dictionary holds them.
-_encode = msgspec.json.Encoder(order="deterministic").encode
-
-
-def contents(records: TenantRecords, callers: CallerRecords, switched_off: frozenset[UUID]) -> Contents:
-    """Leaves out what is sealed, and the revision, which is the bundle's version."""
+def contents(records: TenantRecords, callers: bytes, switched_off: frozenset[UUID]) -> Contents:
+    """`callers` are `CallerRecords` as JSON. Leaves out what is sealed, and the revision, which is the bundle's
+    version."""
     providers = tuple(msgspec.structs.replace(each, sealed_credentials=None) for each in records.providers)
-    policy = _encode(msgspec.structs.replace(records, providers=providers, revision=0))
-    known, stopped = _encode(callers), tuple(sorted(switched_off))
+    plain = msgspec.structs.replace(records, providers=providers, revision=0)
+    # The same records are the same bytes, in whatever order a set or a dictionary holds them.
+    policy = msgspec.json.encode(msgspec.to_builtins(plain, str_keys=True, order="deterministic"))
+    stopped = tuple(sorted(switched_off))
     digest = hashlib.sha256()
-    for part in (policy, known, _encode(stopped)):
+    for part in (policy, callers, msgspec.json.encode(stopped)):
         digest.update(hashlib.sha256(part).digest())
     return Contents(
         version=records.revision,
         policy=msgspec.Raw(policy),
-        callers=msgspec.Raw(known),
+        callers=msgspec.Raw(callers),
         switched_off=stopped,
         digest=digest.digest(),
     )
 
 
 def encode(held: Contents, *, outpost_id: UUID, tenant_id: TenantId, issued_at: int, expires_at: int) -> bytes:
-    return _encode(
+    return msgspec.json.encode(
         _Written(
             kind=KIND,
             version=held.version,

@@ -79,9 +79,11 @@ class Slot(msgspec.Struct, gc=False):
 
 
 class Unseen(msgspec.Struct, frozen=True, gc=False):
-    """Something that no tier can read: `kind` is `image`, `audio`, `file` or `tokens`."""
+    """Something that no tier can read: `kind` is `image`, `audio`, `file` or `tokens`; `size` what it takes of the
+    body, in bytes, where it is a string."""
 
     kind: str
+    size: int = 0
 
 
 def slots(body: dict[str, Any]) -> Iterator[Slot | Unseen]:
@@ -173,7 +175,7 @@ def _bytes(holder: Mapping[str, Any], value: str) -> Unseen | None:
         return None
     if not _is_base64(data) or _is_encoded_text(data[:_BEGINNING]):
         return None
-    return Unseen(_kind(said))
+    return Unseen(_kind(said), len(value))
 
 
 def _is_base64(value: str) -> bool:

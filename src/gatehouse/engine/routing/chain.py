@@ -237,7 +237,7 @@ async def _placed(x: Asked, candidate: Candidate, ports: Ports) -> _Place | Refu
         verdict = await _judged(x, candidate, ports)
         if isinstance(verdict, Refuse):
             return verdict
-        if not isinstance(verdict, Reroute):
+        if verdict is None or isinstance(verdict, Hold):
             return _Place(candidate, verdict)
         if _name(verdict.candidate) in seen:
             return Refuse(verdict.circle)
@@ -248,6 +248,9 @@ async def _judged(x: Asked, candidate: Candidate, ports: Ports) -> Refuse | Rero
     hold: Hold | None = None
     for judge in pipeline.OF_A_CANDIDATE:
         verdict = await judge(x, candidate, ports)
+        if verdict is ALLOW:
+            # Nearly always, and a chain of eight is judged thirty times.
+            continue
         if isinstance(verdict, Refuse | Reroute):
             return verdict
         if isinstance(verdict, Hold):

@@ -8,7 +8,7 @@ of numbers, and what only the first few are asked about is asked late (`in_bound
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -53,8 +53,7 @@ def in_bounds(policy: RoutingPolicy, options: Sequence[Option], wanted: Wants, v
 
 def by_cost(options: Options, wanted: Wants) -> Sequence[Option]:
     """The cheapest first, those without a price last."""
-    costs = _costs(options, wanted)
-    return [options[at] for at in sorted(range(len(costs)), key=costs.__getitem__)]
+    return _ascending(options, _costs(options, wanted))
 
 
 def _cost_optimized(policy: RoutingPolicy, wanted: Wants, view: View) -> Sequence[Option]:
@@ -68,10 +67,13 @@ def _quality_optimized(policy: RoutingPolicy, wanted: Wants, view: View) -> Sequ
 def _latency_optimized(policy: RoutingPolicy, wanted: Wants, view: View) -> Sequence[Option]:
     """Those of which nothing is known come behind, the cheapest first."""
     options = policy.pool.capable(wanted.needs, wanted.embeds)
-    medians, costs = view.medians, _costs(options, wanted)
-    # A median is less than a day; what is behind it only orders those without one.
-    times = [medians.get(key) or _A_DAY + cost for key, cost in zip(options.keys, costs, strict=True)]
-    return [options[at] for at in sorted(range(len(times)), key=times.__getitem__)]
+    times = _times(options, view)
+    if None not in times:
+        return _ascending(options, times)
+    costs = _costs(options, wanted)
+    # No median is as long as a day; what is behind it only orders those without one.
+    known = [_A_DAY + cost if time is None else time for time, cost in zip(times, costs, strict=True)]
+    return _ascending(options, known)
 
 
 def _balanced(policy: RoutingPolicy, wanted: Wants, view: View) -> Sequence[Option]:
@@ -79,16 +81,14 @@ def _balanced(policy: RoutingPolicy, wanted: Wants, view: View) -> Sequence[Opti
     An unknown price counts as the dearest, an unknown latency as the usual one."""
     options = policy.pool.capable(wanted.needs, wanted.embeds)
     costs = _known(_summed(options.weighted_input, options.weighted_output, wanted))
-    times = list(map(view.medians.get, options.keys))
-    known = [time for time in times if time is not None]
-    if not known:
-        scores = costs
-    else:
-        usual = sum(known) / len(known)
-        # What a millisecond is worth: the usual time weighs as much as the usual cost, or alone where all are free.
-        worth = sum(costs) / len(costs) / usual or 1.0
-        scores = [cost + (usual if time is None else time) * worth for cost, time in zip(costs, times, strict=True)]
-    return [options[at] for at in sorted(range(len(scores)), key=scores.__getitem__)]
+    times = _times(options, view)
+    if None in times:
+        known = [time for time in times if time is not None]
+        usual = sum(known) / len(known) if known else 1.0
+        times = [usual if time is None else time for time in times]
+    # What a millisecond is worth: the usual time weighs as much as the usual cost, or alone where all are free.
+    worth = sum(costs) / (sum(times) or 1.0) or 1.0
+    return _ascending(options, [cost + time * worth for cost, time in zip(costs, times, strict=True)])
 
 
 def _round_robin(policy: RoutingPolicy, wanted: Wants, view: View) -> Sequence[Option]:
@@ -104,6 +104,15 @@ def _manual_fallback(policy: RoutingPolicy, wanted: Wants, view: View) -> Sequen
 _A_DAY: Final = 86_400_000.0
 #: What no call costs whose price is known. An unknown price is far above it, also times a small weight.
 _TOO_MUCH: Final = UNKNOWN / 1e9
+
+
+def _times(options: Options, view: View) -> list[Any]:
+    """Medians, None where nobody knows."""
+    return list(map(view.medians.get, options.keys))
+
+
+def _ascending(options: Options, scores: Sequence[float]) -> Sequence[Option]:
+    return [options[at] for at in sorted(range(len(scores)), key=scores.__getitem__)]
 
 
 def _costs(options: Options, wanted: Wants) -> list[float]:

@@ -54,18 +54,20 @@ class ByDay(Generic[R]):
         first = next(index for index, upto in enumerate(sums) if upto > window.offset)
         last = next((index for index, upto in enumerate(sums) if upto >= window.offset + window.limit), len(sums) - 1)
         skipped = sums[first - 1] if first else 0
-        query = (
-            select(self._row)
-            .where(
-                *self._conditions(session, filters),
-                self._records.timestamp >= _begin(days[last][0]),
-                self._records.timestamp < _begin(days[first][0] + _DAY),
-            )
-            .order_by(self._records.timestamp.desc(), self._records.id.desc())
-            .limit(window.limit)
-            .offset(window.offset - skipped)
+        query = select(self._row).where(
+            *self._conditions(session, filters),
+            self._records.timestamp >= _begin(days[last][0]),
+            self._records.timestamp < _begin(days[first][0] + _DAY),
         )
-        return (await session.scalars(query)).all(), total
+        newer = window.offset - skipped
+        size = min(window.limit, total - window.offset)
+        older = sums[last] - window.offset - size
+        # Of a day with very many, its nearer end.
+        if newer <= older:
+            query = query.order_by(self._records.timestamp.desc(), self._records.id.desc()).limit(size).offset(newer)
+            return (await session.scalars(query)).all(), total
+        query = query.order_by(self._records.timestamp, self._records.id).limit(size).offset(older)
+        return (await session.scalars(query)).all()[::-1], total
 
     async def _by_day(self, session: AsyncSession, filters: Filters) -> list[tuple[date, int]]:
         """How many records each day has that match, newest day first, without empty ones."""

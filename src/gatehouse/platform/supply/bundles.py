@@ -12,7 +12,7 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.live.state import Replica
 from gatehouse.platform.publish import PolicyUnavailable, gather
-from gatehouse.platform.supply import callers
+from gatehouse.platform.supply import rows
 from gatehouse.policy import wire
 from gatehouse.policy.wire import Contents
 
@@ -67,9 +67,9 @@ class Bundles:
                 records = await gather(session, tenant_id)
                 if records is None:
                     raise PolicyUnavailable
-                known = await callers.records(session, tenant_id)
-                stopped = await callers.switched_off(session, tenant_id)
+                known = await rows.callers(session, tenant_id)
+                stopped = await rows.switched_off(session, tenant_id)
         except (SQLAlchemyError, OSError):
             raise PolicyUnavailable from None
-        # In a thread: an organization may have a hundred thousand keys.
+        # In a thread: an organization may have a thousand rules.
         return _Held(seen, await asyncio.to_thread(wire.contents, records, known, stopped))

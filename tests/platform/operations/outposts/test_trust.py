@@ -1,10 +1,12 @@
 """Whom the platform believes to be an outpost (decisions 8, Wires)."""
 
+from base64 import urlsafe_b64decode
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding
 from tests.support.outposts import Authority, Outpost, Portal
 from tests.support.platform import RunningPlatform, Tenant
 
@@ -173,14 +175,10 @@ async def test_an_outpost_of_another_authority_is_refused(portal: Portal, outpos
 
 
 def _pem(certificate: Any) -> str:
-    from cryptography.hazmat.primitives.serialization import Encoding
-
     pem: bytes = certificate.public_bytes(Encoding.PEM)
     return pem.decode()
 
 
 def _payload(signed: str) -> str:
-    from base64 import urlsafe_b64decode
-
     part = signed.split(".")[1]
     return urlsafe_b64decode(part + "=" * (-len(part) % 4)).decode()

@@ -14,6 +14,7 @@ from tests.support.platform import RunningPlatform, Tenant
 from gatehouse.engine.outcome import DlpEvent
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage import roles
+from gatehouse.platform.jobs import Tools
 from gatehouse.platform.records.archive import jobs
 from gatehouse.platform.records.archive.places import place
 from gatehouse.platform.records.archive.querying import query
@@ -94,3 +95,12 @@ async def past(journal: Journal, platform: RunningPlatform) -> Callable[..., Any
         return [entry.id for entry in entries]
 
     return made
+
+
+@pytest.fixture
+def tools(platform: RunningPlatform) -> Tools:
+    host = platform.host
+    return Tools(
+        settings=host.settings, database=host.database, sealer=host.sealer, outbound=host.outbound, clock=host.clock,
+        receivers=host.receivers,
+    )  # fmt: skip

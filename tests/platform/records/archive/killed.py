@@ -13,8 +13,6 @@ from typing import Any
 from uuid import UUID
 
 import psycopg
-import pyarrow.csv
-import pyarrow.dataset
 import pyarrow.parquet as pq
 
 from gatehouse.foundation.sealing import Sealer
@@ -37,7 +35,7 @@ def main() -> None:
         _, ended = os.waitpid(process, 0)
         check(given, Path(settings.gatehouse_home) / "archive")
         if ended == 0:
-            print(json.dumps({"runs": step}))
+            sys.stdout.write(json.dumps({"runs": step}))
             return
         assert os.WTERMSIG(ended) == signal.SIGKILL, ended
 

@@ -1,5 +1,7 @@
 """The model registry: how risky a model is to this organization, and how far its validation is (reference 3, Model
-registry entry). It says nothing about whether a model can be called: that is the catalog's affair.
+registry entry). Whether a model is there to be called is the catalog's affair; where the configuration
+`registry_enforcement` asks for it, the gateway warns of, or refuses, what the registry does not hold as validated
+(`engine/stages/registry.py`).
 
 `validation_status` moves by update, one step at a time (`states.py`); `deprecated` is its end:
 

@@ -30,6 +30,9 @@ class RegisteredModelRow(TenantRow):
     owner: Mapped[str | None]
     description: Mapped[str | None]
     tags: Mapped[dict[str, str]] = mapped_column(JSON)
+    # The version before goes on reading these two; what is told comes from `model_days`.
+    first_seen_at: Mapped[datetime | None]
+    last_seen_at: Mapped[datetime | None]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
 

@@ -33,4 +33,5 @@ class Backlog(msgspec.Struct):
 async def unsent_from(session: AsyncSession, tenant_id: TenantId) -> int | None:
     """The sequence of the organization's first audit event that its receiver has not taken: this one and all behind it
     must not be removed. None where nothing is forwarded."""
-    return (await session.execute(_UNSENT, {"tenant": tenant_id})).scalar_one()
+    sequence: int | None = (await session.execute(_UNSENT, {"tenant": tenant_id})).scalar_one()
+    return sequence

@@ -41,7 +41,10 @@ Index = Annotated[str, Field(min_length=1, max_length=255, description="Of `hec`
 Token = Annotated[
     str,
     StringConstraints(strip_whitespace=False, min_length=8, max_length=1024, pattern=r"^[\x21-\x7e]+$"),
-    Field(description="Of `hec`: the collector's token. It is sealed, and shown in no answer."),
+    Field(
+        description="Of `hec`: the collector's token. It is sealed, and shown in no answer.",
+        examples=["5f1c2a9e-1111-4222-8333-944455566677"],
+    ),
 ]
 Secret = Annotated[
     str,

@@ -47,8 +47,7 @@ async def check(receivers: Receivers, body: SiemUpdate) -> None:
         raise Unprocessable(faults=faults)
 
 
-async def shown(session: AsyncSession) -> Siem:
-    row = await table.find(session)
+async def shown(session: AsyncSession, row: SiemTargetRow | None) -> Siem:
     status = Status.model_validate(dict(await table.status(session)))
     if row is None:
         empty: dict[str, Any] = dict.fromkeys(_SHOWN)
@@ -62,9 +61,8 @@ async def shown(session: AsyncSession) -> Siem:
     )
 
 
-async def update(change: Change, sealer: Sealer, body: SiemUpdate) -> None:
+async def update(change: Change, sealer: Sealer, row: SiemTargetRow | None, body: SiemUpdate) -> SiemTargetRow:
     """Raises `Unprocessable` where the whole of it makes no receiver."""
-    row = await table.find_for_change(change.session)
     sent = body.sent()
     _refuse(row, sent)
     new_secret = sent.pop("token", None) or sent.pop("secret", None)
@@ -85,7 +83,7 @@ async def update(change: Change, sealer: Sealer, body: SiemUpdate) -> None:
         row.sealed_secret = sealer.seal(new_secret.encode(), context=secret_context(row.tenant_id))
         changed.add("token" if row.type == "hec" else "secret")
     if not changed:
-        return
+        return row
     row.updated_at = now
     # Not the URL: that of many a receiver holds its secret.
     change.record("siem.changed", "siem", changed=sorted(changed), type=row.type, enabled=row.enabled)
@@ -96,6 +94,7 @@ async def update(change: Change, sealer: Sealer, body: SiemUpdate) -> None:
         await table.try_now(change.session, row.tenant_id)
     elif was_enabled:
         await table.end(change.session, row.tenant_id)
+    return row
 
 
 async def test(parts: Apart, senders: Senders) -> Tested:

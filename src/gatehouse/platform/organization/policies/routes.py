@@ -52,7 +52,7 @@ async def read_retention_policy_in_force(caller: AdminReader, tenant: OwnTenant,
 async def update_retention_policy(
     caller: AdminStepUp, tenant: OwnTenant, body: schemas.RetentionPolicyUpdate, change: Changing
 ) -> object:
-    """Changes what is sent. Shorter windows hide records from the answer on; the archiver takes them by its schedule."""
+    """Changes what is sent. A shorter window hides records from the answer on; the archiver takes them when it runs."""
     return await _with_last_run(change.session, service.set_retention_policy(change, tenant, body.sent()))
 
 

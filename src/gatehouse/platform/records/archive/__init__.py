@@ -1,4 +1,4 @@
-"""The archive: records that are too old for the database, as Parquet files under `ARCHIVE_URL` (decisions 5, Retention).
+"""The archive: records too old for the database, as Parquet files under `ARCHIVE_URL` (decisions 5, Retention).
 
 The archiver (`archiver`, by each organization's schedule: `jobs`) takes what is past the hot window, a part at a time:
 

@@ -40,7 +40,7 @@ def ends(file: File, policy: RetentionPolicy) -> tuple[date, date]:
 def _move(archiver: "Archiver", file: File, until: date) -> None:
     file_id = new_id()
     path = manifest.path("cold", file.records, file.tenant_id, until, file_id)
-    manifest.begin(archiver.connection, file_id, file.tenant_id, file.records, "cold", path)
+    manifest.begin(archiver.connection, file_id, file.tenant_id, file.records, tier="cold", path=path)
     checkpoint = opened(archiver.sealer, file.tenant_id, file.id, file.sealed_checkpoint)
     archiver.place.copy(file.path, path)
     archiver.check(path, file.bytes, checkpoint.sha256)

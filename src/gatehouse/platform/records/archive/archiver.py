@@ -78,7 +78,14 @@ class Archiver:
     """One run, on a connection of its own, in a thread of its own. Raises `Busy`, `psycopg.Error`."""
 
     def __init__(
-        self, url: str, place: Place, sealer: Sealer, scratch: Path, *, now: datetime, stop: threading.Event | None = None
+        self,
+        url: str,
+        place: Place,
+        sealer: Sealer,
+        scratch: Path,
+        *,
+        now: datetime,
+        stop: threading.Event | None = None,
     ) -> None:
         self.place = place
         self.sealer = sealer
@@ -87,12 +94,7 @@ class Archiver:
         self._scratch = scratch
         self.connection = roles.connect(url, SERVICE_ROLE, autocommit=True, connect_timeout=10)
         try:
-            if self.connection.execute(_ONE_AT_A_TIME).fetchone() != (True,):
-                raise Busy
-            scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
-            for left in scratch.iterdir():
-                left.unlink()
-            self._finish()
+            self._begin()
         except BaseException:
             self.connection.close()
             raise
@@ -101,17 +103,18 @@ class Archiver:
         self.connection.close()
 
     def run(self, tenant_id: UUID) -> int:
-        """Everything that is due of one organization. Returns the rows that went to the archive; `archive_runs` says how
-        it went."""
+        """Everything that is due of one organization. Returns how many rows went to the archive; `archive_runs` says
+        how it went."""
         status, rows = "failed", 0
         try:
             (row,) = self.connection.execute(_TENANT, [tenant_id])
             owner = Owner(row[0], row[1], read_retention_policy(row[2]))
-            if self.connection.execute(_HELD, [tenant_id]).fetchone() == (True,):
-                raise Held
-            for archived in self._steps(owner):
-                rows += archived
-            status = "success"
+            status = "held"
+            if not self._held(tenant_id):
+                status = "failed"
+                for archived in self._steps(owner):
+                    rows += archived
+                status = "success"
         except Held:
             status = "held"
         except Stopped:
@@ -125,7 +128,7 @@ class Archiver:
 
     def forget(self, tenant_id: UUID) -> None:
         """People who were removed, where there is no hold."""
-        if self.connection.execute(_HELD, [tenant_id]).fetchone() != (True,):
+        if not self._held(tenant_id):
             forgetting.forget(self, tenant_id)
 
     def drop_months(self) -> None:
@@ -138,14 +141,25 @@ class Archiver:
         if self._stop.is_set():
             raise Stopped
 
+    def _begin(self) -> None:
+        if self.connection.execute(_ONE_AT_A_TIME).fetchone() != (True,):
+            raise Busy
+        self._scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for left in self._scratch.iterdir():
+            left.unlink()
+        self._finish()
+
+    def _held(self, tenant_id: UUID) -> bool:
+        return self.connection.execute(_HELD, [tenant_id]).fetchone() == (True,)
+
     def _steps(self, owner: Owner) -> Iterator[int]:
         for file in manifest.to_remove(self.connection, owner.id):
             self._remove(file)
         for records in RECORDS:
             before = self._before(owner, records)
-            while (file := self._next(owner, records, before)) is not None:
-                yield file.rows
-                self._remove(file)
+            while (written := self._next(owner, records, before)) is not None:
+                yield written.rows
+                self._remove(written)
         ageing.age(self, owner.id, owner.policy)
         forgetting.forget(self, owner.id)
 
@@ -192,7 +206,7 @@ class Archiver:
         the same groups each time it is called. Raises `DifferentRows`, `OSError`."""
         file_id = new_id()
         path = manifest.path(tier, records, tenant_id, self.now.date(), file_id)
-        manifest.begin(self.connection, file_id, tenant_id, records, tier, path)
+        manifest.begin(self.connection, file_id, tenant_id, records, tier=tier, path=path)
         edges = Edges()
         # The file is compared with what it was made of: that must be the same rows.
         with self._scratch_file() as unfinished, self._snapshot():
@@ -209,8 +223,8 @@ class Archiver:
         self.check(path, size, sha256)
         checkpoint = Checkpoint(records=records, rows=count, sha256=sha256, **edges.chain)
         file = File(
-            id=file_id, tenant_id=tenant_id, records=records, state="kept", tier=tier, path=path, rows=count, bytes=size,
-            first_at=edges.first_at, last_at=edges.last_at, first_sequence=checkpoint.first_sequence,
+            id=file_id, tenant_id=tenant_id, records=records, state="kept", tier=tier, path=path, rows=count,
+            bytes=size, first_at=edges.first_at, last_at=edges.last_at, first_sequence=checkpoint.first_sequence,
             last_sequence=checkpoint.last_sequence, removed_at=instead_of.removed_at if instead_of else None,
             sealed_checkpoint=seal(self.sealer, tenant_id, file_id, checkpoint),
         )  # fmt: skip
@@ -243,7 +257,7 @@ class Archiver:
 
     def _removed(self, call: str, values: Sequence[Any]) -> int:
         self.go_on()
-        row = self.connection.execute(f"SELECT {call}", values).fetchone()  # type: ignore[arg-type]
+        row = self.connection.execute(f"SELECT {call}", values).fetchone()
         if row is None or row[0] is None:
             raise Held
         return int(row[0])

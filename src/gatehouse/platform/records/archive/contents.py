@@ -78,6 +78,5 @@ def selection(records: Records) -> str:
 def csv_types(records: Records) -> dict[str, Any]:
     """What the CSV's columns are read as: moments are microseconds."""
     return {
-        field.name: pa.int64() if _COLUMNS[records][field.name] == "moment" else field.type
-        for field in schema(records)
+        field.name: pa.int64() if _COLUMNS[records][field.name] == "moment" else field.type for field in schema(records)
     }

@@ -1,4 +1,4 @@
-"""Parquet files: written a group of rows at a time, and read back the same way, so that memory does not grow with them."""
+"""Parquet files, written and read back a group of rows at a time: memory does not grow with them."""
 
 import hashlib
 from collections.abc import Generator, Iterable, Iterator
@@ -23,7 +23,9 @@ class DifferentRows(Exception):
     """A file does not hold what it was made of."""
 
 
-def from_database(connection: Connection, records: Records, which: str, values: dict[str, Any]) -> Generator[Any, None, None]:
+def from_database(
+    connection: Connection, records: Records, which: str, values: dict[str, Any]
+) -> Generator[Any, None, None]:
     """Groups (`pyarrow.Table`) of the rows for which the SQL `which` is, with its order."""
     query = f"COPY (SELECT {selection(records)} FROM {records} WHERE {which}) TO STDOUT (FORMAT csv)"  # noqa: S608
     read = csv.ReadOptions(column_names=names(records), use_threads=False, block_size=_PIECE * 16)

@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
@@ -42,7 +43,10 @@ async def archive(tools: Tools) -> None:
     if due or forgetting:
         stop = threading.Event()
         try:
-            await asyncio.to_thread(run, tools.settings, tools.database.url, tools.sealer, due, forgetting, now, stop)
+            work = partial(
+                run, tools.settings, tools.database.url, tools.sealer, due, forgetting=forgetting, now=now, stop=stop
+            )
+            await asyncio.to_thread(work)
         except asyncio.CancelledError:
             stop.set()
             raise
@@ -61,6 +65,7 @@ def run(
     url: str,
     sealer: Sealer,
     tenants: Sequence[UUID],
+    *,
     forgetting: Sequence[UUID] = (),
     now: datetime | None = None,
     stop: threading.Event | None = None,
@@ -88,7 +93,6 @@ def run(
             except Exception as error:
                 if archiver.connection.closed:
                     raise
-                import traceback; traceback.print_exc()
                 reason = f"{type(error).__name__}: {error}".split("\n", 1)[0][:300]
                 log.warning("archive.failed", tenant_id=str(tenant_id), reason=reason)
         archiver.drop_months()

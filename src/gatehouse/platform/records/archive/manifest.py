@@ -42,7 +42,7 @@ _KEEP: Final = (
 )
 
 
-def begin(connection: Connection, file_id: UUID, tenant_id: UUID, records: Records, tier: str, path: str) -> None:
+def begin(connection: Connection, file_id: UUID, tenant_id: UUID, records: Records, *, tier: str, path: str) -> None:
     """Before anything is written: whatever happens then, somebody knows where it would be."""
     connection.execute(_BEGIN, [file_id, tenant_id, records, tier, path])
 
@@ -102,7 +102,8 @@ def note_run(connection: Connection, tenant_id: UUID, at: datetime, status: str,
 
 
 def path(tier: str, records: Records, tenant_id: UUID, day: date, file_id: UUID) -> str:
-    """Relative to the archive. `day` is when the file was written; of a cold one, after which it goes: whoever looks at
+    """Relative to the archive. `day` is when a warm file was written, and after which a cold one goes: whoever looks at
     a bucket sees it."""
-    prefix = "warm" if tier == "warm" else f"cold/until-{day}"
-    return f"{prefix}/{records}/{tenant_id}/{day}/{file_id}.parquet"
+    if tier == "warm":
+        return f"warm/{records}/{tenant_id}/{day}/{file_id}.parquet"
+    return f"cold/until-{day}/{records}/{tenant_id}/{file_id}.parquet"

@@ -60,7 +60,7 @@ class Folder:
         folder = target.parent
         while True:
             _fsync(folder)
-            if folder == self._root or folder == folder.parent:
+            if folder in {self._root, folder.parent}:
                 break
             folder = folder.parent
 
@@ -84,8 +84,9 @@ class Bucket:
     def __init__(self, url: str) -> None:
         try:
             self.filesystem, self._root = fs.FileSystem.from_uri(url)
-        except (ValueError, OSError) as error:
-            raise BadSettings(f"ARCHIVE_URL: {error}") from None
+        except (ValueError, OSError):
+            # Its own words may hold the URL, and that a secret.
+            raise BadSettings("ARCHIVE_URL: write it as s3://bucket/prefix?region=eu-central-1") from None
 
     def put(self, source: Path, path: str) -> None:
         with source.open("rb") as content, self.filesystem.open_output_stream(self.absolute(path)) as file:

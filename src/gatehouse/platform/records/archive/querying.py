@@ -1,4 +1,4 @@
-"""`gatehouse archive query`: SQL over the archive with DuckDB, which sees these files and nothing else of the machine."""
+"""`gatehouse archive query`: SQL over the archive with DuckDB, which sees nothing else of the machine."""
 
 from collections.abc import Iterator
 from typing import Any, Final

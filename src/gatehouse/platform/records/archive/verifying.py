@@ -52,9 +52,7 @@ def stretch(sealer: Sealer, file: File) -> Stretch:
     held = checkpoint(sealer, file)
     if held.first_sequence is None or held.last_sequence is None or held.prev_hash is None or held.hash is None:
         raise Unsound("its checkpoint is not of audit events")
-    return Stretch(
-        held.first_sequence, held.last_sequence, bytes.fromhex(held.prev_hash), bytes.fromhex(held.hash)
-    )
+    return Stretch(held.first_sequence, held.last_sequence, bytes.fromhex(held.prev_hash), bytes.fromhex(held.hash))
 
 
 def events(place: Place, file: File) -> Iterator[dict[str, Any]]:

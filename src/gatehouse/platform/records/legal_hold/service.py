@@ -22,9 +22,7 @@ async def put(change: Change, reason: str) -> LegalHold:
     before = None if hold is None else hold.reason
     if hold is None:
         assert change.caller is not None
-        hold = LegalHoldRow(
-            tenant_id=change.tenant_id, reason=reason, set_by=change.caller.actor_id, set_at=utc_now()
-        )
+        hold = LegalHoldRow(tenant_id=change.tenant_id, reason=reason, set_by=change.caller.actor_id, set_at=utc_now())
         change.session.add(hold)
     else:
         hold.reason = reason

@@ -37,6 +37,8 @@ class UsageRecordRow(Row):
     fallbacks: Mapped[int]
     routing_policy_id: Mapped[str | None]
     dlp_action: Mapped[str | None]
+    #: `hit` or `miss` of the response cache; None where it was not asked
+    cache: Mapped[str | None]
 
 
 #: How many records of one kind a day (UTC) has. No primary key: the kind may be null in every part.

@@ -1,0 +1,274 @@
+"""Outposts' records: once each, in order, and of nobody else (decisions 8, Wires)."""
+
+import asyncio
+import time
+from typing import Any
+from uuid import UUID, uuid4
+
+import msgspec
+import pytest
+from tests.support.outposts import Outpost, Portal
+from tests.support.platform import RunningPlatform, Tenant
+
+from gatehouse.engine.outcome import DlpEvent, Opened, Outcome, Scanned
+from gatehouse.foundation.ids import new_id
+from gatehouse.platform.operations.outposts.schemas import MOST_RECORDS
+
+FOUND = DlpEvent(
+    rule_id="r", rule_name="e-mail", detector_type="regex", entity_type="email", direction="input", status="redacted",
+    action="redact", severity="medium", source="platform", score=0.9, match_count=2,
+)  # fmt: skip
+
+
+def arrived(**changed: Any) -> dict[str, Any]:
+    return {
+        "id": new_id(), "tenant_id": uuid4(), "timestamp": time.time(), "request_id": uuid4().hex,
+        "actor_type": "api_key", "user_id": None, "api_key_id": None, "client_id": None, "ip": "10.1.2.3",
+        "requested_model": "one/m", "provider": "one", "model_id": "m", **changed,
+    }  # fmt: skip
+
+
+def outcome(**changed: Any) -> Outcome[UUID]:
+    known = {
+        "path": "/v1/chat/completions", "outcome": "success", "status": 200, "error_code": None, "stream": False,
+        "input_tokens": 3, "output_tokens": 4, "cached_tokens": None, "cost_usd": "0.00025", "latency_ms": 12.5,
+        "time_to_first_token_ms": None, "provider_latency_ms": 10.0, "fallbacks": 0, "dlp_action": None,
+    }  # fmt: skip
+    return Outcome(**{**arrived(), **known, **changed})
+
+
+def lines(*entries: Any) -> list[Any]:
+    return [msgspec.to_builtins(each) for each in entries]
+
+
+def usage(platform: RunningPlatform, tenant: Tenant) -> list[Any]:
+    return platform.sql("SELECT id FROM usage_records WHERE tenant_id = %s ORDER BY timestamp, id", [tenant.id])
+
+
+async def test_a_request_that_an_outpost_answered_is_recorded_as_any_other(
+    platform: RunningPlatform, tenant: Tenant, outpost: Outpost
+) -> None:
+    sent = outcome(user_id=tenant.user.id, actor_type="user", dlp_action="REDACT", dlp_events=(FOUND,))
+    answer = await outpost.hand_in(uuid4(), 1, lines(sent))
+    assert (answer.status_code, answer.json()) == (200, {"next_sequence": 2, "stored": 1, "rejected": []})
+    ((record,),) = usage(platform, tenant)
+    assert record == sent.id
+    listed = (await tenant.admin.client.get("/api/v1/usage/records")).json()
+    assert str(sent.id) in str(listed)
+    (event,) = await platform.audit(tenant, "gateway.request")
+    assert (event["id"], event["actor_type"], event["actor_id"]) == (sent.id, "user", str(tenant.user.id))
+    assert (event["details"]["outpost_id"], event["details"]["cost_usd"]) == (str(outpost.id), "0.00025")
+    ((entity, status),) = platform.sql("SELECT entity_type, status FROM dlp_events WHERE tenant_id = %s", [tenant.id])
+    assert (entity, status) == ("email", "redacted")
+    ((requests, triggers),) = platform.sql(
+        "SELECT requests, dlp_triggers FROM usage_minutes WHERE tenant_id = %s", [tenant.id]
+    )
+    assert (requests, triggers) == (1, 1)
+    assert platform.breaks(tenant) == []
+
+
+async def test_whatever_tenant_it_names_the_record_is_the_outposts_own(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, outpost: Outpost
+) -> None:
+    await outpost.hand_in(uuid4(), 1, lines(outcome(tenant_id=other_tenant.id)))
+    assert len(usage(platform, tenant)) == 1
+    assert usage(platform, other_tenant) == []
+    assert await platform.audit(other_tenant, "gateway.request") == []
+
+
+async def test_what_is_sent_again_is_stored_once(platform: RunningPlatform, tenant: Tenant, outpost: Outpost) -> None:
+    journal, sent = uuid4(), [outcome() for _ in range(5)]
+    first = await outpost.hand_in(journal, 1, lines(*sent[:3]))
+    again = await outpost.hand_in(journal, 1, lines(*sent[:3]))
+    assert (first.json()["stored"], again.json()) == (3, {"next_sequence": 4, "stored": 0, "rejected": []})
+    more = await outpost.hand_in(journal, 2, lines(*sent[1:]))
+    assert more.json() == {"next_sequence": 6, "stored": 2, "rejected": []}
+    assert {row[0] for row in usage(platform, tenant)} == {each.id for each in sent}
+    events = await platform.audit(tenant, "gateway.request")
+    assert [event["id"] for event in events] == [each.id for each in sent]
+
+
+async def test_many_at_once_are_stored_once_and_in_order(
+    platform: RunningPlatform, tenant: Tenant, outpost: Outpost
+) -> None:
+    journal, sent = uuid4(), [outcome() for _ in range(40)]
+    answers = await asyncio.gather(*(outpost.hand_in(journal, 1, lines(*sent[:count])) for count in (10, 40, 25, 40)))
+    assert {answer.status_code for answer in answers} == {200}
+    assert sum(answer.json()["stored"] for answer in answers) == 40
+    events = await platform.audit(tenant, "gateway.request")
+    assert [event["id"] for event in events] == [each.id for each in sent]
+    assert platform.breaks(tenant) == []
+
+
+async def test_a_gap_is_409_and_names_the_number_that_comes_next(
+    platform: RunningPlatform, tenant: Tenant, outpost: Outpost
+) -> None:
+    journal = uuid4()
+    await outpost.hand_in(journal, 1, lines(outcome()))
+    answer = await outpost.hand_in(journal, 3, lines(outcome()))
+    told = answer.json()
+    assert (answer.status_code, told["error"], told["expected_sequence"]) == (409, "sequence_gap", 2)
+    assert len(usage(platform, tenant)) == 1
+    asked = await outpost.hand_in(journal, 2, [])
+    assert asked.json() == {"next_sequence": 2, "stored": 0, "rejected": []}
+
+
+async def test_each_journal_has_numbers_of_its_own(
+    platform: RunningPlatform, portal: Portal, tenant: Tenant, outpost: Outpost
+) -> None:
+    """An outpost that has lost its disk begins another journal; another outpost may have one of the same id."""
+    journal, second = uuid4(), await portal.enrol(tenant.id)
+    for sender, name in ((outpost, journal), (outpost, uuid4()), (second, journal)):
+        assert (await sender.hand_in(name, 1, lines(outcome()))).json()["stored"] == 1
+    assert len(usage(platform, tenant)) == 3
+
+
+async def test_a_record_that_is_there_already_is_told_and_keeps_back_no_other(
+    platform: RunningPlatform, tenant: Tenant, outpost: Outpost
+) -> None:
+    sent = [outcome() for _ in range(5)]
+    await outpost.hand_in(uuid4(), 1, lines(sent[2]))
+    answer = (await outpost.hand_in(uuid4(), 1, lines(*sent))).json()
+    assert (answer["next_sequence"], answer["stored"]) == (6, 4)
+    assert [each["sequence"] for each in answer["rejected"]] == [3]
+    assert len(usage(platform, tenant)) == 5
+    assert platform.breaks(tenant) == []
+
+
+BAD: dict[str, Any] = {
+    "no entry": "x",
+    "an object": {"type": "outcome"},
+    "of another kind": ["strange", 1],
+    "cut short": ["outcome", str(uuid4())],
+    "a line of COPY in an id": lines(outcome())[0][:1] + ["x\ty\nz"] + lines(outcome())[0][2:],
+    "no such actor": lines(outcome(actor_type="root"))[0],
+    "no such outcome": lines(outcome(outcome="a\tb"))[0],
+    "no such cache": lines(outcome(cache="a\nb"))[0],
+    "a column in an event": lines(outcome(dlp_events=(msgspec.structs.replace(FOUND, status="x\ty"),)))[0],
+    "a line in an event": lines(outcome(dlp_events=(msgspec.structs.replace(FOUND, detector_type="x\n"),)))[0],
+    "NUL in an event": lines(outcome(dlp_events=(msgspec.structs.replace(FOUND, rule_name="a\0b"),)))[0],
+    "of 1970": lines(outcome(timestamp=0.0))[0],
+    "of next year": lines(outcome(timestamp=time.time() + 370 * 86_400))[0],
+    "no money": lines(outcome(cost_usd="-1"))[0],
+    "NaN dollars": lines(outcome(cost_usd="NaN"))[0],
+    "money in words": lines(outcome(cost_usd="1_0\t2"))[0],
+    "a time before the request": lines(outcome(latency_ms=-5.0))[0],
+    "endless": lines(outcome(fallbacks=2**40))[0],
+    "a large number": [*lines(outcome())[0][:3], 10**400, *lines(outcome())[0][4:]],
+}
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
+async def test_a_record_that_cannot_be_stored_is_told_and_keeps_back_no_other(
+    platform: RunningPlatform, tenant: Tenant, outpost: Outpost, bad: Any
+) -> None:
+    before, after = outcome(), outcome()
+    answer = await outpost.hand_in(uuid4(), 1, [*lines(before), bad, *lines(after)])
+    told = answer.json()
+    assert (answer.status_code, told["next_sequence"], told["stored"]) == (200, 4, 2), told
+    ((sequence, reason),) = [(each["sequence"], each["reason"]) for each in told["rejected"]]
+    assert (sequence, bool(reason)) == (2, True)
+    assert {row[0] for row in usage(platform, tenant)} == {before.id, after.id}
+
+
+async def test_a_text_with_nul_is_stored_without_it(
+    platform: RunningPlatform, tenant: Tenant, outpost: Outpost
+) -> None:
+    """As the drain does: what a caller asked for may hold anything."""
+    answer = await outpost.hand_in(uuid4(), 1, lines(outcome(requested_model="a\0b", provider=None, model_id=None)))
+    assert answer.json()["stored"] == 1
+    ((model,),) = platform.sql("SELECT requested_model FROM usage_records WHERE tenant_id = %s", [tenant.id])
+    assert model == "a\N{REPLACEMENT CHARACTER}b"
+
+
+async def test_a_stream_that_began_and_ended_in_two_uploads_is_one_record(
+    platform: RunningPlatform, tenant: Tenant, outpost: Outpost
+) -> None:
+    begun, journal = arrived(), uuid4()
+    await outpost.hand_in(journal, 1, lines(Opened(**begun)))
+    assert usage(platform, tenant) == []
+    assert len(platform.sql("SELECT 1 FROM open_streams WHERE id = %s", [begun["id"]])) == 1
+    await outpost.hand_in(journal, 2, lines(outcome(**begun, stream=True)))
+    assert [row[0] for row in usage(platform, tenant)] == [begun["id"]]
+    assert platform.sql("SELECT 1 FROM open_streams WHERE id = %s", [begun["id"]]) == []
+
+
+async def test_nobody_ends_a_stream_of_anothers(
+    platform: RunningPlatform, portal: Portal, other_tenant: Tenant, outpost: Outpost
+) -> None:
+    begun, other = arrived(), await portal.enrol(other_tenant.id)
+    await other.hand_in(uuid4(), 1, lines(Opened(**begun)))
+    await outpost.hand_in(uuid4(), 1, lines(outcome(**begun, stream=True)))
+    assert len(platform.sql("SELECT 1 FROM open_streams WHERE id = %s", [begun["id"]])) == 1
+
+
+async def test_what_a_scan_found_is_an_event_without_a_request(
+    platform: RunningPlatform, tenant: Tenant, outpost: Outpost
+) -> None:
+    await outpost.hand_in(uuid4(), 1, lines(Scanned(**arrived(), dlp_events=(FOUND,))))
+    assert len(platform.sql("SELECT 1 FROM dlp_events WHERE tenant_id = %s", [tenant.id])) == 1
+    assert usage(platform, tenant) == []
+
+
+async def test_it_counts_for_the_organizations_budgets_and_for_no_others(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, outpost: Outpost
+) -> None:
+    limits = {"scope_type": "tenant", "period": "month", "limit_usd": 9}
+    own = (await tenant.admin.client.post("/api/admin/budgets", json=limits)).json()["id"]
+    theirs = (await other_tenant.admin.client.post("/api/admin/budgets", json=limits)).json()["id"]
+    begins = int(time.time()) // 60 * 60
+    counted = ((UUID(own), begins), (UUID(theirs), begins), (other_tenant.id, begins))
+    await outpost.hand_in(uuid4(), 1, lines(outcome(budgets=counted), outcome(budgets=counted)))
+    rows = platform.sql(
+        "SELECT budget_id, recorded_usd, recorded_requests, granted_nano_usd, granted_requests FROM budget_leases"
+        " WHERE writer_id = %s",
+        [outpost.id],
+    )
+    assert [(str(row[0]), float(row[1]), row[2], int(row[3]), row[4]) for row in rows] == [(own, 0.0005, 2, 500_000, 2)]
+
+
+async def test_it_notes_the_use_of_the_organizations_keys_and_of_no_others(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, outpost: Outpost
+) -> None:
+    ids = []
+    for person in (tenant.user, other_tenant.user):
+        await platform.new_key(person)
+        ids.append(platform.sql("SELECT id FROM api_keys WHERE user_id = %s", [person.id])[0][0])
+    await outpost.hand_in(uuid4(), 1, lines(*(outcome(api_key_id=each) for each in ids)))
+    used = [platform.sql("SELECT last_used IS NOT NULL FROM api_keys WHERE id = %s", [each])[0][0] for each in ids]
+    assert used == [True, False]
+
+
+async def test_it_is_refused_while_the_flag_is_off(platform: RunningPlatform, portal: Portal, tenant: Tenant) -> None:
+    outpost = await portal.enrol(tenant.id, enabled=False)
+    refused = await outpost.hand_in(uuid4(), 1, lines(outcome()))
+    assert (refused.status_code, refused.json()["error"]) == (403, "outposts_disabled")
+    assert usage(platform, tenant) == []
+
+
+async def test_too_many_are_413(outpost: Outpost) -> None:
+    answer = await outpost.hand_in(uuid4(), 1, ["x"] * (MOST_RECORDS + 1))
+    assert (answer.status_code, answer.json()["error"]) == (413, "too_many_records")
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"sequence": 1, "entries": []}, "journal_id"),
+        ({"journal_id": "x", "sequence": 1, "entries": []}, "journal_id"),
+        ({"journal_id": str(uuid4()), "sequence": 0, "entries": []}, "sequence"),
+        ({"journal_id": str(uuid4()), "sequence": "1", "entries": []}, "sequence"),
+        ({"journal_id": str(uuid4()), "sequence": 1, "entries": {}}, "entries"),
+        ({"journal_id": str(uuid4()), "sequence": 1, "entries": [], "surprise": 1}, "surprise"),
+    ],
+)
+async def test_a_bad_field_is_named(outpost: Outpost, body: dict[str, Any], field: str) -> None:
+    answer = await outpost.platform.anonymous.post("/v1/outposts/records", json=body, headers=outpost.headers)
+    assert answer.status_code == 422
+    assert [fault["field"] for fault in answer.json()["details"]] == [field]
+
+
+async def test_a_full_upload_is_stored_in_one_go(platform: RunningPlatform, tenant: Tenant, outpost: Outpost) -> None:
+    answer = await outpost.hand_in(uuid4(), 1, lines(*(outcome() for _ in range(MOST_RECORDS))))
+    assert answer.json() == {"next_sequence": MOST_RECORDS + 1, "stored": MOST_RECORDS, "rejected": []}
+    assert len(usage(platform, tenant)) == MOST_RECORDS
