@@ -21,8 +21,8 @@ _MAKE = """
 INSERT INTO usage_records (tenant_id, id, timestamp, request_id, user_id, provider, model_id, requested_model, status,
     stream, input_tokens, output_tokens, cached_tokens, cost_usd, latency_ms, fallbacks, dlp_action)
 SELECT %(tenant)s, gen_random_uuid(), now() - interval '200 days' + n * interval '90 days' / %(rows)s,
-    md5(n::text), md5((n %% 500)::text)::uuid, 'openai', 'gpt-' || n %% 20, 'auto', 'success', n %% 2 = 0, n %% 4000, n %% 900,
-    0, (n %% 1000) * 0.000017, n %% 3000 + 0.25, 0, 'ALLOW'
+    md5(n::text), md5((n %% 500)::text)::uuid, 'openai', 'gpt-' || n %% 20, 'auto', 'success', n %% 2 = 0, n %% 4000,
+    n %% 900, 0, (n %% 1000) * 0.000017, n %% 3000 + 0.25, 0, 'ALLOW'
 FROM generate_series(1, %(rows)s) AS n
 """
 _COUNT = """

@@ -19,6 +19,7 @@ from tests.support.operations import (
     GUARDED,
     NAMING,
     OPERATIONS,
+    OUTPOSTS,
     PERSONAL,
     SCIM,
     filled,
@@ -91,6 +92,16 @@ async def test_only_its_own_tokens_open_the_provisioning_of_users(
     key = platform.client(await platform.new_key(somebody.admin))
     for client in (somebody.admin.client, machine, key):
         assert (await client.request(method, filled(path))).status_code == 401
+
+
+@pytest.mark.parametrize(("method", "path"), OUTPOSTS)
+async def test_only_their_own_tokens_open_what_is_for_outposts(
+    platform: RunningPlatform, somebody: Tenant, method: str, path: str
+) -> None:
+    machine = await platform.new_m2m(somebody.id, "admin:read", "admin:write")
+    key = platform.client(await platform.new_key(somebody.admin))
+    for client in (somebody.admin.client, machine, key):
+        assert (await client.request(method, path, json={})).status_code == 401
 
 
 @pytest.mark.parametrize(("method", "path"), NAMING)

@@ -34,14 +34,16 @@ _SECOND_FACTOR: Final = {
 }  # fmt: skip
 #: Have a credential of their own, which is good nowhere else (reference 1, Authentication).
 _SCIM: Final = "/api/scim/v2"
+_OUTPOSTS: Final = "/v1/outposts/"
 
 #: Nobody gets in here without showing something.
 GUARDED: Final = [(method, path) for method, path in OPERATIONS if path.rstrip("/") not in OPEN]
 #: By a credential in a header.
 CLOSED: Final = [(method, path) for method, path in GUARDED if method != "POST" or path not in _SECOND_FACTOR]
 SCIM: Final = [(method, path) for method, path in CLOSED if path.startswith(_SCIM)]
+OUTPOSTS: Final = [(method, path) for method, path in CLOSED if path.startswith(_OUTPOSTS)]
 #: What people, their keys and OAuth clients call.
-COMMON: Final = [each for each in CLOSED if each not in SCIM]
+COMMON: Final = [each for each in CLOSED if each not in SCIM and each not in OUTPOSTS]
 #: What a user calls: models, and what is their own. All else is for who administers, or audits, an organization.
 _USERS: Final = re.compile(
     r"/(v1|api)/chat/completions|/v1/(messages|responses|embeddings|scan|models(/.*)?)|/api/conversations(/.*)?"

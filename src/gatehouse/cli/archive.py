@@ -42,18 +42,20 @@ def archive() -> None:
     """Query, list, check and fill the archive of old records."""
 
 
-@archive.command(epilog='Example: gatehouse archive query "SELECT action, count(*) FROM audit_events GROUP BY action"')
+@archive.command(epilog="Example: echo 'SELECT count(*) FROM usage_records' | gatehouse archive query -")
 @click.argument("sql")
 @_TENANT
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
 def query(sql: str, tenant: str | None, form: str) -> None:
-    """Ask SQL (DuckDB's) of the archived audit_events, usage_records and dlp_events.
+    """Ask SQL (DuckDB's) of the archived audit_events, usage_records and dlp_events; `-` reads it from standard input.
 
     It sees these three and nothing else of this machine, and changes nothing.
     """
     from gatehouse.cli.results import FORMS
     from gatehouse.platform.records.archive.querying import BadQuery, query
 
+    if sql == "-":
+        sql = click.get_text_stream("stdin").read()
     with _opened() as held:
         try:
             for text in FORMS[form](query(held.connection, held.place, sql, held.tenant(tenant))):
@@ -107,7 +109,7 @@ def run(tenant: str | None) -> None:
     """Archive now what is past the hot window, instead of at the time that the schedule names."""
     from gatehouse.foundation import log
     from gatehouse.platform.records.archive import jobs
-    from gatehouse.platform.records.archive.archiver import Busy
+    from gatehouse.platform.records.archive.workshop import Busy
 
     with _opened() as held:
         log.configure(held.installed.settings.log_level)

@@ -115,9 +115,7 @@ def default_output(x: Asked, chain: Iterable[Candidate]) -> int | None:
 def priced(x: Asked, candidate: Candidate) -> bool:
     """Whether the catalog knows what the call costs there."""
     model = candidate.model
-    return model.cost_per_input_token is not None and (
-        not _answers(x.call) or model.cost_per_output_token is not None
-    )
+    return model.cost_per_input_token is not None and (not _answers(x.call) or model.cost_per_output_token is not None)
 
 
 def input_tokens(x: Asked) -> int:

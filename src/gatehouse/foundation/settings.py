@@ -57,6 +57,7 @@ def _web(value: str) -> str:
 
 WebAddress = Annotated[str, AfterValidator(_web)]
 
+
 def _archive(value: str) -> str:
     parts = urlsplit(value)
     if parts.scheme == "s3" and parts.netloc:
@@ -86,7 +87,9 @@ class Settings(BaseModel):
     database_url: str | None = Field(None, description="PostgreSQL to use; without it an embedded one is started.")
     database_owner_url: str | None = Field(None, description="Login for migrations, where DATABASE_URL's owns nothing.")
     database_pool_size: int = Field(10, ge=1, le=200, description="Connections a worker keeps for administration.")
-    archive_url: ArchiveUrl | None = Field(None, description="Where old records go: file:///folder or s3://bucket/prefix.")
+    archive_url: ArchiveUrl | None = Field(
+        None, description="Where old records go: file:///folder or s3://bucket/prefix."
+    )
     redis_url: str | None = Field(None, description="Redis for counters and kept answers, shared by workers.")
     cache_max_bytes: int = Field(64 * 1024**2, ge=0, description="Answers that a worker keeps for routing policies.")
     gatehouse_master_key: SecretStr | None = Field(None, description="32 bytes in base64 that seal secrets at rest.")
@@ -132,7 +135,7 @@ class Settings(BaseModel):
     detection_memory_bytes: int = Field(
         2 * 1024**3, ge=256 * 1024**2, description="Memory of the process that holds the models."
     )
-    alert_evaluation_interval_seconds: int = Field(60, ge=1, le=3600, description="How often alert rules are evaluated.")
+    alert_evaluation_interval_seconds: int = Field(60, ge=1, le=3600, description="Between looks at the alert rules.")
     alert_webhook_secret: SecretStr | None = Field(None, description="What alerts' notifications are signed with.")
     tiktoken_cache_dir: DirectoryPath | None = Field(None, description="Vocabularies of tiktoken, to count tokens by.")
     provider_max_connections: int = Field(1000, ge=1, description="Connections to providers a worker holds at most.")

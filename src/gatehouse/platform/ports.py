@@ -35,7 +35,6 @@ class TokenSigner(Protocol):
     async def sign(self, claims: Mapping[str, Any], lifetime_seconds: int, *, audience: str | None = None) -> str:
         """A token with these claims and `iss`, `aud` (this platform without an `audience`), `iat`, `exp`, `jti`."""
 
-
     async def sign_document(self, document: bytes, *, kind: str) -> str:
         """Any bytes, signed by the same key; `kind` is the header's `typ`."""
 

@@ -46,7 +46,10 @@ log = structlog.get_logger(__name__)
 #: Snapshots a worker keeps.
 KEPT: Final = 2_000
 
-_TENANT = text("SELECT feature_flags, ip_allowlist, timezone, monthly_request_limit FROM tenants WHERE id = :tenant AND deleted_at IS NULL")
+_TENANT = text(
+    "SELECT feature_flags, ip_allowlist, timezone, monthly_request_limit FROM tenants"
+    " WHERE id = :tenant AND deleted_at IS NULL"
+)
 _REVISION = text("SELECT revision FROM revision_head")
 _ACTIVE = text("SELECT id FROM tenants WHERE deleted_at IS NULL ORDER BY id = :first DESC, updated_at DESC LIMIT :most")
 

@@ -18,6 +18,7 @@ Period: TypeAlias = Literal["minute", "day", "month"]
 _KNOWN: Final = 20_000
 #: Money is counted in whole billionths of a dollar.
 NANO: Final = 1_000_000_000
+_UTC: Final = ZoneInfo("UTC")
 
 
 def nano(usd: Decimal) -> int:
@@ -131,7 +132,8 @@ def compile_budget(record: BudgetRecord, tenant_id: TenantId, zone: ZoneInfo) ->
         scope_type=record.scope_type,
         scope_id=record.scope_id,
         period=record.period,
-        zone=zone,
+        # The plan's months are the operator's: an organization that changes its time zone does not begin them anew.
+        zone=_UTC if record.plan else zone,
         limits=Amounts(limit_usd, record.limit_requests, record.limit_tokens),
         blocks=record.action == "block",
         plan=record.plan,

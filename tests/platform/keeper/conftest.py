@@ -5,7 +5,15 @@ from pathlib import Path
 
 import pytest
 from tests.support.journal import Journal
-from tests.support.platform import RunningPlatform
+from tests.support.platform import RunningPlatform, Tenant
+
+
+@pytest.fixture
+async def tenant(platform: RunningPlatform) -> Tenant:
+    """An organization that sees its records however old they are: tests have dates of their own."""
+    made = await platform.new_tenant()
+    platform.show_all(made)
+    return made
 
 
 @pytest.fixture

@@ -116,6 +116,7 @@ async def test_a_hundred_times_the_events_do_not_make_a_page_read_more_of_them(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     read = {}
+    platform.show_all(other_tenant)
     for owner, days in ((tenant, 10), (other_tenant, 1000)):
         platform.sql(
             "INSERT INTO dlp_events (tenant_id, id, timestamp, request_id, direction, status, entity_type)"

@@ -1,6 +1,7 @@
 """Budgets over several workers and a real ledger: what passes, what is refused, what comes back."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from decimal import Decimal
 from typing import Any
@@ -9,6 +10,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.ext.asyncio import AsyncSession
 from tests.support.clock import HandClock
 from tests.support.platform import RunningPlatform, Tenant
 
@@ -16,17 +19,49 @@ from gatehouse.engine.ports import Reserved
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.database import Database
+from gatehouse.platform.spending.accounts import NOTHING, Ask
+from gatehouse.platform.spending.ledger import lease
+from gatehouse.platform.spending.periods import span
 from gatehouse.platform.spending.spender import BudgetUnavailable, QuotaExceeded, Spender
 from gatehouse.policy.budgets import Budget, BudgetRecord, Taking, compile_budget
 
 ONE = Taking(requests=1)
 
 
-def budget(tenant: Tenant, **fields: Any) -> Budget:
+def budget(tenant: Tenant, zone: str = "UTC", **fields: Any) -> Budget:
     record = BudgetRecord(
         **{"id": new_id(), "scope_type": "tenant", "scope_id": tenant.id, "period": "month", **fields}
     )
-    return compile_budget(record, TenantId(tenant.id), ZoneInfo("UTC"))
+    return compile_budget(record, TenantId(tenant.id), ZoneInfo(zone))
+
+
+class Faulty(Database):
+    """A database whose service transactions fail as long as `at` says where: `begin`, `commit`, or `after` it."""
+
+    at = ""
+    #: seconds before they do
+    slow = 0.0
+
+    @contextlib.asynccontextmanager
+    async def service(self) -> AsyncIterator[AsyncSession]:
+        async with super().service() as session:
+            if self.at == "begin":
+                await self._fail()
+            commit = session.commit
+
+            async def faulty() -> None:
+                if self.at == "commit":
+                    await self._fail()
+                await commit()
+                if self.at == "after":
+                    await self._fail()
+
+            session.commit = faulty  # type: ignore[method-assign]
+            yield session
+
+    async def _fail(self) -> None:
+        await asyncio.sleep(self.slow)
+        raise OperationalError("", {}, Exception())
 
 
 class Workers:
@@ -209,3 +244,219 @@ async def test_without_the_database_what_was_granted_is_spent_and_then_nobody_is
     finally:
         await spender.stop()
         await away.close()
+
+
+@pytest.fixture
+async def faulty(platform: RunningPlatform) -> AsyncIterator[Faulty]:
+    database = Faulty(platform.host.database.url, pool_size=1)
+    yield database
+    await database.close()
+
+
+async def settled_at(workers: Workers, of: Budget, requests: int) -> None:
+    async with asyncio.timeout(5):
+        while (await workers.granted(of))[1] != requests:
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("hopeless", [900, 1_500])
+async def test_a_call_that_does_not_fit_leaves_what_is_left_to_others(
+    workers: Workers, tenant: Tenant, hopeless: int
+) -> None:
+    one, other = await workers.start(2)
+    of = budget(tenant, limit_tokens=1_000)
+    first = await tried(one, of, Taking(tokens=200))
+    assert first is not None
+    one.settle(first, Taking(tokens=200))
+    for _ in range(3):
+        assert await tried(one, of, Taking(tokens=hopeless)) is None
+        # Neither here nor elsewhere, nor a moment later: 800 are left.
+        assert await tried(one, of, Taking(tokens=100)) is not None
+        assert await tried(other, of, Taking(tokens=100)) is not None
+
+
+async def test_listeners_are_told_what_is_spent_not_what_did_not_fit(workers: Workers, tenant: Tenant) -> None:
+    (one,) = await workers.start(1)
+    of = budget(tenant, limit_tokens=1_000)
+    assert await tried(one, of, Taking(tokens=5_000)) is None
+    assert await workers.events(tenant, "quota_exceeded") == []
+    assert await tried(one, of, Taking(tokens=700)) is not None
+    assert await tried(one, of, Taking(tokens=700)) is None
+    (event,) = await workers.events(tenant, "quota_exceeded")
+    assert (event["limit_value"], event["current_usage"]) == (1_000, 700)
+
+
+async def test_where_one_of_two_budgets_refuses_nothing_is_set_aside_in_the_other(
+    workers: Workers, tenant: Tenant
+) -> None:
+    (one,) = await workers.start(1)
+    wide, narrow = budget(tenant, limit_requests=100), budget(tenant, limit_requests=1)
+    for expected in (True, False, False):
+        try:
+            await one.reserve([wide, narrow], ONE, enforced=True)
+            assert expected
+        except QuotaExceeded:
+            assert not expected
+    await settled_at(workers, wide, 1)
+
+
+async def test_a_client_that_leaves_while_the_ledger_is_asked_leaves_nothing_set_aside(
+    workers: Workers, tenant: Tenant
+) -> None:
+    (one,) = await workers.start(1)
+    of = budget(tenant, limit_requests=10)
+    calls = [asyncio.create_task(one.reserve([of], ONE, enforced=True)) for _ in range(5)]
+    await asyncio.sleep(0)
+    for call in calls:
+        call.cancel()
+    assert all(
+        isinstance(each, asyncio.CancelledError) for each in await asyncio.gather(*calls, return_exceptions=True)
+    )
+    assert await tried(one, of, Taking(requests=10)) is not None
+
+
+@pytest.mark.parametrize("at", ["commit", "after"])
+async def test_what_is_given_back_in_vain_is_given_back_again(
+    workers: Workers, faulty: Faulty, tenant: Tenant, at: str
+) -> None:
+    workers.database = faulty
+    (one,) = await workers.start(1)
+    of = budget(tenant, limit_requests=100)
+    reserved = await one.reserve([of], Taking(requests=50), enforced=True)
+    await settled_at(workers, of, 62)
+    faulty.at = at
+    one.settle(reserved, None)
+    await asyncio.sleep(1.2)
+    faulty.at = ""
+    await settled_at(workers, of, 0)
+
+
+async def test_more_than_was_set_aside_is_told_when_it_was_spent(workers: Workers, tenant: Tenant) -> None:
+    (one,) = await workers.start(1)
+    of = budget(tenant, limit_requests=100)
+    reserved = await one.reserve([of], ONE, enforced=True)
+    await settled_at(workers, of, 1)
+    one.settle(reserved, Taking(requests=70))
+    await settled_at(workers, of, 70)
+
+
+@pytest.mark.parametrize("at", ["begin", "commit"])
+async def test_who_gets_no_answer_is_not_told_that_the_budget_is_spent(
+    workers: Workers, faulty: Faulty, tenant: Tenant, at: str
+) -> None:
+    workers.database = faulty
+    (one,) = await workers.start(1)
+    of = budget(tenant, limit_requests=100)
+    faulty.at, faulty.slow = at, 0.2
+    calls = []
+    for _ in range(20):
+        calls.append(asyncio.create_task(one.reserve([of], ONE, enforced=True)))
+        await asyncio.sleep(0.05)
+    told = await asyncio.gather(*calls, return_exceptions=True)
+    assert {type(each) for each in told} == {BudgetUnavailable}
+
+
+async def test_a_clock_that_goes_back_finds_the_account_that_it_left(workers: Workers, tenant: Tenant) -> None:
+    (one,) = await workers.start(1)
+    of, other = budget(tenant, limit_requests=3, period="minute"), budget(tenant, limit_requests=50)
+    workers.clock.move(60 - workers.clock.now() % 60 - 1)
+    # A call is under way in each of two minutes.
+    assert await tried(one, of) is not None
+    for seconds in (2, -2, 2, -2):
+        workers.clock.move(seconds)
+        await tried(one, of)
+        await asyncio.sleep(0.6)
+    assert await tried(one, of) is not None
+    assert await tried(one, of) is None
+    assert await tried(one, other) is not None
+
+
+async def test_another_time_zone_with_the_same_midnight_has_the_same_period(workers: Workers, tenant: Tenant) -> None:
+    (one,) = await workers.start(1)
+    of_berlin = budget(tenant, "Europe/Berlin", limit_requests=2)
+    of_paris = budget(tenant, "Europe/Paris", id=of_berlin.id, limit_requests=2)
+    assert await tried(one, of_berlin) is not None
+    assert await tried(one, of_paris) is not None
+    await asyncio.sleep(0.6)
+    assert await tried(one, of_paris) is None
+    assert await tried(one, of_berlin) is None
+    assert await tried(one, budget(tenant, limit_requests=1)) is not None
+
+
+async def test_a_limit_that_comes_later_counts_what_is_on_record(workers: Workers, tenant: Tenant) -> None:
+    first, second = await workers.start(2)
+    dollars = budget(tenant, limit_usd=Decimal(10))
+    reserved = await first.reserve([dollars], Taking(nano_usd=1, requests=1), enforced=True)
+    first.settle(reserved, Taking(nano_usd=1, requests=1))
+    async with workers.database.service() as session:
+        await session.execute(
+            text("UPDATE budget_leases SET recorded_requests = 5 WHERE budget_id = :id"), {"id": dollars.id}
+        )
+        await session.commit()
+    both = budget(tenant, id=dollars.id, limit_usd=Decimal(10), limit_requests=6)
+    assert [await tried(second, both) is not None for _ in range(2)] == [True, False]
+
+
+async def test_a_provider_that_tells_nonsense_spoils_nobody_else_s_budget(workers: Workers, tenant: Tenant) -> None:
+    (one,) = await workers.start(1)
+    mad, sane = budget(tenant, limit_tokens=10, action="warn"), budget(tenant, limit_requests=10)
+    reserved = await tried(one, mad)
+    assert reserved is not None
+    one.settle(reserved, Taking(nano_usd=10**30, requests=1, tokens=10**30))
+    await asyncio.sleep(0.7)
+    assert await tried(one, mad) is not None
+    assert await tried(one, sane) is not None
+
+
+async def test_a_budget_in_dollars_that_is_spent_refuses_before_anything_is_done(
+    workers: Workers, tenant: Tenant
+) -> None:
+    (one,) = await workers.start(1)
+    of, taking = budget(tenant, limit_usd=Decimal(1)), Taking(nano_usd=10**9, requests=1)
+    assert await tried(one, of, taking) is not None
+    assert await tried(one, of, taking) is None
+    assert one.exhausted([of]) is not None
+
+
+async def test_a_worker_that_stops_in_the_midst_does_not_hold_up_the_others(workers: Workers, tenant: Tenant) -> None:
+    (one,) = await workers.start(1)
+    of = budget(tenant, limit_requests=10)
+    now = workers.clock.now()
+    ask = Ask(of, span("month", now, ZoneInfo("UTC")), True, True, NOTHING, NOTHING, ((0, 1, 0),), NOTHING)
+    async with workers.database.service() as stopped:
+        await lease(stopped, uuid4(), [ask])
+        async with asyncio.timeout(5):
+            while True:
+                with contextlib.suppress(BudgetUnavailable):
+                    await one.reserve([of], ONE, enforced=True)
+                    break
+        with contextlib.suppress(OperationalError):
+            await stopped.commit()
+
+
+async def test_a_time_zone_does_not_begin_the_plan_s_month_anew(workers: Workers, tenant: Tenant) -> None:
+    (one,) = await workers.start(1)
+    for zone, passes in (("UTC", True), ("Asia/Tokyo", False), ("America/New_York", False)):
+        of = budget(tenant, zone, id=tenant.id, limit_requests=1, plan=True)
+        assert (await tried(one, of) is not None) == passes
+
+
+async def test_a_group_s_figure_is_of_the_current_month(
+    platform: RunningPlatform, workers: Workers, tenant: Tenant
+) -> None:
+    figures = platform.host.figures
+    one = Spender(workers.database, workers.clock, figures)
+    await one.start(uuid4())
+    workers.all.append(one)
+    of = budget(tenant, scope_type="group", scope_id=new_id(), limit_usd=Decimal(5))
+    reserved = await one.reserve([of], Taking(nano_usd=10**9, requests=1), enforced=True)
+    one.settle(reserved, Taking(nano_usd=10**9, requests=1))
+    async with workers.database.service() as session:
+        await session.execute(text("UPDATE budget_leases SET recorded_usd = 1 WHERE budget_id = :id"), {"id": of.id})
+        await session.commit()
+    shown = one._shown
+    async with asyncio.timeout(5):
+        while shown[of.scope_id].spend_at(workers.clock.now()) != 1:
+            await asyncio.sleep(0.1)
+    workers.clock.move(31 * 86_400)
+    assert shown[of.scope_id].spend_at(workers.clock.now()) == 0

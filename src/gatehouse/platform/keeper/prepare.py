@@ -168,9 +168,7 @@ def _interrupted(payload: bytes) -> Outcome[str]:
     )
 
 
-def _add(
-    prepared: Prepared, outcome: Outcome[str], *, latency: float | None, outpost_id: UUID | None = None
-) -> None:
+def _add(prepared: Prepared, outcome: Outcome[str], *, latency: float | None, outpost_id: UUID | None = None) -> None:
     moment = datetime.fromtimestamp(outcome.timestamp, UTC)
     tenant_id = outcome.tenant_id
     prepared.usage.setdefault(copying.month(moment), []).append(usage.line(outcome, moment, latency=latency))

@@ -11,13 +11,13 @@ Triple: TypeAlias = tuple[int, int, int]
 NOTHING: Final[Triple] = (0, 0, 0)
 #: the three metrics' names, for clients and events
 METRICS: Final = ("usd", "requests", "tokens")
-#: Seconds for which "there is no more" is believed.
-_EMPTY_SECONDS: Final = 0.5
+#: Seconds for which the ledger's word on what there is at all is believed.
+_BELIEVED: Final = 0.5
 
 
 class Ask(NamedTuple):
     """To the ledger. `keep`: what this worker goes on spending from meanwhile, of what it was granted before.
-    `need`: spent and set aside; `short`: what requests wait for; `ahead`: what the next ones will want."""
+    `need`: spent and set aside; `waiting`: what each waiting request wants; `ahead`: what the next ones will want."""
 
     budget: Budget
     span: Span
@@ -25,17 +25,17 @@ class Ask(NamedTuple):
     enforced: bool
     keep: Triple
     need: Triple
-    short: Triple
+    waiting: tuple[Triple, ...]
     ahead: Triple
 
 
 class Grant(NamedTuple):
-    """`had`: what the ledger held for this worker before, all of it spent where the account is fresh. `left`: what
-    nobody has spent or set aside, as far as the ledger knows. `recorded`: what is stored of everybody's spending."""
+    """`had`: what the ledger held for this worker before, all of it spent where the account is fresh. `room`: what this
+    worker could have at most, as far as the ledger knows. `recorded`: what is stored of everybody's spending."""
 
     granted: Triple
     had: Triple
-    left: Triple
+    room: Triple
     recorded: Triple
 
 
@@ -53,8 +53,8 @@ def minus(one: Triple, other: Triple) -> Triple:
 
 class Account:
     __slots__ = (
-        "_empty_at", "budget", "enforced", "fresh", "granted", "gross", "left", "limits", "quiet_since", "recorded",
-        "reserved", "short", "shown_end", "shown_limits", "span", "spent",
+        "_told_at", "_untold", "budget", "enforced", "fresh", "granted", "gross", "limits", "quiet_since", "recorded",
+        "reserved", "room", "shown_end", "shown_limits", "span", "spent", "waiting",
     )  # fmt: skip
 
     def __init__(self, budget: Budget, span: Span, now: float) -> None:
@@ -70,12 +70,14 @@ class Account:
         self.granted = self.spent = self.reserved = NOTHING
         #: set aside since the ledger was asked last, whatever became of it
         self.gross = NOTHING
-        #: what requests wait for
-        self.short = NOTHING
-        self.left = self.recorded = NOTHING
+        #: what each of the requests wants that wait
+        self.waiting: list[Triple] = []
+        self.room = self.recorded = NOTHING
         #: when this worker last had anything to do with it; monotonic seconds
         self.quiet_since = now
-        self._empty_at = -_EMPTY_SECONDS
+        self._told_at = -_BELIEVED
+        #: whether the ledger was asked and has not answered: it may have heard, or not
+        self._untold = False
 
     def under(self, budget: Budget, *, enforced: bool) -> None:
         """The budget as it is now. After a change nothing is spent from what was granted under the old one."""
@@ -86,7 +88,7 @@ class Account:
             if limits != self.limits:
                 self.limits, self.granted = limits, self.need
                 self.shown_limits = _shown(limits)
-                self._empty_at = -_EMPTY_SECONDS
+                self._told_at = -_BELIEVED
 
     @property
     def blocks(self) -> bool:
@@ -104,9 +106,18 @@ class Account:
                 return metric
         return None
 
-    def empty(self, now: float) -> bool:
-        """Whether the ledger said a moment ago that there is no more than this worker has."""
-        return now - self._empty_at < _EMPTY_SECONDS
+    def full(self, amounts: Triple, now: float) -> int | None:
+        """The first metric of which there is too little, whoever asks for it: for good, or as the ledger said a moment
+        ago."""
+        believed = now - self._told_at < _BELIEVED
+        need = self.need
+        for metric, limit in enumerate(self.limits):
+            if limit is None:
+                continue
+            wanted = need[metric] + amounts[metric]
+            if amounts[metric] > limit or (believed and wanted > max(self.room[metric], self.granted[metric])):
+                return metric
+        return None
 
     def reserve(self, amounts: Triple, now: float) -> None:
         self.reserved = plus(self.reserved, amounts)
@@ -123,32 +134,30 @@ class Account:
         here already."""
         need = self.need
         ahead = (2 * self.gross[0], 2 * self.gross[1], 2 * self.gross[2])
-        want = plus(plus(need, self.short), ahead)
+        want = plus(need, ahead)
+        for each in self.waiting:
+            want = plus(want, each)
         keep = (min(self.granted[0], want[0]), min(self.granted[1], want[1]), min(self.granted[2], want[2]))
-        same = self.short == NOTHING and keep == self.granted and self.gross == NOTHING
-        if same and not self.fresh and not again:
+        same = keep == self.granted and self.gross == NOTHING and not self.waiting and self.lacks(NOTHING) is None
+        if same and not self.fresh and not self._untold and not again:
             return None
-        self.granted, self.gross = keep, NOTHING
-        return Ask(self.budget, self.span, self.fresh, self.enforced, keep, need, self.short, ahead)
+        self.granted, self.gross, self._untold = keep, NOTHING, True
+        return Ask(self.budget, self.span, self.fresh, self.enforced, keep, need, tuple(self.waiting), ahead)
 
     def take(self, ask: Ask, grant: Grant, now: float) -> None:
         """What the ledger answered."""
         if ask.fresh:
             self.fresh = False
             self.spent = plus(self.spent, grant.had)
-        self.granted, self.left, self.recorded = grant.granted, grant.left, grant.recorded
-        before = grant.had if ask.fresh else NOTHING
-        wanted = plus(plus(ask.need, ask.short), before)
-        if any(limit is not None and grant.granted[n] < wanted[n] for n, limit in enumerate(self.limits)):
-            self._empty_at = now
+        self.granted, self.room, self.recorded = grant.granted, grant.room, grant.recorded
+        self._told_at, self._untold = now, False
 
     def remaining(self, metric: int) -> int | None:
         """What is left of a metric for anybody, as far as this worker knows; None where it has no limit."""
         limit = self.limits[metric]
         if limit is None:
             return None
-        # What this worker has done since it asked is known here alone.
-        return max(0, min(self.left[metric], limit) - self.gross[metric])
+        return max(0, min(self.room[metric], limit) - self.spent[metric] - self.reserved[metric])
 
 
 def shown(metric: int, amount: int) -> str:

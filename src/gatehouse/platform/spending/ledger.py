@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -18,6 +18,11 @@ from gatehouse.policy.budgets import NANO, Budget
 THRESHOLDS: Final = (80, 90, 100)
 #: One who asks ahead gets this share of what is free at most: the others want some too.
 _SHARE: Final = 4
+#: What is counted at most: little enough for PostgreSQL's bigint. No limit is as high.
+_MOST: Final = 2**62
+
+# A worker that is stopped in the midst of it must not keep the others waiting for its locks.
+_BRIEF: Final = text("SET LOCAL idle_in_transaction_session_timeout = '1s'")
 
 _OPEN: Final = text(
     "INSERT INTO budget_periods (budget_id, period_start, tenant_id, period_end)"
@@ -30,11 +35,13 @@ _LOCK: Final = text(
     " FROM budget_periods p JOIN unnest(CAST(:budgets AS uuid[]), CAST(:starts AS timestamptz[]))"
     " AS k (budget_id, period_start) USING (budget_id, period_start) ORDER BY 1, 2 FOR UPDATE OF p"
 )
-# After the lock: what others were granted before it is seen.
+# After the lock: what others were granted before it is seen. What is on record was spent, whatever was granted: of a
+# metric that had no limit at that time too.
 _LEASES: Final = text(
-    "SELECT l.budget_id, l.period_start, l.writer_id = :writer AS mine, sum(granted_nano_usd)::bigint,"
-    " sum(granted_requests)::bigint, sum(granted_tokens)::bigint, sum(recorded_usd), sum(recorded_requests)::bigint,"
-    " sum(recorded_tokens)::bigint FROM budget_leases l"
+    "SELECT l.budget_id, l.period_start, l.writer_id = :writer AS mine,"
+    " sum(greatest(granted_nano_usd, ceil(recorded_usd * 1000000000))),"
+    " sum(greatest(granted_requests, recorded_requests)), sum(greatest(granted_tokens, recorded_tokens)),"
+    " sum(recorded_usd), sum(recorded_requests), sum(recorded_tokens) FROM budget_leases l"
     " JOIN unnest(CAST(:budgets AS uuid[]), CAST(:starts AS timestamptz[])) AS k (budget_id, period_start)"
     " USING (budget_id, period_start) GROUP BY 1, 2, 3"
 )
@@ -78,6 +85,7 @@ async def lease(session: AsyncSession, writer_id: UUID, asks: Sequence[Ask]) -> 
         "tenants": [ask.budget.tenant_id for ask in asks],
         "ends": [_moment(ask.span.end) for ask in asks],
     }
+    await session.execute(_BRIEF)
     await session.execute(_OPEN, columns)
     named = {"budgets": columns["budgets"], "starts": columns["starts"]}
     held = {
@@ -91,54 +99,63 @@ async def lease(session: AsyncSession, writer_id: UUID, asks: Sequence[Ask]) -> 
         else:
             one.others = _triple(sums[:3])
         one.recorded = plus(one.recorded, (int(sums[3] * NANO), int(sums[4]), int(sums[5])))
-    grants = [_granted(ask, held[key]) for ask, key in zip(asks, keys, strict=True)]
+    answers = [_granted(ask, held[key]) for ask, key in zip(asks, keys, strict=True)]
+    grants = [grant for grant, _ in answers]
     columns |= {
         name: [grant.granted[metric] for grant in grants] for metric, name in enumerate(("usd", "requests", "tokens"))
     }
     await session.execute(_GRANT, {**columns, "writer": writer_id})
-    for ask, grant, key in zip(asks, grants, keys, strict=True):
-        await _tell(session, ask, grant, held[key])
+    for ask, (grant, reached), key in zip(asks, answers, keys, strict=True):
+        await _tell(session, ask, grant, held[key], reached)
     return grants
 
 
-def _granted(ask: Ask, held: _Held) -> Grant:
+class _Reached(NamedTuple):
+    """A limit, and how much of it is spent and set aside."""
+
+    metric: int
+    usage: int
+
+
+def _granted(ask: Ask, held: _Held) -> tuple[Grant, _Reached | None]:
     before = held.mine if ask.fresh else NOTHING
     need, keep = plus(ask.need, before), plus(ask.keep, before)
-    granted, left = [0, 0, 0], [0, 0, 0]
-    for metric, limit in enumerate(limits_of(ask.budget.limits)):
-        if limit is None:
-            continue
-        free = limit - held.others[metric]
-        left[metric] = free - need[metric]
-        # What it has is accounted for; where the limit was lowered meanwhile, only what is spent and set aside is kept.
-        mine = max(need[metric], min(keep[metric], free))
-        wanted = max(need[metric] + ask.short[metric], mine)
-        if ask.budget.blocks and ask.enforced:
-            mine += max(0, min(wanted - mine, free - mine))
-            spare = max(0, free - mine) // _SHARE
-            mine += max(0, min(need[metric] + ask.short[metric] + ask.ahead[metric] - mine, spare))
+    limits = limits_of(ask.budget.limits)
+    blocks = ask.budget.blocks and ask.enforced
+    room = _triple(0 if limit is None else limit - other for limit, other in zip(limits, held.others, strict=True))
+    served, refused = need, None
+    for call in ask.waiting:
+        more = plus(served, call)
+        # Who does not fit gets nothing: a part would be of no use to it, and is to others.
+        tight = next((n for n, limit in enumerate(limits) if limit is not None and more[n] > room[n]), None)
+        if tight is not None and blocks:
+            refused = tight
         else:
-            mine = wanted
-        granted[metric] = mine
-    return Grant(_triple(granted), held.mine, _triple(left), held.recorded)
+            served = more
+    granted = list(served)
+    for metric, limit in enumerate(limits):
+        if limit is not None:
+            # What it has is accounted for; where the limit was lowered meanwhile, only what is spent and set aside
+            # is kept.
+            mine = max(served[metric], min(keep[metric], room[metric]))
+            if blocks:
+                spare = max(0, room[metric] - mine) // _SHARE
+                mine += max(0, min(served[metric] + ask.ahead[metric] - mine, spare))
+            granted[metric] = mine
+    reached = next((n for n, limit in enumerate(limits) if limit is not None and served[n] >= room[n]), refused)
+    grant = Grant(_triple(min(each, _MOST) for each in granted), held.mine, room, held.recorded)
+    return grant, None if reached is None else _Reached(reached, held.others[reached] + served[reached])
 
 
-async def _tell(session: AsyncSession, ask: Ask, grant: Grant, held: _Held) -> None:
+async def _tell(session: AsyncSession, ask: Ask, grant: Grant, held: _Held, reached: _Reached | None) -> None:
     """What listeners hear of: a limit that is reached, once a period; the steps towards a plan's."""
     budget = ask.budget
     key = {"budget": budget.id, "start": _moment(ask.span.start)}
     limits = limits_of(budget.limits)
-    if not held.exceeded:
-        before = held.mine if ask.fresh else NOTHING
-        wanted = plus(plus(ask.need, ask.short), before)
-        for metric, limit in enumerate(limits):
-            usage = held.others[metric] + wanted[metric]
-            if limit is not None and usage >= limit:
-                await session.execute(_EXCEEDED, key)
-                # What does not fit is not spent.
-                usage = min(usage, limit) if budget.blocks else usage
-                await _announce(session, budget, "quota_exceeded", _exceeded(ask, metric, limit, usage))
-                break
+    if reached is not None and not held.exceeded:
+        await session.execute(_EXCEEDED, key)
+        limit = limits[reached.metric] or 0
+        await _announce(session, budget, "quota_exceeded", _exceeded(ask, reached.metric, limit, reached.usage))
     if budget.plan and limits[1]:
         used = grant.recorded[1]
         reached = [step for step in THRESHOLDS if used * 100 >= step * limits[1] and step > held.threshold]

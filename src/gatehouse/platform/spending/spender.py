@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import structlog
@@ -16,9 +16,9 @@ from gatehouse.foundation.clock import Clock, iso
 from gatehouse.foundation.errors import Refusal, TooManyRequests, Unavailable
 from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.metrics import Figures
-from gatehouse.platform.spending.accounts import METRICS, NOTHING, Account, Triple, minus, plus, shown
+from gatehouse.platform.spending.accounts import METRICS, NOTHING, Account, Triple, shown
 from gatehouse.platform.spending.ledger import lease
-from gatehouse.platform.spending.periods import span
+from gatehouse.platform.spending.periods import Span, span
 from gatehouse.policy.budgets import NANO, Budget, Taking
 
 log = structlog.get_logger(__name__)
@@ -34,7 +34,8 @@ _AT_ONCE: Final = 500
 #: Seconds without a call after which an account is looked at for the last time, and dropped.
 _QUIET: Final = 10.0
 _DROPPED: Final = 60.0
-_ONE: Final[Triple] = (0, 1, 0)
+#: What every call takes at least.
+_LEAST: Final[Triple] = (1, 1, 1)
 _NAMES: Final = tuple(
     (f"X-Budget-Limit-{name}", f"X-Budget-Remaining-{name}", f"X-Budget-Reset-{name}")
     for name in ("USD", "Requests", "Tokens")
@@ -50,9 +51,10 @@ class QuotaExceeded(TooManyRequests):
         end, name = account.span.end, account.budget.name
         wait = max(1, math.ceil(end - now))
         limit = account.limits[metric] or 0
-        told = "The plan's requests of this month are" if account.budget.plan else f"The budget {name} is"
+        told = "What the plan includes each month" if account.budget.plan else f"The budget {name}"
         return cls(
-            f"{told} used up ({shown(metric, limit)} {_WORDS[METRICS[metric]]}). It begins anew at {iso(end)}.",
+            f"{told} has too little left for this call ({shown(metric, account.remaining(metric) or 0)} of"
+            f" {shown(metric, limit)} {_WORDS[METRICS[metric]]}). It begins anew at {iso(end)}.",
             headers={"X-RateLimit-Reset": str(end), "Retry-After": str(wait), **_headers([account])},
             tier=name,
             retry_after=wait,
@@ -81,6 +83,18 @@ class Reservation:
         return _headers(self.accounts)
 
 
+class _Shown(NamedTuple):
+    """A group's month, in USD, until Unix time `end`."""
+
+    spend: float
+    limit: float
+    end: int
+
+    def spend_at(self, now: float) -> float:
+        # Of the next month this worker knows nothing before a call.
+        return self.spend if now < self.end else 0.0
+
+
 class Spender:
     """One worker's. `start` before the first call, `stop` after the last."""
 
@@ -89,14 +103,16 @@ class Spender:
         self._clock = clock
         self._figures = figures
         self._accounts: dict[UUID, Account] = {}
-        #: of periods that are over, until everything is settled and told
-        self._former: list[Account] = []
+        #: of other periods, until everything is settled and told; by the budget and when the period began
+        self._former: dict[tuple[UUID, int], Account] = {}
+        #: those that requests wait for
+        self._lacking: set[Account] = set()
         self._wake = asyncio.Event()
-        #: resolved with the next answer that was asked for after now
-        self._next: asyncio.Future[None] | None = None
+        #: resolved when the ledger was asked for what waits now: whether it answered
+        self._next: asyncio.Future[bool] | None = None
         self._task: asyncio.Task[None] | None = None
         #: spend and limit of groups' months, for metrics
-        self._shown: dict[UUID, tuple[float, float]] = {}
+        self._shown: dict[UUID, _Shown] = {}
         self._writer_id: UUID
         self._told = False
 
@@ -114,15 +130,15 @@ class Spender:
             await self._task
         with contextlib.suppress(SQLAlchemyError, OSError, TimeoutError):
             async with asyncio.timeout(_PATIENCE):
-                await self._ask([*self._accounts.values(), *self._former])
+                await self._ask(self._all())
 
     def exhausted(self, budgets: Sequence[Budget]) -> Refusal | None:
         now = time.monotonic()
         for budget in budgets:
             account = self._accounts.get(budget.id)
             # Not by what a call will cost, which is not known yet: by whether there is anything at all.
-            if account is not None and budget.blocks and account.budget is budget and account.empty(now):
-                metric = account.lacks(_ONE)
+            if account is not None and budget.blocks and account.budget is budget:
+                metric = account.full(_LEAST, now)
                 if metric is not None and account.span.end > self._clock.now():
                     return QuotaExceeded.of(account, metric, self._clock.now())
         return None
@@ -152,11 +168,17 @@ class Spender:
     def _account(self, budget: Budget, now: float, *, enforced: bool) -> Account:
         account = self._accounts.get(budget.id)
         if account is None or not account.span.start <= now < account.span.end or account.budget.zone != budget.zone:
-            if account is not None:
-                self._former.append(account)
-            account = Account(budget, span(budget.period, now, budget.zone), time.monotonic())
-            self._accounts[budget.id] = account
+            account = self._turn(budget, span(budget.period, now, budget.zone), account)
         account.under(budget, enforced=enforced)
+        return account
+
+    def _turn(self, budget: Budget, now: Span, before: Account | None) -> Account:
+        """The account of another period. Of each there is one alone: clocks go back, and time zones change."""
+        if before is not None:
+            self._former[budget.id, before.span.start] = before
+        account = self._former.pop((budget.id, now.start), None) or Account(budget, now, time.monotonic())
+        account.span = now
+        self._accounts[budget.id] = account
         return account
 
     async def _obtained(self, budgets: Sequence[Budget], amounts: Triple, *, enforced: bool) -> list[Account]:
@@ -165,7 +187,9 @@ class Spender:
         for _ in range(_TRIES):
             accounts = self._open(budgets, enforced=enforced)
             lacking = [account for account in accounts if account.lacks(amounts) is not None]
-            self._refuse(lacking, amounts, empty_at=time.monotonic())
+            for account in lacking:
+                if account.blocks and (metric := account.full(amounts, time.monotonic())) is not None:
+                    raise QuotaExceeded.of(account, metric, self._clock.now())
             if not any(account.blocks or account.fresh for account in lacking):
                 return accounts
             if not await self._asked_for(lacking, amounts):
@@ -173,74 +197,86 @@ class Spender:
                     raise BudgetUnavailable(headers={"Retry-After": "1"})
                 return accounts
         accounts = self._open(budgets, enforced=enforced)
-        self._refuse(accounts, amounts)
+        for account in accounts:
+            if account.blocks and (metric := account.lacks(amounts)) is not None:
+                raise QuotaExceeded.of(account, metric, self._clock.now())
         return accounts
 
-    def _refuse(self, accounts: Iterable[Account], amounts: Triple, *, empty_at: float | None = None) -> None:
-        """Raises `QuotaExceeded` for the first that blocks and has no room; with `empty_at` of those alone of which the
-        ledger said at that time that there is no more."""
-        for account in accounts:
-            if account.blocks and (empty_at is None or account.empty(empty_at)):
-                metric = account.lacks(amounts)
-                if metric is not None:
-                    raise QuotaExceeded.of(account, metric, self._clock.now())
-
     async def _asked_for(self, lacking: Sequence[Account], amounts: Triple) -> bool:
-        """Waits for the ledger's next answer, in which the call's amounts are asked for. False: none came in time."""
+        """Waits until the ledger was asked for what the call wants. False: it did not answer in time."""
         for account in lacking:
-            account.short = plus(account.short, amounts)
+            account.waiting.append(amounts)
+            self._lacking.add(account)
         try:
             async with asyncio.timeout(_PATIENCE):
-                await asyncio.shield(self._answer())
+                while not await asyncio.shield(self._answer()):
+                    pass
         except TimeoutError:
             return False
         finally:
             for account in lacking:
-                account.short = minus(account.short, amounts)
+                account.waiting.remove(amounts)
+                if not account.waiting:
+                    self._lacking.discard(account)
         return True
 
-    def _answer(self) -> asyncio.Future[None]:
+    def _answer(self) -> asyncio.Future[bool]:
         if self._next is None:
             self._next = asyncio.get_running_loop().create_future()
             self._wake.set()
         return self._next
 
     async def _keep(self) -> None:
+        due = time.monotonic()
         while True:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_PAUSE):
+                async with asyncio.timeout(max(0.0, due - time.monotonic())):
                     await self._wake.wait()
             self._wake.clear()
-            waiting, self._next = self._next, None
             try:
-                await self._round()
+                await self._serve()
+                if time.monotonic() >= due:
+                    await self._round()
+                    due = time.monotonic() + _PAUSE
                 self._told = False
             except (SQLAlchemyError, OSError) as error:
                 if not self._told:
                     log.warning("budgets.database_away", reason=type(error).__name__)
                     self._told = True
-                # Who waits is told when their patience ends; the next try is theirs too.
-                if waiting is not None and self._next is None:
-                    self._next, waiting = waiting, None
                 await asyncio.sleep(_PAUSE / 5)
-                if self._next is not None:
-                    self._wake.set()
             except Exception:
                 log.exception("budgets.fault")
                 await asyncio.sleep(_PAUSE)
-            finally:
-                if waiting is not None and not waiting.done():
-                    waiting.set_result(None)
+
+    async def _serve(self) -> None:
+        """Asks for all that is waited for now. Who gets no answer asks again."""
+        waiting, self._next = self._next, None
+        if waiting is None:
+            return
+        answered = False
+        try:
+            for some in _batches(self._lacking):
+                await self._ask(some)
+            answered = True
+        finally:
+            waiting.set_result(answered)
 
     async def _round(self) -> None:
+        """Looks at all accounts. Those who wait meanwhile are served between two transactions."""
         now = time.monotonic()
-        accounts = [*self._accounts.values(), *self._former]
-        for first in range(0, len(accounts), _AT_ONCE):
-            await self._ask(accounts[first : first + _AT_ONCE])
-        self._former = [account for account in self._former if account.reserved != NOTHING]
+        settled = [key for key, account in self._former.items() if account.reserved == NOTHING and not account.waiting]
+        for some in _batches(self._all()):
+            await self._ask(some)
+            await self._serve()
+        for key in settled:
+            if key in self._former and self._former[key].reserved == NOTHING:
+                del self._former[key]
         for budget_id, account in list(self._accounts.items()):
-            if account.reserved == account.short == NOTHING and now - account.quiet_since > _DROPPED:
+            if account.reserved == NOTHING and not account.waiting and now - account.quiet_since > _DROPPED:
                 del self._accounts[budget_id]
+
+    def _all(self) -> list[Account]:
+        return [*self._accounts.values(), *self._former.values()]
 
     async def _ask(self, accounts: Iterable[Account]) -> None:
         asked = []
@@ -270,11 +306,16 @@ class Spender:
         if limit is None:
             return
         seen = budget.scope_id in self._shown
-        self._shown[budget.scope_id] = (account.recorded[0] / NANO, limit / NANO)
+        self._shown[budget.scope_id] = _Shown(account.recorded[0] / NANO, limit / NANO, account.span.end)
         if not seen:
-            shown, labels = self._shown, (str(budget.scope_id),)
-            self._figures.group_spend.read(lambda: shown[budget.scope_id][0], labels)
-            self._figures.group_limit.read(lambda: shown[budget.scope_id][1], labels)
+            shown, clock, labels = self._shown, self._clock, (str(budget.scope_id),)
+            self._figures.group_spend.read(lambda: shown[budget.scope_id].spend_at(clock.now()), labels)
+            self._figures.group_limit.read(lambda: shown[budget.scope_id].limit, labels)
+
+
+def _batches(accounts: Iterable[Account]) -> Iterator[tuple[Account, ...]]:
+    every = tuple(accounts)
+    return (every[first : first + _AT_ONCE] for first in range(0, len(every), _AT_ONCE))
 
 
 def _fits(accounts: Iterable[Account], amounts: Triple) -> bool:

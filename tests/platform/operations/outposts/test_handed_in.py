@@ -140,7 +140,7 @@ BAD: dict[str, Any] = {
     "an object": {"type": "outcome"},
     "of another kind": ["strange", 1],
     "cut short": ["outcome", str(uuid4())],
-    "a line of COPY in an id": lines(outcome())[0][:1] + ["x\ty\nz"] + lines(outcome())[0][2:],
+    "a line of COPY in an id": [*lines(outcome())[0][:1], "x\ty\nz", *lines(outcome())[0][2:]],
     "no such actor": lines(outcome(actor_type="root"))[0],
     "no such outcome": lines(outcome(outcome="a\tb"))[0],
     "no such cache": lines(outcome(cache="a\nb"))[0],

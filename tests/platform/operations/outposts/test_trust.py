@@ -145,16 +145,6 @@ async def test_a_token_for_another_or_of_another_is_refused(outpost: Outpost, cl
     assert answer.status_code == 401
 
 
-async def test_nothing_but_an_outposts_token_opens_its_paths(
-    platform: RunningPlatform, tenant: Tenant, outpost: Outpost
-) -> None:
-    machine = await platform.new_m2m(tenant.id, "admin:read", "admin:write")
-    key = platform.client(await platform.new_key(tenant.admin))
-    for client in (tenant.admin.client, machine, key, platform.anonymous):
-        assert (await client.get("/v1/outposts/policy-bundle")).status_code == 401
-        assert (await client.post("/v1/outposts/records", json={})).status_code == 401
-
-
 @pytest.mark.parametrize(
     "path", ["/v1/models", "/api/admin/users", "/api/auth/api-keys", "/v1/audit/events", "/api/scim/v2/Users"]
 )

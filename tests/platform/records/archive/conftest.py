@@ -24,6 +24,12 @@ NOW = datetime.now(UTC)
 
 
 @pytest.fixture
+async def tenant(platform: RunningPlatform) -> Tenant:
+    """A new organization, with the windows that everybody has."""
+    return await platform.new_tenant()
+
+
+@pytest.fixture
 async def journal(platform: RunningPlatform, tmp_path: Path) -> AsyncIterator[Journal]:
     made = Journal(platform.installed.url, tmp_path / "journal")
     yield made

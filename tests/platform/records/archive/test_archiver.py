@@ -13,9 +13,10 @@ from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.foundation.settings import Settings
 from gatehouse.platform.records.archive import archiver, files
-from gatehouse.platform.records.archive.archiver import Archiver, Busy
+from gatehouse.platform.records.archive.archiver import Archiver
 from gatehouse.platform.records.archive.contents import RECORDS
 from gatehouse.platform.records.archive.places import Folder, place
+from gatehouse.platform.records.archive.workshop import Busy
 
 Ask = Callable[..., list[dict[str, Any]]]
 

@@ -21,9 +21,7 @@ def server() -> Iterator[tuple[str, int]]:
 
 
 @pytest.fixture
-def archive(
-    platform: RunningPlatform, server: tuple[str, int], tmp_path, monkeypatch: pytest.MonkeyPatch
-) -> Settings:
+def archive(platform: RunningPlatform, server: tuple[str, int], tmp_path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")

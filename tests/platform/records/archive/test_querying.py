@@ -19,8 +19,8 @@ async def command(platform: RunningPlatform, tenant: Tenant, past, run, archive,
     monkeypatch.setenv("GATEHOUSE_HOME", str(platform.installed.home))
     monkeypatch.setenv("ARCHIVE_URL", archive.archive_url)
 
-    def ran(*words: str) -> Result:
-        return CliRunner().invoke(cli, ["archive", *words])
+    def ran(*words: str, input: str | None = None) -> Result:
+        return CliRunner().invoke(cli, ["archive", *words], input=input)
 
     return ran
 
@@ -87,6 +87,12 @@ async def test_it_runs_at_once_when_asked(command, tenant: Tenant, past) -> None
     await past(tenant, 120)
     told = command("run", "--tenant", tenant.slug)
     assert (told.exit_code, told.output.splitlines()[-1]) == (0, "3 rows went to the archive.")
+
+
+async def test_a_query_can_come_by_standard_input(command, tenant: Tenant) -> None:
+    sql = "SELECT 'it''s here' AS said,\n count(*) AS n FROM audit_events"
+    told = command("query", "-", "--tenant", tenant.slug, "--format", "csv", input=sql)
+    assert told.output == "said,n\nit's here,2\n"
 
 
 async def test_an_organization_that_there_is_not_is_named(command) -> None:

@@ -60,7 +60,9 @@ class Records(BaseModel):
 
     journal_id: Annotated[Id, Field(description="Of the outpost's journal: one that has lost its disk makes another.")]
     sequence: Annotated[int, Field(ge=1, le=2**53, description="The first record's number; a journal begins with 1.")]
-    entries: Annotated[list[Any], Field(description=f"In order, at most {MOST_RECORDS}.")]
+    entries: Annotated[
+        list[Any], Field(description=f"In order, at most {MOST_RECORDS}.", examples=[[["outcome", "..."]]])
+    ]
 
 
 class RejectedRecord(Shown):

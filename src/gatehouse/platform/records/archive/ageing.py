@@ -1,31 +1,28 @@
 """What becomes of archived files: warm, then cold, then gone (decisions 5, Retention). By the policy in force."""
 
 from datetime import date, timedelta
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from gatehouse.foundation.ids import new_id
 from gatehouse.platform.records.archive import manifest
 from gatehouse.platform.records.archive.checkpoints import opened, seal
 from gatehouse.platform.records.archive.manifest import File
+from gatehouse.platform.records.archive.workshop import Workshop
 from gatehouse.platform.records.hot import RetentionPolicy
 
-if TYPE_CHECKING:
-    from gatehouse.platform.records.archive.archiver import Archiver
 
-
-def age(archiver: "Archiver", tenant_id: UUID, policy: RetentionPolicy) -> None:
+def age(shop: Workshop, tenant_id: UUID, policy: RetentionPolicy) -> None:
     """Moves and deletes what is due of one organization's."""
-    today = archiver.now.date()
-    for file in manifest.kept(archiver.connection, tenant_id):
-        archiver.go_on()
+    today = shop.now.date()
+    for file in manifest.kept(shop.connection, tenant_id):
+        shop.go_on()
         if file.removed_at is None:
             continue
         last, until = ends(file, policy)
         if until < today:
-            _delete(archiver, file)
+            _delete(shop, file)
         elif file.tier == "warm" and last < today:
-            _move(archiver, file, until)
+            _move(shop, file, until)
 
 
 def ends(file: File, policy: RetentionPolicy) -> tuple[date, date]:
@@ -37,20 +34,20 @@ def ends(file: File, policy: RetentionPolicy) -> tuple[date, date]:
         return warm, date(warm.year + policy.cold_retention_years, 3, 1)
 
 
-def _move(archiver: "Archiver", file: File, until: date) -> None:
+def _move(shop: Workshop, file: File, until: date) -> None:
     file_id = new_id()
     path = manifest.path("cold", file.records, file.tenant_id, until, file_id)
-    manifest.begin(archiver.connection, file_id, file.tenant_id, file.records, tier="cold", path=path)
-    checkpoint = opened(archiver.sealer, file.tenant_id, file.id, file.sealed_checkpoint)
-    archiver.place.copy(file.path, path)
-    archiver.check(path, file.bytes, checkpoint.sha256)
-    sealed = seal(archiver.sealer, file.tenant_id, file_id, checkpoint)
-    archiver.keep(file._replace(id=file_id, tier="cold", path=path, sealed_checkpoint=sealed), instead_of=file)
+    manifest.begin(shop.connection, file_id, file.tenant_id, file.records, tier="cold", path=path)
+    checkpoint = opened(shop.sealer, file.tenant_id, file.id, file.sealed_checkpoint)
+    shop.place.copy(file.path, path)
+    shop.check(path, file.bytes, checkpoint.sha256)
+    sealed = seal(shop.sealer, file.tenant_id, file_id, checkpoint)
+    shop.keep(file._replace(id=file_id, tier="cold", path=path, sealed_checkpoint=sealed), instead_of=file)
 
 
-def _delete(archiver: "Archiver", file: File) -> None:
-    with archiver.connection.transaction():
+def _delete(shop: Workshop, file: File) -> None:
+    with shop.connection.transaction():
         # A hold that is set now waits until this is over; after it nothing is deleted.
-        if archiver.connection.execute("SELECT gatehouse_held(%s)", [file.tenant_id]).fetchone() == (False,):
-            archiver.place.remove(file.path)
-            manifest.note_gone(archiver.connection, file.id)
+        if shop.connection.execute("SELECT gatehouse_held(%s)", [file.tenant_id]).fetchone() == (False,):
+            shop.place.remove(file.path)
+            manifest.note_gone(shop.connection, file.id)

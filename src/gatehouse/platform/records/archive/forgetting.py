@@ -3,15 +3,13 @@ are written anew. What is taken out is in no hash; a digest of it is, and stays.
 
 from collections.abc import Generator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from uuid import UUID
 
 from gatehouse.foundation.lazily import Lazily
 from gatehouse.platform.records.archive import files, manifest
 from gatehouse.platform.records.archive.manifest import File
-
-if TYPE_CHECKING:
-    from gatehouse.platform.records.archive.archiver import Archiver
+from gatehouse.platform.records.archive.workshop import Workshop
 
 pa: Any = Lazily("pyarrow")
 compute: Any = Lazily("pyarrow.compute")
@@ -20,22 +18,22 @@ compute: Any = Lazily("pyarrow.compute")
 _PEOPLE: Final = 1000
 
 
-def forget(archiver: "Archiver", tenant_id: UUID) -> None:
+def forget(shop: Workshop, tenant_id: UUID) -> None:
     """Once the answer is there, no file names anybody who was to be forgotten when it began."""
     waiting = "SELECT person_id::text FROM archive_forgets WHERE tenant_id = %s ORDER BY since LIMIT %s"
-    while people := {row[0] for row in archiver.connection.execute(waiting, [tenant_id, _PEOPLE])}:
-        for file in manifest.kept(archiver.connection, tenant_id, records="audit_events"):
-            if _names(archiver, file, people):
-                without = partial(_without, archiver, file, people)
-                archiver.store(tenant_id, "audit_events", file.tier, without, instead_of=file)
+    while people := {row[0] for row in shop.connection.execute(waiting, [tenant_id, _PEOPLE])}:
+        for file in manifest.kept(shop.connection, tenant_id, records="audit_events"):
+            if _names(shop, file, people):
+                without = partial(_without, shop, file, people)
+                shop.store(tenant_id, "audit_events", file.tier, without, instead_of=file)
         done = "DELETE FROM archive_forgets WHERE tenant_id = %s AND person_id = ANY(%s::uuid[])"
-        archiver.connection.execute(done, [tenant_id, list(people)])
+        shop.connection.execute(done, [tenant_id, list(people)])
 
 
-def _names(archiver: "Archiver", file: File, people: set[str]) -> bool:
-    with archiver.place.open(file.path) as source:
+def _names(shop: Workshop, file: File, people: set[str]) -> bool:
+    with shop.place.open(file.path) as source:
         for group in files.columns(source, "actor_id", "resource_type", "resource_id", "salt"):
-            archiver.go_on()
+            shop.go_on()
             if any(_named(row, people) for row in _suspects(group, people)):
                 return True
     return False
@@ -58,8 +56,8 @@ def _about(row: dict[str, Any], people: set[str]) -> bool:
     return row["resource_type"] == "user" and row["resource_id"] in people
 
 
-def _without(archiver: "Archiver", file: File, people: set[str]) -> Generator[Any, None, None]:
-    with archiver.place.open(file.path) as source:
+def _without(shop: Workshop, file: File, people: set[str]) -> Generator[Any, None, None]:
+    with shop.place.open(file.path) as source:
         for group in files.read(source):
             if any(_named(row, people) for row in _suspects(group, people)):
                 yield pa.Table.from_pylist([_forgotten(row, people) for row in group.to_pylist()], schema=group.schema)

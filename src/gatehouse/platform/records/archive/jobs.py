@@ -17,8 +17,9 @@ from sqlalchemy import text
 from gatehouse.foundation.sealing import Sealer
 from gatehouse.foundation.settings import Settings
 from gatehouse.platform.jobs import Tools, scheduled
-from gatehouse.platform.records.archive.archiver import Archiver, Busy, Stopped
+from gatehouse.platform.records.archive.archiver import Archiver
 from gatehouse.platform.records.archive.places import place
+from gatehouse.platform.records.archive.workshop import Busy, Stopped
 from gatehouse.platform.records.hot import read_retention_policy
 
 log = structlog.get_logger(__name__)

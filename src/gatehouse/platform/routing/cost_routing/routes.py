@@ -76,7 +76,7 @@ async def delete_routing_policy(caller: Admin, policy: LoadedPolicy, change: Cha
     await service.delete(change, policy)
 
 
-@router.post("/simulate", response_model=Simulated)
+@router.post("/simulate", response_model=Simulated, responses={404: {"description": "There is no such policy."}})
 async def simulate_routing(caller: Admin, body: Simulation, parts: InParts, host: TheHost) -> Simulated:
     """What a policy would do with a request that you describe. Nothing is sent to a provider."""
     async with parts.reading() as session:
