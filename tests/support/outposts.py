@@ -68,9 +68,8 @@ class Outpost:
     id: UUID = field(default_factory=uuid4)
 
     def token(self, **claims: Any) -> str:
-        return certified.sign(
-            {"sub": str(self.id), "aud": self.platform.host.issuer, **claims}, self.key, [self.certificate]
-        )
+        named = {"sub": str(self.id), "aud": self.platform.host.issuer, **claims}
+        return certified.sign(named, self.key, [self.certificate])
 
     @property
     def headers(self) -> dict[str, str]:

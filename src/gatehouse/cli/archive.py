@@ -1,6 +1,7 @@
 """`archive query`, `list`, `verify`, `run`."""
 
 import contextlib
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
@@ -52,15 +53,15 @@ def query(sql: str, tenant: str | None, form: str) -> None:
     It sees these three and nothing else of this machine, and changes nothing.
     """
     from gatehouse.cli.results import FORMS
-    from gatehouse.platform.records.archive.querying import BadQuery, query
+    from gatehouse.platform.records.archive import querying
 
     if sql == "-":
-        sql = click.get_text_stream("stdin").read()
+        sql = sys.stdin.read()
     with _opened() as held:
         try:
-            for text in FORMS[form](query(held.connection, held.place, sql, held.tenant(tenant))):
+            for text in FORMS[form](querying.query(held.connection, held.place, sql, held.tenant(tenant))):
                 click.echo(text, nl=False)
-        except BadQuery as error:
+        except querying.BadQuery as error:
             raise CommandError(str(error)) from None
 
 

@@ -56,6 +56,7 @@ from gatehouse.platform.organization.allowed_domains.routes import router as all
 from gatehouse.platform.organization.feature_flags.errors import FORM as FLAGS_FORM
 from gatehouse.platform.organization.feature_flags.routes import router as feature_flags
 from gatehouse.platform.organization.ip_allowlist.routes import router as ip_allowlist
+from gatehouse.platform.organization.legal_hold.routes import router as legal_hold
 from gatehouse.platform.organization.policies.errors import FORM as RETENTION_FORM
 from gatehouse.platform.organization.policies.routes import router as organization_policies
 from gatehouse.platform.organization.settings.errors import FORM as SETTINGS_FORM
@@ -63,7 +64,6 @@ from gatehouse.platform.organization.settings.routes import router as settings
 from gatehouse.platform.organization.system_config.routes import router as system_config
 from gatehouse.platform.records.audit.routes import router as audit
 from gatehouse.platform.records.dlp_events.routes import router as dlp_events
-from gatehouse.platform.records.legal_hold.routes import router as legal_hold
 from gatehouse.platform.records.usage.routes import router as usage
 from gatehouse.platform.routing.budgets.routes import router as budgets
 from gatehouse.platform.routing.byoe.routes import router as byoe

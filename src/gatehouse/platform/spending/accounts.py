@@ -17,7 +17,8 @@ _BELIEVED: Final = 0.5
 
 class Ask(NamedTuple):
     """To the ledger. `keep`: what this worker goes on spending from meanwhile, of what it was granted before.
-    `need`: spent and set aside; `waiting`: what each waiting request wants; `ahead`: what the next ones will want."""
+    `need`: spent and set aside; `waiting`: what each waiting request wants; `ahead`: what the next ones will want;
+    `refused`: the metric for which one was refused, where listeners may not know it yet."""
 
     budget: Budget
     span: Span
@@ -27,6 +28,7 @@ class Ask(NamedTuple):
     need: Triple
     waiting: tuple[Triple, ...]
     ahead: Triple
+    refused: int | None
 
 
 class Grant(NamedTuple):
@@ -37,6 +39,8 @@ class Grant(NamedTuple):
     had: Triple
     room: Triple
     recorded: Triple
+    #: whether listeners were told that the limit is reached
+    exceeded: bool
 
 
 def limits_of(limits: Amounts) -> tuple[int | None, int | None, int | None]:
@@ -53,8 +57,8 @@ def minus(one: Triple, other: Triple) -> Triple:
 
 class Account:
     __slots__ = (
-        "_told_at", "_untold", "budget", "enforced", "fresh", "granted", "gross", "limits", "quiet_since", "recorded",
-        "reserved", "room", "shown_end", "shown_limits", "span", "spent", "waiting",
+        "_told_at", "_untold", "budget", "enforced", "exceeded", "fresh", "granted", "gross", "limits", "quiet_since",
+        "recorded", "refused", "reserved", "room", "shown_end", "shown_limits", "span", "spent", "waiting",
     )  # fmt: skip
 
     def __init__(self, budget: Budget, span: Span, now: float) -> None:
@@ -73,6 +77,10 @@ class Account:
         #: what each of the requests wants that wait
         self.waiting: list[Triple] = []
         self.room = self.recorded = NOTHING
+        #: the metric for which a request was refused, of which the ledger has not heard
+        self.refused: int | None = None
+        #: whether listeners know that the limit is reached
+        self.exceeded = False
         #: when this worker last had anything to do with it; monotonic seconds
         self.quiet_since = now
         self._told_at = -_BELIEVED
@@ -139,10 +147,11 @@ class Account:
             want = plus(want, each)
         keep = (min(self.granted[0], want[0]), min(self.granted[1], want[1]), min(self.granted[2], want[2]))
         same = keep == self.granted and self.gross == NOTHING and not self.waiting and self.lacks(NOTHING) is None
-        if same and not self.fresh and not self._untold and not again:
+        refused, self.refused = None if self.exceeded else self.refused, None
+        if same and refused is None and not self.fresh and not self._untold and not again:
             return None
         self.granted, self.gross, self._untold = keep, NOTHING, True
-        return Ask(self.budget, self.span, self.fresh, self.enforced, keep, need, tuple(self.waiting), ahead)
+        return Ask(self.budget, self.span, self.fresh, self.enforced, keep, need, tuple(self.waiting), ahead, refused)
 
     def take(self, ask: Ask, grant: Grant, now: float) -> None:
         """What the ledger answered."""
@@ -150,6 +159,7 @@ class Account:
             self.fresh = False
             self.spent = plus(self.spent, grant.had)
         self.granted, self.room, self.recorded = grant.granted, grant.room, grant.recorded
+        self.exceeded = grant.exceeded
         self._told_at, self._untold = now, False
 
     def remaining(self, metric: int) -> int | None:

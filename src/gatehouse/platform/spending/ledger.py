@@ -123,7 +123,7 @@ def _granted(ask: Ask, held: _Held) -> tuple[Grant, _Reached | None]:
     limits = limits_of(ask.budget.limits)
     blocks = ask.budget.blocks and ask.enforced
     room = _triple(0 if limit is None else limit - other for limit, other in zip(limits, held.others, strict=True))
-    served, refused = need, None
+    served, refused = need, ask.refused
     for call in ask.waiting:
         more = plus(served, call)
         # Who does not fit gets nothing: a part would be of no use to it, and is to others.
@@ -143,7 +143,8 @@ def _granted(ask: Ask, held: _Held) -> tuple[Grant, _Reached | None]:
                 mine += max(0, min(served[metric] + ask.ahead[metric] - mine, spare))
             granted[metric] = mine
     reached = next((n for n, limit in enumerate(limits) if limit is not None and served[n] >= room[n]), refused)
-    grant = Grant(_triple(min(each, _MOST) for each in granted), held.mine, room, held.recorded)
+    exceeded = held.exceeded or reached is not None
+    grant = Grant(_triple(min(each, _MOST) for each in granted), held.mine, room, held.recorded, exceeded)
     return grant, None if reached is None else _Reached(reached, held.others[reached] + served[reached])
 
 

@@ -105,11 +105,8 @@ class Spender:
         self._accounts: dict[UUID, Account] = {}
         #: of other periods, until everything is settled and told; by the budget and when the period began
         self._former: dict[tuple[UUID, int], Account] = {}
-        #: those that requests wait for
-        self._lacking: set[Account] = set()
-        self._wake = asyncio.Event()
-        #: resolved when the ledger was asked for what waits now: whether it answered
-        self._next: asyncio.Future[bool] | None = None
+        #: those that requests wait for, and what is resolved when the ledger was asked: whether it answered
+        self._lacking: dict[Account, asyncio.Future[bool]] = {}
         self._task: asyncio.Task[None] | None = None
         #: spend and limit of groups' months, for metrics
         self._shown: dict[UUID, _Shown] = {}
@@ -189,6 +186,9 @@ class Spender:
             lacking = [account for account in accounts if account.lacks(amounts) is not None]
             for account in lacking:
                 if account.blocks and (metric := account.full(amounts, time.monotonic())) is not None:
+                    # Listeners hear that the limit is reached, not that somebody wanted more than all of it.
+                    if amounts[metric] <= (account.limits[metric] or 0):
+                        account.refused = metric
                     raise QuotaExceeded.of(account, metric, self._clock.now())
             if not any(account.blocks or account.fresh for account in lacking):
                 return accounts
@@ -206,25 +206,23 @@ class Spender:
         """Waits until the ledger was asked for what the call wants. False: it did not answer in time."""
         for account in lacking:
             account.waiting.append(amounts)
-            self._lacking.add(account)
         try:
             async with asyncio.timeout(_PATIENCE):
-                while not await asyncio.shield(self._answer()):
+                while not all([await asyncio.shield(each) for each in [*map(self._answer, lacking)]]):
                     pass
         except TimeoutError:
             return False
         finally:
             for account in lacking:
                 account.waiting.remove(amounts)
-                if not account.waiting:
-                    self._lacking.discard(account)
         return True
 
-    def _answer(self) -> asyncio.Future[bool]:
-        if self._next is None:
-            self._next = asyncio.get_running_loop().create_future()
+    def _answer(self, account: Account) -> asyncio.Future[bool]:
+        answer = self._lacking.get(account)
+        if answer is None:
+            answer = self._lacking[account] = asyncio.get_running_loop().create_future()
             self._wake.set()
-        return self._next
+        return answer
 
     async def _keep(self) -> None:
         due = time.monotonic()
@@ -250,16 +248,15 @@ class Spender:
 
     async def _serve(self) -> None:
         """Asks for all that is waited for now. Who gets no answer asks again."""
-        waiting, self._next = self._next, None
-        if waiting is None:
-            return
-        answered = False
-        try:
-            for some in _batches(self._lacking):
+        for some in _batches(self._lacking):
+            answers = [self._lacking.pop(account) for account in some]
+            answered = False
+            try:
                 await self._ask(some)
-            answered = True
-        finally:
-            waiting.set_result(answered)
+                answered = True
+            finally:
+                for answer in answers:
+                    answer.set_result(answered)
 
     async def _round(self) -> None:
         """Looks at all accounts. Those who wait meanwhile are served between two transactions."""

@@ -1,10 +1,11 @@
-"""Setting and releasing a legal hold."""
+"""Setting and releasing a legal hold. It shares its version with the rest of the organization's settings."""
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.platform.change import Change
-from gatehouse.platform.records.legal_hold.errors import NoLegalHold
-from gatehouse.platform.records.legal_hold.schemas import LegalHold
-from gatehouse.platform.records.legal_hold.table import LegalHoldRow, alone, legal_hold
+from gatehouse.platform.organization.legal_hold.errors import NoLegalHold
+from gatehouse.platform.organization.legal_hold.schemas import LegalHold
+from gatehouse.platform.organization.legal_hold.table import LegalHoldRow, alone, legal_hold
+from gatehouse.platform.organization.tenants.table import TenantRecord
 
 
 def shown(hold: LegalHoldRow | None) -> LegalHold:
@@ -13,7 +14,7 @@ def shown(hold: LegalHoldRow | None) -> LegalHold:
     return LegalHold(active=True, reason=hold.reason, set_by=hold.set_by, set_at=hold.set_at)
 
 
-async def put(change: Change, reason: str) -> LegalHold:
+async def put(change: Change, tenant: TenantRecord, reason: str) -> LegalHold:
     """Sets it, or gives the one that is set another reason."""
     await alone(change.session)
     hold = await legal_hold(change.session)
@@ -26,15 +27,17 @@ async def put(change: Change, reason: str) -> LegalHold:
         change.session.add(hold)
     else:
         hold.reason = reason
+    tenant.updated_at = utc_now()
     change.record("legal_hold.set", "organization", change.tenant_id, hold=reason, before=before)
     return shown(hold)
 
 
-async def release(change: Change) -> None:
+async def release(change: Change, tenant: TenantRecord) -> None:
     """Raises `NoLegalHold`."""
     await alone(change.session)
     hold = await legal_hold(change.session)
     if hold is None:
         raise NoLegalHold
     await change.session.delete(hold)
+    tenant.updated_at = utc_now()
     change.record("legal_hold.released", "organization", change.tenant_id, hold=hold.reason, set_at=hold.set_at)
