@@ -19,7 +19,7 @@ from gatehouse.foundation import certified
 from gatehouse.foundation.ids import new_id
 from gatehouse.platform.change import DEFAULT_TENANT
 
-RECORDS, BATCH = 3_000, 100
+RECORDS, BATCH, KILLS = 3_000, 50, 4
 
 
 @pytest.fixture(scope="module")
@@ -96,13 +96,13 @@ async def test_records_are_stored_once_each_while_workers_are_killed(server: Gat
     journal = uuid4()
     senders = [asyncio.create_task(hand_in(outpost, journal, records)) for _ in range(2)]
     killed = 0
-    while not all(sender.done() for sender in senders):
-        await asyncio.sleep(0.3)
+    while killed < KILLS and not all(sender.done() for sender in senders):
+        await asyncio.sleep(0.4)
         for worker in server.workers[:1]:
             worker.send_signal(signal.SIGKILL)
             killed += 1
     await asyncio.gather(*senders)
-    assert killed > 0
+    assert killed == KILLS
     ids = [row[0] for row in server.sql("SELECT id FROM usage_records WHERE provider = 'one'")]
     assert sorted(map(str, ids)) == sorted(each[1] for each in records)
     chained = server.sql("SELECT id FROM audit_events WHERE details ->> 'outpost_id' IS NOT NULL ORDER BY sequence")

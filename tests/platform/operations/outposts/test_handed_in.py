@@ -251,6 +251,11 @@ async def test_too_many_are_413(outpost: Outpost) -> None:
     assert (answer.status_code, answer.json()["error"]) == (413, "too_many_records")
 
 
+async def test_too_much_is_413_before_it_is_read(outpost: Outpost) -> None:
+    answer = await outpost.hand_in(uuid4(), 1, ["x" * 11_000_000])
+    assert (answer.status_code, answer.json()["error"]) == (413, "request_too_large")
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [

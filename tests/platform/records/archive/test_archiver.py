@@ -212,3 +212,23 @@ async def test_a_month_that_is_empty_for_everybody_is_dropped_and_comes_back_for
     await past(tenant, 2000)
     assert platform.sql(there) == [(True, True)]
     run(tenant)
+
+
+async def test_what_a_receiver_has_not_taken_stays_for_it(
+    platform: RunningPlatform, tenant: Tenant, past, run, ask: Ask
+) -> None:
+    await past(tenant, 200, 100, 95)
+    platform.sql(
+        "UPDATE tenants SET feature_flags = feature_flags || '{\"audit_log_streaming\": true}' WHERE id = %s",
+        [tenant.id],
+    )
+    platform.sql("INSERT INTO siem_targets (tenant_id, type, enabled) VALUES (%s, 'file', true)", [tenant.id])
+    first = counted(platform, tenant, "audit_events", "min(sequence)")
+    platform.sql("INSERT INTO siem_cursors (tenant_id, sequence) VALUES (%s, %s)", [tenant.id, first])
+    run(tenant)
+    assert counted(platform, tenant, "audit_events") == 2
+    assert ask(tenant, "SELECT count(*) AS n FROM audit_events") == [{"n": 3}]
+    platform.sql("UPDATE siem_cursors SET sequence = %s WHERE tenant_id = %s", [first + 2, tenant.id])
+    run(tenant)
+    assert counted(platform, tenant, "audit_events") == 0
+    assert ask(tenant, "SELECT count(*) AS n FROM audit_events") == [{"n": 3}]

@@ -92,8 +92,10 @@ BEGIN
     SELECT * INTO held FROM archive_files WHERE id = file;
     SELECT min(sequence) INTO begins FROM audit_events
     WHERE tenant_id = owner AND sequence BETWEEN held.first_sequence AND held.last_sequence;
+    -- What a receiver has not taken yet stays for it.
     DELETE FROM audit_events
-    WHERE tenant_id = owner AND sequence BETWEEN begins AND least(held.last_sequence, begins + most - 1);
+    WHERE tenant_id = owner AND sequence BETWEEN begins
+        AND least(held.last_sequence, begins + most - 1, gatehouse_unsent_from(owner) - 1);
     GET DIAGNOSTICS done = ROW_COUNT;
     RETURN done;
 END $$;

@@ -134,6 +134,10 @@ class Archiver(Workshop):
         if file.records == "audit_events":
             while self._removed("gatehouse_remove_audit_events(%s, %s)", [file.id, _PART]):
                 pass
+            unsent = self.connection.execute("SELECT gatehouse_unsent_from(%s)", [file.tenant_id]).fetchone()
+            if unsent is not None and unsent[0] is not None and unsent[0] <= (file.last_sequence or 0):
+                # Some wait to be forwarded: the next run tries again.
+                return
         else:
             with self.place.open(file.path) as source:
                 for keys in files.columns(source, "timestamp", "id"):
