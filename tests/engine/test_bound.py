@@ -106,6 +106,7 @@ IMAGE = {"type": "image_url", "image_url": {"url": "https://x.example/y.png"}}
         ("openai_chat", content(IMAGE, IMAGE), 2 * IMAGE_TOKENS),
         ("openai_chat", content({"image_url": "https://x.example/y.png"}), IMAGE_TOKENS),
         ("openai_chat", content({"type": "image", "image": "https://x.example/y.png"}), IMAGE_TOKENS),
+        ("openai_chat", content({"type": "image", "source": {"uri": "s3://x/y.png"}}), IMAGE_TOKENS),
         ("openai_chat", content({"type": "file", "file": {"file_id": "f"}}), CONTEXT_TOKENS),
         ("openai_chat", content({"type": "video_url", "video_url": {"url": "https://x.example/v"}}), CONTEXT_TOKENS),
         ("openai_chat", content({"type": "input_audio", "input_audio": {"data": "AAEC" * 99, "format": "wav"}}),
@@ -159,7 +160,9 @@ async def test_a_rejected_prediction_is_paid_as_an_answer() -> None:
 
 @pytest.mark.parametrize("dear", ["cost_per_cached_input_token", "cost_per_cache_write_token"])
 async def test_the_dearest_class_of_input_counts(dear: str) -> None:
-    found = await bounded({**CHAT, "messages": [{"role": "user", "content": "x" * 9_000}]}, **{dear: Decimal(1)})
+    found = await bounded(
+        {**CHAT, "messages": [{"role": "user", "content": "x" * 9_000}]}, "openai_chat", **{dear: Decimal(1)}
+    )
     assert found.nano_usd is not None
     assert found.nano_usd >= 9_000 * 10**9
 

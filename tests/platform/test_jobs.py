@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from tests.support.platform import RunningPlatform, Tenant
@@ -145,3 +145,28 @@ async def test_housekeeping_removes_what_is_over_and_nothing_else(
     assert platform.sql("SELECT count(*) FROM sessions") == before
     ahead = (datetime.now(UTC).replace(day=1) + timedelta(days=63)).strftime("audit_events_%Y%m")
     assert platform.sql("SELECT to_regclass(%s) IS NOT NULL", [ahead]) == [(True,)]
+
+
+async def test_budgets_periods_that_are_long_over_are_pruned(
+    platform: RunningPlatform, tools: Tools, tenant: Tenant
+) -> None:
+    kept: set[UUID] = set()
+    gone: set[UUID] = set()
+    for period, ended, expected in (
+        ("1 minute", "1 day", kept), ("1 minute", "3 days", gone), ("1 day", "50 days", kept),
+        ("1 day", "61 days", gone), ("31 days", "59 days", kept), ("31 days", "61 days", gone),
+    ):  # fmt: skip
+        budget_id = uuid4()
+        expected.add(budget_id)
+        platform.sql(
+            "WITH p AS (INSERT INTO budget_periods (budget_id, period_start, tenant_id, period_end) VALUES (%(id)s,"
+            " now() - %(ended)s::interval - %(period)s::interval, %(tenant)s, now() - %(ended)s::interval)"
+            " RETURNING budget_id, period_start, tenant_id) INSERT INTO budget_leases (budget_id, period_start,"
+            " tenant_id, writer_id) SELECT budget_id, period_start, tenant_id, gen_random_uuid() FROM p",
+            {"id": budget_id, "ended": ended, "period": period, "tenant": tenant.id},
+        )
+    await housekeeping.prune(tools)
+    for table in ("budget_periods", "budget_leases"):
+        rows = platform.sql(f"SELECT budget_id FROM {table} WHERE tenant_id = %s", [tenant.id])
+        assert {budget_id for (budget_id,) in rows} == kept
+    assert gone

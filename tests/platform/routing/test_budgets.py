@@ -178,3 +178,26 @@ async def test_each_change_is_in_the_audit_log(platform: RunningPlatform, tenant
         details[action] = event["details"]
     assert details["created"]["budget"]["limit_requests"] == 2
     assert details["updated"]["changed"] == {"limit_usd": "7"}
+
+
+@pytest.mark.parametrize("scope_type", ["group", "user", "api_key", "oauth_client"])
+async def test_a_budget_goes_with_whom_it_bound(platform: RunningPlatform, tenant: Tenant, scope_type: str) -> None:
+    admin = tenant.admin.client
+    if scope_type == "group":
+        path = "/api/admin/groups"
+        scope_id = (await admin.post(path, json={"name": "g"})).json()["id"]
+    elif scope_type == "user":
+        path = "/api/admin/users"
+        scope_id = str(tenant.user.id)
+    elif scope_type == "api_key":
+        path = "/api/auth/api-keys"
+        scope_id = (await admin.post(path, json={"description": "k"})).json()["id"]
+    else:
+        path = "/api/admin/oauth-clients"
+        scope_id = (await admin.post(path, json={"name": "c", "scopes": ["chat:write"]})).json()["client_id"]
+    budget = await made(tenant, scope_type=scope_type, scope_id=scope_id)
+    other = await made(tenant)
+    gone = await admin.delete(f"{path}/{scope_id}")
+    assert gone.status_code in (200, 204), gone.text
+    assert (await admin.get(f"{BASE}/{budget['id']}")).status_code == 404
+    assert (await admin.get(f"{BASE}/{other['id']}")).status_code == 200

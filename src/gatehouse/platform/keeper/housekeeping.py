@@ -42,6 +42,20 @@ _PRUNE: Final = tuple(
     )
 )  # fmt: skip
 
+#: Periods of budgets that nobody looks at any more, with what was leased of them: those of minutes soon.
+_PRUNE_PERIODS: Final = tuple(
+    text(
+        "WITH gone AS (DELETE FROM budget_periods WHERE ctid = ANY(ARRAY(SELECT ctid FROM budget_periods"  # noqa: S608
+        f" WHERE {what} LIMIT {_MOST})) RETURNING budget_id, period_start),"
+        " leases AS (DELETE FROM budget_leases l USING gone WHERE l.budget_id = gone.budget_id"
+        " AND l.period_start = gone.period_start) SELECT count(*) FROM gone"
+    )
+    for what in (
+        "period_end < now() - interval '60 days'",
+        "period_end < now() - interval '2 days' AND period_end - period_start <= interval '1 minute'",
+    )
+)
+
 _ENSURE: Final = text("SELECT gatehouse_ensure_partitions(:first, 3)")
 
 
@@ -53,6 +67,13 @@ async def prune(tools: Tools) -> None:
                 pruned: Any = await session.execute(statement)
                 await session.commit()
             if pruned.rowcount < _MOST:
+                break
+    for statement in _PRUNE_PERIODS:
+        for _ in range(_ROUNDS):
+            async with tools.database.service() as session:
+                periods = (await session.execute(statement)).scalar_one()
+                await session.commit()
+            if periods < _MOST:
                 break
 
 

@@ -159,15 +159,15 @@ async def _tell(session: AsyncSession, ask: Ask, grant: Grant, held: _Held, reac
         await _announce(session, budget, "quota_exceeded", _exceeded(ask, reached.metric, limit, reached.usage))
     if budget.plan and limits[1]:
         used = grant.recorded[1]
-        reached = [step for step in THRESHOLDS if used * 100 >= step * limits[1] and step > held.threshold]
-        for step in reached:
+        passed = [step for step in THRESHOLDS if used * 100 >= step * limits[1] and step > held.threshold]
+        for step in passed:
             period = datetime.fromtimestamp(ask.span.start, budget.zone).strftime("%Y-%m")
             await _announce(session, budget, "usage_threshold", {
                 "org_id": str(budget.tenant_id), "threshold": step / 100, "current_requests": used,
                 "monthly_limit": limits[1], "period": period,
             })  # fmt: skip
-        if reached:
-            await session.execute(_TOLD, {**key, "threshold": reached[-1]})
+        if passed:
+            await session.execute(_TOLD, {**key, "threshold": passed[-1]})
 
 
 def _exceeded(ask: Ask, metric: int, limit: int, usage: int) -> dict[str, Any]:

@@ -107,6 +107,7 @@ class Spender:
         self._former: dict[tuple[UUID, int], Account] = {}
         #: those that requests wait for, and what is resolved when the ledger was asked: whether it answered
         self._lacking: dict[Account, asyncio.Future[bool]] = {}
+        self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         #: spend and limit of groups' months, for metrics
         self._shown: dict[UUID, _Shown] = {}

@@ -17,6 +17,19 @@ CREATE TABLE budgets (
 CREATE INDEX budgets_listing ON budgets (tenant_id, created_at DESC, id);
 SELECT pg_temp.tenant_table('budgets');
 
+-- A budget goes with whom it bound, however that one goes.
+CREATE FUNCTION gatehouse_forget_budgets() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+BEGIN
+    DELETE FROM budgets WHERE tenant_id = OLD.tenant_id
+        AND scope_id = (to_jsonb(OLD) ->> CASE TG_TABLE_NAME WHEN 'oauth_clients' THEN 'client_id' ELSE 'id' END)::uuid;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER forget_budgets AFTER DELETE ON groups FOR EACH ROW EXECUTE FUNCTION gatehouse_forget_budgets();
+CREATE TRIGGER forget_budgets AFTER DELETE ON users FOR EACH ROW EXECUTE FUNCTION gatehouse_forget_budgets();
+CREATE TRIGGER forget_budgets AFTER DELETE ON api_keys FOR EACH ROW EXECUTE FUNCTION gatehouse_forget_budgets();
+CREATE TRIGGER forget_budgets AFTER DELETE ON oauth_clients FOR EACH ROW EXECUTE FUNCTION gatehouse_forget_budgets();
+
 -- One period of a budget, or of a plan's monthly limit (then `budget_id` is the tenant's id). Its row is the lock under
 -- which leases are given.
 CREATE TABLE budget_periods (
@@ -31,6 +44,8 @@ CREATE TABLE budget_periods (
     PRIMARY KEY (budget_id, period_start)
 );
 CREATE INDEX budget_periods_end ON budget_periods (period_end);
+CREATE INDEX budget_periods_minutes ON budget_periods (period_end)
+    WHERE period_end - period_start <= interval '1 minute';
 SELECT pg_temp.tenant_table('budget_periods');
 GRANT INSERT, UPDATE, DELETE ON budget_periods TO gatehouse_service;
 
