@@ -293,6 +293,8 @@ async def test_the_catalog_s_limit_counts_where_the_caller_sets_none() -> None:
     held.models = [msgspec.structs.replace(model, max_output_tokens=1_000_000) for model in held.models]
     assert (await ask(held))[0].status == 403
     assert (await ask(held, max_completion_tokens=10))[0].status == 200
+    # Servers differ in which of two they go by.
+    assert (await ask(held, max_completion_tokens=10, max_tokens=1_000_000))[0].status == 403
 
 
 async def test_tokens_that_are_sent_as_such_count() -> None:

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from gatehouse.engine.bound import asked_output
+from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.slots import Slot, slots
 from gatehouse.engine.exchange import Asked, Candidate
 from gatehouse.engine.outcome import RuleEvent
@@ -101,7 +103,7 @@ def _facts(x: Asked, candidate: Candidate, model: str, rules: RuleSet) -> Facts:
     if not needs.isdisjoint({"model_risk_tier", "validation_status"}):
         of_it["model_risk_tier"], of_it["validation_status"] = rules.standing(model)
     if "cost_usd" in needs:
-        of_it["cost_usd"] = _cost(x.call.body, candidate, facts.tokens or 0)
+        of_it["cost_usd"] = _cost(x.call, candidate, facts.tokens or 0)
     facts.context.update(of_it)
     return facts
 
@@ -158,11 +160,10 @@ def _tokens(x: Asked) -> int:
     return -(-size // _BYTES_A_TOKEN) + written
 
 
-def _cost(body: dict[str, Any], candidate: Candidate, tokens: int) -> float | None:
+def _cost(call: ModelCall, candidate: Candidate, tokens: int) -> float | None:
     """What the call costs with all the output that it may have; None where a price is unknown."""
     model = candidate.model
     if model.cost_per_input_token is None or model.cost_per_output_token is None:
         return None
-    asked = body.get("max_completion_tokens") or body.get("max_tokens") or model.max_output_tokens or 0
-    limit = asked if isinstance(asked, int) else 0
+    limit = asked_output(call) or model.max_output_tokens or 0
     return float(model.cost_per_input_token * tokens + model.cost_per_output_token * limit)
