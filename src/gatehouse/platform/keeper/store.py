@@ -168,6 +168,10 @@ class Store:
         self._connection = roles.connect(
             url, SERVICE_ROLE, autocommit=True, connect_timeout=5, application_name="gatehouse keeper"
         )
+        # A keeper that is stopped or cut off in the midst of a batch must not keep the chains' locks: administration
+        # waits for them. While rows are copied the session counts as busy, hence the second bound.
+        self._connection.execute("SET idle_in_transaction_session_timeout = '2s'")
+        self._connection.execute("SET statement_timeout = '15s'")
         self._months: set[str] = set()
         self._tenants: set[str] = set()
 

@@ -1,0 +1,47 @@
+"""The whole suite in three parts at once, for `make test`: tests with servers of their own wait, the others compute.
+
+Exit status 0 where all parts pass. The output of the second and third follows the first's.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+#: Start servers, most of them with several processes.
+SERVERS: Final = (
+    "tests/cli", "tests/journeys", "tests/platform/keeper", "tests/platform/live", "tests/platform/operations",
+    "tests/platform/upkeep", "tests/platform/test_jobs.py", "tests/platform/test_worker.py",
+)  # fmt: skip
+#: The platform in the test's own process.
+PLATFORM: Final = ("tests/platform",)
+
+
+def main() -> int:
+    # From the folder of the project: the parts that are named are in it.
+    os.chdir(Path(__file__).parent.parent)
+    # Compiled once: hundreds of processes start, and each would compile the whole package for itself.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    pytest = [sys.executable, "-m", "pytest", "--durations=10", *sys.argv[1:]]
+    beside = [
+        [*pytest, *SERVERS],
+        [*pytest, *PLATFORM, *(f"--ignore={part}" for part in SERVERS)],
+    ]
+    with tempfile.TemporaryFile() as second, tempfile.TemporaryFile() as third:
+        told = (second, third)
+        running = [
+            subprocess.Popen(command, stdout=into, stderr=subprocess.STDOUT)
+            for command, into in zip(beside, told, strict=True)
+        ]
+        first = subprocess.run([*pytest, *(f"--ignore={part}" for part in (*SERVERS, *PLATFORM))], check=False)
+        statuses = [first.returncode, *(each.wait() for each in running)]
+        for output in told:
+            output.seek(0)
+            sys.stdout.write("\n" + output.read().decode(errors="replace"))
+    return max(statuses)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
