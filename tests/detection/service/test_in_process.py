@@ -35,5 +35,6 @@ async def test_they_fail_as_the_process_does() -> None:
     assert await failure(detectors.entities(["b"])) == "ner: overloaded"
     assert await slow == "ner: timeout"
     assert (await detectors.health())["ner"].status == "degraded"
-    unusable = InProcessDetectors(Models(broken, broken), budget=1, queue=2)
+    # Long: that it is broken is logged first, with its whole way.
+    unusable = InProcessDetectors(Models(broken, broken), budget=20, queue=2)
     assert await failure(unusable.semantic(["a"], ["x"])) == "llm: unavailable"
