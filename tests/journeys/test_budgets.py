@@ -77,15 +77,8 @@ async def test_of_200_at_once_over_four_workers_exactly_50_pass(
     if not with_redis:
         redis.kill()
     try:
-        answers = await statuses(fleet, key, 200)
-        # 503 is what a ledger says that is too slow: then others come for what is left.
-        async with asyncio.timeout(60):
-            while answers[200] < 50:
-                await asyncio.sleep(0.6)
-                answers += await statuses(fleet, key, 50)
-        assert answers[200] == 50
-        assert set(answers) <= {200, 429, 503}
-        assert (await statuses(fleet, key, 20))[200] == 0
+        assert await statuses(fleet, key, 200) == {200: 50, 429: 150}
+        assert await statuses(fleet, key, 20) == {429: 20}
     finally:
         if not with_redis:
             redis.start()
@@ -109,9 +102,9 @@ async def test_dollars_never_pass_the_limit_and_what_is_spent_is_what_is_on_reco
     deadline = time.monotonic() + 90
     while time.monotonic() < deadline:
         answers = await statuses(fleet, key, 20, "sandbox/tokens-50-90")
-        assert set(answers) <= {200, 429, 503}
+        assert set(answers) <= {200, 429}
         passed += answers[200]
-        if set(answers) == {429}:
+        if not answers[200]:
             break
         # What was set aside and not used is back with everybody after two looks at the accounts.
         await asyncio.sleep(2)
@@ -144,7 +137,7 @@ async def test_what_a_killed_worker_had_comes_back_and_the_limit_holds(
             passed += answers[200]
             await asyncio.sleep(0.3)
     assert passed == 30
-    assert (await statuses(fleet, key, 10))[200] == 0
+    assert await statuses(fleet, key, 10) == {429: 10}
     await spent(admin, budget, 30)
 
 

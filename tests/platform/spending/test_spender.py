@@ -331,9 +331,9 @@ async def test_what_is_given_back_in_vain_is_given_back_again(
 ) -> None:
     workers.database = faulty
     (one,) = await workers.start(1)
-    of = budget(tenant, limit_requests=100)
+    of = budget(tenant, limit_requests=1_000)
     reserved = await one.reserve([of], Taking(requests=50), enforced=True)
-    await settled_at(workers, of, 62)
+    await settled_at(workers, of, 150)
     faulty.at = at
     one.settle(reserved, None)
     await asyncio.sleep(1.2)

@@ -16,7 +16,7 @@ from gatehouse.policy.budgets import NANO, Budget
 
 #: Percent of a plan's monthly requests that are told (decisions 7, Plan limits).
 THRESHOLDS: Final = (80, 90, 100)
-#: One who asks ahead gets this share of what is free at most: the others want some too.
+#: What is asked ahead is given where so many times as much is free: the others want some too.
 _SHARE: Final = 4
 #: What is counted at most: little enough for PostgreSQL's bigint. No limit is as high.
 _MOST: Final = 2**62
@@ -139,8 +139,9 @@ def _granted(ask: Ask, held: _Held) -> tuple[Grant, _Reached | None]:
             # is kept.
             mine = max(served[metric], min(keep[metric], room[metric]))
             if blocks:
-                spare = max(0, room[metric] - mine) // _SHARE
-                mine += max(0, min(served[metric] + ask.ahead[metric] - mine, spare))
+                # Near the limit nobody gets anything ahead: it would lie idle while others are refused.
+                more = max(0, served[metric] + ask.ahead[metric] - mine)
+                mine += more if more * _SHARE <= room[metric] - mine else 0
             granted[metric] = mine
     reached = next((n for n, limit in enumerate(limits) if limit is not None and served[n] >= room[n]), refused)
     exceeded = held.exceeded or reached is not None
