@@ -13,7 +13,7 @@ from tests.support.platform import RunningPlatform, Tenant
 from gatehouse.foundation.identity import TenantId
 from gatehouse.platform import jobs
 from gatehouse.platform.change import Change
-from gatehouse.platform.jobs import Tools, defer, job
+from gatehouse.platform.jobs import Tools, defer, job, scheduled
 from gatehouse.platform.keeper import housekeeping, work
 
 ran: list[str] = []
@@ -27,6 +27,11 @@ async def note(tools: Tools, *, tag: str) -> None:
     if tag in failing:
         failing.discard(tag)
         raise RuntimeError("once")
+
+
+@scheduled("tests.yearly", "0 0 1 1 *")
+async def yearly(tools: Tools) -> None:
+    ran.append("yearly")
 
 
 @pytest.fixture
@@ -100,15 +105,54 @@ async def test_a_killed_worker_s_job_comes_back(platform: RunningPlatform, tools
     async with platform.host.database.service() as session:
         job_id = await defer(session, note, tag=tag)
         await session.commit()
-    # A worker took it, and was not heard of again.
-    (worker_id,) = platform.sql(
-        "INSERT INTO procrastinate_workers (last_heartbeat) VALUES (now() - interval '1 hour') RETURNING id"
-    )[0]
-    platform.sql("UPDATE procrastinate_jobs SET status = 'doing', worker_id = %s WHERE id = %s", [worker_id, job_id])
+    _abandoned(platform, job_id)
     async with working(tools):
         await until(lambda: bool(jobs.app.job_manager.connector._async_pool))  # type: ignore[attr-defined]
         await housekeeping.retry_stalled(tools)
         await until(lambda: tag in ran)
+
+
+async def test_a_killed_worker_s_scheduled_job_does_not_keep_the_next_run_waiting(
+    platform: RunningPlatform, tools: Tools
+) -> None:
+    before = ran.count("yearly")
+    _abandoned(platform, _queued(platform, "tests.yearly"))
+    _queued(platform, "tests.yearly")
+    async with working(tools):
+        await until(lambda: bool(jobs.app.job_manager.connector._async_pool))  # type: ignore[attr-defined]
+        await asyncio.sleep(0.3)
+        assert ran.count("yearly") == before, "it waits for the one that a dead worker holds"
+        await housekeeping.retry_stalled(tools)
+        await until(lambda: ran.count("yearly") == before + 1)
+
+
+async def test_a_worker_that_is_killed_while_it_brings_jobs_back_is_brought_back_itself(
+    platform: RunningPlatform, tools: Tools
+) -> None:
+    held = _queued(platform, "keeper.stalled_jobs")
+    _abandoned(platform, held)
+    _queued(platform, "keeper.stalled_jobs")
+    stuck = "SELECT 1 FROM procrastinate_jobs WHERE id = %s AND status = 'doing'"
+    async with working(tools):
+        await until(lambda: not platform.sql(stuck, [held]))
+
+
+def _queued(platform: RunningPlatform, name: str) -> int:
+    task = jobs.app.tasks[name]
+    ((job_id,),) = platform.sql(
+        "INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args)"
+        " VALUES ('default', %s, %s, %s, '{\"timestamp\": 1}') RETURNING id",
+        [name, task.lock, task.queueing_lock],
+    )
+    return int(job_id)
+
+
+def _abandoned(platform: RunningPlatform, job_id: int) -> None:
+    """A worker took it, and was not heard of again."""
+    (worker_id,) = platform.sql(
+        "INSERT INTO procrastinate_workers (last_heartbeat) VALUES (now() - interval '1 hour') RETURNING id"
+    )[0]
+    platform.sql("UPDATE procrastinate_jobs SET status = 'doing', worker_id = %s WHERE id = %s", [worker_id, job_id])
 
 
 async def test_housekeeping_removes_what_is_over_and_nothing_else(

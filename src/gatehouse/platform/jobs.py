@@ -66,14 +66,15 @@ def job(name: str, *, attempts: int = 5) -> Callable[[Work], Work]:
     return register
 
 
-def scheduled(name: str, cron: str) -> Callable[[Work], Work]:
-    """Registers `async def work(tools)` to run at the minutes that `cron` names, not beside itself."""
+def scheduled(name: str, cron: str, *, alone: bool = True) -> Callable[[Work], Work]:
+    """Registers `async def work(tools)` to run at the minutes that `cron` names, not beside itself if `alone`."""
 
     def register(work: Work) -> Work:
         async def run(context: JobContext, timestamp: int) -> None:
             await work(context.additional_context[_TOOLS])
 
-        task = app.task(name=name, queue=_QUEUE, pass_context=True, lock=name, queueing_lock=name)(run)
+        lock = name if alone else None
+        task = app.task(name=name, queue=_QUEUE, pass_context=True, lock=lock, queueing_lock=name)(run)
         app.periodic(cron=cron)(task)
         _names[work] = name
         return work

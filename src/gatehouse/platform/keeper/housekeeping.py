@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from procrastinate.exceptions import UniqueViolation
+from procrastinate.jobs import Status
 from sqlalchemy import text
 
 from gatehouse.platform.jobs import Tools, app, scheduled
@@ -85,8 +87,13 @@ async def ensure_partitions(tools: Tools) -> None:
         await session.commit()
 
 
-@scheduled("keeper.stalled_jobs", "* * * * *")
+# Not alone: where the worker that does this is killed, another has to be free to.
+@scheduled("keeper.stalled_jobs", "* * * * *", alone=False)
 async def retry_stalled(tools: Tools) -> None:
     """Jobs of workers that have not been heard of for half a minute."""
     for job in await app.job_manager.get_stalled_jobs():
-        await app.job_manager.retry_job(job)
+        try:
+            await app.job_manager.retry_job(job)
+        except UniqueViolation:
+            # A scheduled one whose next run is queued already, and would wait for this one for ever.
+            await app.job_manager.finish_job(job, Status.FAILED, delete_job=True)

@@ -140,8 +140,8 @@ def _granted(ask: Ask, held: _Held) -> tuple[Grant, _Reached | None]:
             mine = max(served[metric], min(keep[metric], room[metric]))
             if blocks:
                 # Near the limit nobody gets anything ahead: it would lie idle while others are refused.
-                more = max(0, served[metric] + ask.ahead[metric] - mine)
-                mine += more if more * _SHARE <= room[metric] - mine else 0
+                ahead = max(0, served[metric] + ask.ahead[metric] - mine)
+                mine += ahead if ahead * _SHARE <= room[metric] - mine else 0
             granted[metric] = mine
     reached = next((n for n, limit in enumerate(limits) if limit is not None and served[n] >= room[n]), refused)
     exceeded = held.exceeded or reached is not None
