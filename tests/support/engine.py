@@ -16,6 +16,7 @@ from gatehouse.engine.limits import Limits
 from gatehouse.engine.outcome import Entry, Opened, Outcome, decode
 from gatehouse.engine.ports import Maintenance, Ports, Reserved
 from gatehouse.engine.run import Engine
+from gatehouse.engine.stages.maintenance import InMaintenance
 from gatehouse.engine.verdict import Ask
 from gatehouse.foundation.counters import Claim, Taken
 from gatehouse.foundation.counters.memory import MemoryCounters
@@ -224,8 +225,8 @@ class HeldEngine:
     async def take_all(self, *claims: Claim) -> Taken:
         return await self._counters.take_all(*claims)
 
-    def maintenance(self) -> Maintenance | None:
-        return self.in_maintenance
+    def closed(self) -> Refusal | None:
+        return None if self.in_maintenance is None else InMaintenance(self.in_maintenance)
 
     def switched_off(self, tenant_id: TenantId, candidate: Candidate) -> bool:
         return candidate.model.model_id in self.off
@@ -252,7 +253,7 @@ class HeldEngine:
         self.asked.append(ask)
         return self.approves
 
-    def open(self, tenant_id: TenantId, provider_id: str, sealed: str) -> Mapping[str, str]:
+    def open(self, tenant_id: TenantId, provider_id: str, sealed: str | None) -> Mapping[str, str]:
         return {}
 
     def append(self, record: bytes) -> "asyncio.Future[None]":

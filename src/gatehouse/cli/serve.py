@@ -4,14 +4,29 @@ import click
 
 from gatehouse.cli.main import CommandError
 
+_PORTS = {"platform": 8000, "portal": 8100, "outpost": 8300}
+
 
 @click.command(epilog="Example: gatehouse serve platform --port 8000 --workers 4")
-@click.argument("application", type=click.Choice(["platform"]))
+@click.argument("application", type=click.Choice(list(_PORTS)))
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535))
-@click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 256), help="Gateway processes.")
-def serve(application: str, host: str, port: int, workers: int) -> None:
+@click.option(
+    "--port", type=click.IntRange(0, 65535), help="Default: 8000 for the platform, 8100 the portal, 8300 an outpost."
+)
+@click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 256), help="The platform's gateways.")
+@click.option("--admin-port", default=8301, show_default=True, type=click.IntRange(0, 65535), help="An outpost's.")
+def serve(application: str, host: str, port: int | None, workers: int, admin_port: int) -> None:
     """Serve an application until SIGTERM, which lets requests finish."""
+    port = _PORTS[application] if port is None else port
+    if application == "platform":
+        _platform(host, port, workers)
+    elif application == "portal":
+        _portal(host, port)
+    else:
+        _outpost(host, port, admin_port)
+
+
+def _platform(host: str, port: int, workers: int) -> None:
     from gatehouse.platform.supervisor import CannotStart, Supervisor
 
     try:
@@ -19,6 +34,25 @@ def serve(application: str, host: str, port: int, workers: int) -> None:
     except CannotStart as error:
         raise CommandError(str(error)) from None
     raise click.exceptions.Exit(status)
+
+
+def _portal(host: str, port: int) -> None:
+    from gatehouse.portal.serve import CannotStart, run
+
+    try:
+        status = run(host, port)
+    except CannotStart as error:
+        raise CommandError(str(error)) from None
+    raise click.exceptions.Exit(status)
+
+
+def _outpost(host: str, port: int, admin_port: int) -> None:
+    from gatehouse.outpost.serve import CannotStart, serve
+
+    try:
+        serve(host, port, admin_port)
+    except CannotStart as error:
+        raise CommandError(str(error)) from None
 
 
 @click.command(hidden=True)

@@ -18,7 +18,7 @@ from the 60. All else of a caller is one count, under `{client_key}` alone.
 
 from functools import lru_cache
 from ipaddress import IPv4Address, ip_address
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -60,8 +60,13 @@ class _Found(msgspec.Struct, frozen=True, gc=False):
     suffix: str
 
 
+class RateLimits(Protocol):
+    def resolve(self, method: str, path: str, caller: Caller | None, client_address: str) -> Rule | None:
+        """None: not limited. `method` in upper case; `caller` None where there is none, or its credential failed."""
+
+
 class Limits:
-    """Built once at load. Raises `BadSettings` naming the faults of `RATE_LIMIT_TIERS`."""
+    """The platform's. Built once at load. Raises `BadSettings` naming the faults of `RATE_LIMIT_TIERS`."""
 
     def __init__(self, settings: Settings) -> None:
         self._table = LimitTable.build(settings.rate_limit_requests_per_minute, settings.rate_limit_tiers)
@@ -70,7 +75,6 @@ class Limits:
         self._remembered = lru_cache(maxsize=4096)(self._find)
 
     def resolve(self, method: str, path: str, caller: Caller | None, client_address: str) -> Rule | None:
-        """None: not limited. `method` in upper case; `caller` None where there is none, or its credential failed."""
         found = self._remembered(method, path) if len(path) <= _CACHED_PATH else self._find(method, path)
         if found is None:
             return None

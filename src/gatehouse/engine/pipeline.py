@@ -1,8 +1,8 @@
 """THE ORDER in which a request is looked at, as values. `engine.run` walks it; nothing else knows it.
 
 maintenance, authenticate, IP allowlist, rate limit, scope, exhausted budgets,
-DLP on an unknown model's name, content filters, DLP on input, the organization's instructions,
-for every candidate: policy rules, model access, model registry, kill switch,
+DLP on an unknown model's name, content filters, DLP on input, the organization's instructions, overrides,
+for every candidate: policy rules, model access, overrides, model registry, kill switch,
 budget reservation, response cache, provider call (with retries and fallbacks), DLP on output, settle, record
 """
 
@@ -18,6 +18,7 @@ from gatehouse.engine.stages import (
     kill_switch,
     maintenance,
     model_access,
+    overrides,
     policy_rules,
     rate_limit,
     registry,
@@ -32,7 +33,13 @@ ON_ARRIVAL: Final = (maintenance.check,)
 OF_THE_CALLER: Final = (ip_allowlist.check, rate_limit.check, scope.check, budget.check)
 
 #: once the body is decoded: `check(Asked)`
-OF_THE_CALL: Final = (dlp_input.name, content_filters.check, dlp_input.inspect, content_filters.instruct)
+OF_THE_CALL: Final = (
+    dlp_input.name,
+    content_filters.check,
+    dlp_input.inspect,
+    content_filters.instruct,
+    overrides.check,
+)
 
 #: What the time that they take is called (`engine.timing`).
 PARTS: Final[Mapping[object, str]] = {
@@ -42,9 +49,9 @@ PARTS: Final[Mapping[object, str]] = {
     content_filters.instruct: "filters",
 }
 
-#: for each that `route.candidates` names, and each that a rule sends the call to: `judge(Asked, Candidate)`; whoever is
-#: refused leaves the chain
-OF_A_CANDIDATE: Final = (policy_rules.judge, model_access.judge, registry.judge, kill_switch.judge)
+#: for each that `route.candidates` names, and each that a rule sends the call to: `judge(Asked, Candidate)`, which waits
+#: for nothing; whoever is refused leaves the chain
+OF_A_CANDIDATE: Final = (policy_rules.judge, model_access.judge, overrides.judge, registry.judge, kill_switch.judge)
 
 #: when it is known where the call goes: `prepare(Admitted)`
 BEFORE_THE_CALL: Final = (budget.reserve, response_cache.look)

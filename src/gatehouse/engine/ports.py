@@ -9,7 +9,7 @@ import msgspec
 from gatehouse.engine.dlp.tiers import Detectors, DlpOptions, NoDetectors
 from gatehouse.engine.exchange import Answered, Asked, Candidate, Received
 from gatehouse.engine.latency import Latencies
-from gatehouse.engine.limits import Limits
+from gatehouse.engine.limits import RateLimits
 from gatehouse.engine.tracing import Trace
 from gatehouse.engine.verdict import Ask
 from gatehouse.foundation.clock import Clock
@@ -50,7 +50,8 @@ class Maintenance(msgspec.Struct, frozen=True):
 class Switches(Protocol):
     """Live state that cannot wait for a compile."""
 
-    def maintenance(self) -> Maintenance | None: ...
+    def closed(self) -> Refusal | None:
+        """Why nobody at all is let in now, if so."""
 
     def switched_off(self, tenant_id: TenantId, candidate: Candidate) -> bool:
         """Whether a kill switch stops this model or its provider now."""
@@ -110,8 +111,8 @@ class NoCache:
 
 
 class Secrets(Protocol):
-    def open(self, tenant_id: TenantId, provider_id: str, sealed: str) -> Mapping[str, str]:
-        """A provider's credentials in clear."""
+    def open(self, tenant_id: TenantId, provider_id: str, sealed: str | None) -> Mapping[str, str]:
+        """A provider's credentials in clear; `sealed` None: the policy holds none."""
 
 
 class Journal(Protocol):
@@ -154,7 +155,7 @@ class Ports(msgspec.Struct, kw_only=True):
 
     credentials: Credentials
     policies: Policies
-    limits: Limits
+    limits: RateLimits
     counters: Counters
     switches: Switches
     spend: Spend

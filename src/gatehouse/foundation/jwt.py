@@ -63,6 +63,17 @@ class SigningKey:
         return cls._of(key)
 
     @classmethod
+    def from_jwk(cls, published: Mapping[str, Any]) -> "SigningKey":
+        """A key of somebody's key set, which verifies and cannot sign. Raises `ValueError` for any but an RSA key."""
+        try:
+            key = RSAKey.import_key({name: str(published[name]) for name in ("kty", "n", "e")})
+            if key.public_key.key_size < _KEY_BITS:
+                raise ValueError(f"an RSA key needs {_KEY_BITS} bits")
+        except (JoseError, TypeError, KeyError) as error:
+            raise ValueError("not an RSA key") from error
+        return cls._of(key)
+
+    @classmethod
     def _of(cls, key: RSAKey) -> "SigningKey":
         return cls(key.thumbprint(), key)
 

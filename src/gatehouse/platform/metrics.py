@@ -1,157 +1,37 @@
-"""Every figure that the platform publishes at `/metrics` (reference 3, Health and system, Metric families).
-
-Made once a process: `figures.http(...)` and the like are what the request path calls.
-"""
+"""Every figure that the platform publishes at `/metrics` (reference 3, Health and system, Metric families): the
+gateway's, and those of its database, its administration and what leaves it."""
 
 from pathlib import Path
-from typing import Final
 
-import structlog
-
-from gatehouse.detection.models import TierFailed
-from gatehouse.engine.dlp.inspection import Inspection
-from gatehouse.engine.exchange import Answered, Candidate
-from gatehouse.engine.stages import registry
-from gatehouse.foundation.identity import TenantId
-from gatehouse.foundation.metrics import Counter, Family, Gauge, Histogram, Metrics
-
-log = structlog.get_logger(__name__)
-
-#: Models without a price that are remembered as named in the log.
-_UNPRICED: Final = 10_000
-
-#: below `GATEHOUSE_HOME`
-DIRECTORY: Final = "metrics"
-
-_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
-_METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
+from gatehouse.foundation.metrics import Counter
+from gatehouse.ingress.figures import GatewayFigures, counter, highest, total
 
 
-def _counter(name: str, text: str, *labels: str) -> Counter:
-    return Counter(Family(name, text, labels))
+def notifications() -> Counter:
+    """Of attempts at webhooks' and alerts' receivers (`delivered`, `failed`, `blocked`), and of deliveries that nothing
+    will be tried with any more (`dead_letter`)."""
+    return counter(
+        "service_notifications_total", "Attempts at receivers of webhooks and alerts; dead letters.", "kind", "result"
+    )
 
 
-def _sum(name: str, text: str, *labels: str) -> Gauge:
-    return Gauge(Family(name, text, labels))
-
-
-def _max(name: str, text: str, *labels: str) -> Gauge:
-    """Of what all processes see alike, or of which the worst one counts."""
-    return Gauge(Family(name, text, labels, "max"))
-
-
-class Figures:
-    """One process's. Families that nothing counts yet are there, with their name and meaning."""
+class Figures(GatewayFigures):
+    """One process's."""
 
     def __init__(self, home: Path) -> None:
-        self.requests = _counter(
-            "service_http_requests_total", "Answered HTTP requests; 499: the client left.", "method", "route", "status"
+        self.pool_available = total("service_db_pool_available_connections", "Database connections free to take.")
+        self.pool_max = total("service_db_pool_max_connections", "Database connections that the pools may have.")
+        self.group_spend = highest("service_group_spend_current_month_usd", "A group's spend this month.", "group_id")
+        self.group_limit = highest("service_group_budget_limit_usd", "A group's monthly budget.", "group_id")
+        self.mfa_verifications = counter("service_mfa_verifications_total", "Second factors tried.", "method", "result")
+        self.drain_lag = highest(
+            "service_drain_lag_seconds", "Age of the oldest record that is not in the database yet."
         )
-        self.durations = Histogram(
-            Family("service_http_request_duration_seconds", "From arrival to the last byte.", ("method", "route")),
-            _SECONDS,
-        )
-        self.dlp_requests = _counter("service_dlp_pipeline_requests_total", "Requests that DLP looked at.")
-        self.dlp_durations = Histogram(
-            Family("service_dlp_pipeline_duration_seconds", "Time that DLP took for a request."), _SECONDS
-        )
-        self.dlp_triggers = _counter("service_dlp_triggers_total", "DLP decisions that did something.", "action")
-        self.tier_failures = _counter(
-            "service_dlp_tier_failures_total", "Requests that a model tier gave no answer.", "tier", "reason"
-        )
-        self.pool_available = _sum("service_db_pool_available_connections", "Database connections free to take.")
-        self.pool_max = _sum("service_db_pool_max_connections", "Database connections that the pools may have.")
-        self.group_spend = _max("service_group_spend_current_month_usd", "A group's spend this month.", "group_id")
-        self.group_limit = _max("service_group_budget_limit_usd", "A group's monthly budget.", "group_id")
-        self.outpost_certificates = _max(
-            "service_outpost_mtls_cert_expiry_timestamp_seconds", "When an outpost's certificate ends.", "outpost_id"
-        )
-        self.mfa_verifications = _counter(
-            "service_mfa_verifications_total", "Second factors tried.", "method", "result"
-        )
-        self.semantic_queue = _sum("service_deberta_queue_depth", "Texts that wait for the semantic tier.")
-
-        self.active_calls = _sum("service_active_model_calls", "Model calls in progress.")
-        self.attempts = _counter(
-            "service_provider_attempts_total", "Tries at providers, by kind and what came of them.", "kind", "result"
-        )
-        self.unknown_prices = _counter(
-            "service_unknown_price_total", "Answered calls whose cost is unknown: the catalog lacks a price.", "kind"
-        )
-        self.registry_flags = _counter(
-            "service_model_registry_flags_total",
-            "Requests for which the model registry objected to a model; BLOCK: it left the chain.",
-            "reason", "action",
-        )  # fmt: skip
-        self.cache_lookups = _counter(
-            "service_response_cache_total", "Requests that the response cache was asked for: `hit`, `miss`.", "result"
-        )
-        self.cache_bytes = _sum("service_response_cache_bytes", "Answers that the processes keep.")
-        self.spans_exported = _counter("service_trace_spans_exported_total", "Spans that the collector took.")
-        self.spans_dropped = _counter("service_trace_spans_dropped_total", "Spans that nobody got.", "reason")
-        self.journal_bytes = _max("service_journal_bytes", "Records that are not in the database yet.")
-        self.journal_half_full = _max("service_journal_half_full", "1: the journal is at half of its bound or more.")
-        self.drain_lag = _max("service_drain_lag_seconds", "Age of the oldest record that is not in the database yet.")
-        self.siem_backlog = _max("service_siem_backlog_events", "Events that wait to be forwarded to a SIEM.")
-        self.siem_failing = _max("service_siem_failing_receivers", "SIEM receivers that do not take what waits.")
-        self.redis_degraded = _max("service_redis_degraded", "1: a process counts by itself, without Redis.")
-        self.redis_local_takes = _sum("service_redis_local_takes", "Requests counted without Redis since the start.")
-        self.feed_lag = _max("service_change_feed_lag_seconds", "Since a process last heard from the database.")
-        self.loop_lag = _max("service_event_loop_lag_seconds", "How late a process' event loop ran, at worst.")
-
-        self.metrics = Metrics(home / DIRECTORY, list(vars(self).values()))
-        #: models without a price that the log has named
-        self._unpriced: set[tuple[TenantId, str, str]] = set()
-        self.loop_lag.read(lambda: self.metrics.loop_lag)
-
-    def http(self, method: str, route: str, status: int, seconds: float) -> None:
-        """`route` is a template or another bounded word, never a path that a client makes up."""
-        if method not in _METHODS:
-            method = "other"
-        self.requests.add((method, route, str(status)))
-        self.durations.observe(seconds, (method, route))
-
-    def finished(self, x: Answered) -> None:
-        """A model call is over (`engine.ports.Meter`)."""
-        if x.asked is None:
-            return
-        if x.asked.inspection is not None:
-            self._inspected(x.asked.inspection)
-        for event in x.asked.rule_events:
-            if event.kind == registry.KIND:
-                self.registry_flags.add((event.rule_id, event.action))
-        providers = x.asked.identified.policy.providers
-        for attempt in x.attempts:
-            tried = providers.get(attempt.provider)
-            self.attempts.add((tried.kind if tried else "other", attempt.reason))
-        if x.cache is not None:
-            self.cache_lookups.add((x.cache,))
-        if x.chosen is None or x.cache == "hit":
-            return
-        kind = x.chosen.provider.kind
-        self.attempts.add((kind, x.outcome))
-        if x.usage is not None and x.cost_usd is None:
-            self.unknown_prices.add((kind,))
-            self._warn_of_price(x.asked.identified.policy.tenant_id, x.chosen)
-
-    def tier_failed(self, failed: TierFailed) -> None:
-        self.tier_failures.add((failed.tier, failed.reason))
-
-    def _inspected(self, inspection: Inspection) -> None:
-        self.dlp_requests.add()
-        self.dlp_durations.observe(inspection.seconds)
-        for event in inspection.events():
-            if event.action != "allow":
-                self.dlp_triggers.add((event.action,))
-
-    def _warn_of_price(self, tenant_id: TenantId, chosen: Candidate) -> None:
-        """Once a model: a line a request would bury it."""
-        model = (tenant_id, chosen.provider.id, chosen.model.model_id)
-        if model in self._unpriced:
-            return
-        if len(self._unpriced) >= _UNPRICED:
-            self._unpriced.clear()
-        self._unpriced.add(model)
-        log.warning(
-            "usage.unknown_price", tenant_id=str(tenant_id), provider=chosen.provider.id, model=chosen.model.model_id
-        )
+        self.notifications = notifications()
+        self.webhook_lag = highest("service_webhook_lag_seconds", "Since when the oldest event waits for its turn.")
+        self.siem_backlog = highest("service_siem_backlog_events", "Events that wait to be forwarded to a SIEM.")
+        self.siem_failing = highest("service_siem_failing_receivers", "SIEM receivers that do not take what waits.")
+        self.redis_degraded = highest("service_redis_degraded", "1: a process counts by itself, without Redis.")
+        self.redis_local_takes = total("service_redis_local_takes", "Requests counted without Redis since the start.")
+        self.feed_lag = highest("service_change_feed_lag_seconds", "Since a process last heard from the database.")
+        super().__init__(home)

@@ -20,9 +20,9 @@ import click
 from gatehouse.foundation import metrics
 from gatehouse.foundation.storage import embedded
 from gatehouse.foundation.tls import tls_context
+from gatehouse.ingress.figures import DIRECTORY
 from gatehouse.platform import installation
 from gatehouse.platform.bootstrap import FirstAdmin, trial_key
-from gatehouse.platform.metrics import DIRECTORY
 
 #: a process that ends sooner than this after its start has a fault that starting again at once would not mend
 _SETTLED_SECONDS = 10.0

@@ -58,6 +58,7 @@ def compile_policy(records: TenantRecords, before: Snapshot | None = None) -> Sn
         budgets=Budgets(records.budgets, records.tenant_id, ZoneInfo(records.timezone)),
         routing=compile_routing(records.routing_policies if routed else (), providers, records.models),
         registry_enforcement=records.governance.registry_enforcement,
+        overrides=records.overrides,
     )
 
 

@@ -1,6 +1,7 @@
 """What a host hands to the compiler: plain records, tolerant when read, the same bytes on the platform and by wire."""
 
 from decimal import Decimal
+from functools import cached_property
 from typing import Literal, TypeAlias
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.policy.budgets import BudgetRecord
 from gatehouse.policy.governance import GovernanceRecords
 from gatehouse.policy.model_access import ModelAccessRecord
+from gatehouse.policy.overlay import Overrides
 
 
 class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +42,7 @@ class ProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     config: ProviderConfig = ProviderConfig()
 
 
-class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
+class ModelRecord(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One entry of the model catalog. Costs are USD a token, None where unknown."""
 
     id: UUID
@@ -58,6 +60,16 @@ class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
     cost_per_cached_input_token: Decimal | None = None
     cost_per_cache_write_token: Decimal | None = None
     created_at: float = 0.0
+
+    @cached_property
+    def dearest(self) -> tuple[float, float | None] | None:
+        """USD a token, of input whatever class it is, and of output: for bounds of what a call can cost. None: no
+        price."""
+        prices = (self.cost_per_input_token, self.cost_per_cached_input_token, self.cost_per_cache_write_token)
+        if prices[0] is None:
+            return None
+        out = self.cost_per_output_token
+        return float(max(price for price in prices if price is not None)), None if out is None else float(out)
 
 
 Strategy: TypeAlias = Literal[
@@ -126,3 +138,5 @@ class TenantRecords(msgspec.Struct, frozen=True, kw_only=True):
     budgets: tuple[BudgetRecord, ...] = ()
     #: in the order in which they were made
     routing_policies: tuple[RoutingPolicyRecord, ...] = ()
+    #: of the host that compiles them; never sent
+    overrides: Overrides | None = None

@@ -100,17 +100,16 @@ class Pool:
 
 
 class RoutingPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """`pool` is what passes the filters; `chain` the fallback chain in the order of its priorities, of entries that
-    there are, whatever the filters say: it was written by hand."""
+    """`pool` is what passes the filters, in the order of the names, or under `quality_optimized` the best first: what
+    the chain names in its order, then the dearest. `chain` is the fallback chain in the order of its priorities, of
+    entries that there are, whatever the filters say: it was written by hand."""
 
     id: UUID
     name: str
     strategy: Strategy
     pool: Pool
     chain: Pool
-    #: `pool`, the best first: what the chain names in its order, then the dearest
-    by_quality: Pool
-    #: both together
+    #: both together, for a cap that asks for the cheapest; otherwise `pool`
     every: Pool
     cap: CostCap | None = None
     latency_budget_ms: int | None = None
@@ -152,7 +151,8 @@ def compile_routing(
     if not wanted:
         return Routing()
     options = options_of(providers, models)
-    return Routing([(record, compile_routing_policy(record, options)) for record in wanted])
+    pools: dict[object, Pool] = {}
+    return Routing([(record, compile_routing_policy(record, options, pools)) for record in wanted])
 
 
 def options_of(providers: Mapping[str, ProviderRecord], models: Iterable[ModelRecord]) -> dict[str, Option]:
@@ -166,20 +166,33 @@ def options_of(providers: Mapping[str, ProviderRecord], models: Iterable[ModelRe
     return dict(sorted(found.items()))
 
 
-def compile_routing_policy(record: RoutingPolicyRecord, options: Mapping[str, Option]) -> RoutingPolicy:
-    weights = {_name(entry): entry.cost_weight for entry in record.fallback_chain}
-    in_order = dict.fromkeys(map(_name, sorted(record.fallback_chain, key=lambda entry: entry.priority)))
+def compile_routing_policy(
+    record: RoutingPolicyRecord, options: Mapping[str, Option], pools: dict[object, Pool] | None = None
+) -> RoutingPolicy:
+    """`pools` are those of other policies over the same options: what chooses from the same models in the same way has
+    the same pool, for hundreds of policies over thousands of models are many."""
+    pools = {} if pools is None else pools
+    in_order = tuple(dict.fromkeys(map(_name, sorted(record.fallback_chain, key=lambda entry: entry.priority))))
     chain = [options[name] for name in in_order if name in options]
-    pool = [_weighted(each, weights) for each in options.values() if _passes(each, record.model_filters)]
-    every = {option.name: option for option in (*pool, *chain)}
+    weights = _weights(record) if record.strategy == "balanced" else {}
+    best_first = in_order if record.strategy == "quality_optimized" else None
+    key = (record.model_filters, tuple(weights.items()), best_first)
+    pool = pools.get(key)
+    if pool is None:
+        found = [_weighted(each, weights) for each in options.values() if _passes(each, record.model_filters)]
+        if best_first is not None:
+            found.sort(key=partial(_quality, best_first))
+        pool = pools[key] = Pool(found)
+    every = pool
+    if record.cost_cap is not None and record.cost_cap.action_on_exceed == "use_cheapest":
+        every = Pool({option.name: option for option in (*pool.options, *chain)}.values())
     return RoutingPolicy(
         id=record.id,
         name=record.name,
         strategy=record.strategy,
-        pool=Pool(pool),
+        pool=pool,
         chain=Pool(chain),
-        by_quality=Pool(sorted(pool, key=partial(_quality, list(in_order)))),
-        every=Pool(every.values()),
+        every=every,
         cap=record.cost_cap,
         latency_budget_ms=record.latency_budget_ms,
         cache_ttl_seconds=record.cache_ttl_seconds,
@@ -230,6 +243,10 @@ def _quality(chain: Sequence[str], option: Option) -> tuple[int, float]:
     """The chain is the organization's own word about quality; of the rest the price is taken for it."""
     place = chain.index(option.name) if option.name in chain else len(chain)
     return place, -((option.per_input or 0.0) + (option.per_output or 0.0))
+
+
+def _weights(record: RoutingPolicyRecord) -> dict[str, float]:
+    return {_name(entry): entry.cost_weight for entry in record.fallback_chain if entry.cost_weight != 1.0}
 
 
 def _name(entry: ChainEntry) -> str:

@@ -11,6 +11,7 @@ from gatehouse.policy.dlp import DlpPolicy
 from gatehouse.policy.filters import FilterSet
 from gatehouse.policy.governance import RegistryEnforcement
 from gatehouse.policy.model_access import ModelAccess
+from gatehouse.policy.overlay import Overrides
 from gatehouse.policy.records import ModelRecord, ProviderRecord
 from gatehouse.policy.routing import Routing
 from gatehouse.policy.rules import RuleSet
@@ -35,9 +36,12 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     #: empty while the feature flag `cost_routing` is off
     routing: Routing
     registry_enforcement: RegistryEnforcement = "off"
+    overrides: Overrides | None = None
 
     def find_model(self, name: str) -> ModelRecord | None:
         """The active entry that `provider/model-id`, or a bare id where it is unique, names; else None."""
+        if self.overrides is not None:
+            name = self.overrides.routes.get(name, name)
         entry = self.models.get(name)
         if entry is None:
             candidates = self.bare.get(name, ())

@@ -157,7 +157,7 @@ class Attempts:
         return await call_provider(
             x.asked.call,
             candidate,
-            secret={} if sealed is None else ports.secrets.open(tenant_id, provider.id, sealed),
+            secret=ports.secrets.open(tenant_id, provider.id, sealed),
             outbound=ports.outbound,
             max_response_bytes=ports.max_response_bytes,
             gate=gate,

@@ -1,4 +1,5 @@
-"""Refuses new requests while an operator keeps the platform closed (reference 3, Maintenance mode)."""
+"""Refuses new requests while the host is closed to all: in maintenance (reference 3, Maintenance mode), or by a kill
+switch of its own."""
 
 import msgspec
 
@@ -23,5 +24,5 @@ class InMaintenance(Unavailable):
 
 
 async def check(x: Received, ports: Ports) -> Verdict:
-    maintenance = ports.switches.maintenance()
-    return ALLOW if maintenance is None else Refuse(InMaintenance(maintenance))
+    refused = ports.switches.closed()
+    return ALLOW if refused is None else Refuse(refused)

@@ -5,7 +5,7 @@ import json
 from typing import Final, Protocol, TypeAlias, TypeGuard
 
 from gatehouse.engine.exchange import Identified
-from gatehouse.engine.limits import LOGIN, Limits, Rule, login_rule
+from gatehouse.engine.limits import LOGIN, RateLimits, Rule, login_rule
 from gatehouse.engine.ports import Counters, Ports
 from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
 from gatehouse.foundation.counters import RateState, Taken
@@ -46,7 +46,7 @@ Toll: TypeAlias = tuple[RateState | None, RateLimited | None]
 _FREE: Final[Toll] = (None, None)
 
 
-async def take(x: Asks, caller: Caller | None, limits: Limits, counters: Counters) -> Toll:
+async def take(x: Asks, caller: Caller | None, limits: RateLimits, counters: Counters) -> Toll:
     rule = limits.resolve(x.method, x.path, caller, x.client_address)
     if rule is None:
         return _FREE
@@ -54,7 +54,7 @@ async def take(x: Asks, caller: Caller | None, limits: Limits, counters: Counter
     return taken.rate, None if taken.allowed else RateLimited(rule, taken)
 
 
-async def take_login(email: str | None, client_address: str, limits: Limits, counters: Counters) -> Toll:
+async def take_login(email: str | None, client_address: str, limits: RateLimits, counters: Counters) -> Toll:
     """For `POST /api/auth/login` in place of `take`: guesses at one account, then guesses from one address; both count
     or neither. The state is that of the one with less room. `email` None (see `email_of`): the address alone."""
     rules = [] if email is None else [login_rule(email)]

@@ -7,8 +7,8 @@ from typing import Final
 import msgspec
 
 from gatehouse.engine.exchange import Candidate
-from gatehouse.engine.ports import Maintenance
-from gatehouse.foundation.errors import Unavailable
+from gatehouse.engine.stages.maintenance import InMaintenance
+from gatehouse.foundation.errors import Refusal, Unavailable
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.sealing import CannotOpen, Sealer
 from gatehouse.platform.live.feed import Feed
@@ -23,8 +23,9 @@ class LiveSwitches:
         self._replica = replica
         self._feed = feed
 
-    def maintenance(self) -> Maintenance | None:
-        return self._replica.maintenance
+    def closed(self) -> Refusal | None:
+        maintenance = self._replica.maintenance
+        return None if maintenance is None else InMaintenance(maintenance)
 
     def switched_off(self, tenant_id: TenantId, candidate: Candidate) -> bool:
         return candidate.model.id in self._replica.switched_off
@@ -57,7 +58,9 @@ class SealedSecrets:
         #: by whose they are too: what opened for one row must not serve another that holds a copy
         self._opened: OrderedDict[tuple[TenantId, str, str], Mapping[str, str]] = OrderedDict()
 
-    def open(self, tenant_id: TenantId, provider_id: str, sealed: str) -> Mapping[str, str]:
+    def open(self, tenant_id: TenantId, provider_id: str, sealed: str | None) -> Mapping[str, str]:
+        if sealed is None:
+            return {}
         key = (tenant_id, provider_id, sealed)
         opened = self._opened.get(key)
         if opened is None:

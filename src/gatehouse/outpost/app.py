@@ -1,0 +1,91 @@
+"""The proxy as one ASGI application: the gateway in front, probes and figures behind it."""
+
+from collections.abc import Callable
+from ipaddress import ip_address
+from typing import Any, Final
+
+import msgspec
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from gatehouse.foundation.errors import NotFound, Refusal
+from gatehouse.foundation.http.addresses import ClientAddresses
+from gatehouse.foundation.http.envelopes import GATEWAY, rendered
+from gatehouse.foundation.networks import network
+from gatehouse.ingress.gateway import Gateway
+from gatehouse.outpost.host import OutpostHost
+
+#: What the proxy answers of the gateway's paths (decisions 9).
+SERVED: Final = frozenset(
+    {"/v1/chat/completions", "/api/chat/completions", "/v1/responses", "/v1/messages", "/v1/embeddings", "/v1/models",
+     "/v1/scan"}
+)  # fmt: skip
+
+
+class Proxy:
+    """Its host is made by the server's loop, before the first request."""
+
+    def __init__(self, host: OutpostHost) -> None:
+        settings = host.settings
+        addresses = ClientAddresses(settings.trusted_proxies)
+        self._app: ASGIApp = Gateway(
+            host.engine,
+            _behind(host, addresses),
+            addresses=addresses,
+            max_request_bytes=settings.max_request_bytes,
+            body_timeout_seconds=settings.body_timeout_seconds,
+            calls=host.calls,
+            observe=host.figures.http,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+
+
+def _behind(host: OutpostHost, addresses: ClientAddresses) -> Starlette:
+    allowed = [network(cidr) for cidr in host.settings.metrics_allowed_cidrs]
+
+    async def live(request: Request) -> Response:
+        return _json(200, {"status": "alive"})
+
+    async def ready(request: Request) -> Response:
+        faults = list(_faults(host))
+        return _json(503 if faults else 200, {"status": "not_ready" if faults else "ready", "reasons": faults})
+
+    async def metrics(request: Request) -> Response:
+        address = ip_address(addresses.of_scope(request.scope))
+        if not any(address in each for each in allowed):
+            raise NotFound
+        host.figures.metrics.write()
+        return Response(await run_in_threadpool(host.figures.metrics.rendered), media_type=CONTENT_TYPE_LATEST)
+
+    async def refused(request: Request, error: Exception) -> Response:
+        told = rendered(error if isinstance(error, Refusal) else NotFound(), GATEWAY)
+        return Response(told.body, told.status, told.headers)
+
+    handlers: dict[Any, Callable[..., Any]] = {Refusal: refused, 404: refused}
+    return Starlette(
+        routes=[
+            Route("/api/health/live", live), Route("/api/health/ready", ready), Route("/metrics", metrics),
+        ],
+        exception_handlers=handlers,
+    )  # fmt: skip
+
+
+def _faults(host: OutpostHost) -> Any:
+    """Why requests are refused."""
+    if host.bundles.in_force is None:
+        yield "no policy bundle is loaded"
+    if host.state.stopped:
+        yield "the kill switch is engaged"
+    if host.journal.full():
+        yield "the journal is full"
+
+
+def _json(status: int, content: object) -> Response:
+    return Response(msgspec.json.encode(content), status, media_type="application/json")

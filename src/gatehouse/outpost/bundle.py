@@ -1,0 +1,175 @@
+"""The bundle in force: verified, compiled with this outpost's overrides, swapped in one assignment, and kept.
+
+What is refused changes nothing, and `status` says why (decisions 9, Bundle).
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+import structlog
+
+from gatehouse.foundation.errors import Unavailable
+from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.jwt import SigningKey
+from gatehouse.outpost import kept
+from gatehouse.outpost.callers import Callers
+from gatehouse.outpost.platform import read_keys
+from gatehouse.policy.compile import compile_policy
+from gatehouse.policy.overlay import Overrides
+from gatehouse.policy.signing import BundleRefused, verify
+from gatehouse.policy.snapshot import Snapshot
+from gatehouse.policy.wire import Bundle
+
+log = structlog.get_logger(__name__)
+
+_BUNDLE: Final = "bundle.jws"
+_ETAG: Final = "bundle.etag"
+_KEYS: Final = "keys.json"
+
+
+class NotLoaded(Unavailable):
+    """Reference 1, Gateway and outpost proxy errors."""
+
+    code = "service_unavailable"
+    message = "This outpost has no policy yet: it waits for the platform, or for a bundle's file."
+
+    def __init__(self) -> None:
+        super().__init__(headers={"Retry-After": "5"})
+
+
+class InForce(msgspec.Struct, frozen=True):
+    """All that decides about requests, as one value: whoever read it sees one bundle throughout."""
+
+    bundle: Bundle
+    snapshot: Snapshot
+    callers: Callers
+
+
+class BundleStatus(msgspec.Struct):
+    """The four times, as Unix time, and what kept the last one out that came. `source`: `platform`, `file`, `kept` or
+    `peer`."""
+
+    asked: float | None = None
+    fetched: float | None = None
+    activated: float | None = None
+    failed: float | None = None
+    fault: str | None = None
+    source: str | None = None
+
+
+class Bundles:
+    """The engine's `Policies`. One at a time comes into force, in the order of their versions."""
+
+    def __init__(self, outpost_id: UUID, folder: Path, activated: Callable[[InForce], None] = lambda _: None) -> None:
+        self._outpost_id = outpost_id
+        self._folder = folder
+        self._activated = activated
+        self._overrides = Overrides()
+        self._turn = asyncio.Lock()
+        self.keys: dict[str, SigningKey] = {}
+        self.in_force: InForce | None = None
+        #: the signed form of what is in force, for peers and for a start without the platform
+        self.signed: str | None = None
+        self.etag = ""
+        self.status = BundleStatus()
+
+    async def current(self, tenant_id: TenantId) -> Snapshot:
+        held = self.in_force
+        # Callers are the bundle's own: nobody is of another organization.
+        if held is None or held.snapshot.tenant_id != tenant_id:
+            raise NotLoaded
+        return held.snapshot
+
+    async def load_kept(self) -> None:
+        """What was in force when this outpost ended. An old policy is better than none."""
+        self.trust(_keys_of(kept.read(self._folder / _KEYS)), keep=False)
+        signed = kept.read(self._folder / _BUNDLE)
+        if signed is not None and await self.take(signed.decode("ascii", "replace"), "kept", fetched=False):
+            self.etag = (kept.read(self._folder / _ETAG) or b"").decode("latin-1")
+
+    def trust(self, published: Sequence[Mapping[str, Any]], *, keep: bool = True) -> None:
+        """The platform's keys, all of them: what is not among them signs nothing any more."""
+        found = read_keys([dict(each) for each in published])
+        if not found or found.keys() == self.keys.keys():
+            return
+        self.keys = found
+        if keep:
+            kept.write(self._folder / _KEYS, msgspec.json.encode({"keys": list(published)}))
+
+    async def take(self, signed: str, source: str, *, fetched: bool = True, etag: str = "") -> bool:
+        """Whether it came into force. `fetched`: it is new here, so that it must not have expired."""
+        async with self._turn:
+            before = self.in_force
+            self.status.fetched = time.time()
+            try:
+                # In a thread: a thousand rules take their time, and requests go on meanwhile.
+                found = await asyncio.to_thread(self._made, signed, before, time.time() if fetched else None)
+            except BundleRefused as refused:
+                self._failed(f"The bundle ({source}) is refused: {refused}")
+                return False
+            self._swap(found, source)
+            self.signed, self.etag = signed, etag
+            if fetched:
+                await asyncio.to_thread(self._keep, signed, etag)
+            return True
+
+    async def lay_over(self, overrides: Overrides) -> None:
+        """The outpost's own overrides, from now on. Raises `BundleRefused` where no policy can be made with them."""
+        async with self._turn:
+            before = self.in_force
+            if before is not None:
+                snapshot = await asyncio.to_thread(_compiled, before.bundle, before.snapshot, overrides)
+                held = InForce(before.bundle, snapshot, before.callers)
+                self.in_force = held
+                self._activated(held)
+            self._overrides = overrides
+
+    def _made(self, signed: str, before: InForce | None, now: float | None) -> InForce:
+        version = 0 if before is None else before.bundle.version
+        bundle = verify(signed, self.keys, outpost_id=self._outpost_id, in_force=version, now=now)
+        snapshot = _compiled(bundle, None if before is None else before.snapshot, self._overrides)
+        return InForce(bundle, snapshot, Callers(bundle))
+
+    def _swap(self, found: InForce, source: str) -> None:
+        self.in_force = found
+        self.status.activated, self.status.source = time.time(), source
+        self.status.failed = self.status.fault = None
+        log.info("outpost.bundle_in_force", version=found.bundle.version, source=source)
+        self._activated(found)
+
+    def _failed(self, why: str) -> None:
+        if self.status.fault != why:
+            log.warning("outpost.bundle_failed", reason=why)
+        self.status.failed, self.status.fault = time.time(), why
+
+    def _keep(self, signed: str, etag: str) -> None:
+        try:
+            # First: one that belongs to an older bundle only makes the platform send the newer one again.
+            kept.write(self._folder / _ETAG, b"")
+            kept.write(self._folder / _BUNDLE, signed.encode("ascii"))
+            kept.write(self._folder / _ETAG, etag.encode("latin-1"))
+        except OSError as error:
+            log.warning("outpost.bundle_not_kept", reason=str(error))
+
+
+def _compiled(bundle: Bundle, before: Snapshot | None, overrides: Overrides) -> Snapshot:
+    """Raises `BundleRefused`."""
+    laid = overrides if overrides != Overrides() else None
+    compiled = compile_policy(msgspec.structs.replace(bundle.policy, overrides=laid), before)
+    if isinstance(compiled, list):
+        raise BundleRefused("; ".join(map(str, compiled)))
+    return compiled
+
+
+def _keys_of(document: bytes | None) -> list[dict[str, Any]]:
+    try:
+        found = msgspec.json.decode(document or b"{}")
+    except msgspec.DecodeError:
+        return []
+    keys = found.get("keys") if isinstance(found, dict) else None
+    return [each for each in keys if isinstance(each, dict)] if isinstance(keys, list) else []

@@ -1,0 +1,156 @@
+"""Who calls: by a key that the bundle names, or by a token of this outpost's own clients (decisions 9).
+
+An own token is a JWT under `OUTPOST_JWT_SECRET` (HS256) with `sub` and `exp`, and `scope` where it is not for model
+calls alone. `sub` may be the id of a user of the organization, whose groups and limits then hold; any other is the name
+of a client that this outpost alone knows.
+"""
+
+import time
+from collections import OrderedDict
+from typing import Final
+from uuid import UUID, uuid5
+
+import msgspec
+from joserfc import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import OctKey
+from joserfc.jwt import JWTClaimsRegistry
+from pydantic import SecretStr
+
+from gatehouse.engine.exchange import Received
+from gatehouse.foundation import tokens
+from gatehouse.foundation.errors import Unauthenticated
+from gatehouse.foundation.identity import SCOPES, Caller, CallerKind
+from gatehouse.outpost.bundle import Bundles, InForce, NotLoaded
+from gatehouse.policy.wire import KeyRecord
+
+_ALGORITHM: Final = "HS256"
+_LEEWAY_SECONDS: Final = 5
+_MAX_TOKEN_CHARS: Final = 8192
+_REMEMBERED: Final = 20_000
+_DEFAULT_SCOPES: Final = frozenset({"chat:write", "api:read", "dlp:read"})
+
+
+class MissingCredential(Unauthenticated):
+    code = "missing_credential"
+    message = "Send a credential: Authorization: Bearer <key or token>, or X-API-Key: <key>."
+
+
+class InvalidApiKey(Unauthenticated):
+    code = "invalid_api_key"
+    message = "The API key is not valid."
+
+
+class ExpiredApiKey(Unauthenticated):
+    code = "expired_api_key"
+    message = "The API key has expired."
+
+
+class InvalidToken(Unauthenticated):
+    code = "invalid_token"
+    message = "The token is not valid, or has expired."
+
+
+class _Verified(msgspec.Struct, frozen=True, gc=False):
+    subject: str
+    expires_at: float
+    scopes: frozenset[str]
+
+
+class LocalCredentials:
+    """The engine's `Credentials`."""
+
+    def __init__(self, bundles: Bundles, outpost_id: UUID, secret: SecretStr | None) -> None:
+        self._bundles = bundles
+        self._outpost_id = outpost_id
+        self._secret = None if secret is None else OctKey.import_key(secret.get_secret_value().encode())
+        self._verified: OrderedDict[str, _Verified] = OrderedDict()
+
+    def identify(self, received: Received) -> Caller:
+        held = self._bundles.in_force
+        if held is None:
+            raise NotLoaded
+        credential = _presented(received)
+        if credential is None:
+            raise MissingCredential
+        if credential.startswith("gk_"):
+            return self._by_key(credential, held)
+        if credential.count(".") == 2:
+            return self._by_token(credential, held)
+        raise InvalidApiKey
+
+    def still_good(self, caller: Caller) -> bool:
+        held = self._bundles.in_force
+        if held is None or held.bundle.tenant_id != caller.tenant_id:
+            return False
+        if caller.api_key_id is not None:
+            key = held.callers.key_by_id(caller.api_key_id)
+            return key is not None and _usable(key) and held.callers.by_key(key) is not None
+        return caller.user_id is None or held.callers.user(caller.user_id) is not None
+
+    def _by_key(self, credential: str, held: InForce) -> Caller:
+        key = held.callers.key(tokens.digest(credential))
+        if key is None or not key.enabled:
+            raise InvalidApiKey
+        if not _usable(key):
+            raise ExpiredApiKey
+        caller = held.callers.by_key(key)
+        if caller is None:
+            raise InvalidApiKey
+        return caller
+
+    def _by_token(self, token: str, held: InForce) -> Caller:
+        known = self._verified.get(token)
+        if known is None:
+            known = self._verified[token] = self._verify(token)
+            if len(self._verified) > _REMEMBERED:
+                self._verified.popitem(last=False)
+        if known.expires_at + _LEEWAY_SECONDS <= time.time():
+            self._verified.pop(token, None)
+            raise InvalidToken
+        user_id = _uuid(known.subject)
+        user = held.callers.user(user_id)
+        if user is not None:
+            return held.callers.by_user(user, known.scopes)
+        # The platform has no row of it: its records carry an id that is always the same for this name.
+        client_id = uuid5(self._outpost_id, known.subject)
+        return Caller(
+            kind=CallerKind.OAUTH_CLIENT,
+            tenant_id=held.bundle.tenant_id,
+            client_id=client_id,
+            scopes=known.scopes,
+            rate_key=f"oauth:{client_id}",
+        )
+
+    def _verify(self, token: str) -> _Verified:
+        if self._secret is None or len(token) > _MAX_TOKEN_CHARS:
+            raise InvalidToken
+        rules = JWTClaimsRegistry(
+            now=int(time.time()), leeway=_LEEWAY_SECONDS, sub={"essential": True}, exp={"essential": True}
+        )
+        try:
+            claims = jwt.decode(token, self._secret, algorithms=[_ALGORITHM]).claims
+            rules.validate(claims)
+            scope = claims.get("scope")
+            scopes = _DEFAULT_SCOPES if scope is None else frozenset(str(scope).split()) & SCOPES
+            return _Verified(subject=str(claims["sub"]), expires_at=float(claims["exp"]), scopes=scopes)
+        except (JoseError, ValueError, TypeError, RecursionError):
+            raise InvalidToken from None
+
+
+def _usable(key: KeyRecord) -> bool:
+    return key.enabled and (key.expires_at is None or key.expires_at > time.time())
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def _presented(received: Received) -> str | None:
+    authorization = received.headers.get("authorization")
+    if authorization is not None and authorization[:7].lower() == "bearer ":
+        return authorization[7:].strip() or None
+    return received.headers.get("x-api-key") or None

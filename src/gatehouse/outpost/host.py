@@ -1,0 +1,183 @@
+"""One outpost's parts, made and started in order, stopped in reverse."""
+
+import asyncio
+import time
+from typing import Final
+from uuid import UUID
+
+import structlog
+
+from gatehouse.detection.service.client import DetectionClient
+from gatehouse.engine.dlp.tiers import DlpOptions
+from gatehouse.engine.exchange import Asked
+from gatehouse.engine.ports import Ports
+from gatehouse.engine.run import Engine
+from gatehouse.engine.verdict import Ask
+from gatehouse.foundation.clock import SYSTEM_CLOCK, Clock
+from gatehouse.foundation.counters.memory import MemoryCounters
+from gatehouse.foundation.egress import EgressGuard
+from gatehouse.foundation.errors import Unavailable
+from gatehouse.foundation.journal.writer import JournalWriter
+from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
+from gatehouse.foundation.response_cache.memory import MemoryCache
+from gatehouse.foundation.settings import BadSettings
+from gatehouse.ingress.in_progress import InProgress
+from gatehouse.outpost.budget import LocalSpend
+from gatehouse.outpost.bundle import Bundles, InForce
+from gatehouse.outpost.credentials import LocalCredentials
+from gatehouse.outpost.detection import DetectionProcess
+from gatehouse.outpost.figures import OutpostFigures
+from gatehouse.outpost.follow import Follower
+from gatehouse.outpost.identity import Identity
+from gatehouse.outpost.limits import LocalLimits
+from gatehouse.outpost.platform import Platform
+from gatehouse.outpost.secrets import LocalSecrets
+from gatehouse.outpost.settings import OutpostSettings
+from gatehouse.outpost.state import LocalState
+from gatehouse.outpost.switches import LocalSwitches
+
+log = structlog.get_logger(__name__)
+
+_PURGE_SECONDS: Final = 60.0
+
+
+class NobodyToAsk(Unavailable):
+    code = "approval_unavailable"
+    message = "A person has to agree to this request, and an outpost has nobody to ask."
+
+
+class NoApprovals:
+    """The engine's `Approvals`: those who decide are at the platform."""
+
+    async def decision(self, x: Asked, ask: Ask) -> bool:
+        raise NobodyToAsk
+
+
+class OutpostHost:
+    """Raises `BadSettings` for what cannot be used. Make it in a running loop."""
+
+    def __init__(self, settings: OutpostSettings) -> None:
+        assert settings.outpost_id is not None
+        self.settings = settings
+        self.id: UUID = settings.outpost_id
+        self.clock: Clock = SYSTEM_CLOCK
+        self.began = time.time()
+        folder = settings.folder
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadSettings(f"GATEHOUSE_HOME: cannot be written ({error})") from None
+        self.state = LocalState(folder)
+        self.figures = OutpostFigures(settings.gatehouse_home)
+        self.identity = _identity(settings)
+        self.bundles = Bundles(self.id, folder, self._activated)
+        self.platform: Platform | None = None
+        self.follower: Follower | None = None
+        if not settings.outpost_airgap:
+            assert self.identity is not None
+            assert settings.platform_management_url is not None
+            self.platform = Platform(settings.platform_management_url, self.identity, issuer=settings.platform_issuer)
+            self.follower = Follower(self.platform, self.bundles)
+        self.detection = DetectionProcess()
+        self.detectors = DetectionClient(
+            settings.gatehouse_home,
+            budget=settings.dlp_tier_timeout_ms / 1000,
+            queue=settings.detection_queue,
+            on_failure=self.figures.tier_failed,
+        )
+        self.calls = InProgress()
+        self.counters = MemoryCounters(self.clock)
+        self.cache = MemoryCache(settings.cache_max_bytes, self.clock)
+        self.spend = LocalSpend(settings, self.state, self.clock)
+        self.outbound = AiohttpOutbound(settings.provider_max_connections, guard=EgressGuard(settings.egress_allowlist))
+        journal = folder / "journal"
+        journal.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.journal = JournalWriter(journal, sync=settings.journal_sync, max_bytes=settings.journal_max_bytes)
+        self.ports = Ports(
+            credentials=LocalCredentials(self.bundles, self.id, settings.outpost_jwt_secret),
+            policies=self.bundles,
+            limits=LocalLimits(settings),
+            counters=self.counters,
+            switches=LocalSwitches(self.bundles, self.state),
+            spend=self.spend,
+            approvals=NoApprovals(),
+            secrets=LocalSecrets(),
+            journal=self.journal,
+            outbound=self.outbound,
+            clock=self.clock,
+            meter=self.figures,
+            detectors=self.detectors,
+            dlp=DlpOptions(
+                fail_mode=settings.dlp_fail_mode,
+                stream_mode=settings.dlp_stream_mode,
+                uninspectable=settings.dlp_uninspectable,
+                block_status=settings.dlp_block_status,
+                prompt_timeout_seconds=settings.dlp_prompt_timeout_seconds,
+            ),
+            cache=self.cache,
+            max_response_bytes=settings.max_response_bytes,
+            request_deadline_seconds=settings.request_deadline_seconds,
+        )
+        self.engine = Engine(self.ports)
+        self._purging: asyncio.Task[None] | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether it answers requests."""
+        return self.bundles.in_force is not None and not self.journal.full() and not self.state.stopped
+
+    async def start(self) -> None:
+        self._publish_figures()
+        self.figures.metrics.start()
+        await self.bundles.lay_over(self.state.said.overrides)
+        await self.bundles.load_kept()
+        await self.detectors.start()
+        if self.follower is not None:
+            self.follower.start()
+        self._purging = asyncio.create_task(self._purge(), name="purge")
+
+    async def stop(self) -> None:
+        if self._purging is not None:
+            self._purging.cancel()
+        if self.follower is not None:
+            await self.follower.stop()
+        if self.platform is not None:
+            await self.platform.close()
+        await self.detectors.stop()
+        await self.detection.stop()
+        await self.outbound.close()
+        await self.journal.close()
+        await self.figures.metrics.stop()
+
+    def _activated(self, held: InForce) -> None:
+        """The models that its rules need are loaded ahead: no request has to wait for that."""
+        snapshot = held.snapshot
+        if snapshot.dlp.entities:
+            self.detection.start()
+            self.detectors.need("ner")
+        if snapshot.dlp.labels or any(each.topics for each in snapshot.filters.filters):
+            self.detection.start()
+            self.detectors.need("llm")
+
+    def _publish_figures(self) -> None:
+        figures, journal = self.figures, self.journal
+        figures.journal_bytes.read(journal.size_bytes)
+        figures.journal_half_full.read(journal.half_full)
+        figures.semantic_queue.read(lambda: self.detectors.waiting("llm"))
+        figures.cache_bytes.read(lambda: self.cache.bytes)
+        figures.active_calls.read(lambda: self.calls.count)
+        if (identity := self.identity) is not None:
+            figures.outpost_certificates.read(lambda: identity.expires_at, (str(self.id),))
+
+    async def _purge(self) -> None:
+        while True:
+            await asyncio.sleep(_PURGE_SECONDS)
+            self.counters.purge()
+
+
+def _identity(settings: OutpostSettings) -> Identity | None:
+    """None where the outpost has no certificate, as one that is cut off need not have."""
+    if settings.tls_cert_path is None or settings.tls_key_path is None:
+        return None
+    assert settings.outpost_id is not None
+    return Identity(settings.outpost_id, settings.tls_cert_path, settings.tls_key_path, settings.tls_ca_bundle)

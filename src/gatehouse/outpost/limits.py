@@ -1,0 +1,24 @@
+"""The outpost's own rate limits: of each caller, and before there is one of each address (decisions 9)."""
+
+from typing import Final
+
+from gatehouse.engine.limits import Rule, address_key
+from gatehouse.foundation.identity import Caller
+from gatehouse.ingress.gateway import SCAN
+from gatehouse.outpost.settings import OutpostSettings
+
+PROXY: Final = "proxy"
+
+
+class LocalLimits:
+    """The engine's `RateLimits`. The organization's limits are the platform's to keep, and not asked here."""
+
+    def __init__(self, settings: OutpostSettings) -> None:
+        self._proxy = settings.rate_limit_proxy_per_minute
+        self._scan = settings.rate_limit_scan_per_minute
+
+    def resolve(self, method: str, path: str, caller: Caller | None, client_address: str) -> Rule | None:
+        key = caller.rate_key if caller is not None and caller.rate_key else address_key(client_address)
+        if path.rstrip("/") == SCAN:
+            return Rule(f"{key}|scan", self._scan, "scan")
+        return Rule(key, self._proxy, PROXY)

@@ -1,0 +1,121 @@
+"""An outpost beside a platform, both as processes: policy, callers, refusals."""
+
+import time
+from collections.abc import Iterator
+
+import httpx2
+import pytest
+from joserfc import jwt
+from joserfc.jwk import OctKey
+from tests.support.outpost_server import JWT_SECRET, OutpostServer, Trust, asking
+from tests.support.server import GatehouseServer
+
+
+@pytest.fixture(scope="module")
+def trust() -> Iterator[Trust]:
+    with GatehouseServer() as server:
+        yield Trust(server)
+
+
+@pytest.fixture(scope="module")
+def outpost(trust: Trust) -> Iterator[OutpostServer]:
+    with OutpostServer(trust) as running:
+        yield running
+
+
+def test_a_key_of_the_organization_is_answered_by_the_model_that_it_names(outpost: OutpostServer) -> None:
+    answer = outpost.ask("Hello, outpost")
+    assert answer.status_code == 200, answer.text
+    assert "Hello, outpost" in answer.json()["choices"][0]["message"]["content"]
+    assert answer.headers["x-gateway-provider"] == "sandbox"
+
+
+@pytest.mark.parametrize("key", ["gk_" + "0" * 40, "no.such.token", "what"])
+def test_a_stranger_is_refused(outpost: OutpostServer, key: str) -> None:
+    answer = outpost.ask(key=key)
+    assert answer.status_code == 401
+    assert answer.json()["error"]["type"] == "authentication_error"
+
+
+def own_token(secret: str = JWT_SECRET, algorithm: str = "HS256", **claims: object) -> str:
+    held = {"sub": "batch job", "exp": int(time.time()) + 60, **claims}
+    return jwt.encode({"alg": algorithm}, held, OctKey.import_key(secret.encode()), algorithms=[algorithm])
+
+
+def test_an_own_client_is_let_in_by_its_token(outpost: OutpostServer) -> None:
+    assert outpost.ask(key=own_token()).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        own_token(secret="another secret, of somebody else's outpost"),
+        own_token(exp=int(time.time()) - 60),
+        own_token(algorithm="HS512"),
+        own_token(exp=None),
+        own_token(sub=None),
+        ".".join(["eyJhbGciOiJub25lIn0", own_token().split(".")[1], ""]),
+    ],
+)
+def test_a_token_that_is_not_its_own_or_over_is_refused(outpost: OutpostServer, token: str) -> None:
+    answer = outpost.ask(key=token)
+    assert answer.status_code == 401, answer.text
+
+
+def test_an_own_token_without_the_scope_is_refused(outpost: OutpostServer) -> None:
+    answer = outpost.ask(key=own_token(scope="api:read"))
+    assert (answer.status_code, answer.json()["error"]["type"]) == (403, "authentication_error")
+
+
+def test_a_changed_rule_is_in_force_within_a_second(trust: Trust, outpost: OutpostServer) -> None:
+    text = "the word is zanzibar"
+    assert outpost.ask(text).status_code == 200
+    config = {"keywords": ["zanzibar"]}
+    rule = {"name": "z", "filter_type": "keyword_block", "config": config, "scope": "org", "priority": 5}
+    with trust.admin() as admin:
+        made = admin.post("/api/admin/content-filters/", json=rule)
+        assert made.status_code == 201, made.text
+        deadline = time.monotonic() + 10
+        while outpost.ask(text).status_code == 200:
+            assert time.monotonic() < deadline
+        assert admin.delete(f"/api/admin/content-filters/{made.json()['id']}").status_code == 204
+
+
+def test_a_kept_bundle_serves_while_the_platform_is_away(trust: Trust) -> None:
+    with OutpostServer(trust) as outpost:
+        assert outpost.ask().status_code == 200
+        outpost.kill()
+        outpost.environment["PLATFORM_MANAGEMENT_URL"] = "http://127.0.0.1:9"
+        outpost.start()
+        outpost.wait()
+        assert outpost.ask().status_code == 200
+
+
+def test_without_any_bundle_it_says_so(trust: Trust) -> None:
+    outpost = OutpostServer(trust, PLATFORM_MANAGEMENT_URL="http://127.0.0.1:9")
+    outpost.start()
+    try:
+        answer = outpost.ask()
+        assert answer.status_code == 503
+        assert answer.json()["error"]["type"] == "service_unavailable"
+        ready = httpx2.get(outpost.url + "/api/health/ready")
+        assert (ready.status_code, ready.json()["reasons"]) == (503, ["no policy bundle is loaded"])
+        assert httpx2.get(outpost.url + "/api/health/live").status_code == 200
+    finally:
+        outpost.__exit__()
+
+
+def test_the_kill_switch_rejects_everything_until_it_is_released(outpost: OutpostServer) -> None:
+    with outpost.admin() as admin:
+        answer = admin.post("/admin/api/override/kill-switch", json={"active": True})
+        assert (answer.status_code, answer.json()["active"]) == (200, True)
+        for path, body in (("/v1/chat/completions", asking("x")), ("/v1/scan", {"text": "x", "model": "m"})):
+            with outpost.client() as client:
+                refused = client.post(path, json=body)
+            assert (refused.status_code, refused.json()["error"]["code"]) == (503, "kill_switch_active")
+        # It outlives the process.
+        outpost.kill()
+        outpost.start()
+        assert outpost.ask().status_code == 503
+        assert admin.post("/admin/api/override/kill-switch", json={"active": False}).json()["active"] is False
+    assert outpost.ask().status_code == 200

@@ -1,0 +1,170 @@
+"""An outpost as its own process, beside a platform that is one."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Self
+from uuid import UUID, uuid4
+
+import httpx2
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from tests.support import heard
+from tests.support.leaks import WATCH
+from tests.support.outposts import Authority
+from tests.support.server import GatehouseServer
+
+from gatehouse.platform.change import DEFAULT_TENANT
+
+ADMIN_TOKEN = "an-admin-token-of-this-outpost"
+JWT_SECRET = "a secret of this outpost's own clients"
+START_SECONDS = 60
+
+
+class Trust:
+    """What the portal says to the platform: everything, each time."""
+
+    def __init__(self, server: GatehouseServer) -> None:
+        self.server = server
+        self.authority = Authority()
+        self.org_id = uuid4()
+        #: serial numbers by outpost
+        self.serials: dict[UUID, list[str]] = {}
+
+    def tell(self) -> None:
+        trust = {
+            "ca_certificates": [self.authority.pem],
+            "organizations": [{"org_id": str(self.org_id), "tenant_id": str(DEFAULT_TENANT)}],
+            "outposts": [
+                {"outpost_id": str(outpost), "org_id": str(self.org_id), "serials": serials}
+                for outpost, serials in self.serials.items()
+            ],
+        }
+        with self.admin() as admin:
+            answer = admin.put("/v1/platform/outpost-trust", json=trust)
+            assert answer.status_code == 200, answer.text
+            flag = admin.patch("/api/v1/admin/org/feature-flags/outpost_enabled", json={"enabled": True})
+            assert flag.status_code == 200, flag.text
+
+    def admin(self) -> httpx2.Client:
+        headers = {"Authorization": f"Bearer {self.server.key}"}
+        # The key may have been made a moment ago.
+        self.server.settled()
+        return httpx2.Client(base_url=self.server.url, headers=headers, timeout=60)
+
+
+class OutpostServer:
+    """`with OutpostServer(trust) as outpost:` starts it; `environment` replaces settings."""
+
+    def __init__(self, trust: Trust, **environment: str) -> None:
+        self.trust = trust
+        self.id = uuid4()
+        self._folder = tempfile.TemporaryDirectory(prefix="gho")
+        self.home = Path(self._folder.name)
+        self.certificate, self.key = self.home / "outpost.pem", self.home / "outpost.key"
+        self.url = self.admin_url = ""
+        self.environment = environment
+        self.process: subprocess.Popen[bytes] | None = None
+        self.enrol()
+
+    @property
+    def log(self) -> str:
+        return (self.home / "server.log").read_text()
+
+    def enrol(self, *, days: float = 5, tell: bool = True) -> str:
+        """A new certificate, in the files that the process reads. Returns its serial number."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        certificate = self.trust.authority.issue(key, days=days)
+        for path, content in (
+            (self.key, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())),
+            (self.certificate, certificate.public_bytes(Encoding.PEM)),
+        ):
+            new = path.with_suffix(".new")
+            new.write_bytes(content)
+            new.replace(path)
+        serial = f"{certificate.serial_number:x}"
+        if tell:
+            self.trust.serials.setdefault(self.id, []).append(serial)
+            self.trust.tell()
+        return serial
+
+    def start(self) -> None:
+        """Returns when both ports are open. After `kill` it comes back on those that it had."""
+        ports = [url.rpartition(":")[2] or "0" for url in (self.url, self.admin_url)]
+        environment = {
+            "PATH": os.environ["PATH"],
+            "GATEHOUSE_HOME": str(self.home),
+            "OUTPOST_ID": str(self.id),
+            "PLATFORM_MANAGEMENT_URL": self.trust.server.url,
+            "TLS_CERT_PATH": str(self.certificate),
+            "TLS_KEY_PATH": str(self.key),
+            "OUTPOST_ADMIN_TOKEN": ADMIN_TOKEN,
+            "OUTPOST_JWT_SECRET": JWT_SECRET,
+            "RATE_LIMIT_PROXY_PER_MINUTE": "1000000",
+            "RATE_LIMIT_ADMIN_PER_MINUTE": "1000000",
+            **self.environment,
+        }
+        command = [
+            sys.executable, "-P", "-m", "gatehouse", "serve", "outpost", "--port", ports[0], "--admin-port", ports[1],
+        ]  # fmt: skip
+        path = self.home / "server.log"
+        begins = path.stat().st_size if path.exists() else 0
+        with path.open("ab") as log:
+            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=self.home)
+        deadline = time.monotonic() + START_SECONDS
+        while not (found := re.search(r"serves on (\S+), its administration on (\S+)", self.log[begins:])):
+            assert self.process.poll() is None, self.log
+            assert time.monotonic() < deadline, self.log
+            time.sleep(0.02)
+        self.url, self.admin_url = found[1], found[2]
+        for url in (self.url, self.admin_url):
+            heard.listen_to(url)
+
+    def wait(self, seconds: float = START_SECONDS) -> None:
+        """Until it answers requests."""
+        deadline = time.monotonic() + seconds
+        while httpx2.get(self.url + "/api/health/ready", timeout=30).status_code != 200:
+            assert time.monotonic() < deadline, self.log
+            time.sleep(0.02)
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        if self.process is not None:
+            self.process.send_signal(number)
+            self.process.wait(60)
+            self.process = None
+
+    def client(self, key: str | None = None) -> httpx2.Client:
+        headers = {"Authorization": f"Bearer {key or self.trust.server.key}"}
+        return httpx2.Client(base_url=self.url, headers=headers, timeout=60)
+
+    def admin(self) -> httpx2.Client:
+        return httpx2.Client(
+            base_url=self.admin_url, headers={"Authorization": f"Bearer {ADMIN_TOKEN}"}, timeout=60
+        )
+
+    def ask(self, text: str = "Hello", model: str = "sandbox/echo", key: str | None = None) -> httpx2.Response:
+        with self.client(key) as client:
+            return client.post("/v1/chat/completions", content=json.dumps(asking(text, model)))
+
+    def __enter__(self) -> Self:
+        self.start()
+        self.wait()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for url in (self.url, self.admin_url):
+            heard.leave(url)
+        if self.process is not None:
+            self.kill(signal.SIGTERM)
+        WATCH.saw("an outpost's log", self.log.encode())
+        self._folder.cleanup()
+
+
+def asking(text: str, model: str = "sandbox/echo", **more: Any) -> dict[str, Any]:
+    return {"model": model, "messages": [{"role": "user", "content": text}], **more}
