@@ -1,26 +1,12 @@
 """An outpost beside a platform, both as processes: policy, callers, refusals."""
 
 import time
-from collections.abc import Iterator
 
 import httpx2
 import pytest
 from joserfc import jwt
 from joserfc.jwk import OctKey
 from tests.support.outpost_server import JWT_SECRET, OutpostServer, Trust, asking
-from tests.support.server import GatehouseServer
-
-
-@pytest.fixture(scope="module")
-def trust() -> Iterator[Trust]:
-    with GatehouseServer() as server:
-        yield Trust(server)
-
-
-@pytest.fixture(scope="module")
-def outpost(trust: Trust) -> Iterator[OutpostServer]:
-    with OutpostServer(trust) as running:
-        yield running
 
 
 def test_a_key_of_the_organization_is_answered_by_the_model_that_it_names(outpost: OutpostServer) -> None:

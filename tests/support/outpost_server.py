@@ -144,9 +144,7 @@ class OutpostServer:
         return httpx2.Client(base_url=self.url, headers=headers, timeout=60)
 
     def admin(self) -> httpx2.Client:
-        return httpx2.Client(
-            base_url=self.admin_url, headers={"Authorization": f"Bearer {ADMIN_TOKEN}"}, timeout=60
-        )
+        return httpx2.Client(base_url=self.admin_url, headers={"Authorization": f"Bearer {ADMIN_TOKEN}"}, timeout=60)
 
     def ask(self, text: str = "Hello", model: str = "sandbox/echo", key: str | None = None) -> httpx2.Response:
         with self.client(key) as client:

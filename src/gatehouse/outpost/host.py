@@ -35,6 +35,8 @@ from gatehouse.outpost.secrets import LocalSecrets
 from gatehouse.outpost.settings import OutpostSettings
 from gatehouse.outpost.state import LocalState
 from gatehouse.outpost.switches import LocalSwitches
+from gatehouse.policy.overlay import Overrides
+from gatehouse.policy.signing import BundleRefused
 
 log = structlog.get_logger(__name__)
 
@@ -148,6 +150,17 @@ class OutpostHost:
         await self.outbound.close()
         await self.journal.close()
         await self.figures.metrics.stop()
+
+    async def override(self, overrides: Overrides) -> None:
+        """In force, and kept, when it returns. Raises `OSError`, and nothing has changed."""
+        before = self.state.said.overrides
+        await self.state.change(overrides=overrides)
+        try:
+            await self.bundles.lay_over(overrides)
+        except BundleRefused:
+            await self.state.change(overrides=before)
+            raise
+        log.warning("outpost.overrides_set", disabled=len(overrides.disabled), routes=len(overrides.routes))
 
     def _activated(self, held: InForce) -> None:
         """The models that its rules need are loaded ahead: no request has to wait for that."""

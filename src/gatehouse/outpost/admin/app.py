@@ -1,41 +1,26 @@
-"""The administration API as an application: who may call, in which form errors are told."""
+"""The administration API as an application, and the outpost's OpenAPI document."""
 
-import hmac
-from typing import Annotated, Any
+from typing import Any, Final
 
-from fastapi import Depends, FastAPI, Request, Security
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import Response
 
 from gatehouse import __version__
-from gatehouse.engine.limits import Rule, address_key
-from gatehouse.engine.stages.rate_limit import RateLimited
-from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.http import handlers
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.envelopes import CODED, ErrorForms
-from gatehouse.outpost.admin import switches
+from gatehouse.ingress.openapi import SCHEMAS, SECURITY_SCHEMES, gateway_paths
+from gatehouse.outpost.admin import config, overrides, status
+from gatehouse.outpost.app import SERVED
 from gatehouse.outpost.host import OutpostHost
 
-_bearer = HTTPBearer(auto_error=False, scheme_name="admin_token", description="OUTPOST_ADMIN_TOKEN")
-
-
-class BadAdminToken(Unauthenticated):
-    message = "Send the outpost's admin token: Authorization: Bearer <OUTPOST_ADMIN_TOKEN>."
-
-
-async def admitted(request: Request, shown: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]) -> None:
-    """Counts the call, then asks for the token: guesses count, too."""
-    host: OutpostHost = request.app.state.host
-    addresses: ClientAddresses = request.app.state.addresses
-    limit = host.settings.rate_limit_admin_per_minute
-    rule = Rule(f"admin|{address_key(addresses.of_scope(request.scope))}", limit, "admin")
-    taken = await host.counters.take(rule.key, rule.limit)
-    if not taken.allowed:
-        raise RateLimited(rule, taken)
-    secret = host.settings.outpost_admin_token
-    given = shown.credentials.encode() if shown is not None else b""
-    if secret is None or not hmac.compare_digest(given, secret.get_secret_value().encode()):
-        raise BadAdminToken
+_FAMILIES: Final = (status.router, overrides.router, config.router)
+_PROBES: Final = {
+    "/api/health/live": ("live", "Whether the process answers", "application/json"),
+    "/api/health/ready": ("ready", "Whether requests are answered, else why not", "application/json"),
+    "/metrics": ("metrics", "Figures for Prometheus (`METRICS_ALLOWED_CIDRS`)", "text/plain"),
+}
 
 
 def administration(host: OutpostHost | None) -> FastAPI:
@@ -46,16 +31,39 @@ def administration(host: OutpostHost | None) -> FastAPI:
         summary="The gateway at the customer's, and its administration.",
         docs_url=None,
         redoc_url=None,
-        dependencies=[Depends(admitted)],
+        openapi_url=None,
     )
     handlers.install(app, ErrorForms(otherwise=CODED))
-    app.include_router(switches.router)
+    for family in _FAMILIES:
+        app.include_router(family)
     if host is not None:
         app.state.host = host
         app.state.addresses = ClientAddresses(host.settings.trusted_proxies)
+        app.add_route("/api/health/live", _live, include_in_schema=False)
     return app
 
 
+async def _live(request: Request) -> Response:
+    return Response(b'{"status":"alive"}', media_type="application/json")
+
+
 def document() -> dict[str, Any]:
-    """The OpenAPI document: administration, and the gateway's paths as the proxy serves them."""
-    return administration(None).openapi()
+    """The proxy's paths first: they are what most readers come for; then those of the admin port."""
+    described = administration(None).openapi()
+    components = described.setdefault("components", {})
+    components.setdefault("securitySchemes", {}).update(SECURITY_SCHEMES)
+    components.setdefault("schemas", {}).update(SCHEMAS)
+    served = {path: item for path, item in gateway_paths().items() if _served(path)}
+    return {**described, "paths": {**served, **dict(map(_probe, _PROBES)), **described["paths"]}}
+
+
+def _served(path: str) -> bool:
+    return any(path == each or path.startswith(each + "/") for each in SERVED)
+
+
+def _probe(path: str) -> tuple[str, dict[str, Any]]:
+    name, summary, media = _PROBES[path]
+    answers: dict[str, Any] = {"200": {"description": "Yes.", "content": {media: {}}}}
+    if name == "ready":
+        answers["503"] = {"description": "No; `reasons` says why.", "content": {media: {}}}
+    return path, {"get": {"tags": ["Health"], "summary": summary, "operationId": name, "responses": answers}}

@@ -1,0 +1,109 @@
+"""What an operator lays over the policy: the kill switch (reference 1, Outpost admin calls), providers that are out for
+a model, models that are sent elsewhere (decisions 9)."""
+
+from typing import Annotated
+
+import structlog
+from fastapi import APIRouter
+from pydantic import Field, StrictBool
+
+from gatehouse.foundation.clock import iso
+from gatehouse.foundation.http.bodies import Body, Shown
+from gatehouse.outpost.admin.access import Operated
+from gatehouse.outpost.host import OutpostHost
+from gatehouse.policy.overlay import Overrides
+
+router = APIRouter(tags=["Overrides"])
+log = structlog.get_logger(__name__)
+
+Name = Annotated[str, Field(min_length=1, max_length=300)]
+#: `provider/model-id`
+Entry = Annotated[str, Field(pattern="^[^/]+/.+$", max_length=300)]
+
+
+class KillSwitch(Body):
+    active: StrictBool
+
+
+class KillSwitchState(Shown):
+    active: bool
+    since: Annotated[str | None, Field(description="When it was engaged here.")]
+    engaged_by: Annotated[str | None, Field(description="The peer that has engaged it, if one has.")]
+
+
+class ProviderOverrides(Body):
+    """Replaces all of them."""
+
+    disabled: Annotated[
+        dict[Name, Annotated[list[Name], Field(max_length=200)]],
+        Field(
+            max_length=1_000,
+            description="Providers that do not answer for a model: by its id, `provider/model-id`, or `*` for every"
+            " model.",
+            examples=[{"gpt-4o": ["azure"], "*": ["openai"]}],
+        ),
+    ]
+
+
+class RoutingOverrides(Body):
+    """Replaces all of them."""
+
+    routes: Annotated[
+        dict[Name, Entry],
+        Field(
+            max_length=1_000,
+            description="The catalog's entry, as `provider/model-id`, that answers where a caller names a model.",
+            examples=[{"gpt-4o": "azure/gpt-4o"}],
+        ),
+    ]
+
+
+class RoutingState(Shown):
+    routes: dict[str, str]
+    unknown: Annotated[
+        list[str], Field(description="Targets that the policy in force does not hold: 503 `override_error`.")
+    ]
+
+
+@router.post("/admin/api/override/kill-switch", response_model=KillSwitchState)
+async def set_kill_switch(host: Operated, body: KillSwitch) -> KillSwitchState:
+    """Engages or releases the outpost's kill switch: engaged, it rejects every request from the answer on."""
+    if await host.state.switch(active=body.active):
+        log.warning("outpost.kill_switch", active=body.active)
+    return kill_switch(host)
+
+
+@router.get("/admin/api/override/providers", response_model=ProviderOverrides)
+async def read_provider_overrides(host: Operated) -> ProviderOverrides:
+    disabled = host.state.said.overrides.disabled
+    return ProviderOverrides(disabled={model: sorted(providers) for model, providers in sorted(disabled.items())})
+
+
+@router.put("/admin/api/override/providers", response_model=ProviderOverrides)
+async def set_provider_overrides(host: Operated, body: ProviderOverrides) -> ProviderOverrides:
+    """In force for every request that has not begun its call when the answer comes. A model whose providers are all
+    disabled is answered with 503 `providers_disabled`."""
+    disabled = {model: frozenset(providers) for model, providers in body.disabled.items() if providers}
+    await host.override(Overrides(disabled=disabled, routes=host.state.said.overrides.routes))
+    return await read_provider_overrides(host)
+
+
+@router.get("/admin/api/override/routing", response_model=RoutingState)
+async def read_routing_overrides(host: Operated) -> RoutingState:
+    routes = dict(sorted(host.state.said.overrides.routes.items()))
+    held = host.bundles.in_force
+    known = held.snapshot.models if held is not None else {}
+    return RoutingState(routes=routes, unknown=sorted({target for target in routes.values() if target not in known}))
+
+
+@router.put("/admin/api/override/routing", response_model=RoutingState)
+async def set_routing_overrides(host: Operated, body: RoutingOverrides) -> RoutingState:
+    await host.override(Overrides(disabled=host.state.said.overrides.disabled, routes=body.routes))
+    return await read_routing_overrides(host)
+
+
+def kill_switch(host: OutpostHost) -> KillSwitchState:
+    since = host.state.said.stopped_at
+    return KillSwitchState(
+        active=host.state.stopped, since=None if since is None else iso(since), engaged_by=host.state.stopped_by
+    )

@@ -1,0 +1,134 @@
+"""The outpost's administration: who may call, overrides and what they do to requests, status, configuration."""
+
+import json
+from typing import Any
+
+import httpx2
+import pytest
+from tests.support.outpost_server import OutpostServer, Trust
+
+from gatehouse.detection.catalog import BUILT_IN
+from gatehouse.outpost.admin.app import document
+
+ADMIN = [(path, method) for path, item in document()["paths"].items() if path.startswith("/admin/") for method in item]
+
+
+@pytest.mark.parametrize("token", [None, "another token, of somebody else"])
+@pytest.mark.parametrize(("path", "method"), ADMIN)
+def test_nobody_is_let_in_without_the_admin_token(
+    outpost: OutpostServer, path: str, method: str, token: str | None
+) -> None:
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    answer = httpx2.request(method.upper(), outpost.admin_url + path, json={}, headers=headers)
+    assert (answer.status_code, answer.json()["error"]) == (401, "unauthorized")
+
+
+def test_a_key_of_the_organization_is_no_admin_token(outpost: OutpostServer, trust: Trust) -> None:
+    headers = {"Authorization": f"Bearer {trust.server.key}"}
+    assert httpx2.get(outpost.admin_url + "/admin/api/status", headers=headers).status_code == 401
+
+
+def test_without_a_token_set_nobody_is_an_operator(trust: Trust) -> None:
+    with OutpostServer(trust, OUTPOST_ADMIN_TOKEN="") as outpost:
+        for shown in ("None", "null"):
+            headers = {"Authorization": f"Bearer {shown}"}
+            assert httpx2.get(outpost.admin_url + "/admin/api/status", headers=headers).status_code == 401
+
+
+def test_guesses_are_limited(trust: Trust) -> None:
+    with OutpostServer(trust, RATE_LIMIT_ADMIN_PER_MINUTE="5") as outpost:
+        url, headers = outpost.admin_url + "/admin/api/status", {"Authorization": "Bearer a guess of somebody"}
+        answers = [httpx2.get(url, headers=headers) for _ in range(7)]
+        assert [answer.status_code for answer in answers] == [401] * 5 + [429] * 2
+        assert 0 < int(answers[-1].headers["Retry-After"]) <= 60
+
+
+def test_the_proxy_s_port_has_no_administration(outpost: OutpostServer, operator: httpx2.Client) -> None:
+    answer = httpx2.get(outpost.url + "/admin/api/status", headers=dict(operator.headers))
+    assert answer.status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "body", "field"),
+    [
+        ("/admin/api/override/kill-switch", "POST", {}, "active"),
+        ("/admin/api/override/kill-switch", "POST", {"active": "yes"}, "active"),
+        ("/admin/api/override/providers", "PUT", {"disabled": {"gpt": "sandbox"}}, "disabled"),
+        ("/admin/api/override/providers", "PUT", {}, "disabled"),
+        ("/admin/api/override/routing", "PUT", {"routes": {"gpt": "no-provider"}}, "routes"),
+        ("/admin/api/override/routing", "PUT", {"routes": {}, "rotues": {}}, "rotues"),
+        ("/admin/config/import", "POST", {}, "version"),
+        ("/admin/config/import", "POST", {"version": "2.0"}, "version"),
+        ("/admin/config/import", "POST", {"version": "1.0", "overrides": {"routes": 3}}, "overrides"),
+    ],
+)
+def test_what_is_wrong_with_a_body_is_named(
+    operator: httpx2.Client, path: str, method: str, body: dict[str, Any], field: str
+) -> None:
+    answer = operator.request(method, path, json=body)
+    assert answer.status_code == 422, answer.text
+    assert field in answer.text
+
+
+def test_a_provider_may_be_out_for_one_model_or_for_all(outpost: OutpostServer, operator: httpx2.Client) -> None:
+    for disabled, echo, slow in (
+        ({"echo": ["sandbox"]}, 503, 200),
+        ({"sandbox/echo": ["sandbox", "other"]}, 503, 200),
+        ({"*": ["sandbox"]}, 503, 503),
+        ({"*": ["other"]}, 200, 200),
+        ({}, 200, 200),
+    ):
+        answer = operator.put("/admin/api/override/providers", json={"disabled": disabled})
+        assert answer.json() == {"disabled": {model: sorted(out) for model, out in disabled.items()}}
+        told = [outpost.ask(model=model) for model in ("sandbox/echo", "sandbox/slow-200ms")]
+        assert [each.status_code for each in told] == [echo, slow]
+        assert {each.json()["error"]["type"] for each in told if each.status_code == 503} <= {"providers_disabled"}
+
+
+def test_a_model_may_be_sent_elsewhere(outpost: OutpostServer, operator: httpx2.Client) -> None:
+    routes = {"gpt-of-somebody": "sandbox/echo", "sandbox/slow-200ms": "gone/model"}
+    answer = operator.put("/admin/api/override/routing", json={"routes": routes})
+    assert answer.json() == {"routes": routes, "unknown": ["gone/model"]}
+    try:
+        assert outpost.ask(model="gpt-of-somebody").headers["x-gateway-model"] == "echo"
+        refused = outpost.ask(model="sandbox/slow-200ms")
+        assert (refused.status_code, refused.json()["error"]["type"]) == (503, "override_error")
+        # They outlive the process.
+        outpost.kill()
+        outpost.start()
+        outpost.wait()
+        assert outpost.ask(model="gpt-of-somebody").status_code == 200
+        assert operator.get("/admin/api/override/routing").json()["routes"] == routes
+    finally:
+        operator.put("/admin/api/override/routing", json={"routes": {}})
+    assert outpost.ask(model="gpt-of-somebody").status_code == 404
+
+
+def test_the_status_tells_how_it_is(outpost: OutpostServer, operator: httpx2.Client, trust: Trust) -> None:
+    status = operator.get("/admin/api/status").json()
+    assert status["outpost_id"] == str(outpost.id)
+    assert status["ready"] is True
+    assert status["policy"]["source"] in {"platform", "kept"}
+    assert status["policy"]["version"] > 0
+    assert status["policy"]["fault"] is None
+    assert status["platform"]["url"] == trust.server.url
+    assert status["certificate"]["serial"] in trust.serials[outpost.id]
+    assert status["kill_switch"]["active"] is False
+
+
+def test_an_exported_configuration_can_be_imported_again(operator: httpx2.Client, trust: Trust) -> None:
+    routes = {"somebody-s": "sandbox/echo"}
+    operator.put("/admin/api/override/routing", json={"routes": routes})
+    exported = operator.get("/admin/config/export").json()
+    assert exported["version"] == "1.0"
+    assert exported["patterns"] == [pattern.id for pattern in BUILT_IN]
+    assert exported["overrides"]["routes"] == routes
+    assert trust.server.key not in json.dumps(exported)
+    operator.put("/admin/api/override/routing", json={"routes": {}})
+    for dry_run, found in (("true", {}), ("false", routes)):
+        answer = operator.post("/admin/config/import", params={"dry_run": dry_run}, json={**exported, "later": 1})
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["imported"] == ["overrides"]
+        assert answer.json()["skipped"].keys() >= {"patterns", "dlp_rules", "content_filters", "later"}
+        assert operator.get("/admin/api/override/routing").json()["routes"] == found
+    operator.put("/admin/api/override/routing", json={"routes": {}})
