@@ -1,9 +1,10 @@
-"""What budgets add to a request: the whole engine over a provider that answers at once, without budgets and with four
-of them (dollars, requests, tokens; of the organization and of the user), leases from a real PostgreSQL.
+"""What cost routing and budgets add to a request: the whole engine over a provider that answers at once, with a routing
+policy (a named model, two fallbacks, a cost cap), with a budget in dollars, with four budgets (dollars, requests,
+tokens; of the organization and of the user), and with both, leases from a real PostgreSQL.
 
     .venv/bin/python -m bench.budgets
 
-CPU time, both in turn; the least of the rounds. Exit status 1 above the goal.
+CPU time, all in turn; the least of the rounds. Exit status 1 above the goal.
 """
 
 import asyncio
@@ -26,8 +27,9 @@ from gatehouse.foundation.storage.database import Database
 from gatehouse.platform import installation
 from gatehouse.platform.spending.spender import Spender
 from gatehouse.policy.budgets import BudgetRecord
+from gatehouse.policy.records import ChainEntry, CostCap, RoutingPolicyRecord
 
-ROUNDS = 14
+ROUNDS = 100
 #: microseconds, cost routing included
 GOAL = 25.0
 BUDGETS = (
@@ -38,9 +40,20 @@ BUDGETS = (
 )
 
 
-async def engine(spender: Spender | None, budgets: tuple[BudgetRecord, ...] = ()) -> HeldEngine:
+POLICY = RoutingPolicyRecord(
+    id=new_id(), name="p", strategy="cost_optimized",
+    fallback_chain=tuple(ChainEntry(provider=name, model_id="m") for name in ("one", "two", "three")),
+    cost_cap=CostCap(max_cost_per_request_usd=Decimal(1), action_on_exceed="block"), latency_budget_ms=5_000,
+)  # fmt: skip
+
+
+async def engine(
+    spender: Spender | None, budgets: tuple[BudgetRecord, ...] = (), policies: tuple[RoutingPolicyRecord, ...] = ()
+) -> HeldEngine:
     held = HeldEngine(RATE_LIMIT_REQUESTS_PER_MINUTE="100000000")
-    held.serve("one", "m")
+    for name in ("one", "two", "three"):
+        held.serve(name, "m")
+    held.routing_policies = policies
     held.flags = {"dlp_enabled": False}
     held.budgets = budgets
     if spender is not None:
@@ -53,19 +66,25 @@ async def measured(url: str) -> float:
     spender = Spender(database, SYSTEM_CLOCK)
     await spender.start(uuid4())
     try:
-        engines = [await engine(None), await engine(spender, BUDGETS[:1]), await engine(spender, BUDGETS)]
+        engines = [
+            await engine(None),
+            await engine(spender, BUDGETS[:1]),
+            await engine(spender, BUDGETS),
+            await engine(None, (), (POLICY,)),
+            await engine(spender, BUDGETS[:1], (POLICY,)),
+            await engine(spender, BUDGETS, (POLICY,)),
+        ]
         body = {"model": "one/m", "messages": [{"role": "user", "content": "How deep is the sea? " * 40}]}
         raw, answer = engines[0].request(body).body, completion("Deep. " * 100)
         rounds = [[await cost(held, raw, answer) for held in engines] for _ in range(ROUNDS)]
     finally:
         await spender.stop()
         await database.close()
-    without, one, four = (min(costs) for costs in zip(*rounds, strict=True))
-    print(
-        f"no budgets {without:.0f} us a request; one in dollars {one - without:.1f} us more, four {four - without:.1f}"
-        f" (goal with cost routing: at most {GOAL:.0f})"
-    )
-    return one - without
+    without, *more = (min(costs) for costs in zip(*rounds, strict=True))
+    one, four, routed, both, all_four = (costs - without for costs in more)
+    print(f"neither {without:.0f} us a request; one budget in dollars {one:.1f} us more, four {four:.1f}")
+    print(f"cost routing {routed:.1f}; with one budget {both:.1f} (goal: at most {GOAL:.0f}), with four {all_four:.1f}")
+    return both
 
 
 def main() -> int:

@@ -4,7 +4,8 @@ organization.
 python bench/records.py [--records N]
 
 Fills a Gatehouse of its own by SQL, the counts and figures as the keeper makes them, and times the calls over HTTP;
-then puts a journal of 200,000 records into its home and times the keeper. Exit status 1 where a goal is missed.
+then puts a journal of 200,000 records into its home and times the keeper. Exit status 1 where a goal is missed. With
+--days 6 a million records have days as full as ten million of two months.
 """
 
 import argparse
@@ -27,7 +28,7 @@ from rig.measure import note
 
 OUT = Path(__file__).parent / "out"
 #: within the window in which lists show records
-DAYS = 60
+DEFAULT_DAYS = 60
 USERS = 500
 ROUNDS = 15
 INGESTED = 200_000
@@ -61,6 +62,16 @@ select tenant_id, %(before)s + row_number() over (order by timestamp), id, times
 from usage_records where tenant_id = %(tenant)s and timestamp >= %(day)s::date::timestamp at time zone 'UTC'
   and timestamp < (%(day)s::date + 1)::timestamp at time zone 'UTC' and request_id like 'bench-%%'
 """
+SETTING_UP = (
+    """
+update audit_events set timestamp = %(day)s::date::timestamp at time zone 'UTC' where tenant_id = %(tenant)s
+""",
+    "delete from audit_hours where tenant_id = %(tenant)s",
+    """
+insert into audit_hours select tenant_id, timestamp, min(sequence), max(sequence) from audit_events
+where tenant_id = %(tenant)s group by 1, 2
+""",
+)
 _OF_THE_DAY = """
 from usage_records where tenant_id = %(tenant)s and timestamp >= %(day)s::date::timestamp at time zone 'UTC'
   and timestamp < (%(day)s::date + 1)::timestamp at time zone 'UTC' and request_id like 'bench-%%'
@@ -93,16 +104,20 @@ HOURS = f"insert into usage_hours {_LATENCIES.format('hour')}"
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, default=10_000_000)
+    parser.add_argument("--days", type=int, default=DEFAULT_DAYS, help="that they are of, 6 at least")
     parser.add_argument("--gatehouse", type=Path, help="the gatehouse command; default: beside this Python")
     return parser.parse_args()
 
 
-def fill(connection: Any, tenant: UUID, records: int) -> None:
-    rows = records // DAYS
+def fill(connection: Any, tenant: UUID, rows: int, days: int) -> None:
+    """`rows` a day."""
     today = datetime.now(UTC).date()
-    connection.execute("select gatehouse_ensure_partitions(%s, %s)", [today - timedelta(days=DAYS), DAYS // 28 + 2])
+    connection.execute("select gatehouse_ensure_partitions(%s, %s)", [today - timedelta(days=days), days // 28 + 2])
     (before,) = connection.execute("select sequence from audit_heads where tenant_id = %s", [tenant]).fetchone()
-    for ago in range(DAYS, 0, -1):
+    # What setting up has left in the chain comes before the rest, in time too.
+    for statement in SETTING_UP:
+        connection.execute(statement, {"tenant": tenant, "day": str(today - timedelta(days=days))})
+    for ago in range(days, 0, -1):
         day = today - timedelta(days=ago)
         values = {"tenant": tenant, "day": str(day), "rows": rows, "users": USERS, "before": before}
         with connection.transaction():
@@ -115,7 +130,7 @@ def fill(connection: Any, tenant: UUID, records: int) -> None:
             before += rows
             connection.execute("update audit_heads set sequence = %s where tenant_id = %s", [before, tenant])
         if ago % 10 == 0:
-            note(f"{(DAYS - ago + 1) * rows:,} records")
+            note(f"{(days - ago + 1) * rows:,} records")
     connection.execute("vacuum analyze")
 
 
@@ -136,24 +151,31 @@ def timed(running: Running, path: str, body: dict[str, Any] | None = None) -> fl
     return statistics.median(samples)
 
 
-def pages(running: Running, connection: Any, records: int) -> dict[str, float]:
+def pages(running: Running, connection: Any, rows: int, days: int) -> dict[str, float]:
+    records = rows * days
     usage, audit = "/api/v1/usage/records?limit=100", "/v1/audit/events?limit=100"
     (user,) = connection.execute("select md5('user-7')::uuid").fetchone()
     now = datetime.now(UTC)
     stamp = "%Y-%m-%dT%H:%M:%SZ"
-    since, until = now - timedelta(days=DAYS // 3, hours=5), now - timedelta(days=DAYS // 6, hours=3)
+    since, until = now - timedelta(days=days // 3, hours=5), now - timedelta(days=days // 6, hours=3)
     part = f"&from={since:{stamp}}&to={until:{stamp}}"
     last_day = f"&from={now - timedelta(days=1, hours=now.hour + 1):{stamp}}"
     cursor = json.loads(running.call(audit + last_day))["next_cursor"]
     calls = {
         "usage, first page": usage,
         "usage, last page": f"{usage}&offset={records - 100}",
-        "usage, middle page": f"{usage}&offset={records // 2}",
+        "usage, a page in the middle of a day": f"{usage}&offset={days // 2 * rows + rows // 2}",
         "usage of a user, first page": f"{usage}&user_id={user}",
         "usage of a user, last page": f"{usage}&user_id={user}&offset={records // USERS - 100}",
         "usage of a model": f"{usage}&provider=provider-3&model_id=model-3",
         "usage of a rare model": f"{usage}&provider=provider-4&model_id=model-999",
+        "usage of a rare model, last page": (
+            f"{usage}&provider=provider-4&model_id=model-999&offset={(rows - 1) // 1000 * days}"
+        ),
+        "usage of a provider": f"{usage}&provider=provider-4",
+        "usage of a user and a model": f"{usage}&user_id={user}&provider=provider-3&model_id=model-3",
         "usage of a period": usage + part,
+        "usage of a model in a period": f"{usage}&provider=provider-3&model_id=model-3{part}",
         "usage of a user in a period": f"{usage}&user_id={user}{part}",
         "audit, first page": audit,
         "audit, first page of the last hours": audit + last_day,
@@ -240,9 +262,9 @@ def main() -> int:
         connection = postgres.connect(home)
         (tenant,) = connection.execute("select id from tenants where slug = 'default'").fetchone()
         make_rules(running)
-        fill(connection, tenant, chosen.records)
-        records = chosen.records // DAYS * DAYS
-        lists, sums = pages(running, connection, records), figures(running)
+        rows = chosen.records // chosen.days
+        fill(connection, tenant, rows, chosen.days)
+        lists, sums = pages(running, connection, rows, chosen.days), figures(running)
         speeds = [ingest(running, connection, tenant) for _ in range(3)]
         connection.close()
     finally:
@@ -250,6 +272,7 @@ def main() -> int:
             running.stop()
         shutil.rmtree(home, ignore_errors=True)
     rows_s, cpu_us = (statistics.median(each) for each in zip(*speeds, strict=True))
+    records = rows * chosen.days
     print(f"\n{records:,} usage records and as many audit events\n\n| Milliseconds | | goal |\n|---|---:|---:|")
     for taken, goal in ((lists, PAGE_GOAL), (sums, FIGURES_GOAL)):
         for name, milliseconds in taken.items():

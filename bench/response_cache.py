@@ -19,7 +19,7 @@ from gatehouse.foundation.response_cache.memory import MemoryCache
 from gatehouse.foundation.response_cache.shared import RedisCache
 from gatehouse.policy.records import RoutingPolicyRecord
 
-ROUNDS: Final = 7
+ROUNDS: Final = 50
 
 
 async def engine(cache: ResponseCache, *, seconds: int | None, dlp: bool) -> HeldEngine:

@@ -84,7 +84,8 @@ async def furnished(platform: RunningPlatform) -> Furnished:
     conversation = (await other.admin.client.post(conversations, json={"title": "x"})).json()
     link = (await other.admin.client.post(f"{conversations}/{conversation['id']}/share_links")).json()
     token = (await other.admin.client.post("/api/admin/scim/token", json={"description": "x"})).json()
-    await other.admin.client.put("/api/v1/admin/siem", json={"type": "file", "enabled": False})
+    siem = {"type": "syslog_tcp", "host": "1.1.1.1", "port": 514, "enabled": False}
+    await other.admin.client.put("/api/v1/admin/siem", json=siem)
     domain = f"{uuid4().hex}.test"
     await other.admin.client.post("/api/v1/admin/org/allowed-domains", json={"domain": domain})
     passkey_id = uuid4()

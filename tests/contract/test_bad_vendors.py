@@ -1,5 +1,5 @@
-"""Each kind of provider with a wire of its own, failing in every way: the right error, the right fallback, one record,
-nothing charged twice, and no second try once the client has its first byte."""
+"""Every kind of provider, failing in every way: the right error, the right fallback, one record, nothing charged twice,
+and no second try once the client has its first byte."""
 
 import asyncio
 import json
@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 from tests.contract.test_bad_providers import (
     MESSAGES,
+    drips,
     garbage,
     half_an_answer,
     hangs_up,
@@ -19,42 +20,61 @@ from tests.contract.test_bad_providers import (
     status,
     stream_garbage,
 )
+from tests.engine.providers.wires import ANTHROPIC_EVENTS, ANTHROPIC_REPLY, OPENAI_REPLY
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.upstream import Behave, Connection, upstream
-from tests.support.vendors import bedrock
+from tests.support.vendors import bedrock, gemini
 
 from gatehouse.engine.outcome import Outcome
 from gatehouse.engine.providers import KINDS
 from gatehouse.engine.providers.bedrock.machine import Machine
+from gatehouse.foundation.deadlines import Deadlines
 
 
 class Vendor(NamedTuple):
-    """`config` by the URL of its server; `begins`, how a stream of it begins that says `partly`, once `begin` has said
-    that a stream follows."""
+    """`config` by the URL of its server; `answer`, a whole one in its words; `begins`, how a stream of it begins that
+    says `partly`, once `begin` has said that a stream follows; `nonsense`, what no event of its streams is."""
 
+    kind: str
     config: Callable[[str], dict[str, Any]]
+    answer: bytes
     begins: bytes
+    nonsense: bytes = b"data: {not an event\n\n"
     begin: Callable[[Connection], Awaitable[None]] = Connection.begin_stream
 
 
-OPENAI_LIKE = (
-    b'data: {"id":"x","model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"partly"}}]}\n\n'
-)
+PARTLY = b'data: {"id":"x","model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"partly"}}]}\n\n'
+SAID = b"".join(ANTHROPIC_EVENTS[:4]).replace("Hi ä".encode(), b"partly")
 VENDORS: Mapping[str, Vendor] = {
+    "anthropic": Vendor("anthropic", lambda url: {"base_url": url}, ANTHROPIC_REPLY, SAID),
+    "azure_openai": Vendor("azure_openai", lambda url: {"hosted_endpoint": url}, OPENAI_REPLY, PARTLY),
     "bedrock": Vendor(
+        "bedrock",
         lambda url: {"base_url": url, "cloud_region": bedrock.REGION, "use_instance_role": True},
+        bedrock.Bedrock().whole(),
         bedrock.event("messageStart", {"role": "assistant"})
         + bedrock.event("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "partly"}}),
+        b"\x00\x00\x00\x20\x00\x00\x00\x00 no frame at all",
         bedrock.begin_stream,
     ),
+    "byoe": Vendor("byoe", lambda url: {"base_url": f"{url}/v1", "format": "openai"}, OPENAI_REPLY, PARTLY),
+    "byoe, Anthropic's": Vendor("byoe", lambda url: {"base_url": url, "format": "anthropic"}, ANTHROPIC_REPLY, SAID),
     "gemini": Vendor(
+        "gemini",
         lambda url: {"base_url": f"{url}/v1beta"},
+        gemini.Gemini().whole("m"),
         b'data: {"candidates": [{"content": {"parts": [{"text": "partly"}], "role": "model"}}]}\r\n\r\n',
     ),
-    "azure_openai": Vendor(lambda url: {"hosted_endpoint": url}, OPENAI_LIKE),
-    "mistral": Vendor(lambda url: {"base_url": f"{url}/v1"}, OPENAI_LIKE),
+    "mistral": Vendor("mistral", lambda url: {"base_url": f"{url}/v1"}, OPENAI_REPLY, PARTLY),
+    "ollama": Vendor("ollama", lambda url: {"local_runtime_base_url": url}, OPENAI_REPLY, PARTLY),
+    "openai": Vendor("openai", lambda url: {"base_url": f"{url}/v1"}, OPENAI_REPLY, PARTLY),
+    "openai_compatible": Vendor("openai_compatible", lambda url: {"base_url": f"{url}/v1"}, OPENAI_REPLY, PARTLY),
 }
-PATHS = {"chat": "/v1/chat/completions", "messages": "/v1/messages"}
+BODIES: Mapping[str, Mapping[str, Any]] = {
+    "/v1/chat/completions": {"messages": MESSAGES, "max_tokens": 9},
+    "/v1/messages": {"messages": MESSAGES, "max_tokens": 9},
+    "/v1/responses": {"input": MESSAGES, "max_output_tokens": 9},
+}
 
 
 async def malformed(connection: Connection) -> None:
@@ -63,6 +83,10 @@ async def malformed(connection: Connection) -> None:
 
 async def wrong_type(connection: Connection) -> None:
     await connection.answer(b"model: not json", kind="text/plain")
+
+
+async def another_answer(connection: Connection) -> None:
+    await connection.answer(b'{"error": {"message": "upstream words"}}')
 
 
 @pytest.fixture(autouse=True)
@@ -78,126 +102,181 @@ async def url(platform: RunningPlatform) -> AsyncIterator[str]:
         yield url
 
 
-BROKEN: list[tuple[Behave, bool, int, str]] = [
-    (status(500), False, 502, "http_500"),
-    (status(503), True, 502, "http_503"),
-    (status(429), False, 502, "rate_limited"),
-    (status(401), True, 502, "unauthorized"),
-    (silent, False, 504, "timeout"),
-    (silent, True, 504, "timeout"),
-    (hangs_up, False, 502, "connection_closed"),
-    (half_an_answer, False, 502, "connection_closed"),
-    (malformed, False, 502, "bad_reply"),
-    (wrong_type, True, 502, "bad_reply"),
-    (garbage, False, 502, "bad_reply"),
-    (stream_garbage, True, 502, "bad_reply"),
-]
+def test_no_kind_is_left_out() -> None:
+    assert {vendor.kind for vendor in VENDORS.values()} == KINDS.keys() - {"sandbox"}
 
 
-@pytest.mark.parametrize("kind", VENDORS)
-@pytest.mark.parametrize(("behave", "stream", "code", "reason"), BROKEN)
-async def test_a_failing_vendor_is_a_clear_error_and_one_record(
-    platform: RunningPlatform, tenant: Tenant, url: str, kind: str, behave: Behave, stream: bool, code: int, reason: str
-) -> None:
-    async with upstream(behave) as provider:
-        answer, told, _ = await ask(platform, tenant, url, kind, provider.url, stream=stream)
-    assert answer == code, told
-    error = json.loads(told)["error"]
-    assert [attempt["reason"] for attempt in error["attempts"]] == [reason]
-    assert "upstream words" not in told
-    (outcome,) = outcomes(platform.installed.home, tenant)
-    assert (outcome.status, outcome.outcome, outcome.cost_usd) == (code, "error", None)
-
-
-@pytest.mark.parametrize("kind", VENDORS)
-@pytest.mark.parametrize(("behave", "stream"), [(case[0], case[1]) for case in BROKEN])
-async def test_the_fallback_answers_and_alone_is_charged(
-    platform: RunningPlatform, tenant: Tenant, url: str, kind: str, behave: Behave, stream: bool
-) -> None:
-    await platform.add_provider(tenant.id, "sandbox", "sandbox", "tokens-1000-200")
-    async with upstream(behave) as provider:
-        answer, told, headers = await ask(
-            platform, tenant, url, kind, provider.url, stream=stream, fallbacks=["sandbox/tokens-1000-200"]
-        )
-    assert answer == 200, told
-    assert (headers["X-Gateway-Provider"], headers["X-Gateway-Fallbacks"]) == ("sandbox", "1")
-    outcome = await the_record(platform, tenant)
-    assert (outcome.provider, outcome.input_tokens, outcome.output_tokens) == ("sandbox", 1000, 200)
-    assert float(outcome.cost_usd) == pytest.approx(0.0014)
-
-
-@pytest.mark.parametrize("kind", VENDORS)
-@pytest.mark.parametrize("path", PATHS)
-async def test_a_stream_that_breaks_is_not_tried_again(
-    platform: RunningPlatform, tenant: Tenant, url: str, kind: str, path: str
-) -> None:
-    async def breaks(connection: Connection) -> None:
-        await VENDORS[kind].begin(connection)
-        await connection.chunk(VENDORS[kind].begins)
-        await asyncio.sleep(0.05)
-        connection.writer.transport.abort()
-
-    await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo")
-    async with upstream(breaks) as provider:
-        answer, told, _ = await ask(
-            platform, tenant, url, kind, provider.url,
-            stream=True, fallbacks=["sandbox/echo"], max_retries=2, path=path,
-        )  # fmt: skip
-        assert len(provider.requests) == 1
-    assert answer == 200
-    assert told.count("partly") == 1
-    last = told.strip().split("\n\n")[-1]
-    assert json.loads(last[last.index("{") :])["error"]["type"] == "provider_error"
-    outcome = await the_record(platform, tenant)
-    assert (outcome.outcome, outcome.fallbacks) == ("error", 0)
-    assert outcome.output_tokens, "what was made is paid for, told or not"
-
-
-@pytest.mark.parametrize("kind", VENDORS)
-async def test_a_vendor_that_drips_is_left(platform: RunningPlatform, tenant: Tenant, url: str, kind: str) -> None:
-    async def drips_a_stream(connection: Connection) -> None:
-        await VENDORS[kind].begin(connection)
-        await connection.chunk(VENDORS[kind].begins)
-        await connection.reader.read(1)
-
-    async with upstream(drips_a_stream) as provider:
-        answer, told, _ = await ask(platform, tenant, url, kind, provider.url, stream=True)
-        await asyncio.wait_for(provider.closed_by_client.wait(), 5)
-    assert answer == 200
-    assert "stopped sending" in told
-    assert (await the_record(platform, tenant)).outcome == "error"
-
-
-async def the_record(platform: RunningPlatform, tenant: Tenant) -> Outcome:
-    for _ in range(100):
-        if found := outcomes(platform.installed.home, tenant):
-            (outcome,) = found
-            return outcome
-        await asyncio.sleep(0.01)
-    raise AssertionError("nothing was recorded")
-
-
-async def ask(
+@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize(
+    ("behave", "stream", "code", "reason"),
+    [
+        (status(500), False, 502, "http_500"),
+        (status(503), True, 502, "http_503"),
+        (status(429), False, 502, "rate_limited"),
+        (status(401), True, 502, "unauthorized"),
+        (status(302), False, 502, "http_302"),
+        (silent, False, 504, "timeout"),
+        (silent, True, 504, "timeout"),
+        (hangs_up, False, 502, "connection_closed"),
+        (half_an_answer, False, 502, "connection_closed"),
+        (malformed, False, 502, "bad_reply"),
+        (another_answer, False, 502, "bad_reply"),
+        (another_answer, True, 502, "bad_reply"),
+        (wrong_type, True, 502, "bad_reply"),
+        (garbage, False, 502, "bad_reply"),
+        (stream_garbage, True, 502, "bad_reply"),
+    ],
+)
+async def test_a_failing_vendor_is_a_clear_error_and_its_fallback_alone_is_charged(
     platform: RunningPlatform,
     tenant: Tenant,
     url: str,
-    kind: str,
-    base: str,
-    *,
-    stream: bool = False,
-    fallbacks: list[str] | None = None,
-    max_retries: int = 0,
-    path: str = "chat",
-) -> tuple[int, str, Mapping[str, str]]:
+    vendor: str,
+    behave: Behave,
+    stream: bool,
+    code: int,
+    reason: str,
+) -> None:
+    await platform.add_provider(tenant.id, "sandbox", "sandbox", "tokens-1000-200")
+    async with upstream(behave) as provider:
+        ask = await asking(platform, tenant, url, vendor, provider.url)
+        answer, told, _ = await ask(stream=stream)
+        assert answer == code, told
+        assert [attempt["reason"] for attempt in json.loads(told)["error"]["attempts"]] == [reason]
+        assert "upstream words" not in told
+        answer, told, headers = await ask(stream=stream, fallbacks=["sandbox/tokens-1000-200"])
+    assert answer == 200, told
+    assert (headers["X-Gateway-Provider"], headers["X-Gateway-Fallbacks"]) == ("sandbox", "1")
+    failed, answered = await records(platform, tenant, 2)
+    assert (failed.status, failed.outcome, failed.cost_usd) == (code, "error", None)
+    assert (answered.provider, answered.input_tokens, answered.output_tokens) == ("sandbox", 1000, 200)
+    assert float(answered.cost_usd or 0) == pytest.approx(0.0014)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+async def test_what_is_the_requests_own_fault_is_told_and_nobody_else_is_asked(
+    platform: RunningPlatform, tenant: Tenant, url: str, vendor: str
+) -> None:
+    await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo")
+    async with upstream(status(400)) as provider:
+        ask = await asking(platform, tenant, url, vendor, provider.url, max_retries=2)
+        answer, told, _ = await ask(fallbacks=["sandbox/echo"])
+        assert len(provider.requests) == 1
+    assert (answer, json.loads(told)["error"]["code"]) == (400, "provider_refused_request")
+    assert "sk-abcdefghijklmnop" not in told
+    (record,) = await records(platform, tenant)
+    assert (record.status, record.outcome, record.cost_usd) == (400, "refused", None)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+async def test_a_second_try_that_is_answered_is_charged_once(
+    platform: RunningPlatform, tenant: Tenant, url: str, vendor: str
+) -> None:
+    async def fails_once(connection: Connection) -> None:
+        if len(provider.requests) == 1:
+            await status(503)(connection)
+        else:
+            await connection.answer(VENDORS[vendor].answer)
+
+    async with upstream(fails_once) as provider:
+        ask = await asking(platform, tenant, url, vendor, provider.url, max_retries=1)
+        answer, told, _ = await ask()
+        assert len(provider.requests) == 2
+    assert answer == 200, told
+    (record,) = await records(platform, tenant)
+    assert (record.outcome, [each.reason for each in record.attempts]) == ("success", ["http_503"])
+    assert record.output_tokens in {4, 5, 12}, "what the vendor says for one answer"
+
+
+async def cut(connection: Connection, vendor: Vendor) -> None:
+    await asyncio.sleep(0.05)
+    connection.writer.transport.abort()
+
+
+async def talks_nonsense(connection: Connection, vendor: Vendor) -> None:
+    await connection.chunk(vendor.nonsense)
+    await connection.end_stream()
+
+
+async def falls_silent(connection: Connection, vendor: Vendor) -> None:
+    await connection.reader.read(1)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize(
+    ("path", "breaks"),
+    [
+        *((path, cut) for path in BODIES),
+        *((path, talks_nonsense) for path in BODIES),
+        ("/v1/messages", falls_silent),
+    ],
+)
+async def test_a_stream_that_breaks_says_so_and_is_not_tried_again(
+    platform: RunningPlatform, tenant: Tenant, url: str, vendor: str, path: str, breaks: Any
+) -> None:
+    async def behave(connection: Connection) -> None:
+        await VENDORS[vendor].begin(connection)
+        await connection.chunk(VENDORS[vendor].begins)
+        await breaks(connection, VENDORS[vendor])
+
+    await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo")
+    async with upstream(behave) as provider:
+        ask = await asking(platform, tenant, url, vendor, provider.url, max_retries=2)
+        answer, told, _ = await ask(stream=True, fallbacks=["sandbox/echo"], path=path)
+        assert len(provider.requests) == 1
+        if breaks is falls_silent:
+            await asyncio.wait_for(provider.closed_by_client.wait(), 5)
+    assert answer == 200
+    assert told.count("partly") == 1
+    last = told.strip().split("\n\n")[-1]
+    error = json.loads(last[last.index("{") :])["error"]
+    assert (error["type"], "incomplete" in error["message"]) == ("provider_error", True)
+    (record,) = await records(platform, tenant)
+    assert (record.outcome, record.fallbacks) == ("error", 0)
+    assert record.output_tokens, "what was made is paid for, told or not"
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+async def test_a_vendor_that_drips_is_left_at_the_deadline(
+    platform: RunningPlatform, tenant: Tenant, url: str, vendor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(platform.host.engine._attempts, "_deadlines", Deadlines(0.5))
+    async with upstream(drips) as provider:
+        ask = await asking(platform, tenant, url, vendor, provider.url, timeout_ms=30_000)
+        answer, told, _ = await ask()
+        await asyncio.wait_for(provider.closed_by_client.wait(), 5)
+    assert (answer, json.loads(told)["error"]["code"]) == (504, "provider_timeout"), told
+    (record,) = await records(platform, tenant)
+    assert (record.status, record.outcome, record.cost_usd) == (504, "error", None)
+
+
+async def records(platform: RunningPlatform, tenant: Tenant, number: int = 1) -> list[Outcome]:
+    """So many there are, and no more."""
+    for _ in range(100):
+        if len(found := outcomes(platform.installed.home, tenant)) >= number:
+            break
+        await asyncio.sleep(0.01)
+    assert len(found) == number
+    return sorted(found, key=lambda each: each.timestamp)
+
+
+async def asking(
+    platform: RunningPlatform, tenant: Tenant, url: str, vendor: str, base: str, **settings: Any
+) -> Callable[..., Awaitable[tuple[int, str, Mapping[str, str]]]]:
+    """A provider of the vendor's kind at `base`, and how to call it."""
     name = f"p-{uuid4().hex[:8]}"
-    config = {**VENDORS[kind].config(base), "max_retries": max_retries, "timeout_ms": 500}
-    await platform.add_provider(tenant.id, name, kind, "m", **config)
+    kind, config = VENDORS[vendor].kind, VENDORS[vendor].config(base)
+    await platform.add_provider(
+        tenant.id, name, kind, "m", **config, **{"max_retries": 0, "timeout_ms": 500, **settings}
+    )
     key = await platform.new_key(tenant.user)
-    body = {"model": f"{name}/m", "messages": MESSAGES, "max_tokens": 9, "stream": stream}
-    if fallbacks:
-        body["fallbacks"] = fallbacks
-    async with (
-        aiohttp.ClientSession(headers={"Authorization": f"Bearer {key}"}) as session,
-        session.post(url + PATHS[path], json=body) as answer,
-    ):
-        return answer.status, await answer.text(), answer.headers
+
+    async def ask(path: str = "/v1/chat/completions", **fields: Any) -> tuple[int, str, Mapping[str, str]]:
+        body = {"model": f"{name}/m", **BODIES[path], **fields}
+        async with (
+            aiohttp.ClientSession(headers={"Authorization": f"Bearer {key}"}) as session,
+            session.post(url + path, json=body) as answer,
+        ):
+            return answer.status, await answer.text(), answer.headers
+
+    return ask

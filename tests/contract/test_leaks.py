@@ -4,6 +4,7 @@ import asyncio
 import http.client
 import json
 import os
+import re
 import sys
 import threading
 import urllib.request
@@ -166,14 +167,24 @@ def by_urllib(url: str) -> None:
         answer.read()
 
 
+async def by_hand(url: str) -> None:
+    """Raw bytes, and the server's end of it."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(url).port)
+    head = f"GET {urlsplit(url).path} HTTP/1.1\r\nHost: x\r\nX-API-Key: {SECRET}\r\nConnection: close\r\n\r\n"
+    writer.write(head.encode())
+    await reader.read()
+    writer.close()
+
+
 @pytest.mark.parametrize(
     "ask",
     [
         lambda url: httpx2.get(url, headers=ASKING), lambda url: requests.get(url, headers=ASKING, timeout=5),
         by_http_client, by_urllib, by_httpx, by_httpx_in_pieces, by_aiohttp, by_aiohttp_in_pieces,
+        by_hand,
     ],
     ids=["httpx2", "requests", "http.client", "urllib", "AsyncClient", "AsyncClient, streamed", "aiohttp",
-         "aiohttp, streamed"],
+         "aiohttp, streamed", "raw"],
 )  # fmt: skip
 async def test_what_a_server_tells_a_client_of_this_process_is_heard(
     watch: Watch, server: str, ask: Callable[[str], Any]
@@ -186,6 +197,112 @@ async def test_what_a_server_tells_a_client_of_this_process_is_heard(
         "answer of get /v1/models",
         "header x-echo in the answer of get /v1/models",
     }
+
+
+LOGIN: dict[str, str] = {"email": "ada@example.test", "password": SECRET}
+
+
+def post_by_http_client(url: str) -> None:
+    connection = http.client.HTTPConnection(urlsplit(url).netloc)
+    connection.request("POST", urlsplit(url).path, json.dumps(LOGIN), {"Content-Type": "application/json"})
+    connection.getresponse().read()
+    connection.close()
+
+
+def post_by_urllib(url: str) -> None:
+    with urllib.request.urlopen(urllib.request.Request(url, json.dumps(LOGIN).encode())) as answer:
+        answer.read()
+
+
+async def post_by_aiohttp(url: str, **body: Any) -> None:
+    async with aiohttp.ClientSession() as session, session.post(url, **body) as answer:
+        await answer.read()
+
+
+async def post_by_hand(url: str) -> None:
+    """In the pieces that a slow client sends, and over a connection that is left open."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(url).port)
+    body = json.dumps(LOGIN)
+    for request in (f"POST {urlsplit(url).path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}",) * 2:
+        for at in range(0, len(request), 7):
+            writer.write(request[at : at + 7].encode())
+        await reader.readuntil(b"}")
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    "post",
+    [
+        lambda url: httpx2.post(url, json=LOGIN), lambda url: requests.post(url, json=LOGIN, timeout=5),
+        lambda url: requests.post(url, data=LOGIN, timeout=5), post_by_http_client, post_by_urllib,
+        lambda url: post_by_aiohttp(url, json=LOGIN), lambda url: post_by_aiohttp(url, data=LOGIN),
+        lambda url: post_by_aiohttp(url, data=json.dumps(LOGIN).encode()), post_by_hand,
+    ],
+    ids=["httpx2", "requests", "requests, form", "http.client", "urllib", "aiohttp", "aiohttp, form",
+         "aiohttp, bytes", "raw"],
+)  # fmt: skip
+async def test_a_password_that_a_body_holds_is_a_secret(watch: Watch, server: str, post: Callable[[str], Any]) -> None:
+    """Known by the body alone. The answer, which tells it where it may not, is one of the places that are looked at."""
+    watch.saw("a log", f"tried {SECRET}")
+    posted = post(f"{server}/api/auth/login")
+    if asyncio.iscoroutine(posted):
+        await posted
+    assert set(places(watch)) == {"a log", "answer of POST /api/auth/login"}
+
+
+async def spoken(server: str, talk: bytes, answered: bytes) -> None:
+    """What a client says by hand, and a server that answers whatever is to be answered."""
+
+    async def answers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(100)
+        writer.write(answered)
+        await writer.drain()
+        writer.close()
+
+    running = await asyncio.start_server(answers, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{running.sockets[0].getsockname()[1]}"
+    heard.listen_to(url)
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(url).port)
+        writer.write(talk)
+        await reader.read()
+        writer.close()
+    finally:
+        heard.leave(url)
+        running.close()
+
+
+@pytest.mark.parametrize(
+    "answered",
+    [
+        b"HTTP/1.1 400 Bad Request\r\nContent-Length: 100\r\n\r\nwhat is " + SECRET.encode(),
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b"14\r\n" + SECRET[:20].encode() + b"\r\n13\r\n" + SECRET[20:].encode() + b"\r\n0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX-Echo: " + SECRET.encode() + b"\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 39\r\n\r\n" + SECRET.encode(),
+        b"no HTTP at all: " + SECRET.encode(),
+    ],
+    ids=["cut off", "in chunks", "in a header", "after a 100", "no HTTP"],
+)
+@pytest.mark.parametrize("talk", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03nonsense\r\n\r\n"])
+async def test_what_a_server_says_on_a_wire_is_heard(watch: Watch, server: str, talk: bytes, answered: bytes) -> None:
+    watch.secret(SECRET, "a key")
+    await spoken(server, talk, answered)
+    assert len(places(watch)) == 1
+
+
+#: Sockets by other ways, of which the watch sees nothing.
+_UNHEARD = re.compile(r"\bsocket\.create_connection|\.sendall\(|\.sock_connect\(|\btelnetlib\b|\.create_connection\(")
+_NOT_TO_A_SERVER_OF_OURS = {
+    # Over TLS; what is answered is told to the watch there.
+    "platform/operations/test_listener.py",
+}
+
+
+def test_no_test_speaks_to_a_server_unheard() -> None:
+    tests = ROOT / "tests"
+    found = {str(path.relative_to(tests)) for path in tests.rglob("test_*.py") if _UNHEARD.search(path.read_text())}
+    assert found - {"contract/test_leaks.py"} <= _NOT_TO_A_SERVER_OF_OURS
 
 
 async def test_a_server_may_tell_a_secret_where_it_makes_it(watch: Watch, server: str) -> None:

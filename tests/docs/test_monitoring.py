@@ -18,6 +18,13 @@ RULES = Path("deploy/prometheus/alerts.yml")
 #: Labels that Prometheus adds, and that of a histogram's buckets.
 ADDED = {"instance", "job", "le"}
 
+#: Paths of model calls, and paths that only ask whether something is there.
+CALLS = {
+    "/v1/chat/completions", "/v1/messages", "/v1/embeddings", "/v1/responses", "/api/chat/completions",
+    "/api/conversations/{conversation_id}/messages",
+}  # fmt: skip
+PROBES = {"/health", "/api/health/live", "/api/health/ready", "/api/health/startup", "/metrics"}
+
 
 def dashboard(path: Path) -> dict[str, Any]:
     told: dict[str, Any] = json.loads(path.read_text("utf-8"))
@@ -76,6 +83,39 @@ def test_every_label_is_one_of_the_figures(tmp_path: Path, where: str, expressio
     grouped = [label for group in re.findall(r"\bby \(([^)]*)\)", expression) for label in group.split(",")]
     matched = re.findall(r'(\w+)\s*(?:=~|!~|!=|=)\s*"', expression)
     assert {label.strip() for label in [*grouped, *matched]} <= labels, where
+
+
+@pytest.mark.parametrize(("where", "expression"), EXPRESSIONS, ids=[where for where, _ in EXPRESSIONS])
+async def test_routes_are_chosen_by_what_they_are(platform: RunningPlatform, where: str, expression: str) -> None:
+    paths = (await platform.anonymous.get("/openapi.json")).json()["paths"]
+    routes = {path for path, operations in paths.items() if "post" in operations}
+    assert routes >= CALLS
+    for how, pattern in re.findall(r'route(=~|!~)"([^"]*)"', expression):
+        found = {route for route in {*routes, *PROBES} if re.fullmatch(pattern, route)}
+        if how == "=~":
+            assert found == CALLS, where
+        else:
+            assert found >= PROBES, where
+            assert found - PROBES - {"/v1/outposts/policy-bundle"} in (set(), CALLS), where
+
+
+def test_what_has_grown_is_counted_from_zero(tmp_path: Path) -> None:
+    """Prometheus sees no growth in a figure that begins at one."""
+    families = {figure.family.name: figure for figure in vars(Figures(tmp_path)).values() if hasattr(figure, "family")}
+    names = {name for rule in rules() for name in re.findall(r"\bincrease\((\w+)", rule["expr"])}
+    assert len(names) > 1
+    for name in names:
+        assert set(families[name].values.values()) == {0.0}, name
+
+
+def test_the_cases_for_promtool_are_about_rules_and_figures_that_there_are(published: set[str]) -> None:
+    told = yaml.safe_load(RULES.with_name("alerts_test.yml").read_text("utf-8"))
+    assert told["rule_files"] == [RULES.name]
+    cases = told["tests"]
+    assert {alert["alertname"] for case in cases for alert in case["alert_rule_test"]} <= {
+        rule["alert"] for rule in rules()
+    }
+    assert {name for case in cases for given in case["input_series"] for name in named(given["series"])} <= published
 
 
 def test_every_alert_says_how_grave_it_is_and_what_it_is_about() -> None:

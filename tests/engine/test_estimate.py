@@ -94,7 +94,7 @@ async def test_embeddings_have_no_answer_to_pay_for() -> None:
 async def test_four_bytes_are_a_token() -> None:
     body = {"messages": [{"role": "user", "content": "word " * 1_000}]}
     wanted = wants(await asked(body))
-    assert wanted.input_tokens == -(-len(json.dumps({"model": "m", **body})) // 4)
+    assert wanted.input_tokens == -(-len(json.dumps({"model": "m", **body}, separators=(",", ":"))) // 4)
 
 
 async def test_an_image_is_not_paid_by_its_bytes() -> None:
@@ -122,3 +122,19 @@ def test_a_call_is_estimated_at(
         max_output_tokens=longest,
     )  # fmt: skip
     assert estimate(model, Wants(input_tokens=1_000, output_tokens=200)) == cost
+
+
+async def test_a_picture_whose_field_is_written_with_escapes_is_a_picture() -> None:
+    x = await asked({"messages": [{"role": "user", "content": [IMAGE]}]})
+    written = x.identified.received.body.replace(b"image", b"\\u0069mage")
+    assert b"image" not in written
+    x.identified.received.body = written
+    x.call = DIALECTS["openai_chat"].decode(written)
+    found = wants(x)
+    assert (found.needs, found.input_tokens >= 1_000) == (NEEDS["vision"], True)
+
+
+async def test_what_is_sent_is_measured_with_the_organization_s_instructions() -> None:
+    plain, instructed = await asked({"messages": HI}), await asked({"messages": HI})
+    instructed.call.body["messages"] = [{"role": "system", "content": "Be brief. " * 400}, *HI]
+    assert wants(instructed).input_tokens - wants(plain).input_tokens >= 1_000

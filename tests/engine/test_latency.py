@@ -119,3 +119,15 @@ def test_any_time_can_be_counted(clock: HandClock, milliseconds: float) -> None:
     latencies.answered(MODEL, milliseconds, stream=False)
     settled(latencies)
     assert latencies.medians(stream=False)[MODEL.int] > 0
+
+
+def test_the_state_is_another_one_whenever_medians_change(clock: HandClock) -> None:
+    latencies = Latencies(clock)
+    states = [latencies.state(stream=False), latencies.state(stream=True)]
+    latencies.answered(MODEL, 120, stream=False)
+    states.append(latencies.state(stream=False))
+    latencies.answered(MODEL, 120, stream=False)
+    assert latencies.state(stream=False) == states[-1]
+    settled(latencies)
+    states.append(latencies.state(stream=False))
+    assert len(set(states)) == len(states)

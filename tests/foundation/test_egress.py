@@ -82,6 +82,9 @@ def test_a_url_of_the_open_internet_passes_in_its_normal_form(url, normal):
         "https://0x/",
         "https://example.0x7f/",
         "https://\uff11\uff12\uff17.1/",
+        "https://[2606:2800:220:1::1]x/",
+        "https://[2606:2800:220:1::1].example.com/",
+        "https://x[2606:2800:220:1::1]/",
     ],
 )
 def test_a_url_that_parsers_read_differently_is_refused(url):
@@ -124,6 +127,9 @@ INSIDE = [
     ("[ff02::1]", "multicast"),
     ("[fd00:ec2::254]", "metadata"),
     ("[2001:db8::1]", "private"),
+    ("[3fff::1]", "reserved"),
+    ("[::127.0.0.1]", "reserved"),
+    ("[::ffff:0:127.0.0.1]", "reserved"),
     ("[::ffff:127.0.0.1]", "loopback"),
     ("[::ffff:7f00:1]", "loopback"),
     ("[::ffff:169.254.169.254]", "metadata"),
@@ -217,13 +223,12 @@ async def lookups(monkeypatch):
     """Names answer what a test says; patched around the guard because a real name server is not at hand."""
     answer: list[str] = []
 
-    class Loop:
-        async def getaddrinfo(self, host, port, **_):
-            if not answer:
-                raise socket.gaierror
-            return [(socket.AF_INET, 1, 6, "", (address, port)) for address in answer]
+    def getaddrinfo(host, port, **_):
+        if not answer:
+            raise socket.gaierror
+        return [(socket.AF_INET, 1, 6, "", (address, port)) for address in answer]
 
-    monkeypatch.setattr("gatehouse.foundation.egress.asyncio.get_running_loop", Loop)
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     return answer
 
 

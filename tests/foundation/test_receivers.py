@@ -1,11 +1,11 @@
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import AsyncIterator
 
 import pytest
 from aiohttp import web
 from tests.support.receiver import Receiver, certificate
+from tests.support.unsafe_urls import BLOCKED_URLS, MALFORMED_URLS, connecting_nowhere, resolving
 
 from gatehouse.foundation.egress import BlockedAddress, EgressGuard, MalformedUrl, UnsafeUrl
 from gatehouse.foundation.receivers import ReceiverFailed, Receivers
@@ -129,25 +129,6 @@ async def test_what_is_not_http_is_a_failure(receivers: Receivers) -> None:
             await receivers.post(f"https://127.0.0.1:{listener.sockets[0].getsockname()[1]}/", b"", {})
 
 
-#: What must not be reached, and is seen by looking at the URL (decisions 7; reference 3, Webhooks, Delivery rules 3).
-BLOCKED_URLS = [
-    "https://10.0.0.1/", "https://172.16.0.1/", "https://192.168.1.1/",
-    "https://127.0.0.1/", "https://127.1.2.3:8443/", "https://localhost/", "https://a.localhost/",
-    "https://169.254.1.1/", "https://169.254.169.254/latest/meta-data/", "https://metadata.google.internal/",
-    "https://100.100.100.200/", "https://168.63.129.16/", "https://[fd00:ec2::254]/",
-    "https://0.0.0.0/", "https://240.0.0.1/", "https://255.255.255.255/", "https://224.0.0.1/", "https://100.64.0.1/",
-    "https://[::1]/", "https://[::]/", "https://[fe80::1]/", "https://[fc00::1]/", "https://[ff02::1]/",
-    "https://[::ffff:127.0.0.1]/", "https://[::ffff:a9fe:a9fe]/", "https://[64:ff9b::7f00:1]/",
-    "https://[2002:7f00:1::]/", "https://[2001:0:7f00:1::]/",
-]  # fmt: skip
-MALFORMED_URLS = [
-    "https://2130706433/", "https://0177.0.0.1/", "https://017700000001/", "https://0x7f000001/", "https://0x7f.0.0.1/",
-    "https://127.1/", "https://example.com@127.0.0.1/", "https://user:word@example.com/",
-    "https://example.com\\@127.0.0.1/", "https://127.0.0.1%2f@example.com/", "https://example.com\t/",
-    "http://example.com/", "ftp://example.com/", "//example.com/", "https://[fe80::1%25eth0]/", "example.com",
-]  # fmt: skip
-
-
 @pytest.mark.parametrize("url", [*BLOCKED_URLS, *MALFORMED_URLS])
 async def test_an_unsafe_url_is_neither_saved_nor_connected(
     strict: Receivers, url: str, monkeypatch: pytest.MonkeyPatch
@@ -158,36 +139,6 @@ async def test_an_unsafe_url_is_neither_saved_nor_connected(
         await strict.check(url)
     with pytest.raises(wanted):
         await strict.post(url, b"", {})
-
-
-def connecting_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever connects over the network fails the test; sockets of this machine are the platform's own."""
-    loop = asyncio.get_running_loop()
-    connect = loop.sock_connect
-
-    async def nobody(sock: socket.socket, address: Any) -> None:
-        if sock.family != socket.AF_UNIX:
-            raise AssertionError("it connected")
-        await connect(sock, address)
-
-    monkeypatch.setattr(loop, "sock_connect", nobody)
-
-
-Lookup = Callable[..., Any]
-
-
-def resolving(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
-    """Names resolve to the first answer, the next time to the next, then to the last. Gives the names asked for."""
-    asked: list[str] = []
-    left = list(answers)
-
-    async def getaddrinfo(host: str, port: int, **_: object) -> list[tuple[Any, ...]]:
-        asked.append(host)
-        addresses = left.pop(0) if len(left) > 1 else left[0]
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in addresses]
-
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
-    return asked
 
 
 @pytest.mark.parametrize(
@@ -228,10 +179,10 @@ async def test_the_connection_goes_to_the_address_that_was_judged(
 async def test_a_name_that_nobody_knows_may_be_saved_and_fails_at_delivery(
     strict: Receivers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def unknown(*_: object, **__: object) -> None:
+    def unknown(*_: object, **__: object) -> None:
         raise socket.gaierror
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", unknown)
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
     assert (await strict.check("https://later.example/hook")).host == "later.example"
     with pytest.raises(ReceiverFailed, match="cannot be resolved"):
         await strict.post("https://later.example/hook", b"", {})

@@ -136,7 +136,9 @@ def check(server: GatehouseServer, callers: list[Callers]) -> None:
         " WHERE u.id IS NULL OR a.id IS NULL OR u.status <> a.outcome"
     )
     assert unlike == [(0,)]
-    assert server.sql("SELECT sum(records) FROM usage_counts") == [(recorded(server),)]
+    counted = "(SELECT records FROM usage_counts UNION ALL SELECT records FROM usage_count_deltas)"
+    for table in (counted, "usage_totals", "usage_hour_totals"):
+        assert server.sql(f"SELECT sum(records) FROM {table} AS counts") == [(recorded(server),)]
     assert server.sql("SELECT count(*) FROM open_streams") == [(0,)]
     command = [sys.executable, "-P", "-m", "gatehouse", "audit", "verify"]
     verified = subprocess.run(command, env=server.env, capture_output=True, text=True, check=False)

@@ -10,8 +10,8 @@ import pytest
 from tests.platform.operations.siem.conftest import TOKEN, Siem, parsed
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.receiver import Receiver, certificate
+from tests.support.tools import tools_of
 
-from gatehouse.platform.jobs import Tools
 from gatehouse.platform.operations.siem.forwarding import Forwarding
 
 EVENTS = 6_000
@@ -31,12 +31,8 @@ async def siem(
     host = platform.host
     receivers = receiver.trusted()
     monkeypatch.setattr(host, "receivers", receivers)
-    tools = Tools(
-        settings=host.settings, database=host.database, sealer=host.sealer, outbound=host.outbound, clock=host.clock,
-        receivers=receivers,
-    )  # fmt: skip
     platform.sql("UPDATE siem_targets SET enabled = false")
-    yield Siem(platform, tenant, receiver, Forwarding(tools))
+    yield Siem(platform, tenant, receiver, Forwarding(tools_of(host)))
     await receivers.close()
 
 

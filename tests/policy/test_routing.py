@@ -9,6 +9,7 @@ import pytest
 from gatehouse.foundation.ids import new_id
 from gatehouse.policy.records import (
     ChainEntry,
+    CostCap,
     ModelFilters,
     ModelRecord,
     ProviderRecord,
@@ -100,7 +101,35 @@ def test_a_chain_is_in_the_order_of_its_priorities_and_knows_no_filters() -> Non
     )
     found = only(fallback_chain=chain, model_filters=ModelFilters(excluded_models=frozenset({"eyes", "plain"})))
     assert [option.model.model_id for option in found.chain.options] == ["eyes", "plain"]
-    assert {option.model.model_id for option in found.every.options} == {"blind", "eyes", "plain", "vectors"}
+
+
+def test_the_cheapest_is_looked_for_in_the_chain_too() -> None:
+    cap = CostCap(max_cost_per_request_usd=Decimal(1), action_on_exceed="use_cheapest")
+    filters = ModelFilters(excluded_models=frozenset({"eyes", "plain"}))
+    found = only(fallback_chain=(ChainEntry(provider="a", model_id="eyes"),), model_filters=filters, cost_cap=cap)
+    assert {option.model.model_id for option in found.every.options} == {"blind", "eyes", "vectors"}
+
+
+def test_policies_that_choose_from_the_same_models_in_the_same_way_share_them() -> None:
+    chain = (ChainEntry(provider="a", model_id="eyes", cost_weight=0.5),)
+    filters = ModelFilters(excluded_models=frozenset({"plain"}))
+    records = [
+        policy(group_ids=(new_id(),), **more)
+        for more in (
+            {},
+            {"fallback_chain": chain},
+            {"strategy": "balanced"},
+            {"strategy": "balanced", "fallback_chain": chain},
+            {"strategy": "quality_optimized", "fallback_chain": chain},
+            {"model_filters": filters},
+            {"model_filters": ModelFilters(excluded_models=frozenset({"plain"}))},
+        )
+    ]
+    routing = compiled(*records)
+    pools = [found.pool for record in records if (found := routing.of(record.group_ids)) is not None]
+    alike = [[one is other for other in pools].index(True) for one in pools]
+    assert alike == [0, 0, 0, 3, 4, 5, 5]
+    assert next(option.model.model_id for option in pools[4].capable(0, embeds=False)) == "eyes"
 
 
 def test_a_group_s_policy_goes_before_the_default() -> None:

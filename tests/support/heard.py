@@ -1,11 +1,13 @@
-"""What servers that run as processes answer, as clients of this process read it: HTTPX, aiohttp, and whatever stands on
-`http.client` (urllib, requests).
+"""What servers answer over a socket, as clients of this process ask and read it: HTTPX, aiohttp, whatever stands on
+`http.client` (urllib, requests), and raw bytes over `asyncio.open_connection`.
 
 The platform in this process is looked at itself (`watched`), so only what was named here is listened to. It costs a
 look at a set for every other answer, and a copy of the bytes for these.
 """
 
+import asyncio
 import http.client
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterator
 from functools import lru_cache
 from typing import Any
@@ -15,6 +17,7 @@ import aiohttp
 import httpx2
 from fastapi.routing import APIRoute
 from tests.support.leaks import WATCH, Watch
+from tests.support.talks import Asking, Talk
 from tests.support.watched import Exchange
 
 from gatehouse.platform.api import FAMILIES
@@ -23,6 +26,8 @@ from gatehouse.platform.api import FAMILIES
 watch: Watch = WATCH
 #: host and port of the servers that are listened to
 _servers: set[str] = set()
+#: by server, what is said over raw connections
+_talks: dict[str, list[Talk]] = defaultdict(list)
 
 
 def listen_to(url: str) -> None:
@@ -31,7 +36,10 @@ def listen_to(url: str) -> None:
 
 def leave(url: str) -> None:
     """Its port may be another's soon."""
-    _servers.discard(urlsplit(url).netloc)
+    authority = urlsplit(url).netloc
+    _servers.discard(authority)
+    for talk in _talks.pop(authority, ()):
+        talk.over()
 
 
 def install() -> None:
@@ -39,11 +47,10 @@ def install() -> None:
     _install_httpx()
     _install_aiohttp()
     _install_http_client()
+    _install_raw()
 
 
-def _exchange(method: str, authority: str, target: str, headers: Any, asked: object) -> Exchange | None:
-    if authority not in _servers:
-        return None
+def _exchange(method: str, target: str, headers: Any, asked: object = b"") -> Exchange:
     path = urlsplit(target).path
     sent = [(str(name).lower().encode(), str(value).encode()) for name, value in headers]
     exchange = Exchange(method, path, sent, _route(method, path))
@@ -79,9 +86,8 @@ def _of_httpx(response: httpx2.Response) -> Exchange | None:
     except httpx2.RequestNotRead:
         asked = b""
     target = request.url.raw_path.decode()
-    exchange = _exchange(request.method, authority, target, request.headers.multi_items(), asked)
-    if exchange is not None:
-        _answers(exchange, response.status_code, response.headers.multi_items())
+    exchange = _exchange(request.method, target, request.headers.multi_items(), asked)
+    _answers(exchange, response.status_code, response.headers.multi_items())
     return exchange
 
 
@@ -122,16 +128,24 @@ def _install_httpx() -> None:
 
 def _install_aiohttp() -> None:
     start, release, close = (getattr(aiohttp.ClientResponse, name) for name in ("start", "release", "close"))
+    send = aiohttp.ClientRequest.send
     chunk_of = aiohttp.StreamReader._read_nowait_chunk
     #: by the reader of the answer's body
     under_way: dict[int, Exchange] = {}
 
+    async def sending(self: aiohttp.ClientRequest, connection: Any) -> Any:
+        # JSON, forms, texts and bytes; what is sent in pieces is no place of secrets.
+        body = getattr(self.body, "_value", None)
+        response: Any = await send(self, connection)
+        response._asked = body
+        return response
+
     async def started(self: aiohttp.ClientResponse, connection: Any) -> Any:
         answer = await start(self, connection)
         asked = self.request_info
-        authority = f"{asked.url.host}:{asked.url.port}"
-        exchange = _exchange(asked.method, authority, asked.url.raw_path, asked.headers.items(), None)
-        if exchange is not None:
+        if f"{asked.url.host}:{asked.url.port}" in _servers:
+            body = getattr(self, "_asked", None)
+            exchange = _exchange(asked.method, asked.url.raw_path, asked.headers.items(), body)
             _answers(exchange, self.status, self.headers.items())
             under_way[id(self.content)] = exchange
         return answer
@@ -156,6 +170,7 @@ def _install_aiohttp() -> None:
 
     changed: Any = aiohttp.ClientResponse
     changed.start, changed.release, changed.close = started, released, closed
+    aiohttp.ClientRequest.send = sending  # type: ignore[method-assign]
     aiohttp.StreamReader._read_nowait_chunk = read  # type: ignore[method-assign]
 
 
@@ -163,24 +178,26 @@ def _install_aiohttp() -> None:
 
 
 def _install_http_client() -> None:
-    putrequest, putheader = http.client.HTTPConnection.putrequest, http.client.HTTPConnection.putheader
-    getresponse = http.client.HTTPConnection.getresponse
+    send, getresponse = http.client.HTTPConnection.send, http.client.HTTPConnection.getresponse
     read = http.client.HTTPResponse.read
 
-    def asks(self: Any, method: str, url: str, *rest: Any, **more: Any) -> None:
-        self._asks = (method, url, [])
-        putrequest(self, method, url, *rest, **more)
-
-    def with_header(self: Any, header: Any, *values: Any) -> None:
-        text = [each.decode("latin-1") if isinstance(each, bytes) else str(each) for each in (header, *values)]
-        self._asks[2].append((text[0], " ".join(text[1:])))
-        putheader(self, header, *values)
+    def sending(self: Any, data: Any) -> None:
+        if f"{self.host}:{self.port}" in _servers:
+            if hasattr(data, "read"):
+                data = data.read()
+            asking = self.__dict__.setdefault("_asking", Asking(_exchange))
+            asking.sent(data.encode("latin-1") if isinstance(data, str) else data)
+        send(self, data)
 
     def answered(self: Any) -> http.client.HTTPResponse:
-        response: Any = getresponse(self)
-        method, url, headers = self._asks
-        response._exchange = _exchange(method, f"{self.host}:{self.port}", url, headers, None)
-        if response._exchange is not None:
+        asking = getattr(self, "_asking", None)
+        try:
+            response: Any = getresponse(self)
+        except BaseException:
+            self.__dict__.pop("_asking", None)
+            raise
+        if asking is not None and asking.waiting:
+            response._exchange = asking.waiting.popleft()
             _answers(response._exchange, response.status, response.getheaders())
         return response  # type: ignore[no-any-return]
 
@@ -194,5 +211,41 @@ def _install_http_client() -> None:
         return chunk
 
     changed: Any = http.client.HTTPConnection
-    changed.putrequest, changed.putheader, changed.getresponse = asks, with_header, answered
+    changed.send, changed.getresponse = sending, answered
     http.client.HTTPResponse.read = heard  # type: ignore[method-assign]
+
+
+# raw bytes -----------------------------------------------------------------------------------------------------------
+
+
+def _install_raw() -> None:
+    connect = asyncio.open_connection
+
+    async def connected(host: Any = None, port: Any = None, **more: Any) -> Any:
+        reader, writer = await connect(host, port, **more)
+        authority = f"{host}:{port}"
+        if authority in _servers:
+            talk = Talk(_exchange, watch)
+            _talks[authority].append(talk)
+            _overhear(talk, reader, writer)
+        return reader, writer
+
+    asyncio.open_connection = connected
+
+
+def _overhear(talk: Talk, reader: Any, writer: Any) -> None:
+    feed_data, feed_eof, write = reader.feed_data, reader.feed_eof, writer.write
+
+    def said(data: bytes) -> None:
+        talk.said(data)
+        feed_data(data)
+
+    def over() -> None:
+        talk.over()
+        feed_eof()
+
+    def sent(data: bytes) -> None:
+        talk.sent(data)
+        write(data)
+
+    reader.feed_data, reader.feed_eof, writer.write = said, over, sent

@@ -15,6 +15,7 @@ import psycopg
 import uvicorn
 from psycopg.types.json import Jsonb
 from sqlalchemy import text
+from tests.support import heard
 from tests.support.watched import WatchedPlatform
 
 from gatehouse.foundation import jwt
@@ -196,9 +197,13 @@ class RunningPlatform:
             task = asyncio.create_task(server.serve(sockets=[listener]))
             while not server.started:
                 await asyncio.sleep(0.01)
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            # The server has answers of its own, which no application has seen.
+            heard.listen_to(url)
             try:
-                yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+                yield url
             finally:
+                heard.leave(url)
                 server.should_exit = True
                 await task
 

@@ -39,6 +39,13 @@ TELLING: Final[dict[tuple[str, str], set[str]]] = {
     ("POST", "/v1/platform/tenants"): {"invitation_token"},
 }
 
+#: The same of the portal.
+PORTAL_TELLING: Final[dict[tuple[str, str], set[str]]] = {
+    ("POST", "/v1/orgs"): {"api_key"},
+    ("POST", "/v1/orgs/{org_id}/tokens"): {"token"},
+    ("POST", "/v1/orgs/{org_id}/members"): {"invite_token"},
+}
+
 #: Pages that hold a secret in a form of theirs: it was made there, or the browser itself has sent it.
 PAGES: Final[dict[tuple[str, str], set[str]]] = {
     ("POST", "/login/enrol/app"): {"secret", "url"},

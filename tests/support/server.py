@@ -43,7 +43,7 @@ OUTAGE_SECONDS = float(os.environ.get("GATEHOUSE_OUTAGE_SECONDS", "4"))
 UNLIMITED: Mapping[str, str] = {"RATE_LIMIT_REQUESTS_PER_MINUTE": "100000000", "RATE_LIMIT_ADMIN_RPM": "100000000"}
 
 #: The line to paste, which a start prints with the trial key in it: there, and nowhere else in a log.
-_TRIAL = re.compile(rb"^  curl \S+ -H 'Authorization: Bearer gk_\w+'", re.MULTILINE).sub
+TRIAL = re.compile(rb"^  curl \S+ -H 'Authorization: Bearer gk_\w+'", re.MULTILINE).sub
 
 ADMIN_EMAIL = "root@gatehouse.test"
 ADMIN_PASSWORD = "the first admin's password"
@@ -129,7 +129,7 @@ class GatehouseServer:
         """Ends everything, and removes the home if it was made here. No secret was told in its log or its database."""
         heard.leave(self.url)
         if self.log_path.exists():
-            WATCH.saw("a server's log", _TRIAL(b"", self.log_path.read_bytes()))
+            WATCH.saw("a server's log", TRIAL(b"", self.log_path.read_bytes()))
         with contextlib.suppress(psycopg.OperationalError):
             see_databases(self.database_url)
         if self._owner is not None:

@@ -8,9 +8,9 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import psycopg
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tests.support.leaks import WATCH, Watch
-from tests.support.secret_fields import PAGES, TELLING, is_secret
+from tests.support.secret_fields import PAGES, PORTAL_TELLING, TELLING, is_secret
 
 from gatehouse.platform.app import Platform
 
@@ -30,8 +30,19 @@ class WatchedPlatform(Platform):
     watch: Watch = WATCH
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await Watched(super().__call__, self.watch)(scope, receive, send)
+
+
+class Watched:
+    """An application, and a look at all that goes in and out."""
+
+    def __init__(self, app: ASGIApp, watch: Watch = WATCH) -> None:
+        self._app = app
+        self._watch = watch
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await super().__call__(scope, receive, send)
+            await self._app(scope, receive, send)
             return
         exchange = Exchange(scope["method"], scope["path"], scope["headers"])
 
@@ -48,10 +59,10 @@ class WatchedPlatform(Platform):
             await send(message)
 
         try:
-            await super().__call__(scope, heard, said)
+            await self._app(scope, heard, said)
         finally:
             exchange.route = getattr(scope.get("route"), "path_format", None)
-            exchange.tell(self.watch)
+            exchange.tell(self._watch)
 
 
 class Exchange:
@@ -108,7 +119,7 @@ class Exchange:
     def _without_what_it_may_tell(self, watch: Watch, operation: tuple[str, str]) -> bytes:
         if operation in PAGES:
             return self._page_without(watch, operation)
-        fields = TELLING.get(operation)
+        fields = TELLING.get(operation) or PORTAL_TELLING.get(operation)
         if not fields:
             return self.answered
         body = _parsed(self.answered)

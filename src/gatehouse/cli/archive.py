@@ -120,12 +120,17 @@ def run(tenant: str | None) -> None:
             rows = jobs.run(held.installed.settings, held.installed.url, held.sealer, tenants)
         except Busy:
             raise CommandError("the archiver is at work already: try again when it is done") from None
-        failed = held.connection.execute(
-            "SELECT count(*) FROM archive_runs WHERE tenant_id = ANY(%s) AND status = 'failed'", [tenants]
-        ).fetchone()
+        said = held.connection.execute(
+            "SELECT t.slug, r.status FROM archive_runs r JOIN tenants t ON t.id = r.tenant_id"
+            " WHERE t.id = ANY(%s) AND r.status <> 'success' ORDER BY t.slug",
+            [tenants],
+        ).fetchall()
     click.echo(f"{rows} rows went to the archive.")
-    if failed != (0,):
-        raise CommandError("not everything did; the log says why")
+    for slug, status in said:
+        if status == "held":
+            click.echo(f"{slug}: there is a legal hold, nothing was done")
+    if failed := [slug for slug, status in said if status != "held"]:
+        raise CommandError(f"not everything did of {', '.join(failed)}; the log says why")
 
 
 @contextlib.contextmanager

@@ -4,9 +4,13 @@ import click
 
 
 @click.command(epilog="Example: DATABASE_URL=postgresql://... gatehouse migrate")
+@click.argument("application", type=click.Choice(["platform", "portal"]), default="platform")
 @click.option("--check", is_flag=True, help="Only say whether the schema is this version's.")
-def migrate(check: bool) -> None:
+def migrate(application: str, check: bool) -> None:
     """Bring the database's schema to this version's, and make what a first start needs."""
+    if application == "portal":
+        _portal(check)
+        return
     from gatehouse.platform import installation
 
     installed = installation.connect()
@@ -18,3 +22,17 @@ def migrate(check: bool) -> None:
     click.echo("The schema is up to date.")
     if admin is not None and admin.password is not None:
         click.echo(f"First admin: {admin.email}, password {admin.password} (shown once)")
+
+
+def _portal(check: bool) -> None:
+    from gatehouse.portal import installation
+
+    installed = installation.connect()
+    if check:
+        installation.check(installed)
+        click.echo("The schema is this version's.")
+        return
+    admin_key = installation.prepare(installed)
+    click.echo("The schema is up to date.")
+    if admin_key is not None:
+        click.echo(f"Admin key (X-API-Key): {admin_key} (shown once)")

@@ -8,10 +8,15 @@ import click
 from gatehouse.cli.main import CommandError
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from sqlalchemy.ext.asyncio import AsyncSession
+
     from gatehouse.foundation.sealing import Sealer
+    from gatehouse.foundation.storage.resealing import Resealed
     from gatehouse.platform.access.tokens.rotation import Rotated
     from gatehouse.platform.installation import Installation
-    from gatehouse.platform.sealed import Resealed
+    from gatehouse.portal.installation import Installation as PortalInstallation
 
 
 @click.group()
@@ -19,9 +24,13 @@ def keys() -> None:
     """Rotate the keys that sign tokens and SAML requests, and the one that seals secrets."""
 
 
-@keys.command(epilog="Example: gatehouse keys rotate")
+_APPLICATION = click.argument("application", type=click.Choice(["platform", "portal"]), default="platform")
+
+
+@keys.command(epilog="Example: gatehouse keys rotate; gatehouse keys rotate portal")
+@_APPLICATION
 @click.option("--stolen", is_flag=True, help="Refuse everything signed until now: all sessions and tokens end at once.")
-def rotate(stolen: bool) -> None:
+def rotate(application: str, stolen: bool) -> None:
     """Sign tokens with a new key from now on.
 
     The old key stays published until its last token has expired, so nobody is signed out. Running workers learn the
@@ -29,6 +38,9 @@ def rotate(stolen: bool) -> None:
     """
     from gatehouse.platform.access.tokens.rotation import WorkersBehind
 
+    if application == "portal":
+        _rotate_portal(stolen)
+        return
     installed, sealer = _installation()
     try:
         rotated = asyncio.run(_rotate(installed, sealer, stolen))
@@ -38,8 +50,7 @@ def rotate(stolen: bool) -> None:
             " Stop them or wait until they are back, then try again"
         ) from None
     click.echo(f"Key {rotated.new_kid} signs from now on ({rotated.workers} running workers know it).")
-    for kid in rotated.old_kids:
-        click.echo(f"Key {kid} {'is refused' if stolen else 'stays published until its last token has expired'}.")
+    _tell_old(rotated.old_kids, stolen)
 
 
 @keys.command("rotate-saml", epilog="Example: gatehouse keys rotate-saml; gatehouse keys rotate-saml --activate")
@@ -62,7 +73,8 @@ def rotate_saml(activate: bool) -> None:
 
 
 @keys.command("rotate-master", epilog="Example: GATEHOUSE_MASTER_KEY=k2:NEW,k1:OLD gatehouse keys rotate-master")
-def rotate_master() -> None:
+@_APPLICATION
+def rotate_master(application: str) -> None:
     """Seal every secret in the database again, under the first key of GATEHOUSE_MASTER_KEY (or of the file master.key).
 
     \b
@@ -70,11 +82,10 @@ def rotate_master() -> None:
     2. Run this. It can be run again at any time, and says when nothing is left to do.
     3. Take the old key away and restart. Keep it as long as you keep backups from before.
     """
-    from gatehouse.platform.sealed import CannotReseal
+    from gatehouse.foundation.storage.resealing import CannotReseal
 
-    installed, sealer = _installation()
     try:
-        result = asyncio.run(_reseal(installed, sealer))
+        sealer, result = _reseal_portal() if application == "portal" else _reseal_platform()
     except CannotReseal as error:
         raise CommandError(str(error)) from None
     for column, count in result.resealed.items():
@@ -83,6 +94,31 @@ def rotate_master() -> None:
         click.echo(f"Everything is under the key {sealer.current} now.")
     else:
         click.echo(f"Nothing to do: all {result.current_already} secrets are under the key {sealer.current}.")
+
+
+def _tell_old(kids: list[str], stolen: bool) -> None:
+    for kid in kids:
+        click.echo(f"Key {kid} {'is refused' if stolen else 'stays published until its last token has expired'}.")
+
+
+def _rotate_portal(stolen: bool) -> None:
+    import psycopg
+
+    from gatehouse.portal import signing
+
+    installed = _portal()
+    with psycopg.connect(installed.owner_url) as connection:
+        new_kid, old_kids = signing.rotate(connection, installed.sealer, stolen=stolen)
+    click.echo(f"Key {new_kid} signs from now on; every portal process knows it within a second.")
+    _tell_old(old_kids, stolen)
+
+
+def _portal() -> "PortalInstallation":
+    from gatehouse.portal import installation
+
+    installed = installation.connect()
+    installation.check(installed)
+    return installed
 
 
 def _installation() -> "tuple[Installation, Sealer]":
@@ -120,13 +156,28 @@ async def _rotate_saml(installed: "Installation", sealer: "Sealer", activate: bo
         await database.close()
 
 
-async def _reseal(installed: "Installation", sealer: "Sealer") -> "Resealed":
+def _reseal_platform() -> "tuple[Sealer, Resealed]":
+    from gatehouse.platform.sealed import reseal
+
+    installed, sealer = _installation()
+    return sealer, asyncio.run(_reseal(installed.owner_url, sealer, reseal))
+
+
+def _reseal_portal() -> "tuple[Sealer, Resealed]":
+    from gatehouse.portal.sealed import reseal
+
+    installed = _portal()
+    return installed.sealer, asyncio.run(_reseal(installed.owner_url, installed.sealer, reseal))
+
+
+async def _reseal(
+    owner_url: str, sealer: "Sealer", reseal: "Callable[[AsyncSession, Sealer], Awaitable[Resealed]]"
+) -> "Resealed":
     from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
     from gatehouse.foundation.storage.database import sqlalchemy_url
-    from gatehouse.platform.sealed import reseal
 
-    engine = create_async_engine(sqlalchemy_url(installed.owner_url))
+    engine = create_async_engine(sqlalchemy_url(owner_url))
     try:
         async with AsyncSession(engine) as session:
             return await reseal(session, sealer)

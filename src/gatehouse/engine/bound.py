@@ -8,14 +8,14 @@ else one that is sent along.
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.slots import Unseen, slots
-from gatehouse.engine.exchange import Asked, Candidate
+from gatehouse.engine.exchange import Asked, Candidate, Given
 from gatehouse.policy.budgets import NANO
 from gatehouse.policy.records import ModelRecord
 
@@ -45,6 +45,7 @@ _LIMITS: Final[Mapping[str, tuple[str, ...]]] = {
 _HOLDING: Final = (
     b'url":', b'uri":', b'file_id":', b'"data":', b'file_data":', b'b64_json":', b'"image":', b'"video":', b'"audio":',
 )  # fmt: skip
+_encode: Final = msgspec.json.Encoder().encode
 _holds: Final = re.compile(b'":(?:' + b"|".join(b"(?<=" + name + b")" for name in _HOLDING) + b")").search
 _IMAGES: Final = frozenset({"image_url", "image"})
 #: An image's or another file's, which the part around it says.
@@ -63,46 +64,42 @@ class Bound(msgspec.Struct, frozen=True, gc=False):
     nano_usd: int | None
 
 
-class Read(NamedTuple):
-    """What a model is given: `tokens` at most, and beside them as much as it can read where it is `filled`."""
-
-    tokens: int
-    filled: bool
-
-    def by(self, model: ModelRecord) -> int:
-        return self.tokens + (model.context_window or CONTEXT_TOKENS) if self.filled else self.tokens
-
-
 def bound(x: Asked, chain: Iterable[Candidate], output_limit: int | None) -> Bound:
     """Of the dearest candidate. `output_limit` is what is sent where the caller says nothing: see `default_output`."""
     body, answers = x.call.body, _answers(x.call)
-    read, asked = _read(body), asked_output(x.call)
+    held, asked = given(x), asked_output(x.call)
     choices = (_whole_number(body.get("n")) or 1) if answers else 0
+    predicted = "prediction" in body
     tokens, dearest = 0, 0
     unpriced = False
     for candidate in chain:
-        given = read.by(candidate.model)
+        model = candidate.model
+        read = held.tokens + (model.context_window or CONTEXT_TOKENS) if held.filled else held.tokens
         # The caller's limit is sent as it is, even where the catalog says that the model has a lower one.
-        answer = choices * (asked or _own(candidate.model, output_limit))
-        if "prediction" in body:
+        answer = choices * (asked or _own(model, output_limit))
+        if predicted:
             # What the model does not take of it is paid as if it had written it.
-            answer += given
+            answer += read
         answer = min(answer, _MOST_TOKENS)
-        tokens = max(tokens, given + answer)
-        prices = _prices(candidate.model)
+        tokens = max(tokens, read + answer)
+        prices = model.dearest
         if prices is None or (answers and prices[1] is None):
             unpriced = True
         else:
             # Floats are quick; the dollar's billionth on top is more than they are wrong by.
-            cost = (given * prices[0] + answer * (prices[1] or 0.0)) * _ABOVE
+            cost = (read * prices[0] + answer * (prices[1] or 0.0)) * _ABOVE
             dearest = max(dearest, int(cost) + 1)
     return Bound(tokens, None if unpriced else min(dearest, _MOST_NANO_USD))
 
 
 def asked_output(call: ModelCall) -> int | None:
     """The caller's own limit of an answer's tokens. Of two the higher one: servers differ in which they go by."""
-    own = [limit for name in _LIMITS.get(call.dialect, ()) if (limit := _whole_number(call.body.get(name)))]
-    return max(own, default=None)
+    body, most = call.body, 0
+    for name in _LIMITS.get(call.dialect, ()):
+        limit = body.get(name)
+        if type(limit) is int and limit > most:
+            most = limit
+    return most or None
 
 
 def default_output(x: Asked, chain: Iterable[Candidate]) -> int | None:
@@ -120,8 +117,15 @@ def priced(x: Asked, candidate: Candidate) -> bool:
 
 def input_tokens(x: Asked) -> int:
     """What a model of usual size reads at most."""
-    read = _read(x.call.body)
-    return read.tokens + CONTEXT_TOKENS if read.filled else read.tokens
+    held = given(x)
+    return held.tokens + CONTEXT_TOKENS if held.filled else held.tokens
+
+
+def given(x: Asked) -> Given:
+    """Worked out once: routing and budgets both ask."""
+    if x.given is None:
+        x.given = _given(x.call.body)
+    return x.given
 
 
 def _answers(call: ModelCall) -> bool:
@@ -129,19 +133,20 @@ def _answers(call: ModelCall) -> bool:
     return DIALECTS[call.dialect].operation == "chat"
 
 
-def _read(body: dict[str, Any]) -> Read:
+def _given(body: dict[str, Any]) -> Given:
     # What goes to the provider, with instructions and labels in it and without escapes, not what came.
-    raw = msgspec.json.encode(body)
-    given = _FRAME + len(raw)
+    raw = _encode(body)
+    tokens = _FRAME + len(raw)
     filled = "web_search_options" in body or "mcp_servers" in body
     if tools := body.get("tools"):
         filled = filled or any(_provider_runs(tool.get("type")) for tool in tools)
     if tools or "functions" in body:
-        given += _ABOUT_TOOLS
-    if _holds(raw):
+        tokens += _ABOUT_TOOLS
+    beside = _holds(raw) is not None
+    if beside:
         more, files = _beside_text(body, raw)
-        given, filled = given + more, filled or files
-    return Read(given, filled)
+        tokens, filled = tokens + more, filled or files
+    return Given(size=len(raw), tokens=tokens, filled=filled, beside=beside)
 
 
 def _provider_runs(kind: Any) -> bool:
@@ -168,18 +173,6 @@ def _beside_text(body: dict[str, Any], raw: bytes) -> tuple[int, bool]:
 def _own(model: ModelRecord, sent: int | None) -> int:
     """What a model answers at most when the caller says nothing."""
     return min(sent or OUTPUT_TOKENS, model.max_output_tokens or OUTPUT_TOKENS)
-
-
-def _prices(model: ModelRecord) -> tuple[float, float | None] | None:
-    """USD a token: the dearest class of input, and output."""
-    dearest = model.cost_per_input_token
-    if dearest is None:
-        return None
-    for other in (model.cost_per_cached_input_token, model.cost_per_cache_write_token):
-        if other is not None and other > dearest:
-            dearest = other
-    out = model.cost_per_output_token
-    return float(dearest), None if out is None else float(out)
 
 
 def _whole_number(value: object) -> int | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, Final
 
-from gatehouse.engine.bound import asked_output
+from gatehouse.engine.bound import asked_output, given
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.slots import Slot, Unseen, slots
@@ -23,6 +23,8 @@ BYTES_A_TOKEN: Final = 4
 UNSEEN_TOKENS: Final = 1_000
 #: What an answer is likely to take whose caller gives no limit.
 EXPECTED_OUTPUT: Final = 500
+#: More than any answer takes, and little enough to be multiplied by a price.
+_MOST_TOKENS: Final = 10**12
 #: Fields that name a file instead of sending it.
 _NAMING: Final = frozenset({"url", "image_url", "file_url", "file_id", "uri"})
 _IMAGES: Final = frozenset({"image", "image_url", "input_image"})
@@ -31,28 +33,31 @@ _JSON_FORMATS: Final = frozenset({"json_object", "json_schema"})
 
 def wants(x: Asked) -> Wants:
     """Without counting tokens."""
-    body, raw = x.call.body, x.identified.received.body
+    body, held = x.call.body, given(x)
     embeds = DIALECTS[x.call.dialect].operation == "embeddings"
     needs = NEEDS["streaming"] if x.call.stream else 0
     if "tools" in body or "functions" in body:
         needs |= _tools(body)
     if "response_format" in body or "text" in body:
         needs |= _format(body)
-    if b"image" in raw and _has_image(body):
+    if held.beside and _has_image(body):
         needs |= NEEDS["vision"]
-    hidden = b"base64" in raw or b"image" in raw or b"audio" in raw or b"file" in raw
-    given = _looked_through(body) if hidden else -(-len(raw) // BYTES_A_TOKEN)
+    tokens = _looked_through(body) if held.beside else -(-held.size // BYTES_A_TOKEN)
+    choices = _choices(body)
     return Wants(
-        input_tokens=given,
-        output_tokens=0 if embeds else _expected(x.call),
+        input_tokens=tokens,
+        output_tokens=0 if embeds else min(_expected(x.call) * choices, _MOST_TOKENS),
         needs=needs,
         embeds=embeds,
+        choices=choices,
     )
 
 
 def estimate(model: ModelRecord, wanted: Wants) -> Decimal | None:
     """USD, None where the catalog lacks a price that the call needs."""
-    output = min(wanted.output_tokens, model.max_output_tokens or wanted.output_tokens)
+    output = wanted.output_tokens
+    if model.max_output_tokens:
+        output = min(output, model.max_output_tokens * wanted.choices)
     if model.cost_per_input_token is None or (output and model.cost_per_output_token is None):
         return None
     return model.cost_per_input_token * wanted.input_tokens + (model.cost_per_output_token or Decimal(0)) * output
@@ -64,9 +69,13 @@ def texts(body: dict[str, Any]) -> Iterator[str]:
 
 
 def _expected(call: ModelCall) -> int:
-    choices = call.body.get("n")
     asked = asked_output(call)
-    return (EXPECTED_OUTPUT if asked is None else asked) * (choices if type(choices) is int and choices > 1 else 1)
+    return EXPECTED_OUTPUT if asked is None else asked
+
+
+def _choices(body: dict[str, Any]) -> int:
+    asked = body.get("n")
+    return asked if type(asked) is int and asked > 1 else 1
 
 
 def unseen(body: dict[str, Any]) -> int:

@@ -75,8 +75,21 @@ class Wants(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     output_tokens: int
     needs: int = 0
     embeds: bool = False
+    #: answers that are asked for at once; `output_tokens` are those of all together
+    choices: int = 1
     #: whether `input_tokens` were counted, and cannot be told better
     counted: bool = False
+
+
+class Given(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What a call gives a model to read (`engine.bound`): `size` is its bytes as JSON; `tokens` are the most that they
+    can be, and where it is `filled` there is as much beside them as a model can read. `beside`: it may hold or name
+    more than text."""
+
+    size: int
+    tokens: int
+    filled: bool
+    beside: bool
 
 
 class Routed(msgspec.Struct, kw_only=True):
@@ -111,6 +124,8 @@ class Asked(msgspec.Struct, kw_only=True):
     rule_events: list[RuleEvent] = []
     #: None: no policy rule has asked yet
     facts: Facts | None = None
+    #: None: nobody has asked yet, which nobody does before the body is as it will be sent
+    given: Given | None = None
     #: None: nobody has asked yet
     wants: Wants | None = None
     #: None: no routing policy applies

@@ -91,11 +91,16 @@ class Latencies:
         self._unreported: dict[_Key, Counter[int]] = {}
         self._medians: dict[bool, dict[int, float]] = {False: {}, True: {}}
         self._tried: dict[UUID, float] = {}
+        self._changes = 0
 
     def medians(self, *, stream: bool) -> Mapping[int, float]:
         """Milliseconds by `Option.key`, the catalog entry's id as a number. A model that nobody has called for an hour
         is not in it."""
         return self._medians[stream]
+
+    def state(self, *, stream: bool) -> tuple[int, bool]:
+        """Another one whenever the medians are others: for whoever keeps what was worked out of them."""
+        return self._changes, stream
 
     def answered(self, model_id: UUID, milliseconds: float, *, stream: bool) -> None:
         """A provider has answered well."""
@@ -108,7 +113,10 @@ class Latencies:
             counts = self._unreported[key] = Counter()
         counts[bucket] += 1
         # The first one counts at once: whoever comes next has something to go by.
-        self._medians[stream].setdefault(model_id.int, milliseconds)
+        medians = self._medians[stream]
+        if model_id.int not in medians:
+            medians[model_id.int] = milliseconds
+            self._changes += 1
 
     def may_try(self, model_id: UUID) -> bool:
         """Whether a request may go to a model without a median, to find out how fast it is: one a minute, so that a
@@ -137,6 +145,7 @@ class Latencies:
 
     def settle(self) -> None:
         """Makes the medians anew."""
+        self._changes += 1
         now = self._clock.monotonic()
         oldest = _slot(now - WINDOW) + 1
         for key, window in list(self._windows.items()):

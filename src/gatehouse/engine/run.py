@@ -152,7 +152,7 @@ class Engine:
             if model.is_active and provider is not None and provider.enabled:
                 candidate = Candidate(provider, model)
                 for judge in (model_access.judge, registry.judge):
-                    if isinstance(await judge(asked, candidate, self._ports), Refuse):
+                    if isinstance(judge(asked, candidate, self._ports), Refuse):
                         break
                 else:
                     usable.append(model)

@@ -108,7 +108,7 @@ async def scan(x: Identified, request: ScanRequest, ports: Ports) -> tuple[ScanA
     action = _ACTIONS[decision.effect]
     if action != "ALLOW":
         inspection.did(action)
-    verdict = await _policy(asked, ports) if request.model else PolicyVerdict("ALLOW", None)
+    verdict = _policy(asked, ports) if request.model else PolicyVerdict("ALLOW", None)
     topics = any(each.topics for each in x.policy.filters.of(x.caller.groups))
     answer = ScanAnswer(
         action="BLOCK" if isinstance(blocked, Refuse) or verdict.action == "BLOCK" else action,
@@ -164,14 +164,14 @@ def _filter(error: Refusal) -> ContentFilterHit:
     return ContentFilterHit(error.text, None if filter_id is None else str(filter_id))
 
 
-async def _policy(asked: Asked, ports: Ports) -> PolicyVerdict:
+def _policy(asked: Asked, ports: Ports) -> PolicyVerdict:
     """What the policy rules say about the first place that the model names. What is no rule's refusal (a model that is
     not there, a kill switch) is none of theirs."""
     found = route.candidates(asked)
     if isinstance(found, Refusal):
         return PolicyVerdict("ALLOW", None)
     for judge in pipeline.OF_A_CANDIDATE:
-        verdict = await judge(asked, found[0], ports)
+        verdict = judge(asked, found[0], ports)
         if isinstance(verdict, Refuse) and "rule_id" in verdict.error.extra:
             return PolicyVerdict("BLOCK", str(verdict.error.extra["rule_id"]))
         if isinstance(verdict, Reroute):

@@ -277,7 +277,9 @@ def _told(failed: ProviderFailed | Unreadable) -> tuple[Refusal, str]:
     """What a client is told whose stream broke off (the reason as a word, nothing of the provider's body), and what
     the record says."""
     if isinstance(failed, Unreadable):
-        return AllProvidersFailed("The provider sent an event that cannot be inspected."), "bad_reply"
+        return AllProvidersFailed(
+            "The provider sent an event that cannot be read; the answer is incomplete."
+        ), "bad_reply"
     if failed.reason == "timeout":
         return ProviderTimeout("The provider stopped sending; the answer is incomplete."), failed.reason
     told = f"The provider broke the stream off ({failed.reason}); the answer is incomplete."

@@ -108,6 +108,11 @@ def verify(
     return Certified(leaf.serial_number, str(claims["sub"]), ends)
 
 
+def shown(token: str) -> x509.Certificate:
+    """The certificate of a token that was verified before."""
+    return _brought(token)[0]
+
+
 def _brought(token: str) -> list[x509.Certificate]:
     """The certificates in the token's header, its holder's first."""
     head = token.partition(".")[0]

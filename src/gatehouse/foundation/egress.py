@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from gatehouse.foundation.errors import BadRequest
+from gatehouse.foundation.lookups import look_up
 from gatehouse.foundation.settings import BadSettings
 
 Address: TypeAlias = IPv4Address | IPv6Address
@@ -29,6 +30,8 @@ Network: TypeAlias = IPv4Network | IPv6Network
 _MAX_URL_CHARS: Final = 2048
 _RESOLVE_SECONDS: Final = 5.0
 
+#: What stands between `//` and the path: behind brackets nothing but a port.
+_authority = re.compile(r"[^\[\]]*|\[[^\[\]]*\](:[0-9]*)?").fullmatch
 _label = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?").fullmatch
 #: What a system's resolver may take for an IPv4 address of one part: decimal, octal or hexadecimal.
 _number = re.compile(r"[0-9]+|0x[0-9a-f]*").fullmatch
@@ -60,6 +63,7 @@ _MORE_RESERVED: Final = tuple(
         "64:ff9b:1::/48",  # NAT64 of a local network
         "fec0::/10",
         "100::/64",
+        "3fff::/20",  # documentation
     )
 )
 _NAT64: Final = ip_network("64:ff9b::/96")
@@ -130,13 +134,11 @@ class EgressGuard:
             self._judge(literal, private_allowed=private_allowed)
             return (literal,)
         _refuse_names(host)
-        loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(_RESOLVE_SECONDS):
-                found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except (OSError, TimeoutError, UnicodeError):
+                addresses = tuple(map(ip_address, await look_up(host, port)))
+        except (OSError, TimeoutError):
             raise HostNotFound("the host name cannot be resolved") from None
-        addresses = tuple(dict.fromkeys(ip_address(str(entry[4][0]).partition("%")[0]) for entry in found))
         if not addresses:
             raise HostNotFound("the host name has no address")
         for address in addresses:
@@ -156,6 +158,8 @@ class EgressGuard:
             raise MalformedUrl("not a URL") from None
         if parts.scheme not in {"https", "http"} or (https_only and parts.scheme != "https"):
             raise MalformedUrl("must begin with https://" if https_only else "must begin with https:// or http://")
+        if not _authority(parts.netloc):
+            raise MalformedUrl("not a URL")
         if "@" in parts.netloc:
             raise MalformedUrl("must not hold a user name or password")
         if port == 0:

@@ -20,7 +20,7 @@ from typing import Final, NewType
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from gatehouse.foundation.settings import BadSettings, Settings
+from gatehouse.foundation.settings import BadSettings, CommonSettings
 
 #: Made by `Sealer.seal` alone.
 SealedText = NewType("SealedText", str)
@@ -109,10 +109,10 @@ def _parts(sealed: str) -> tuple[str, bytes]:
     return key_id, raw
 
 
-def load_master_keys(settings: Settings) -> MasterKeys:
+def load_master_keys(settings: CommonSettings) -> MasterKeys:
     """GATEHOUSE_MASTER_KEY: `id:base64` pairs separated by commas, the first current; or one bare base64 value.
 
-    Embedded and without it, the key is read from `GATEHOUSE_HOME/master.key`, and made there at first start.
+    Embedded and without it, the key is read from `master.key` in the deployable's home, and made there at first start.
     Raises `BadSettings`, also when a real database is configured without a key: a key made beside the process would be
     lost with its disk, and every sealed secret with it.
     """
@@ -120,10 +120,10 @@ def load_master_keys(settings: Settings) -> MasterKeys:
         return parse_master_keys(settings.gatehouse_master_key.get_secret_value())
     if not settings.embedded:
         raise BadSettings(
-            "GATEHOUSE_MASTER_KEY: needed with DATABASE_URL; it seals the secrets in the database. "
+            f"GATEHOUSE_MASTER_KEY: needed with {settings.database_variable}; it seals the secrets in the database. "
             f"Make one, keep it safe and give the same to every process: {_MAKE_ONE}"
         )
-    return parse_master_keys(_own_key(settings.gatehouse_home))
+    return parse_master_keys(_own_key(settings.home))
 
 
 def parse_master_keys(text: str) -> MasterKeys:

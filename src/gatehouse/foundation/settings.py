@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -80,25 +80,65 @@ def boolean(text: str) -> bool | None:
         return None
 
 
-class Settings(BaseModel):
+class CommonSettings(BaseModel):
+    """What every deployable has. Each adds its own, and says where its database is."""
+
     model_config = ConfigDict(frozen=True, extra="ignore")
 
+    #: the variable that names the database
+    database_variable: ClassVar[str] = "DATABASE_URL"
+
     gatehouse_home: Path = Field(Path(".gatehouse"), description="Holds everything embedded: database, key, journal.")
+    gatehouse_master_key: SecretStr | None = Field(None, description="32 bytes in base64 that seal secrets at rest.")
+    redis_url: str | None = Field(None, description="Redis for counters and kept answers, shared by workers.")
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    max_request_bytes: int = Field(10 * 1024**2, ge=1024)
+    body_timeout_seconds: float = Field(60, gt=0, description="What a client may take to send a request's body.")
+    egress_allowlist: Words = Field((), description="CIDRs that the address guard lets through.")
+    trusted_proxies: Words = Field((), description="CIDRs whose X-Forwarded-For is believed.")
+    metrics_allowed_cidrs: Words = (
+        "127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7",
+    )  # fmt: skip
+    tls_cert_path: Path | None = None
+    tls_key_path: Path | None = None
+    drain_seconds: int = Field(30, ge=0, le=3600, description="What requests in progress may take after SIGTERM.")
+
+    @property
+    def home(self) -> Path:
+        """Where this deployable keeps what is embedded."""
+        return self.gatehouse_home
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the database is this deployable's own, under its home."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
+        """Raises `BadSettings`. An empty variable counts as unset."""
+        values = {name: environment[name.upper()] for name in cls.model_fields if environment.get(name.upper())}
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            faults = (f"{str(fault['loc'][0]).upper()}: {fault['msg']}" for fault in error.errors())
+            raise BadSettings("\n".join(faults)) from None
+
+
+class Settings(CommonSettings):
+    """The platform's."""
+
     database_url: str | None = Field(None, description="PostgreSQL to use; without it an embedded one is started.")
     database_owner_url: str | None = Field(None, description="Login for migrations, where DATABASE_URL's owns nothing.")
     database_pool_size: int = Field(10, ge=1, le=200, description="Connections a worker keeps for administration.")
     archive_url: ArchiveUrl | None = Field(
         None, description="Where old records go: file:///folder or s3://bucket/prefix."
     )
-    redis_url: str | None = Field(None, description="Redis for counters and kept answers, shared by workers.")
     cache_max_bytes: int = Field(64 * 1024**2, ge=0, description="Answers that a worker keeps for routing policies.")
-    gatehouse_master_key: SecretStr | None = Field(None, description="32 bytes in base64 that seal secrets at rest.")
     gatehouse_admin_email: str | None = Field(None, description="First admin, made at first start.")
     gatehouse_admin_password: SecretStr | None = Field(None, description="The first admin's password.")
     environment: str = Field("production", description="Shown by the version endpoint.")
     gatehouse_build_date: str | None = Field(None, description="Shown by the version endpoint; set by the image.")
     gatehouse_git_commit: str | None = Field(None, description="Shown by the version endpoint; set by the image.")
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     api_variant: Literal["a", "b", "c"] = "a"
     oauth_scope_enforcement: bool = True
@@ -114,8 +154,6 @@ class Settings(BaseModel):
 
     journal_sync: Literal["write", "fsync"] = "write"
     journal_max_bytes: int = Field(4 * 1024**3, ge=1024**2)
-    max_request_bytes: int = Field(10 * 1024**2, ge=1024)
-    body_timeout_seconds: float = Field(60, gt=0, description="What a client may take to send a request's body.")
     max_response_bytes: int = Field(64 * 1024**2, ge=1024)
     switch_fail_mode: Literal["open", "closed"] = "open"
     request_deadline_seconds: float = Field(600, gt=0, description="For all attempts of a request together.")
@@ -148,15 +186,7 @@ class Settings(BaseModel):
         1.0, ge=0, le=1, description="The share of requests that are traced, of those that come without a trace."
     )
 
-    egress_allowlist: Words = Field((), description="CIDRs that the address guard lets through.")
-    trusted_proxies: Words = Field((), description="CIDRs whose X-Forwarded-For is believed.")
-    metrics_allowed_cidrs: Words = (
-        "127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7",
-    )  # fmt: skip
     cors_origins: Words = ()
-    tls_cert_path: Path | None = None
-    tls_key_path: Path | None = None
-    drain_seconds: int = Field(30, ge=0, le=3600, description="What requests in progress may take after SIGTERM.")
     sandbox_enabled: bool | None = Field(None, description="The built-in sandbox provider; true only when embedded.")
 
     @property
@@ -166,13 +196,3 @@ class Settings(BaseModel):
     @property
     def sandbox(self) -> bool:
         return self.embedded if self.sandbox_enabled is None else self.sandbox_enabled
-
-    @classmethod
-    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Settings":
-        """Raises `BadSettings`. An empty variable counts as unset."""
-        values = {name: environment[name.upper()] for name in cls.model_fields if environment.get(name.upper())}
-        try:
-            return cls.model_validate(values)
-        except ValidationError as error:
-            faults = (f"{str(fault['loc'][0]).upper()}: {fault['msg']}" for fault in error.errors())
-            raise BadSettings("\n".join(faults)) from None

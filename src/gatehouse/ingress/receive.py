@@ -23,6 +23,7 @@ _READ: Final = frozenset(
         b"expect",
         b"anthropic-version",
         b"anthropic-beta",
+        b"cache-control",
         b"user-agent",
         b"traceparent",
         b"tracestate",
@@ -44,6 +45,10 @@ class BadLength(BadRequest):
 def head(scope: Scope, addresses: ClientAddresses, dialect: str | None = None) -> Received:
     """The request without its body."""
     headers = {name.decode(): value.decode("latin-1") for name, value in scope["headers"] if name in _READ}
+    if "tracestate" in headers:
+        # A list, of which each line is a part.
+        lines = (value.decode("latin-1") for name, value in scope["headers"] if name == b"tracestate")
+        headers["tracestate"] = ",".join(lines)
     return Received(
         request_id=request_id.choose(headers.get("x-request-id")),
         method=scope["method"],

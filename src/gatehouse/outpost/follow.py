@@ -73,6 +73,8 @@ class Follower:
             log.info("outpost.platform_back")
         self.heard, self.fault = time.time(), None
         if polled.signed is None:
+            # The same policy, of a later version: saying so confirms it.
+            bundles.etag = polled.etag or bundles.etag
             if polled.retry_after:
                 await asyncio.sleep(polled.retry_after)
             return True

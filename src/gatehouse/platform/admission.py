@@ -5,10 +5,11 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gatehouse.engine.exchange import ClientLeft, Received
-from gatehouse.engine.ports import Ports
+from gatehouse.engine.ports import Counters, Ports
 from gatehouse.engine.stages import ip_allowlist, maintenance, rate_limit
 from gatehouse.engine.stages.rate_limit import Toll
 from gatehouse.engine.verdict import Refuse
@@ -17,7 +18,7 @@ from gatehouse.foundation.errors import Refusal, Unauthenticated
 from gatehouse.foundation.http import forms
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.forms import BadForm
-from gatehouse.foundation.http.handlers import ErrorResponses
+from gatehouse.foundation.http.handlers import DATABASE_AWAY, ErrorResponses
 from gatehouse.foundation.identity import Caller
 from gatehouse.ingress import receive as receiving
 from gatehouse.ingress.gateway import CLIENT_LEFT, Observe
@@ -49,6 +50,7 @@ class Admission:
         behind: ASGIApp,
         ports: Ports,
         *,
+        tries: Counters,
         addresses: ClientAddresses,
         responses: ErrorResponses,
         max_request_bytes: int,
@@ -57,6 +59,7 @@ class Admission:
     ) -> None:
         self._behind = behind
         self._ports = ports
+        self._tries = tries
         self._addresses = addresses
         self._responses = responses
         self._max_request_bytes = max_request_bytes
@@ -93,6 +96,10 @@ class Admission:
             except Refusal as error:
                 await self._responses.to(scope, error)(scope, receive, with_headers)
                 return
+            except DATABASE_AWAY as error:
+                answer = await self._responses.database_away(Request(scope), error)
+                await answer(scope, receive, with_headers)
+                return
             await self._behind(scope, receive, with_headers)
         finally:
             self._observe(received.method, _route(scope), status, time.monotonic() - received.started)
@@ -126,13 +133,16 @@ class Admission:
         return caller
 
     async def _toll(self, x: Received, caller: Caller | None, state: dict[str, object], receive: Receive) -> Toll:
-        email_of = _SIGN_INS.get(x.path.removesuffix("/")) if x.method == "POST" else None
+        limits, path = self._ports.limits, x.path.removesuffix("/")
+        if x.method != "POST" or not _trying(path, caller):
+            return await rate_limit.take(x, caller, limits, self._ports.counters)
+        email_of = _SIGN_INS.get(path)
         if email_of is None:
-            return await rate_limit.take(x, caller, self._ports.limits, self._ports.counters)
+            return await rate_limit.take(x, caller, limits, self._tries)
         # Whose account is tried stands in the body, which is read here and handed on.
         body = await Body(x, receive, 64 * 1024, self._deadlines).read()
         state["body"] = body
-        return await rate_limit.take_login(email_of(body), x.client_address, self._ports.limits, self._ports.counters)
+        return await rate_limit.take_login(email_of(body), x.client_address, limits, self._tries)
 
     async def _check_address(self, x: Received, caller: Caller) -> None:
         assert caller.tenant_id is not None
@@ -165,6 +175,15 @@ def _email_of_form(body: bytes) -> str | None:
 
 #: Where passwords are tried, and whose account a body says. Both enter the same counts.
 _SIGN_INS: Final[dict[str, Callable[[bytes], str | None]]] = {LOGIN: rate_limit.email_of, "/login": _email_of_form}
+#: Limited whoever calls (`engine.limits`).
+_BY_ADDRESS: Final = frozenset({*_SIGN_INS, "/api/auth/register", "/api/auth/refresh"})
+#: Where a stranger tries passwords, second factors, one-time tokens and clients' secrets.
+_STRANGERS_TRY: Final = ("/api/auth/", "/login/", "/oauth/token")
+
+
+def _trying(path: str, caller: Caller | None) -> bool:
+    """Whether a POST tries to get in. Those are counted where all workers count together, Redis or not."""
+    return path in _BY_ADDRESS or (caller is None and path.startswith(_STRANGERS_TRY))
 
 
 def _route(scope: Scope) -> str:

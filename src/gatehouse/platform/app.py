@@ -105,6 +105,7 @@ class Platform:
         admission = Admission(
             app,
             host.ports,
+            tries=host.tries,
             addresses=addresses,
             responses=responses,
             max_request_bytes=settings.max_request_bytes,

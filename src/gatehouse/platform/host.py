@@ -38,6 +38,7 @@ from gatehouse.platform.live.latencies import SharedLatencies
 from gatehouse.platform.live.nodes import Node
 from gatehouse.platform.live.ports import LiveSwitches, SealedSecrets
 from gatehouse.platform.live.state import Replica
+from gatehouse.platform.live.tries import TryCounters
 from gatehouse.platform.metrics import Figures
 from gatehouse.platform.ports import OutpostSupply, Startup, TokenSigner
 from gatehouse.platform.publish import Publisher
@@ -89,13 +90,14 @@ class PlatformHost:
         )
         self.passwords = Passwords()
         self.signer: TokenSigner = Signer(database, self.sealer, self.replica, self.clock, issuer=self.issuer)
-        self._supply = Supply(database, self.replica)
+        self._supply = Supply(database, self.replica, self.figures.outpost_certificates)
         self.supply: OutpostSupply = self._supply
         self.later = Later()
         self.calls = InProgress()
         self.limits = Limits(settings)
         self._local = MemoryCounters(self.clock)
         self.counters = RedisCounters(settings.redis_url, self._local) if settings.redis_url else self._local
+        self.tries = TryCounters(database, self.clock)
         self.cache: MemoryCache | RedisCache
         if settings.redis_url:
             secret = hashlib.sha256(b"gatehouse response cache" + master_keys.keys[master_keys.current]).digest()

@@ -20,11 +20,13 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import Clock
+from gatehouse.foundation.metrics import Counter
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.foundation.receivers import Receivers
 from gatehouse.foundation.sealing import Sealer
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
+from gatehouse.platform.metrics import notifications
 
 #: Opened with a connector of the service role by whoever works on jobs. Queueing needs no opening.
 app: Final = procrastinate.App(connector=procrastinate.PsycopgConnector())
@@ -49,6 +51,8 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     #: to where customers want to hear of things
     receivers: Receivers
+    #: what came of that: where a process publishes figures, its own
+    notifications: Counter = msgspec.field(default_factory=notifications)
 
 
 def job(name: str, *, attempts: int = 5) -> Callable[[Work], Work]:

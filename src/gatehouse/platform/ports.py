@@ -25,7 +25,7 @@ from gatehouse.platform.live.feed import Feed
 from gatehouse.platform.live.nodes import Node
 from gatehouse.platform.live.state import Replica
 from gatehouse.platform.metrics import Figures
-from gatehouse.platform.uploads import Stored, Upload
+from gatehouse.platform.uploads import Confirmed, Stored, Upload
 from gatehouse.policy.wire import Contents
 
 
@@ -44,6 +44,9 @@ class OutpostSupply(Protocol):
 
     async def contents(self, tenant_id: TenantId, at_least: int = 0) -> Contents:
         """What all outposts of an organization are sent, of this revision or a later one."""
+
+    def confirmed(self, said: Confirmed) -> None:
+        """An outpost has said what it has in force. Waits for nothing."""
 
     async def store(self, outpost: Caller, upload: Upload) -> Stored:
         """Stores what is new of it, once each, in order. Raises `SequenceGap`, `Unavailable`."""

@@ -1,4 +1,4 @@
-"""What an outpost hands in, and what becomes of it, as values: between the route that takes it and what stores it."""
+"""What an outpost says and hands in, and what becomes of it, as values: between the routes and what stores it."""
 
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -38,3 +38,15 @@ class Stored(msgspec.Struct, frozen=True):
     #: of this upload, now
     stored: int = 0
     rejected: list[Rejected] = []
+
+
+class Confirmed(msgspec.Struct, frozen=True):
+    """What an outpost says that it has in force (`version` 0: nothing yet), and the certificate with which it says so.
+    Times are Unix times."""
+
+    tenant_id: UUID
+    outpost_id: UUID
+    version: int
+    at: float
+    serial: str
+    ends: float

@@ -63,9 +63,12 @@ class Options(tuple[Option, ...]):
     keys: list[int]
     per_input: list[float]
     per_output: list[float]
-    #: the same times the entries' weights
+    #: the same times the entries' weights, and their sums where all prices are known
     weighted_input: list[float]
     weighted_output: list[float]
+    weighted_sums: tuple[float, float] | None
+    #: what was worked out of latencies: their state then, each model's milliseconds, and the sum
+    times: tuple[object, list[float], float] | None
 
     def __new__(cls, options: Iterable[Option]) -> "Options":
         made = super().__new__(cls, options)
@@ -75,6 +78,9 @@ class Options(tuple[Option, ...]):
         made.per_output = [UNKNOWN if option.per_output is None else option.per_output for option in made]
         made.weighted_input = [price * o.weight for price, o in zip(made.per_input, made, strict=True)]
         made.weighted_output = [price * o.weight for price, o in zip(made.per_output, made, strict=True)]
+        known = UNKNOWN not in made.per_input and UNKNOWN not in made.per_output
+        made.weighted_sums = (sum(made.weighted_input), sum(made.weighted_output)) if known else None
+        made.times = None
         return made
 
 

@@ -97,6 +97,25 @@ def test_results_of_several_tools_become_one_message_for_anthropic_and_several_f
     assert len(anthropic) == 1
 
 
+def test_ids_of_calls_that_anthropic_would_refuse_are_made_to_fit():
+    calls = tuple(ToolCall(id=each, name="f", arguments="{}") for each in ("toolu_1", "functions.f:0"))
+    results = tuple(ToolResult(call_id=each.id, content=()) for each in calls)
+    asked = request(Message("assistant", calls), Message("user", results))
+    made, answered = DIALECTS["anthropic_messages"].from_internal(asked)["messages"]
+    ids = [block["id"] for block in made["content"]]
+    assert ids == [block["tool_use_id"] for block in answered["content"]]
+    assert ids[0] == "toolu_1"
+    assert ids[1].isalnum()
+
+
+def test_texts_that_follow_each_other_are_one_block_for_anthropics_clients():
+    """Many read the first block alone, and a stream brings one."""
+    parts = (Text("Hi "), Text("there"), ToolCall(id="c", name="f", arguments="{}"), Text("after"))
+    answer = Completion(id="x", model="m", parts=parts, finish="stop")
+    shown = msgspec.json.decode(DIALECTS["anthropic_messages"].render_reply(answer, _ANY))
+    assert [block.get("text") for block in shown["content"]] == ["Hi there", None, "after"]
+
+
 def test_anthropic_gets_a_limit_a_scale_and_json_mode_as_it_knows_them():
     wanted = request(sampling=Sampling(temperature=1.7), response_format=ResponseFormat(kind="json_object"))
     body = DIALECTS["anthropic_messages"].from_internal(wanted)

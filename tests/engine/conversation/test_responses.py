@@ -236,6 +236,8 @@ def test_a_response_without_the_providers_id_has_one_of_its_own():
 @pytest.mark.parametrize(
     ("body", "param"),
     [
+        ({"input": ""}, "input"),
+        ({"input": [{"type": "reasoning", "id": "rs_1", "summary": []}]}, "input"),
         ({"input": [{"role": "robot", "content": "x"}]}, "input[0].role"),
         ({"input": [{"role": "user", "content": 5}]}, "input[0].content"),
         ({"input": [{"role": "user", "content": ["x"]}]}, "input[0].content[0]"),

@@ -124,10 +124,26 @@ def test_a_stream_without_its_end_is_not_complete():
     assert tap.complete()
 
 
-def test_an_error_in_the_stream_stops_it_where_it_stands():
+@pytest.mark.parametrize(
+    "fault",
+    [
+        b'{"error":{"message":"overloaded"}}',
+        b'{"error":"overloaded"}',
+        b'{"object":"error","message":"overloaded","code":500}',
+        b'{"object": "error", "message": "overloaded"}',
+    ],
+)
+def test_an_error_in_the_stream_stops_it_where_it_stands(fault):
     _, tap = OPENAI.forward(chat(), "m")
-    assert tap.take(TEXT + frame(b'{"error":{"message":"overloaded"}}') + DONE) == TEXT
+    assert tap.take(TEXT + frame(fault) + DONE) == TEXT
     assert tap.fault == "overloaded"
+
+
+def test_words_about_errors_are_no_error():
+    _, tap = OPENAI.forward(chat(), "m")
+    text = msgspec.json.encode({"choices": [{"delta": {"content": '{"error": "x"} {"object":"error"} event: error'}}]})
+    assert tap.take(frame(text)) == frame(text)
+    assert tap.fault is None
 
 
 def test_anthropics_stream_tells_usage_in_pieces():

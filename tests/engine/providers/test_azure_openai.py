@@ -159,6 +159,25 @@ async def test_wrong_keys_and_deployments(ask, model, secret, reason, status):
     assert (failed.value.reason, failed.value.status) == (reason, status)
 
 
+@pytest.mark.parametrize(
+    ("given", "base"),
+    [
+        ("https://ours.openai.azure.com", "https://ours.openai.azure.com/openai"),
+        ("https://ours.openai.azure.com/", "https://ours.openai.azure.com/openai"),
+        ("https://ours.openai.azure.com/openai/", "https://ours.openai.azure.com/openai"),
+        ("https://ours.openai.azure.com/openai/v1/", "https://ours.openai.azure.com/openai"),
+        (
+            "https://ours.openai.azure.com/openai/deployments/our-gpt/chat/completions",
+            "https://ours.openai.azure.com/openai",
+        ),
+        ("https://gate.example/openai-prod/", "https://gate.example/openai-prod/openai"),
+        ("https://openai/team/openai", "https://openai/team/openai"),
+    ],
+)
+def test_an_address_as_azures_pages_give_it_to_copy(given, base):
+    assert KINDS["azure_openai"].base_url(ProviderConfig(hosted_endpoint=given)) == base
+
+
 async def test_a_deployments_name_is_quoted(ask):
     async with azure() as server:
         with pytest.raises(ProviderFailed):

@@ -1,6 +1,7 @@
 """Every kind over a real socket: what is sent, what comes back, and who is let go when a client leaves."""
 
 import asyncio
+import base64
 
 import msgspec
 import pytest
@@ -211,6 +212,46 @@ async def test_a_stream_that_tells_no_usage_has_an_estimate(ask):
         sent = len(server.requests[0].body)
     assert reply.usage_estimated
     assert reply.usage == Usage(input_tokens=sent // 4, output_tokens=len(silent))
+
+
+@pytest.mark.parametrize(
+    "usage", [b"", b',"usage":null', b',"usage":{}', b',"usage":{"prompt_tokens":0,"completion_tokens":0}']
+)
+@pytest.mark.parametrize("dialect", [*CHAT, "openai_responses"])
+async def test_an_answer_that_tells_no_usage_has_an_estimate(ask, dialect, usage):
+    said = "twelve words " * 40
+    message = {"role": "assistant", "content": said}
+    body = msgspec.json.encode({"id": "x", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
+    async with upstream(answering(body[:-1] + usage + b"}")) as server:
+        reply = await ask(call(dialect), candidate("openai_compatible", base_url=server.url + "/v1"))
+        sent = len(server.requests[0].body)
+    assert reply.usage_estimated
+    assert reply.usage.input_tokens == sent // 4
+    assert 0 <= reply.usage.output_tokens - len(said) // 4 < 30
+
+
+async def test_vectors_that_tell_no_usage_are_paid_by_what_was_read(ask):
+    body = b'{"object":"list","data":[{"embedding":[0.1]}]}'
+    async with upstream(answering(body)) as server:
+        place = candidate("openai_compatible", base_url=server.url + "/v1")
+        reply = await ask(call("openai_embeddings", input="many words " * 40), place)
+        sent = len(server.requests[0].body)
+    assert reply.usage == Usage(input_tokens=sent // 4)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_picture_is_not_estimated_as_if_it_were_text(ask, stream):
+    picture = base64.b64encode(bytes(range(256)) * 1000).decode()
+    image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{picture}"}}
+    said = (
+        streaming([each for each in OPENAI_EVENTS if b"usage" not in each]) if stream else answering(b'{"choices":[]}')
+    )
+    async with upstream(said) as server:
+        asked = call(messages=[{"role": "user", "content": [image]}], stream=stream)
+        reply = await ask(asked, candidate("openai", base_url=server.url + "/v1"))
+        if stream:
+            await everything(reply)
+    assert 1000 <= reply.usage.input_tokens < 1200
 
 
 async def test_a_clients_beta_header_reaches_a_provider_of_its_dialect_and_nothing_else_does(ask):

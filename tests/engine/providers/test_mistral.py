@@ -138,6 +138,29 @@ async def test_a_conversation_that_began_elsewhere_goes_on(ask, server):
     }
 
 
+@pytest.mark.parametrize("dialect", CHAT)
+async def test_a_user_may_go_on_after_a_tools_result(ask, server, dialect):
+    """The real one wants an answer in between."""
+    if dialect == "openai_chat":
+        tool = {"id": "abcdefghi", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+        turns = [
+            {"role": "assistant", "content": None, "tool_calls": [tool]},
+            {"role": "tool", "tool_call_id": "abcdefghi", "content": "Sun"},
+            {"role": "user", "content": "And tomorrow?"},
+        ]
+    else:
+        result = {"type": "tool_result", "tool_use_id": "abcdefghi", "content": "Sun"}
+        turns = [
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "abcdefghi", "name": "weather", "input": {}}]},
+            {"role": "user", "content": [result, {"type": "text", "text": "And tomorrow?"}]},
+        ]
+    asked = call(dialect, messages=[*said("Weather?"), *turns], tools=TOOLS[dialect])
+    reply = await ask(asked, place(server.url), secret=SECRET)
+    assert b"Bonjour" in reply.body
+    sent = msgspec.json.decode(server.requests[0].body)["messages"]
+    assert [each["role"] for each in sent] == ["user", "assistant", "tool", "assistant", "user"]
+
+
 @pytest.mark.parametrize(
     ("choice", "sent"),
     [

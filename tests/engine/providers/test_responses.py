@@ -10,10 +10,11 @@ from pydantic import TypeAdapter
 from tests.engine.providers.conftest import candidate, everything
 from tests.engine.providers.wires import USAGE, WIRES, answering, config, streaming
 from tests.support.upstream import upstream
-from tests.support.vendors import azure_openai, mistral
+from tests.support.vendors import azure_openai, bedrock, gemini, mistral
 
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.sse import data_of, events
+from gatehouse.engine.providers import KINDS
 
 EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 TOOL = {"type": "function", "name": "weather", "parameters": {"type": "object"}}
@@ -52,30 +53,66 @@ async def test_a_stream(ask, kind):
     assert (reply.usage, reply.usage_estimated) == (USAGE, False)
 
 
+def bedrocks():
+    return upstream(
+        bedrock.Bedrock({"text": "Let me see."}, {"toolUse": {**WEATHER, "toolUseId": "t"}}, stop="tool_use")
+    )
+
+
+def geminis():
+    return upstream(gemini.Gemini({"text": "Let me see."}, {"functionCall": {"name": "weather", "args": PLACE}}))
+
+
+PLACE = {"place": "Oslo"}
+WEATHER = {"name": "weather", "input": PLACE}
+#: how it is started, its key, a model of it, words that make it call a tool, the tokens that it says it has read
 VENDORS = {
-    "azure_openai": (azure_openai.azure, azure_openai.KEY, "our-gpt", "use a tool"),
-    "mistral": (mistral.mistral, mistral.KEY, "mistral-large-latest", "use tools"),
+    "bedrock": (bedrocks, bedrock.SECRET, "m", "Weather?", (8, 23)),
+    "gemini": (geminis, gemini.KEY, "m", "Weather?", (8, 20)),
+    "azure_openai": (azure_openai.azure, azure_openai.KEY, "our-gpt", "use a tool", (10, 30)),
+    "mistral": (mistral.mistral, mistral.KEY, "mistral-large-latest", "use tools", (10, 30)),
 }
 
 
 def place(kind: str, url: str, model: str):
-    told = {"hosted_endpoint": url, "hosted_api_version": "2024-10-21"} if kind == "azure_openai" else {}
-    return candidate(kind, model, base_url=f"{url}/v1", **told)
+    told = {
+        "azure_openai": {"hosted_endpoint": url, "hosted_api_version": "2024-10-21"},
+        "bedrock": {"base_url": url, "cloud_region": bedrock.REGION, "cloud_access_key_id": bedrock.KEY_ID},
+        "gemini": {"base_url": f"{url}/v1beta"},
+        "mistral": {"base_url": f"{url}/v1"},
+    }
+    return candidate(kind, model, **told[kind])
+
+
+def secret(kind: str, key: str) -> dict[str, str]:
+    return {"cloud_secret_access_key" if kind == "bedrock" else "api_key": key}
+
+
+def test_no_kind_is_left_out():
+    assert {*WIRES, *VENDORS} == KINDS.keys() - {"sandbox"}
 
 
 @pytest.mark.parametrize("kind", VENDORS)
 @pytest.mark.parametrize("stream", [False, True])
 async def test_tools_at_a_vendor(ask, kind, stream):
-    vendor, key, model, words = VENDORS[kind]
+    """After a conversation that began elsewhere, with thoughts that nobody else can read."""
+    vendor, key, model, words, (cached, given) = VENDORS[kind]
+    before = [
+        {"role": "user", "content": "Weather?"},
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAAA"},
+        {"type": "function_call", "call_id": "functions.weather:0", "name": "weather", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "functions.weather:0", "output": "Sun"},
+        {"role": "user", "content": words},
+    ]
     async with vendor() as server:
-        asked = call(input=words, tools=[TOOL], tool_choice="required", max_output_tokens=9, stream=stream)
-        reply = await ask(asked, place(kind, server.url, model), secret={"api_key": key})
+        asked = call(input=before, tools=[TOOL], tool_choice="required", max_output_tokens=9, stream=stream)
+        reply = await ask(asked, place(kind, server.url, model), secret=secret(kind, key))
         answer = read_stream(await everything(reply))[-1].response if stream else read(reply.body)
     calls = [item for item in answer.output if item.type == "function_call"]
     assert {each.name for each in calls} == {"weather"}
-    assert json.loads(calls[0].arguments) == {"place": "Oslo"}
-    assert answer.usage.input_tokens_details.cached_tokens == 10
-    assert answer.usage.input_tokens == 30
+    assert json.loads(calls[0].arguments) == PLACE
+    assert answer.usage.input_tokens_details.cached_tokens == cached
+    assert answer.usage.input_tokens == given
 
 
 async def test_a_filtered_answer_is_incomplete(ask):

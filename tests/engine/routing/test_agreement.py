@@ -140,7 +140,7 @@ async def test_simulate_and_routing_agree() -> None:
         found = snapshot.routing.of(())
         assert found is not None
         described = request(asked)
-        said = await simulate(held.engine.chooser, held.ports, snapshot, held.routing_policies[0], described)
+        said = simulate(held.engine.chooser, held.ports, snapshot, held.routing_policies[0], described)
         for model in held.models:
             held.ports.latencies.may_try(model.id)
         verdict = await held.engine.chooser.choose(asked, held.ports)

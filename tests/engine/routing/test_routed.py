@@ -12,7 +12,7 @@ from gatehouse.engine.exchange import Answer
 from gatehouse.engine.routing.circuits import THRESHOLD
 from gatehouse.foundation.ids import new_id
 from gatehouse.policy.governance import GovernanceRecords, PolicyRuleRecord
-from gatehouse.policy.records import ChainEntry, CostCap, RoutingPolicyRecord
+from gatehouse.policy.records import ChainEntry, CostCap, ModelFilters, RoutingPolicyRecord
 
 HI = [{"role": "user", "content": "Hi"}]
 POLICY = new_id()
@@ -186,6 +186,25 @@ async def test_a_cap_refuses_what_is_estimated_above_it(cap: str, model: str, st
     assert held.outcomes[0].error_code == (None if status == 200 else "cost_cap_exceeded")
 
 
+@pytest.mark.parametrize(("answers", "status"), [(4, 200), (6, 402)])
+async def test_each_of_many_answers_may_be_as_long_as_the_model_s_longest(answers: int, status: int) -> None:
+    held = engine(record(cap="0.000550"))
+    held.models = [msgspec.structs.replace(each, max_output_tokens=100) for each in held.models]
+    held.outbound.script = [(200, [completion()])]
+    assert (await ask(held, "one/m1", n=answers, max_tokens=100_000)).status == status
+
+
+@pytest.mark.parametrize("field", ["n", "max_tokens"])
+@pytest.mark.parametrize("strategy", ["cost_optimized", "balanced"])
+async def test_a_number_beyond_all_bounds_is_no_fault_of_ours(field: str, strategy: str) -> None:
+    held = engine(record(strategy, cap="1"))
+    answer = await ask(held, **{field: 10**400})
+    assert (answer.status, error(answer)["code"]) == (402, "cost_cap_exceeded")
+    held.routing_policies = (record(strategy),)
+    held.outbound.script = [(200, [completion()])]
+    assert (await ask(held, **{field: 10**400})).status == 200
+
+
 async def test_under_a_cap_fallbacks_above_it_leave_the_chain() -> None:
     held = engine(record(cap="0.0012"))
     failing(held, 2)
@@ -209,11 +228,35 @@ async def test_the_cheapest_takes_the_place_of_a_named_model_above_the_cap() -> 
     assert [event.action for event in held.outcomes[0].rule_events] == ["use_cheapest"]
 
 
+async def test_the_cheapest_is_one_that_can_read_the_request() -> None:
+    held = engine(record(cap="0.0012", action="use_cheapest"))
+    held.models[0] = msgspec.structs.replace(held.models[0], context_window=10)
+    held.outbound.script = [(200, [completion()])]
+    await ask(held, "five/m5")
+    assert tried(held) == ["two"]
+
+
 async def test_what_has_no_price_cannot_be_kept_under_a_cap() -> None:
     held = engine(record(cap="1"))
     held.models[0] = msgspec.structs.replace(held.models[0], cost_per_input_token=None)
     answer = await ask(held, "one/m1")
     assert (answer.status, error(answer)["code"]) == (400, "price_unknown")
+
+
+@pytest.mark.parametrize("between", [{"model": "five/m5"}, {"stream": True}])
+async def test_nobody_takes_a_turn_of_others(between: dict[str, Any]) -> None:
+    held = engine(record("round_robin", model_filters=ModelFilters(excluded_models=frozenset({"m3", "m4", "m5"}))))
+    seen = []
+    for _ in range(4):
+        held.outbound.script = [(200, events("Hi")) if "stream" in between else (200, [completion()])]
+        other = await ask(held, **between)
+        if other.stream is not None:
+            async for _ in other.stream:
+                pass
+        held.outbound.script = [(200, [completion()])]
+        seen.append((await ask(held)).headers["X-Gateway-Model"])
+    assert sorted(seen[:2]) == ["m1", "m2"]
+    assert seen[2:] == seen[:2]
 
 
 async def test_an_unknown_latency_is_found_out_by_one_request() -> None:
@@ -223,6 +266,23 @@ async def test_an_unknown_latency_is_found_out_by_one_request() -> None:
     held.outbound.script = [(503, [b"{}"]), (200, [completion()]), (200, [completion()])]
     assert [(await ask(held)).headers["X-Gateway-Model"] for _ in range(2)] == ["m2", "m2"]
     assert tried(held) == ["five", "two", "two"]
+
+
+async def test_what_is_known_of_latencies_counts_from_the_next_request_on() -> None:
+    held = engine(record("balanced"))
+    first, second = held.models[:2]
+    for each in held.models:
+        held.ports.latencies.answered(each.id, 1_000.0 if each is first else 400.0, stream=False)
+    seen = []
+    for slow in (None, second, None):
+        if slow is not None:
+            for _ in range(3):
+                held.ports.latencies.answered(slow.id, 20_000.0, stream=False)
+            held.ports.latencies.report()
+            held.ports.latencies.settle()
+        held.outbound.script = [(200, [completion()])]
+        seen.append((await ask(held)).headers["X-Gateway-Model"])
+    assert seen == ["m2", "m1", "m1"]
 
 
 async def test_an_answer_s_latency_is_noted() -> None:

@@ -2,11 +2,12 @@
 
 from time import time
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from tests.support.platform import RunningPlatform, Tenant
 
+from gatehouse.foundation import tokens
 from gatehouse.platform.change import DEFAULT_TENANT
 
 BASE = "/v1/platform/tenants"
@@ -173,3 +174,84 @@ async def test_an_operator_is_asked_for_a_second_factor_where_one_is_required(pl
 async def test_an_unknown_tenant_is_404(platform: RunningPlatform) -> None:
     portal = await platform.new_m2m(None, "admin:write")
     assert (await portal.patch(f"{BASE}/{uuid4()}/entitlements", json={"plan": "starter"})).status_code == 404
+
+
+def _key() -> tuple[str, dict[str, str]]:
+    """One that the portal has made, and what it says of it."""
+    key = tokens.mint_api_key()
+    return key.plaintext, {"key_prefix": key.shown, "key_sha256": key.digest.hex()}
+
+
+async def _made(portal: Any) -> str:
+    tenant_id: str = (await portal.post(BASE, json=new())).json()["id"]
+    return tenant_id
+
+
+async def test_the_owner_gets_a_key_of_which_only_the_hash_is_told(platform: RunningPlatform) -> None:
+    portal = await platform.new_m2m(None, "admin:write")
+    tenant_id, email, (key, told) = await _made(portal), f"ada-{uuid4().hex[:8]}@example.test", _key()
+    answer = await portal.put(f"{BASE}/{tenant_id}/owner", json={"email": email, **told})
+    assert answer.status_code == 200, answer.text
+    listed = await platform.client(key).get("/api/admin/users")
+    assert [(user["id"], user["email"], user["role"]) for user in listed.json()["items"]] == [
+        (answer.json()["user_id"], email, "admin")
+    ]
+    ((prefix,),) = platform.sql("SELECT key_prefix FROM api_keys WHERE id = %s", [answer.json()["key_id"]])
+    assert prefix == key[:8]
+
+
+async def test_registering_the_owner_again_changes_nothing(platform: RunningPlatform) -> None:
+    portal = await platform.new_m2m(None, "admin:write")
+    tenant_id, (_, told) = await _made(portal), _key()
+    body = {"email": f"ada-{uuid4().hex[:8]}@example.test", **told}
+    first = await portal.put(f"{BASE}/{tenant_id}/owner", json=body)
+    again = await portal.put(f"{BASE}/{tenant_id}/owner", json=body)
+    assert (again.status_code, again.json()) == (200, first.json())
+    assert platform.sql("SELECT count(*) FROM users WHERE tenant_id = %s", [tenant_id]) == [(1,)]
+    events = [(await platform.audit(UUID(tenant_id), action)) for action in ("user.created", "api_key.created")]
+    assert [len(each) for each in events] == [1, 1]
+
+
+async def test_an_owner_without_an_address_is_a_service_account(platform: RunningPlatform) -> None:
+    portal = await platform.new_m2m(None, "admin:write")
+    tenant_id, (key, told) = await _made(portal), _key()
+    assert (await portal.put(f"{BASE}/{tenant_id}/owner", json=told)).status_code == 200
+    assert platform.sql("SELECT kind, role FROM users WHERE tenant_id = %s", [tenant_id]) == [("service", "admin")]
+    assert (await platform.client(key).get("/api/admin/users")).status_code == 200
+
+
+async def test_a_user_who_administers_nothing_is_made_no_owner(platform: RunningPlatform, tenant: Tenant) -> None:
+    portal = await platform.new_m2m(None, "admin:write")
+    key, told = _key()
+    answer = await portal.put(f"{BASE}/{tenant.id}/owner", json={"email": tenant.user.email, **told})
+    assert (answer.status_code, answer.json()["detail"].partition(":")[0]) == (409, "email")
+    assert (await platform.client(key).get("/v1/models")).status_code == 401
+
+
+async def test_another_organizations_key_is_not_registered_twice(platform: RunningPlatform) -> None:
+    portal = await platform.new_m2m(None, "admin:write")
+    _, told = _key()
+    assert (await portal.put(f"{BASE}/{await _made(portal)}/owner", json=told)).status_code == 200
+    assert (await portal.put(f"{BASE}/{await _made(portal)}/owner", json=told)).status_code == 409
+
+
+async def test_only_the_platforms_client_registers_owners(platform: RunningPlatform, tenant: Tenant) -> None:
+    _, told = _key()
+    path = f"{BASE}/{tenant.id}/owner"
+    assert (await platform.anonymous.put(path, json=told)).status_code == 401
+    for client in (tenant.admin.client, await platform.new_m2m(tenant.id, "admin:write")):
+        assert (await client.put(path, json=told)).status_code == 403
+    portal = await platform.new_m2m(None, "admin:write")
+    assert (await portal.put(f"{BASE}/{uuid4()}/owner", json=told)).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [({"key_sha256": "x"}, "key_sha256"), ({"key_prefix": "sk"}, "key_prefix"), ({"email": "x"}, "email")],
+)
+async def test_a_bad_field_of_an_owner_is_named(
+    platform: RunningPlatform, tenant: Tenant, body: dict[str, Any], field: str
+) -> None:
+    portal = await platform.new_m2m(None, "admin:write")
+    answer = await portal.put(f"{BASE}/{tenant.id}/owner", json={**_key()[1], **body})
+    assert (answer.status_code, answer.json()["detail"][0]["loc"][-1]) == (422, field)

@@ -1,7 +1,7 @@
 """The evidence of a model: history, approvals, usage, incidents, with hashes that can be computed again."""
 
 import asyncio
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -152,6 +152,31 @@ async def test_a_long_history_is_cut_to_the_newest_and_says_so(tenant: Tenant, m
     told = await read(tenant, entry_id)
     assert [event["details"]["changes"]["owner"]["new"] for event in told["history"]] == ["Bob", "Cy"]
     assert told["complete"] is False
+
+
+async def test_events_past_the_hot_window_are_not_there_and_it_says_so(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    entry_id = await made(tenant)
+    await tenant.admin.client.put(f"{BASE}/{entry_id}", json={"owner": "Ada"})
+    told = await read(tenant, entry_id)
+    assert told["complete"] is True
+    assert datetime.fromisoformat(told["events_since"]) < datetime.now(UTC) - timedelta(days=89)
+    # An entry of 200 days ago, of whose history the hot window has the end.
+    for table, moment in (("registered_models", "created_at"), ("audit_events", "timestamp")):
+        which = "id" if table == "registered_models" else "action = 'registered_model.created' AND resource_id"
+        platform.sql(
+            f"UPDATE {table} SET {moment} = now() - interval '200 days' WHERE tenant_id = %s AND {which} = %s",
+            [tenant.id, entry_id],
+        )
+    told = await read(tenant, entry_id)
+    assert [event["action"] for event in told["history"]] == ["registered_model.updated"]
+    assert told["complete"] is False
+    # Under a legal hold all that the database has is shown.
+    hold = await tenant.admin.client.put("/api/v1/admin/retention/legal-hold", json={"reason": "Case 1"})
+    assert hold.status_code == 200, hold.text
+    told = await read(tenant, entry_id)
+    assert (len(told["history"]), told["events_since"], told["complete"]) == (2, None, True)
 
 
 async def test_it_is_for_those_who_read_the_registry_and_of_their_own_models(

@@ -20,14 +20,18 @@ from gatehouse.platform.keeper.store import Overtaken, Store
 
 
 def stored(platform: RunningPlatform, tenant: Tenant) -> dict[UUID, str]:
-    """Status by usage record; each is asserted to be there once, with its audit event and in the day's count, and the
-    chain to be whole."""
+    """Status by usage record; each is asserted to be there once, with its audit event and in every count, and the chain
+    to be whole."""
     usage = platform.sql("SELECT id, status FROM usage_records WHERE tenant_id = %s", [tenant.id])
     of_requests = "tenant_id = %s AND action = 'gateway.request'"
     events = platform.sql(f"SELECT id, outcome FROM audit_events WHERE {of_requests}", [tenant.id])
-    counted = platform.sql("SELECT coalesce(sum(records), 0) FROM usage_counts WHERE tenant_id = %s", [tenant.id])
+    counts = ("usage_counts", "usage_count_deltas", "usage_totals", "usage_hour_totals")
+    by_user, lately, by_day, by_hour = (
+        platform.sql(f"SELECT coalesce(sum(records), 0) FROM {table} WHERE tenant_id = %s", [tenant.id])[0][0]
+        for table in counts
+    )
     assert Counter(usage) == Counter(events)
-    assert len(usage) == len(dict(usage)) == counted[0][0]
+    assert len(usage) == len(dict(usage)) == by_user + lately == by_day == by_hour
     assert platform.breaks(tenant) == []
     return dict(usage)
 

@@ -1,15 +1,22 @@
 """Probes and the system's health (reference 3, Health and system)."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
 
 import pytest
 from tests.support.platform import RunningPlatform, Tenant
+from tests.support.relay import relay
 
 from gatehouse import __version__
 from gatehouse.detection.service.tiers import TierState
+from gatehouse.foundation.identity import Caller, CallerKind, Role, TenantId
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.storage.database import Database
+from gatehouse.platform.operations.health import components, summary
+from gatehouse.platform.operations.health.errors import Unhealthy
+from gatehouse.platform.operations.health.patience import given_up
 
 SYSTEM = "/api/admin/system"
 
@@ -104,6 +111,31 @@ async def test_providers_are_the_organizations_own(platform: RunningPlatform, te
     assert told["components"]["providers"]["good"] == {"status": "healthy", "latency_ms": 12.5, "last_checked": None}
     assert told["components"]["providers"]["bad"]["status"] == "unhealthy"
     assert told["status"] == "degraded"
+
+
+@pytest.mark.parametrize("cut", ["refuse", "swallow"])
+async def test_without_the_database_it_is_told_in_time(
+    platform: RunningPlatform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch, cut: str
+) -> None:
+    monkeypatch.setattr(components, "_PATIENCE", 0.5)
+    monkeypatch.setattr(summary, "_PATIENCE", 0.5)
+    admin = Caller(kind=CallerKind.USER, tenant_id=TenantId(tenant.id), role=Role.ADMIN)
+    with relay(platform.host.settings.gatehouse_home / "postgres" / ".s.PGSQL.5432") as way:
+        database = Database(way.url, pool_size=2)
+        monkeypatch.setattr(platform.host, "database", database)
+        assert (await components.all_of(platform.host, admin))["database"]["status"] == "healthy"
+        getattr(way, cut)()
+        async with asyncio.timeout(5):
+            told = await components.all_of(platform.host, admin)
+            with pytest.raises(Unhealthy):
+                await summary.of(platform.host, admin)
+        assert (told["database"]["status"], components.overall(told)) == ("unhealthy", "unhealthy")
+        assert (told["nodes"], told["celery_workers"]) == ({"status": "unknown"}, {"status": "unknown"})
+        way.mend()
+        async with asyncio.timeout(10):
+            while given_up:
+                await asyncio.sleep(0.02)
+        await database.close()
 
 
 async def test_operators_see_the_workers_by_name(platform: RunningPlatform) -> None:

@@ -19,6 +19,10 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from tests.support import heard
+from tests.support.leaks import WATCH
+from tests.support.server import TRIAL
+from tests.support.watched import see_databases
 
 #: What a worker has counted in its last second is its own still, and lost with it.
 WRITTEN = 1.3
@@ -79,10 +83,15 @@ def served() -> Iterator[Served]:
         try:
             assert process.stdout is not None
             assert f"https://127.0.0.1:{port}".encode() in process.stdout.readline()
+            heard.listen_to(f"https://localhost:{port}")
             yield Served(port, certificate, process)
+            see_databases(f"postgresql://postgres:@/postgres?host={directory}/home/postgres")
         finally:
+            heard.leave(f"https://localhost:{port}")
             process.send_signal(signal.SIGTERM)
             process.wait(30)
+        assert process.stdout is not None
+        WATCH.saw("a server's log", TRIAL(b"", process.stdout.read()))
 
 
 def children(served: Served, word: str) -> list[int]:
@@ -124,7 +133,9 @@ def test_tls_1_2_and_newer_are_spoken(served: Served, version: ssl.TLSVersion) -
     plain = socket.create_connection(("localhost", served.port), 5)
     with context.wrap_socket(plain, server_hostname="localhost") as secure:
         secure.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
-        assert secure.recv(1000).startswith(b"HTTP/1.1 200")
+        told = secure.recv(1000)
+    WATCH.saw("answer of GET /health", told)
+    assert told.startswith(b"HTTP/1.1 200")
 
 
 def test_tls_1_1_is_refused(served: Served) -> None:

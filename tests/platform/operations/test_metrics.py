@@ -22,6 +22,8 @@ FAMILIES = {
     "service_journal_bytes": "gauge",
     "service_journal_half_full": "gauge",
     "service_drain_lag_seconds": "gauge",
+    "service_notifications_total": "counter",
+    "service_webhook_lag_seconds": "gauge",
     "service_siem_backlog_events": "gauge",
     "service_siem_failing_receivers": "gauge",
     "service_redis_degraded": "gauge",

@@ -1,5 +1,6 @@
 """GET /v1/audit/events and /v1/audit/actions (reference 1, Paginated read-back lists; decisions, Records)."""
 
+import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -79,6 +80,42 @@ async def test_each_filter_narrows_and_stays_with_the_cursor(
     assert len(await read(client, **{"from": "2020-01-01", "to": ends.isoformat()})) == 3
     assert await read(client, **{"from": ends.isoformat()}) == []
     assert await read(client, to="2020-01-01T00:00:00") == []
+
+
+async def test_a_period_has_its_events_in_whatever_order_they_were_written(
+    platform: RunningPlatform, tenant: Tenant, journal: Journal
+) -> None:
+    dice, midnight = random.Random(5), datetime(2026, 3, 10, tzinfo=UTC)
+    await make_events(tenant, 2)
+    for _ in range(4):
+        # Each batch jumps about in two days, of which it leaves out most hours; the next may be of those before.
+        hours = [dice.randrange(48) for _ in range(3)]
+        moments = [midnight + timedelta(hours=dice.choice(hours), minutes=dice.random() * 60) for _ in range(12)]
+        await journal.append(*(outcome(tenant.id, timestamp=moment.timestamp()) for moment in moments))
+        await journal.drain()
+    everything = await read(tenant.admin.client, limit=500)
+    assert len(everything) == 50
+    hour = "date_trunc('hour', timestamp, 'UTC')"
+    parts = f"SELECT {hour}, min(sequence), max(sequence) FROM audit_events WHERE tenant_id = %s GROUP BY 1 ORDER BY 1"
+    noted = "SELECT hour, first_sequence, last_sequence FROM audit_hours WHERE tenant_id = %s ORDER BY 1"
+    assert platform.sql(noted, [tenant.id]) == platform.sql(parts, [tenant.id])
+    for _ in range(60):
+        since, until = sorted(
+            dice.choice((0, 1)) * timedelta(hours=dice.randrange(-2, 50))
+            + midnight
+            + timedelta(hours=dice.random() * 48)
+            for _ in range(2)
+        )
+        period = {"from": since.isoformat(), "to": until.isoformat()}
+        asked = {name: period[name] for name in dice.sample(("from", "to"), dice.randint(1, 2))}
+        wanted = [
+            event["sequence"]
+            for event in everything
+            if ("from" not in asked or datetime.fromisoformat(event["timestamp"]) >= since)
+            and ("to" not in asked or datetime.fromisoformat(event["timestamp"]) < until)
+        ]
+        events = await read(tenant.admin.client, **asked, limit=dice.choice((3, 50)))
+        assert [event["sequence"] for event in events] == wanted, asked
 
 
 async def test_a_request_s_event_says_what_came_of_it(tenant: Tenant, journal: Journal) -> None:

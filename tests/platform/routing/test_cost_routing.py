@@ -1,5 +1,6 @@
 """Cost routing (reference 3, Cost routing): the family, and what it does to requests."""
 
+import asyncio
 from decimal import Decimal
 from typing import Any
 from uuid import uuid4
@@ -10,6 +11,8 @@ import pytest
 from psycopg.types.json import Jsonb
 from tests.support.journal import Journal
 from tests.support.platform import Person, RunningPlatform, Tenant
+
+from gatehouse.platform.routing.cost_routing.service import MOST
 
 BASE = "/api/admin/cost-routing"
 POLICIES = f"{BASE}/policies"
@@ -302,6 +305,27 @@ async def test_there_is_one_default(tenant: Tenant) -> None:
     first = await made(tenant)
     answer = await tenant.admin.client.post(POLICIES, json=POLICY)
     assert (answer.status_code, answer.json()["conflicting_policy_id"]) == (409, first["policy_id"])
+
+
+async def test_there_are_two_hundred_at_most_however_many_are_made_at_once(
+    tenant: Tenant, platform: RunningPlatform
+) -> None:
+    first = await made(tenant, enabled=False)
+    platform.sql(
+        "INSERT INTO cost_routing_policies (id, tenant_id, name, enabled, strategy, group_ids, model_filters,"
+        " fallback_chain) SELECT gen_random_uuid(), tenant_id, name, enabled, strategy, group_ids, model_filters,"
+        " fallback_chain FROM cost_routing_policies, generate_series(1, %s) WHERE id = %s",
+        [MOST - 3, first["policy_id"]],
+    )
+    body = {**POLICY, "enabled": False}
+    answers = await asyncio.gather(*(tenant.admin.client.post(POLICIES, json=body) for _ in range(6)))
+    assert sorted(answer.status_code for answer in answers) == [201, 201, 409, 409, 409, 409]
+    assert {answer.json()["error"] for answer in answers if answer.status_code == 409} == {"too_many_policies"}
+
+
+async def test_of_two_defaults_made_at_once_one_is_a_conflict(tenant: Tenant) -> None:
+    answers = await asyncio.gather(*(tenant.admin.client.post(POLICIES, json=POLICY) for _ in range(6)))
+    assert sorted(answer.status_code for answer in answers) == [201, 409, 409, 409, 409, 409]
 
 
 async def test_put_replaces_everything(sandbox: Tenant) -> None:

@@ -395,6 +395,15 @@ async def test_check_provider_makes_the_smallest_call(platform: RunningPlatform,
     assert len(await platform.audit(tenant, "provider.tested")) == 3
 
 
+async def test_check_provider_tries_the_default_of_models_that_cost_the_same(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    await platform.add_provider(tenant.id, "sandbox", "sandbox", "cut", "echo")
+    platform.sql("UPDATE model_configs SET is_default = true WHERE tenant_id = %s AND model_id = 'echo'", [tenant.id])
+    told = (await tenant.admin.client.post("/api/admin/system/check-provider/sandbox")).json()
+    assert (told["status"], told["model_tested"]) == ("reachable", "echo")
+
+
 async def test_check_provider_calls_no_model_that_a_kill_switch_stops(
     platform: RunningPlatform, tenant: Tenant, fake: Any
 ) -> None:

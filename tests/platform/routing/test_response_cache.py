@@ -54,6 +54,14 @@ async def test_colleagues_share_answers_until_the_policy_changes(sandbox: Tenant
     assert told(await chat(sandbox.user)) is None
 
 
+async def test_a_client_that_wants_none_of_it_is_heard(sandbox: Tenant) -> None:
+    await kept(sandbox)
+    body = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "hello"}]}
+    wishes: list[dict[str, str]] = [{}, {"Cache-Control": "no-cache"}, {"Cache-Control": "no-store"}, {}]
+    answers = [await sandbox.user.client.post("/v1/chat/completions", json=body, headers=wish) for wish in wishes]
+    assert [told(answer) for answer in answers] == ["miss", "miss", None, "hit"]
+
+
 async def test_another_organization_gets_an_answer_of_its_own(
     platform: RunningPlatform, sandbox: Tenant, other_tenant: Tenant
 ) -> None:

@@ -1,6 +1,7 @@
 """Traces as a collector gets them: a real one over HTTP, its messages parsed."""
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,12 +11,19 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTracePartialSuccess,
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
+from opentelemetry.semconv._incubating.attributes.gen_ai_attributes import GenAiProviderNameValues
 from tests.support.engine import HeldEngine, completion, events
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.engine.exchange import Received
+from gatehouse.engine.providers.registry import KINDS
 from gatehouse.foundation.clock import SYSTEM_CLOCK
 from gatehouse.foundation.settings import BadSettings, Settings
 from gatehouse.platform.metrics import Figures
@@ -26,6 +34,8 @@ TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 CONTEXT = f"00-{TRACE}-{PARENT}-01"
 BROKEN: tuple[int, list[bytes | Exception]] = (503, [b"{}"])
 SECRET = "the moon is made of cheese"
+USAGE = b'{"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}'
+CONVENTIONS = {told for name, told in vars(gen_ai_attributes).items() if name.startswith("GEN_AI_")}
 
 
 @dataclass
@@ -38,6 +48,8 @@ class Collector:
     headers: list[dict[str, str]] = field(default_factory=list)
     raw: bytes = b""
     asked: int = 0
+    #: what it says of what it took
+    answer: bytes = b""
 
     async def take(self, request: web.Request) -> web.Response:
         self.asked += 1
@@ -47,7 +59,7 @@ class Collector:
         self.raw += body
         self.headers.append({name.lower(): value for name, value in request.headers.items()})
         self.got.append(ExportTraceServiceRequest.FromString(body))
-        return web.Response()
+        return web.Response(body=self.answer)
 
     @property
     def spans(self) -> list[dict[str, Any]]:
@@ -132,10 +144,13 @@ async def test_a_request_is_a_server_span_with_a_client_span_a_try(collector: Co
     assert (good["error"], "error.type" in good) == (False, False)
     expected = {
         "gen_ai.operation.name": "chat", "gen_ai.provider.name": "mistral_ai", "gen_ai.request.model": "m",
-        "gen_ai.response.model": "m", "gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 5,
+        "gen_ai.request.stream": False, "gen_ai.response.model": "m", "gen_ai.usage.input_tokens": 10,
+        "gen_ai.usage.output_tokens": 5, "server.address": "two.test", "server.port": 80,
     }  # fmt: skip
     assert expected.items() <= good.items()
-    assert {**expected, "gen_ai.request.model": "one/m"}.items() <= server.items()
+    # What adds up tokens over spans must not find them twice.
+    assert not [name for name in server if name.startswith("gen_ai.")]
+    assert server["gatehouse.requested_model"] == "one/m"
     assert server["gatehouse.fallbacks"] == 1
     assert server["gatehouse.stream"] is False
     assert server["gatehouse.cost_usd"] == pytest.approx(0.00002)
@@ -156,9 +171,137 @@ async def test_no_text_of_a_request_or_an_answer_is_in_a_span(collector: Collect
     assert len(collector.spans) == 3
     assert SECRET.encode() not in collector.raw
     refused = collector.spans[-1]
-    assert (refused["error.type"], refused["error"], "gen_ai.request.model" in refused) == (
+    assert (refused["error.type"], refused["error"], "gatehouse.requested_model" in refused) == (
         "model_not_found", False, False,
     )  # fmt: skip
+
+
+async def test_tokens_of_caches_are_tokens_of_the_input(collector: Collector, tmp_path: Path) -> None:
+    async with exporting(collector.url, tmp_path) as (traces, _):
+        held, received = engine(traces)
+        usage = {
+            "prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 105,
+            "prompt_tokens_details": {"cached_tokens": 80},
+        }  # fmt: skip
+        held.outbound.script = [(200, [completion().replace(USAGE, json.dumps(usage).encode())])]
+        await held.engine.answer(received)
+    good, _ = collector.spans
+    assert {name: told for name, told in good.items() if name.startswith("gen_ai.usage.")} == {
+        "gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 5,
+        "gen_ai.usage.cache_read.input_tokens": 80, "gen_ai.usage.cache_creation.input_tokens": 0,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("limit", ["max_tokens", "max_completion_tokens"])
+async def test_what_a_request_sets_is_told_as_numbers_and_never_as_text(
+    collector: Collector, tmp_path: Path, limit: str
+) -> None:
+    asked = {
+        limit: 50, "temperature": 0.5, "top_p": 1, "seed": 7, "n": 2, "frequency_penalty": None, "top_k": SECRET,
+        "presence_penalty": 10**400,
+    }  # fmt: skip
+    async with exporting(collector.url, tmp_path) as (traces, figures):
+        held, received = engine(traces)
+        received.body = json.dumps({**json.loads(received.body), **asked}).encode()
+        held.outbound.script = [(200, [completion()])]
+        await held.engine.answer(received)
+    call, _ = collector.spans
+    assert {name: told for name, told in call.items() if name in CONVENTIONS and "request" in name} == {
+        "gen_ai.request.model": "m", "gen_ai.request.stream": False, "gen_ai.request.max_tokens": 50,
+        "gen_ai.request.temperature": 0.5, "gen_ai.request.top_p": 1.0, "gen_ai.request.seed": 7,
+        "gen_ai.request.choice.count": 2,
+    }  # fmt: skip
+    assert isinstance(call["gen_ai.request.top_p"], float)
+    assert sum(figures.spans_dropped.values.values()) == 0
+
+
+async def test_names_are_those_of_the_conventions(collector: Collector, tmp_path: Path) -> None:
+    async with exporting(collector.url, tmp_path) as (traces, _):
+        for kind in KINDS:
+            held, received = engine(traces)
+            received.headers = {}
+            held.serve("three", "x", kind=kind)
+            received.body = received.body.replace(b"one/m", b"three/x").replace(b"two/m", b"one/m")
+            held.outbound.script = [(200, [completion()])] * 2
+            await held.engine.answer(received)
+    told = {name for span in collector.spans for name in span if name.startswith("gen_ai.")}
+    assert told <= CONVENTIONS
+    assert {"gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model"} <= told
+    known = {each.value for each in GenAiProviderNameValues}
+    own = {span["gen_ai.provider.name"] for span in collector.spans if span["kind"] == "CLIENT"} - known
+    # For these the conventions have no name.
+    assert own <= {"openai_compatible", "ollama", "byoe", "sandbox"}
+    assert {span["gen_ai.operation.name"] for span in collector.spans if span["kind"] == "CLIENT"} == {"chat"}
+
+
+async def test_a_route_names_no_conversation_and_its_call_does(collector: Collector, tmp_path: Path) -> None:
+    conversation = "01a20229-27de-792e-8b51-90ac3704c38f"
+    async with exporting(collector.url, tmp_path) as (traces, _):
+        held, received = engine(traces)
+        received.path = f"/api/conversations/{conversation}/messages"
+        held.outbound.script = [(200, [completion()])]
+        await held.engine.answer(received)
+    call, server = collector.spans
+    assert (server["name"], server["http.route"]) == (
+        "POST /api/conversations/{conversation_id}/messages", "/api/conversations/{conversation_id}/messages",
+    )  # fmt: skip
+    assert call["gen_ai.conversation.id"] == conversation
+
+
+async def test_what_a_provider_claims_to_have_used_stops_no_trace(collector: Collector, tmp_path: Path) -> None:
+    async with exporting(collector.url, tmp_path) as (traces, figures):
+        for tokens in (10**30, 3):
+            held, received = engine(traces)
+            held.outbound.script = [(200, [completion(usage=(tokens, tokens))])]
+            assert (await held.engine.answer(received)).status == 200
+    assert [span.get("gen_ai.usage.input_tokens") for span in collector.spans if span["kind"] == "CLIENT"] == [None, 3]
+    assert figures.spans_exported.values == {(): 4.0}
+
+
+async def test_spans_that_cannot_be_encoded_do_not_stop_those_that_follow(
+    collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exporter, "_PAUSE", 0.01)
+    async with exporting(collector.url, tmp_path) as (traces, figures):
+        for request_id in ("\ud800", "good"):
+            held, received = engine(traces)
+            received.request_id = request_id
+            held.outbound.script = [(200, [completion()])]
+            with contextlib.suppress(UnicodeEncodeError):
+                await held.engine.answer(received)
+            async with asyncio.timeout(10):
+                while traces._waiting:
+                    await asyncio.sleep(0.01)
+    assert figures.spans_dropped.values[("not_taken",)] == 2.0
+    assert len(collector.spans) == 2
+
+
+async def test_a_request_is_answered_and_recorded_whose_spans_cannot_be_made(
+    collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(exporter.spans, "of_request", fails)
+    async with exporting(collector.url, tmp_path) as (traces, figures):
+        held, received = engine(traces)
+        held.outbound.script = [(200, [completion()])]
+        assert (await held.engine.answer(received)).status == 200
+    assert len(held.outcomes) == 1
+    assert figures.spans_dropped.values[("not_made",)] == 2.0
+
+
+async def test_what_the_collector_says_it_will_not_have_is_not_counted_as_sent(
+    collector: Collector, tmp_path: Path
+) -> None:
+    collector.answer = ExportTraceServiceResponse(
+        partial_success=ExportTracePartialSuccess(rejected_spans=1, error_message="too old")
+    ).SerializeToString()
+    async with exporting(collector.url, tmp_path) as (traces, figures):
+        held, received = engine(traces)
+        held.outbound.script = [(200, [completion()])]
+        await held.engine.answer(received)
+    assert (figures.spans_exported.values, figures.spans_dropped.values[("rejected",)]) == ({(): 1.0}, 1.0)
 
 
 async def test_a_broken_streams_call_and_request_are_both_errors(collector: Collector, tmp_path: Path) -> None:
@@ -175,8 +318,8 @@ async def test_a_broken_streams_call_and_request_are_both_errors(collector: Coll
 
 async def test_the_resource_is_what_the_environment_says(collector: Collector, tmp_path: Path) -> None:
     told = {
-        "OTEL_SERVICE_NAME": "the-gateway", "OTEL_RESOURCE_ATTRIBUTES": "team=ai, region=eu",
-        "OTEL_EXPORTER_OTLP_HEADERS": "api-key=k=1, x-team=ai", "ENVIRONMENT": "staging",
+        "OTEL_SERVICE_NAME": "the-gateway", "OTEL_RESOURCE_ATTRIBUTES": "team=ai%20platform, region=eu",
+        "OTEL_EXPORTER_OTLP_HEADERS": "Authorization=Basic%20a2V5, api-key=k=1, x-team=ai", "ENVIRONMENT": "staging",
     }  # fmt: skip
     async with exporting(collector.url, tmp_path, **told) as (traces, _):
         held, received = engine(traces)
@@ -185,10 +328,12 @@ async def test_the_resource_is_what_the_environment_says(collector: Collector, t
     (of_resource,) = collector.got[0].resource_spans
     attributes = {pair.key: pair.value.string_value for pair in of_resource.resource.attributes}
     assert {
-        "service.name": "the-gateway", "team": "ai", "region": "eu", "deployment.environment.name": "staging",
+        "service.name": "the-gateway", "team": "ai platform", "region": "eu", "deployment.environment.name": "staging",
     }.items() <= attributes.items()  # fmt: skip
     headers = collector.headers[0]
     assert (headers["content-type"], headers["api-key"], headers["x-team"]) == ("application/x-protobuf", "k=1", "ai")
+    # Written as the vendors tell it.
+    assert headers["authorization"] == "Basic a2V5"
 
 
 async def test_what_the_collector_refuses_for_a_while_is_sent_again(
@@ -284,12 +429,19 @@ async def test_the_platforms_own_requests_are_traced_over_http(
         answer = await tenant.admin.client.post(
             "/v1/chat/completions",
             json={"model": "sandbox/echo", "messages": [{"role": "user", "content": SECRET}]},
-            headers={"traceparent": CONTEXT, "X-Gateway-Timing": "1"},
+            headers=[
+                ("traceparent", CONTEXT),
+                ("tracestate", "a=1"),
+                ("tracestate", "b=2,c=3"),
+                ("X-Gateway-Timing", "1"),
+            ],
         )
     assert answer.status_code == 200
     assert "total;dur=" in answer.headers["X-Gateway-Timing"]
     client, server = collector.spans
     assert (server["trace"], server["parent"], server["gatehouse.tenant_id"]) == (TRACE, PARENT, str(tenant.id))
+    # Several lines are one list.
+    assert server["state"] == "a=1,b=2,c=3"
     assert server["gatehouse.request_id"] == answer.headers["X-Request-Id"]
     assert (client["gen_ai.provider.name"], client["error"]) == ("sandbox", False)
     assert SECRET.encode() not in collector.raw
@@ -299,3 +451,14 @@ async def test_the_platforms_own_requests_are_traced_over_http(
 def test_an_endpoint_that_is_no_web_address_ends_the_start(url: str) -> None:
     with pytest.raises(BadSettings, match="OTEL_EXPORTER_OTLP_ENDPOINT"):
         Settings.from_environment({"OTEL_EXPORTER_OTLP_ENDPOINT": url})
+
+
+@pytest.mark.parametrize("told", ["key\u00e9=1", "x-key=a%0Ab", "two words=1"])
+def test_headers_that_cannot_be_ends_the_start_and_tell_no_secret(tmp_path: Path, told: str) -> None:
+    settings = Settings.from_environment(
+        {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_EXPORTER_OTLP_HEADERS": told}
+    )
+    figures = Figures(tmp_path)
+    with pytest.raises(BadSettings, match="OTEL_EXPORTER_OTLP_HEADERS") as refused:
+        Exporter(settings, SYSTEM_CLOCK, figures.spans_exported, figures.spans_dropped)
+    assert told not in str(refused.value)

@@ -67,7 +67,9 @@ class Bedrock:
         body = json.loads(connection.body)
         self.asked.append((unquote(model), body))
         if operation == "invoke":
-            await connection.answer(json.dumps(embedded(body)).encode())
+            # Bedrock says so of every maker's models, for itself.
+            more = "X-Amzn-Bedrock-Input-Token-Count: 4\r\n"
+            await connection.answer(json.dumps(embedded(body)).encode(), more=more)
             return
         fault = fault_in(body, unquote(model), _OPERATIONS[operation])
         if fault is not None:

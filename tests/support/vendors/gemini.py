@@ -70,7 +70,7 @@ class Gemini:
             return
         match operation, query:
             case "generateContent", "":
-                await connection.answer(json.dumps(self._answer(model, self.parts, last=True)).encode())
+                await connection.answer(self.whole(model))
             case "streamGenerateContent", "alt=sse":
                 await self._stream(connection, model)
             case "batchEmbedContents", "":
@@ -80,6 +80,9 @@ class Gemini:
                 )
             case _:
                 await refuse(connection, 404, "NOT_FOUND", f"No {path}")
+
+    def whole(self, model: str) -> bytes:
+        return json.dumps(self._answer(model, self.parts, last=True)).encode()
 
     def events(self, model: str) -> list[bytes]:
         if self.block is not None:

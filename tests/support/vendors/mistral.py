@@ -7,6 +7,7 @@ What the words of the last message ask for is done: `think`, `use tools`, `be bu
 import re
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -159,6 +160,11 @@ def _objection(messages: list[dict[str, Any]]) -> str | None:
     last = messages[-1]
     if last["role"] == "assistant" and not last.get("prefix"):
         return "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant"
+    for before, message in pairwise(messages):
+        if (before["role"], message["role"]) == ("tool", "user"):
+            return "Unexpected role 'user' after role 'tool'"
+        if message["role"] == "assistant" and not message.get("content") and not message.get("tool_calls"):
+            return "Assistant message must have either content or tool_calls, but not none."
     ids = [call["id"] for message in messages for call in message.get("tool_calls") or ()]
     ids += [message["tool_call_id"] for message in messages if message["role"] == "tool"]
     for call_id in ids:

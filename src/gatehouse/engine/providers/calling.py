@@ -4,6 +4,7 @@ Where both are the same, bytes pass as they are; else everything goes through th
 """
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,7 +16,7 @@ from gatehouse.engine.exchange import Candidate
 from gatehouse.engine.providers.failure import ProviderFailed, of_transport
 from gatehouse.engine.providers.kind import Endpoint, Kind, NoEmbeddings, NotConfigured, Target
 from gatehouse.engine.providers.registry import KINDS, SPOKEN
-from gatehouse.engine.providers.reply import EVENTS, JSON, Reply
+from gatehouse.engine.providers.reply import Reply
 from gatehouse.engine.providers.streams import Converting, Passing, Stream
 from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundReply, OutboundRequest
 
@@ -36,8 +37,9 @@ async def call_provider(
     """Returns once the whole answer is here or, for a stream, its first event: until then nothing has reached the
     client and another attempt may follow. A cancelled call is cancelled upstream too. Raises `ProviderFailed`, and
     whatever `gate` raises, which is asked right before the first byte is sent. `headers` are sent beside the kind's."""
-    client, spoken, kind = _parties(call, candidate)
-    body, stream = _request(call, candidate, client, spoken, kind)
+    parties = _parties(call, candidate)
+    client, spoken, kind = parties
+    body, stream = _request(call, candidate, parties)
     try:
         config = candidate.provider.config
         endpoint = kind.endpoint(Target(client.operation, candidate.model.model_id, call.stream), config, secret)
@@ -53,8 +55,8 @@ async def call_provider(
         if not 200 <= reply.status < 300:
             raise await _refused(kind, reply, secret)  # noqa: TRY301 - closed below, as every other failure
         if stream is None:
-            return await _whole(reply, call, candidate, spoken, max_response_bytes)
-        return await Reply.streaming(reply, stream, EVENTS, sent_bytes=len(body))
+            return await _whole(reply, call, candidate, parties, max_response_bytes, sent_bytes=len(body))
+        return await Reply.streaming(reply, stream, call, sent_bytes=len(body))
     except OutboundFailed as error:
         await reply.close()
         raise of_transport(error, reply.status) from None
@@ -67,7 +69,15 @@ async def call_provider(
         raise
 
 
-def _parties(call: ModelCall, candidate: Candidate) -> tuple[Dialect, ProviderDialect, Kind]:
+class _Parties(NamedTuple):
+    """The client's dialect, the provider's, and its kind."""
+
+    client: Dialect
+    spoken: ProviderDialect
+    kind: Kind
+
+
+def _parties(call: ModelCall, candidate: Candidate) -> _Parties:
     client = DIALECTS[call.dialect]
     kind = KINDS.get(candidate.provider.kind)
     if kind is None:
@@ -78,12 +88,11 @@ def _parties(call: ModelCall, candidate: Candidate) -> tuple[Dialect, ProviderDi
         raise ProviderFailed("not_configured") from None
     if spoken is None:
         raise ProviderFailed("refused", client_error=NoEmbeddings())
-    return client, SPOKEN[spoken], kind
+    return _Parties(client, SPOKEN[spoken], kind)
 
 
-def _request(
-    call: ModelCall, candidate: Candidate, client: Dialect, spoken: ProviderDialect, kind: Kind
-) -> tuple[bytes, Stream | None]:
+def _request(call: ModelCall, candidate: Candidate, parties: _Parties) -> tuple[bytes, Stream | None]:
+    client, spoken, kind = parties
     model = candidate.model.model_id
     limit = _output_limit(call, candidate)
     stream: Stream | None = None
@@ -137,21 +146,26 @@ async def _send(
 
 
 async def _whole(
-    reply: OutboundReply, call: ModelCall, candidate: Candidate, spoken: ProviderDialect, limit: int
+    reply: OutboundReply, call: ModelCall, candidate: Candidate, parties: _Parties, limit: int, *, sent_bytes: int
 ) -> Reply:
-    client = DIALECTS[call.dialect]
+    client, spoken, kind = parties
     body = await reply.read(limit)
     await reply.close()
     try:
         passing = PASSING.get(call.dialect)
         if passing is not None and passing is spoken:
-            return Reply(reply.status, JSON, usage=passing.check_reply(body), body=body)
-        answer = spoken.parse_reply(body)
+            usage = passing.check_reply(body)
+        else:
+            answer = spoken.parse_reply(body)
+            answer = msgspec.structs.replace(
+                answer,
+                model=answer.model or candidate.model.model_id,
+                usage=answer.usage or kind.usage(reply.headers),
+            )
+            usage, body = answer.usage, client.render_reply(answer, call)
     except NotConvertible:
         raise ProviderFailed("bad_reply", status=reply.status) from None
-    if not answer.model:
-        answer = msgspec.structs.replace(answer, model=candidate.model.model_id)
-    return Reply(reply.status, JSON, usage=answer.usage, body=client.render_reply(answer, call))
+    return Reply.whole(reply.status, body, usage, call, sent_bytes=sent_bytes)
 
 
 async def _refused(kind: Kind, reply: OutboundReply, secret: Mapping[str, str]) -> ProviderFailed:

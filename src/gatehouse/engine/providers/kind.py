@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.providers.failure import ProviderFailed
 from gatehouse.foundation.errors import BadRequest
 from gatehouse.foundation.outbound import Outbound
@@ -83,6 +84,9 @@ class Kind(Protocol):
 
     def failure(self, status: int, headers: Mapping[str, str], body: bytes, secrets: Iterable[str]) -> ProviderFailed:
         """What an answer that is not 2xx means, see `failure.of_status`."""
+
+    def usage(self, headers: Mapping[str, str]) -> Usage | None:
+        """What an answer's headers tell of its usage, for one whose body tells none."""
 
     async def list_models(
         self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]

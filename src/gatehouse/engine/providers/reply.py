@@ -6,8 +6,10 @@ from typing import Final
 
 import msgspec
 
+from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.sse import Splitter
 from gatehouse.engine.conversation.usage import Usage
+from gatehouse.engine.providers import guess
 from gatehouse.engine.providers.failure import ProviderFailed, of_transport
 from gatehouse.engine.providers.streams import Stream
 from gatehouse.foundation.outbound import OutboundFailed, OutboundReply
@@ -15,14 +17,14 @@ from gatehouse.foundation.outbound import OutboundFailed, OutboundReply
 #: How long a provider may take to end a stream whose last event was seen.
 END_SECONDS = 0.5
 
-BYTES_A_TOKEN = 4
-
 #: Of the client's answer, whoever gave it.
 JSON: Final[Mapping[str, str]] = {"content-type": "application/json"}
 EVENTS: Final[Mapping[str, str]] = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 
 #: How much of a stream that is said again comes at once.
 _AGAIN_BYTES: Final = 16_384
+
+_NOTHING: Final = Usage()
 
 
 class _Said:
@@ -50,33 +52,37 @@ class Reply:
     `events` gives one or more whole events at a time, the first without a wait, and raises `ProviderFailed` when the
     stream breaks. Close always: an unfinished call is cancelled upstream.
 
-    `usage` is what the provider told, None if it told none. Of a stream that told none, or was left or broke before its
-    end, it is at least an estimate, since a provider bills what it made: see `usage_estimated`.
+    `usage` is what the provider told. Where it told none, or its stream was left or broke before the end, it is at
+    least an estimate, since a provider bills what it made: see `usage_estimated`.
     """
 
-    __slots__ = ("_sent_bytes", "_stream", "_upstream", "_usage", "body", "events", "headers", "status")
+    __slots__ = ("_call", "_sent_bytes", "_stream", "_upstream", "_usage", "body", "events", "headers", "status")
 
-    def __init__(
-        self, status: int, headers: Mapping[str, str], *, usage: Usage | None = None, body: bytes | None = None
-    ) -> None:
+    def __init__(self, status: int, headers: Mapping[str, str], *, body: bytes | None = None) -> None:
         self.status = status
         self.headers = headers
         self.body = body
         self.events: AsyncIterator[bytes] | None = None
-        self._usage = usage
+        self._usage: Usage | None = None
         self._stream: Stream | None = None
         self._upstream: OutboundReply | None = None
+        self._call: ModelCall | None = None
         self._sent_bytes = 0
 
     @classmethod
-    async def streaming(
-        cls, upstream: OutboundReply, stream: Stream, headers: Mapping[str, str], *, sent_bytes: int
-    ) -> "Reply":
+    def whole(cls, status: int, body: bytes, usage: Usage | None, call: ModelCall, *, sent_bytes: int) -> "Reply":
+        """The answer to `call`, for which so much was sent to the provider."""
+        reply = cls(status, JSON, body=body)
+        reply._usage, reply._call, reply._sent_bytes = usage, call, sent_bytes
+        return reply
+
+    @classmethod
+    async def streaming(cls, upstream: OutboundReply, stream: Stream, call: ModelCall, *, sent_bytes: int) -> "Reply":
         """Waits for the first event. Raises `ProviderFailed` or `OutboundFailed`."""
-        reply = cls(upstream.status, headers)
+        reply = cls(upstream.status, EVENTS)
         reply._upstream = upstream
         reply._stream = stream
-        reply._sent_bytes = sent_bytes
+        reply._call, reply._sent_bytes = call, sent_bytes
         chunks = upstream.chunks()
         first = b""
         async for chunk in chunks:
@@ -93,24 +99,30 @@ class Reply:
     def again(cls, answer: bytes, *, stream: bool) -> "Reply":
         """A complete answer that was given before, as a body or as a stream's events."""
         if not stream:
-            return cls(200, JSON, usage=Usage(), body=answer)
+            said_again = cls(200, JSON, body=answer)
+            said_again._usage = Usage()
+            return said_again
         reply = cls(200, EVENTS)
         reply._stream = said = _Said()
         reply.events = _again(answer, said)
         return reply
 
     @property
-    def usage(self) -> Usage | None:
-        if self._stream is None:
-            return self._usage
-        told = self._stream.usage
-        return self._estimate(told) if self.usage_estimated else told
+    def usage(self) -> Usage:
+        told = self._told
+        return self._estimate(told) if told is None or self.usage_estimated else told
 
     @property
     def usage_estimated(self) -> bool:
-        """Whether a stream's usage was not told, or not told for good because the answer did not come to its end."""
+        """Whether the usage was not told, or not told for good because a stream did not come to its end."""
         stream = self._stream
-        return stream is not None and (stream.usage is None or not (stream.complete or stream.finished))
+        return self._told is None or (stream is not None and not (stream.complete or stream.finished))
+
+    @property
+    def _told(self) -> Usage | None:
+        told = self._usage if self._stream is None else self._stream.usage
+        # Who was called and says nothing but zeros does not count.
+        return None if told == _NOTHING and self._call is not None else told
 
     @property
     def finished(self) -> bool:
@@ -118,10 +130,11 @@ class Reply:
         return self._stream is not None and self._stream.finished
 
     def _estimate(self, told: Usage | None) -> Usage:
-        """Four bytes of a request make a token, and so does each event of a stream, as a rule."""
-        assert self._stream is not None
-        known = told or Usage(input_tokens=self._sent_bytes // BYTES_A_TOKEN)
-        return msgspec.structs.replace(known, output_tokens=max(known.output_tokens, self._stream.passed))
+        """Each event of a stream is a token, as a rule."""
+        assert self._call is not None
+        known = told or Usage(input_tokens=guess.read(self._call, self._sent_bytes))
+        made = guess.written(self._call, self.body or b"{}") if self._stream is None else self._stream.passed
+        return msgspec.structs.replace(known, output_tokens=max(known.output_tokens, made))
 
     async def close(self) -> None:
         if self._upstream is not None:

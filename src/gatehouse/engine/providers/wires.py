@@ -5,6 +5,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.providers.failure import ProviderFailed, of_status, of_transport
 from gatehouse.engine.providers.kind import CredentialField, Endpoint, FoundModel, NotConfigured, Target
 from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundRequest
@@ -95,6 +96,9 @@ class Wire:
 
     def failure(self, status: int, headers: Mapping[str, str], body: bytes, secrets: Iterable[str]) -> ProviderFailed:
         return of_status(status, headers, body, secrets)
+
+    def usage(self, headers: Mapping[str, str]) -> Usage | None:
+        return None
 
     async def list_models(
         self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]

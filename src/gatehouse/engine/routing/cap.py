@@ -5,6 +5,7 @@ A request that fits with as many tokens as it has bytes fits for certain, and no
 """
 
 from decimal import Decimal
+from typing import Final
 
 import msgspec
 
@@ -16,6 +17,8 @@ from gatehouse.engine.outcome import RuleEvent
 from gatehouse.foundation.errors import BadRequest, PaymentRequired, Refusal
 from gatehouse.policy.records import CostCap
 from gatehouse.policy.routing import RoutingPolicy
+
+_BELOW: Final = 1 - 1e-12
 
 
 class CostCapExceeded(PaymentRequired):
@@ -47,16 +50,19 @@ class PriceUnknown(BadRequest):
 
 
 class Costs:
-    """What one call is estimated to cost, wherever it goes."""
+    """What one call is estimated to cost, wherever it goes; `limit` is USD."""
 
-    __slots__ = ("_counted", "_most", "_wanted", "_x")
+    __slots__ = ("_bound", "_counted", "_most_read", "_wanted", "_x", "limit")
 
-    def __init__(self, x: Asked) -> None:
+    def __init__(self, x: Asked, limit: Decimal) -> None:
         assert x.wants is not None
+        self.limit = limit
+        # Floats are quick; what they are wrong by is far below the share that is taken off.
+        self._bound = float(limit) * _BELOW
         self._x = x
         self._wanted = x.wants
-        #: with as many tokens as there can be
-        self._most: Wants | None = None
+        #: as many tokens as there can be
+        self._most_read = x.wants.input_tokens if x.wants.counted else input_tokens(x)
         #: with the tokens that a vocabulary makes of it
         self._counted: dict[tokenizers.Counter, Wants] = {}
 
@@ -71,19 +77,19 @@ class Costs:
             wanted = self._counted[counting] = msgspec.structs.replace(self._wanted, input_tokens=tokens)
         return estimate(candidate.model, wanted)
 
-    def surely_fits(self, candidate: Candidate, limit: Decimal) -> bool:
-        if self._most is None:
-            most = self._wanted.input_tokens if self._wanted.counted else input_tokens(self._x)
-            self._most = msgspec.structs.replace(self._wanted, input_tokens=most)
-        cost = estimate(candidate.model, self._most)
-        return cost is not None and cost <= limit
+    def surely_fits(self, candidate: Candidate) -> bool:
+        """Told at once, and not of all that fit."""
+        prices, made = candidate.model.dearest, self._wanted.output_tokens
+        if prices is None or (made and prices[1] is None):
+            return False
+        return self._most_read * prices[0] + made * (prices[1] or 0.0) <= self._bound
 
-    def fits(self, candidate: Candidate, limit: Decimal) -> bool:
+    def fits(self, candidate: Candidate) -> bool:
         """What has no price does not."""
-        if self.surely_fits(candidate, limit):
+        if self.surely_fits(candidate):
             return True
         cost = self.told(candidate)
-        return cost is not None and cost <= limit
+        return cost is not None and cost <= self.limit
 
 
 def refusal(policy: RoutingPolicy, cap: CostCap, candidate: Candidate, estimated: Decimal | None) -> Refusal:

@@ -6,9 +6,11 @@ from functools import partial
 from typing import Final, NamedTuple
 from uuid import UUID
 
+import msgspec
+
 from gatehouse.engine import pipeline
 from gatehouse.engine.estimate import wants
-from gatehouse.engine.exchange import Asked, Candidate, Routed
+from gatehouse.engine.exchange import Asked, Candidate, Routed, Wants
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.routing import cap
 from gatehouse.engine.routing.cap import Costs
@@ -24,7 +26,7 @@ from gatehouse.policy.routing import NEEDS, Option, RoutingPolicy
 MOST_CHOICES: Final = 8
 #: Seconds for which a policy whose latencies are all known is not looked through again.
 _BETWEEN_TRIES: Final = 1.0
-#: Policies whose turns a worker counts.
+#: Turns that a worker counts.
 _MOST_TURNS: Final = 10_000
 
 
@@ -59,7 +61,7 @@ class _Places:
     def __len__(self) -> int:
         return len(self._found)
 
-    async def add(self, candidates: Iterable[Candidate], enough: int | None = None) -> None:
+    def add(self, candidates: Iterable[Candidate], enough: int | None = None) -> None:
         """All of them, or the first so many. A candidate that a rule sends elsewhere makes room for the other, which is
         judged in its turn."""
         wanted = None if enough is None else len(self._found) + enough
@@ -68,11 +70,11 @@ class _Places:
             if name in self._seen:
                 continue
             self._seen.add(name)
-            place = await _placed(self._x, candidate, self._ports)
+            place = _placed(self._x, candidate, self._ports)
             if isinstance(place, Refuse):
                 self.refused = self.refused or place
             else:
-                self._found.setdefault(_name(place.candidate), place)
+                self._found.setdefault(name if place.candidate is candidate else _name(place.candidate), place)
             if len(self._found) == wanted:
                 return
 
@@ -90,7 +92,8 @@ class Chooser:
 
     def __init__(self, circuits: Circuits) -> None:
         self._circuits = circuits
-        self._turns: dict[UUID, int] = {}
+        #: by policy, and what requests ask of a model: whatever comes in between, each kind has its turns
+        self._turns: dict[tuple[UUID, int, bool], int] = {}
         #: when policies are looked through again for models whose latency nobody knows, monotonic
         self._next_try: dict[UUID, float] = {}
 
@@ -102,32 +105,30 @@ class Chooser:
         """
         policy = route.policy_of(x)
         if policy is not None:
-            return await self.routed(x, ports, policy)
+            return self.routed(x, ports, policy)
         found = route.candidates(x)
         if isinstance(found, Refusal):
             return Refuse(found)
         places = _Places(x, ports)
-        await places.add(found)
+        places.add(found)
         return _chained(x, places.in_order(), places.refused)
 
-    async def routed(self, x: Asked, ports: Ports, policy: RoutingPolicy, *, trial: bool = False) -> Verdict:
+    def routed(self, x: Asked, ports: Ports, policy: RoutingPolicy, *, trial: bool = False) -> Verdict:
         """The same under a routing policy: named models come first, then the policy's fallback chain; `auto` is the
         first choice of its strategy. A `trial` takes nobody's turn, and tells what the choice is estimated to cost."""
         x.routed = Routed(policy=policy)
         x.wants = x.wants or wants(x)
-        view = View(
-            ports.latencies.medians(stream=x.call.stream),
-            self._turn(policy, trial=trial),
-            partial(self._away, x, ports),
-        )
+        stream, latencies = x.call.stream, ports.latencies
+        away = partial(self._away, x, ports)
+        view = View(latencies.medians(stream=stream), away=away, state=latencies.state(stream=stream))
         ranking: Sequence[Option] | None = None
         places = _Places(x, ports)
         for name in (x.call.model, *x.call.fallbacks):
             if name == AUTO:
                 ranking = ranking or self._ranking(x, ports, policy, view, trial=trial)
-                await places.add(map(_candidate, in_bounds(policy, ranking, x.wants, view)), enough=1)
+                places.add(map(_candidate, in_bounds(policy, ranking, x.wants, view)), enough=1)
             elif (candidate := route.named(x.identified.policy, name)) is not None:
-                await places.add((candidate,))
+                places.add((candidate,))
         if not places and x.call.model == AUTO and not ranking:
             return Refuse(NoCapableModel.of(policy, x.wants.needs))
         # What is unknown here, or not the caller's to use, is not answered by something else unasked.
@@ -136,11 +137,11 @@ class Chooser:
             by_hand = ranking is None or policy.chain.options
             behind = policy.chain.capable(x.wants.needs, x.wants.embeds) if by_hand else ranking
             enough = None if by_hand else MOST_CHOICES - 1
-            await places.add(map(_candidate, in_bounds(policy, behind or (), x.wants, view)), enough)
+            places.add(map(_candidate, in_bounds(policy, behind or (), x.wants, view)), enough)
         left = places.in_order()
         x.routed.first = left[0].candidate if left else None
         if policy.cap is not None and left:
-            within = await self._within(x, ports, policy, left, trial=trial)
+            within = self._within(x, ports, policy, left, view, trial=trial)
             if isinstance(within, Refusal):
                 return Refuse(within)
             left = within
@@ -148,6 +149,8 @@ class Chooser:
 
     def _ranking(self, x: Asked, ports: Ports, policy: RoutingPolicy, view: View, *, trial: bool) -> Sequence[Option]:
         assert x.wants is not None
+        if policy.strategy == "round_robin":
+            view = msgspec.structs.replace(view, turn=self._turn(policy, x.wants, trial=trial))
         options = ranked(policy, x.wants, view)
         if trial or policy.strategy not in BY_LATENCY:
             return options
@@ -163,7 +166,7 @@ class Chooser:
         for option in options:
             if option.key in view.medians or view.away(option.provider.id):
                 continue
-            if limits is not None and not Costs(x).fits(_candidate(option), limits.max_cost_per_request_usd):
+            if limits is not None and not Costs(x, limits.max_cost_per_request_usd).fits(_candidate(option)):
                 continue
             if ports.latencies.may_try(option.model.id):
                 return [option, *(other for other in options if other is not option)]
@@ -176,17 +179,18 @@ class Chooser:
         tenant_id = x.identified.policy.tenant_id
         return not ports.switches.healthy(tenant_id, provider_id) or self._circuits.resting(tenant_id, provider_id)
 
-    async def _within(
-        self, x: Asked, ports: Ports, policy: RoutingPolicy, left: list[_Place], *, trial: bool
+    def _within(
+        self, x: Asked, ports: Ports, policy: RoutingPolicy, left: list[_Place], view: View, *, trial: bool
     ) -> list[_Place] | Refusal:
         """What is left under the cost cap."""
-        routed, limits, wanted, costs = x.routed, policy.cap, x.wants, Costs(x)
+        routed, limits, wanted = x.routed, policy.cap, x.wants
         assert routed is not None
         assert limits is not None
         assert wanted is not None
         limit, first = limits.max_cost_per_request_usd, left[0].candidate
+        costs = Costs(x, limit)
         routed.limit_usd = limit
-        if trial or not costs.surely_fits(first, limit):
+        if trial or not costs.surely_fits(first):
             routed.estimated_usd = costs.told(first)
             routed.exceeds = routed.estimated_usd is None or routed.estimated_usd > limit
         if limits.action_on_exceed == "warn":
@@ -194,29 +198,28 @@ class Chooser:
                 cap.note(x, policy, limits, first)
             return left
         if not routed.exceeds:
-            return [left[0], *(place for place in left[1:] if costs.fits(place.candidate, limit))]
+            return [left[0], *(place for place in left[1:] if costs.fits(place.candidate))]
         if limits.action_on_exceed == "block":
             return cap.refusal(policy, limits, first, routed.estimated_usd)
-        cheaper = by_cost(policy.every.capable(wanted.needs, wanted.embeds), wanted)
+        cheaper = in_bounds(policy, by_cost(policy.every.capable(wanted.needs, wanted.embeds), wanted), wanted, view)
         places = _Places(x, ports)
-        await places.add((each for each in map(_candidate, cheaper) if costs.fits(each, limit)), enough=MOST_CHOICES)
+        places.add((each for each in map(_candidate, cheaper) if costs.fits(each)), enough=MOST_CHOICES)
         # A rule may have sent one of them to a dearer one.
-        found = [place for place in places.in_order() if costs.fits(place.candidate, limit)]
+        found = [place for place in places.in_order() if costs.fits(place.candidate)]
         if not found:
             return cap.refusal(policy, limits, first, routed.estimated_usd)
         cap.note(x, policy, limits, first)
         return found
 
-    def _turn(self, policy: RoutingPolicy, *, trial: bool) -> int:
-        if policy.strategy != "round_robin":
-            return 0
-        turn = self._turns.get(policy.id)
+    def _turn(self, policy: RoutingPolicy, wanted: Wants, *, trial: bool) -> int:
+        key = (policy.id, wanted.needs, wanted.embeds)
+        turn = self._turns.get(key)
         if turn is None:
             if len(self._turns) >= _MOST_TURNS:
                 self._turns.clear()
             # Workers begin in different places: few requests to many of them are spread too.
             turn = random.randrange(1_000)  # noqa: S311 - spreads load
-        self._turns[policy.id] = turn if trial else turn + 1
+        self._turns[key] = turn if trial else turn + 1
         return turn
 
 
@@ -229,25 +232,23 @@ def _chained(x: Asked, left: list[_Place], refused: Refuse | None) -> Verdict:
     return hold or ALLOW
 
 
-async def _placed(x: Asked, candidate: Candidate, ports: Ports) -> _Place | Refuse:
+def _placed(x: Asked, candidate: Candidate, ports: Ports) -> _Place | Refuse:
     """The candidate, or what rules put in its place; or why neither may answer."""
+    verdict = _judged(x, candidate, ports)
     seen: set[str] = set()
-    while True:
+    while isinstance(verdict, Reroute):
         seen.add(_name(candidate))
-        verdict = await _judged(x, candidate, ports)
-        if isinstance(verdict, Refuse):
-            return verdict
-        if verdict is None or isinstance(verdict, Hold):
-            return _Place(candidate, verdict)
-        if _name(verdict.candidate) in seen:
-            return Refuse(verdict.circle)
         candidate = verdict.candidate
+        if _name(candidate) in seen:
+            return Refuse(verdict.circle)
+        verdict = _judged(x, candidate, ports)
+    return verdict if isinstance(verdict, Refuse) else _Place(candidate, verdict)
 
 
-async def _judged(x: Asked, candidate: Candidate, ports: Ports) -> Refuse | Reroute | Hold | None:
+def _judged(x: Asked, candidate: Candidate, ports: Ports) -> Refuse | Reroute | Hold | None:
     hold: Hold | None = None
     for judge in pipeline.OF_A_CANDIDATE:
-        verdict = await judge(x, candidate, ports)
+        verdict = judge(x, candidate, ports)
         if verdict is ALLOW:
             # Nearly always, and a chain of eight is judged thirty times.
             continue

@@ -21,12 +21,14 @@ BY_LATENCY: Final[frozenset[Strategy]] = frozenset({"latency_optimized", "balanc
 
 
 class View(msgspec.Struct, frozen=True):
-    """What strategies go by besides policy and call. `medians` are milliseconds by `Option.key`; `turn` counts the
-    policy's decisions; `away` says of a provider's id whether it is unhealthy, or left alone after failures."""
+    """What strategies go by besides policy and call. `medians` are milliseconds by `Option.key`, `state` another one
+    whenever they change (None: nothing is kept of them); `turn` counts the policy's decisions; `away` says of a
+    provider's id whether it is unhealthy, or left alone after failures."""
 
     medians: Mapping[int, float]
     turn: int = 0
     away: Callable[[str], bool] = lambda _: False
+    state: object = None
 
 
 _Order: TypeAlias = Callable[[RoutingPolicy, Wants, View], Sequence[Option]]
@@ -61,7 +63,7 @@ def _cost_optimized(policy: RoutingPolicy, wanted: Wants, view: View) -> Sequenc
 
 
 def _quality_optimized(policy: RoutingPolicy, wanted: Wants, view: View) -> Sequence[Option]:
-    return policy.by_quality.capable(wanted.needs, wanted.embeds)
+    return policy.pool.capable(wanted.needs, wanted.embeds)
 
 
 def _latency_optimized(policy: RoutingPolicy, wanted: Wants, view: View) -> Sequence[Option]:
@@ -80,15 +82,16 @@ def _balanced(policy: RoutingPolicy, wanted: Wants, view: View) -> Sequence[Opti
     """By the sum of cost, times the entry's weight, and latency, each as a share of what is usual among the options.
     An unknown price counts as the dearest, an unknown latency as the usual one."""
     options = policy.pool.capable(wanted.needs, wanted.embeds)
-    costs = _known(_summed(options.weighted_input, options.weighted_output, wanted))
-    times = _times(options, view)
-    if None in times:
-        known = [time for time in times if time is not None]
-        usual = sum(known) / len(known) if known else 1.0
-        times = [usual if time is None else time for time in times]
-    # What a millisecond is worth: the usual time weighs as much as the usual cost, or alone where all are free.
-    worth = sum(costs) / (sum(times) or 1.0) or 1.0
-    return _ascending(options, [cost + time * worth for cost, time in zip(costs, times, strict=True)])
+    times, all_times = _usual_times(options, view)
+    if options.weighted_sums is None:
+        costs = _known(_summed(options.weighted_input, options.weighted_output, wanted))
+        worth = _worth(sum(costs), all_times)
+        return _ascending(options, [cost + time * worth for cost, time in zip(costs, times, strict=True)])
+    given, made = wanted.input_tokens or 1, wanted.output_tokens
+    all_input, all_output = options.weighted_sums
+    worth = _worth(all_input * given + all_output * made, all_times)
+    columns = zip(options.weighted_input, options.weighted_output, times, strict=True)
+    return _ascending(options, [price * given + more * made + time * worth for price, more, time in columns])
 
 
 def _round_robin(policy: RoutingPolicy, wanted: Wants, view: View) -> Sequence[Option]:
@@ -109,6 +112,26 @@ _TOO_MUCH: Final = UNKNOWN / 1e9
 def _times(options: Options, view: View) -> list[Any]:
     """Medians, None where nobody knows."""
     return list(map(view.medians.get, options.keys))
+
+
+def _usual_times(options: Options, view: View) -> tuple[list[float], float]:
+    """Medians, with the average in the place of those that nobody knows, and their sum. Kept until they change."""
+    kept = options.times
+    if kept is not None and kept[0] == view.state:
+        return kept[1], kept[2]
+    times = _times(options, view)
+    known = [time for time in times if time is not None]
+    usual = sum(known) / len(known) if known else 1.0
+    usual_times = [usual if time is None else time for time in times]
+    told = sum(usual_times)
+    if view.state is not None:
+        options.times = (view.state, usual_times, told)
+    return usual_times, told
+
+
+def _worth(costs: float, times: float) -> float:
+    """What a millisecond is worth: the usual time weighs as much as the usual cost, or alone where all are free."""
+    return costs / (times or 1.0) or 1.0
 
 
 def _ascending(options: Options, scores: Sequence[float]) -> Sequence[Option]:

@@ -56,10 +56,15 @@ async def settle(x: Answered, ports: Ports) -> None:
         ports.spend.settle(x.asked.reserved, charged(x))
 
 
+def counts(x: Answered) -> bool:
+    """Whether a provider's answer was used: otherwise it is no request either. A stream that broke or was left counts
+    with what its provider told, and as a request in any case."""
+    return x.usage is not None or x.outcome == "success" or x.time_to_first_token_ms is not None
+
+
 def charged(x: Answered) -> Taking | None:
-    """What the call counts for. None where no provider's answer was used: that is no request either. A stream that
-    broke or was left counts with what its provider told, and as a request in any case."""
-    if x.usage is None and x.outcome != "success" and x.time_to_first_token_ms is None:
+    """What the call counts for; None for nothing."""
+    if not counts(x):
         return None
     if x.usage is None:
         return Taking(requests=1)

@@ -12,7 +12,7 @@ class ProviderUnavailable(Unavailable):
     message = "The model or its provider is switched off."
 
 
-async def judge(x: Asked, candidate: Candidate, ports: Ports) -> Verdict:
+def judge(x: Asked, candidate: Candidate, ports: Ports) -> Verdict:
     tenant_id = x.identified.policy.tenant_id
     if not candidate.provider.enabled:
         return Refuse(ProviderUnavailable(f"The provider {candidate.provider.id} is disabled."))

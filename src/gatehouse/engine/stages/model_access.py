@@ -7,7 +7,7 @@ from gatehouse.engine.stages.route import ModelNotFound
 from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
 
 
-async def judge(x: Asked, candidate: Candidate, ports: Ports) -> Verdict:
+def judge(x: Asked, candidate: Candidate, ports: Ports) -> Verdict:
     """A model that the caller may not use looks as if it were not there: the refusal names what the caller asked for,
     as that of an unknown name does, never the entry that was found by it."""
     policy, model = x.identified.policy, candidate.model

@@ -27,7 +27,7 @@ class PolicyViolation(Forbidden):
     code = "policy_violation"
 
 
-async def judge(x: Asked, candidate: Candidate, ports: Ports) -> Verdict | Reroute:
+def judge(x: Asked, candidate: Candidate, ports: Ports) -> Verdict | Reroute:
     rules = x.identified.policy.rules
     if not rules.rules:
         return ALLOW

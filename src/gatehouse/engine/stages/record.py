@@ -7,7 +7,7 @@ from uuid import UUID
 from gatehouse.engine.exchange import Answered, Identified
 from gatehouse.engine.outcome import DlpEvent, Failed, Opened, Outcome, Scanned, encode, group_of
 from gatehouse.engine.ports import Ports, Reserved
-from gatehouse.engine.stages.budget import charged
+from gatehouse.engine.stages.budget import counts
 from gatehouse.foundation.ids import new_id
 
 
@@ -116,7 +116,7 @@ class Recorder:
 
 def _budgets(x: Answered) -> tuple[tuple[UUID, int], ...]:
     reserved: Reserved | None = x.asked.reserved if x.asked else None
-    return () if reserved is None or charged(x) is None else reserved.periods
+    return () if reserved is None or not counts(x) else reserved.periods
 
 
 def _failed(x: Answered) -> tuple[Failed, ...]:

@@ -45,6 +45,8 @@ _OBJECTIONS: Final[Mapping[str, type[RegistryObjection] | None]] = {
     "deprecated": ModelDeprecated,
     UNREGISTERED: ModelNotRegistered,
 }
+#: Of all objections that there are.
+CODES: Final = tuple(each.code for each in (ModelNotRegistered, ModelNotValidated, ModelDeprecated))
 
 
 def objection(policy: Snapshot, candidate: Candidate) -> type[RegistryObjection] | None:
@@ -59,7 +61,7 @@ def objected(validation_status: str) -> type[RegistryObjection] | None:
     return _OBJECTIONS.get(validation_status, ModelNotValidated)
 
 
-async def judge(x: Asked, candidate: Candidate, ports: Ports) -> Verdict:
+def judge(x: Asked, candidate: Candidate, ports: Ports) -> Verdict:
     policy = x.identified.policy
     error = objection(policy, candidate)
     if error is None:

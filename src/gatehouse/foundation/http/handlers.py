@@ -43,7 +43,7 @@ class DatabaseUnavailable(errors.Unavailable):
 
 
 #: The database is away, overloaded, or gave a transaction up that can be tried again: not a fault of ours.
-_DATABASE_AWAY = (sql.OperationalError, sql.InterfaceError, sql.TimeoutError, psycopg.OperationalError)
+DATABASE_AWAY = (sql.OperationalError, sql.InterfaceError, sql.TimeoutError, psycopg.OperationalError)
 _RETRY_SECONDS = 5
 
 _BY_STATUS: dict[int, type[Refusal]] = {
@@ -146,7 +146,7 @@ class _LastResort:
         try:
             await self._app(scope, receive, watch)
         except Exception as error:
-            away = isinstance(error, _DATABASE_AWAY)
+            away = isinstance(error, DATABASE_AWAY)
             answer = self._responses.database_away if away else self._responses.fault
             response = await answer(Request(scope), error)
             if started:
@@ -160,7 +160,7 @@ def install(app: FastAPI, forms: ErrorForms | None = None) -> ErrorResponses:
     app.add_exception_handler(Refusal, responses.refusal)
     app.add_exception_handler(RequestValidationError, responses.validation)
     app.add_exception_handler(HTTPException, responses.http)
-    for away in _DATABASE_AWAY:
+    for away in DATABASE_AWAY:
         app.add_exception_handler(away, responses.database_away)
     app.add_exception_handler(Exception, responses.fault)
     app.add_middleware(_LastResort, responses=responses)

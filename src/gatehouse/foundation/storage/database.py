@@ -14,7 +14,8 @@ from typing import Any
 
 import psycopg
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
+from sqlalchemy.orm import Session
 from sqlalchemy.pool import QueuePool
 
 from gatehouse.foundation.identity import TenantId
@@ -35,15 +36,26 @@ def sqlalchemy_url(url: str) -> str:
 
 
 class Database:
-    """A worker's connections. Nothing connects before it is used, so a dead database does not stop a start."""
+    """A worker's connections. Nothing connects before it is used, so a dead database does not stop a start.
 
-    def __init__(self, url: str, *, pool_size: int = 10) -> None:
+    `schema` is where names without one are looked up, `sessions` the kind that asks for one tenant's rows alone.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        pool_size: int = 10,
+        schema: str | None = None,
+        sessions: type[Session] = TenantSession,
+    ) -> None:
         self.url = url
-        self._app = _engine(url, APP_ROLE, pool_size)
-        self._service = _engine(url, SERVICE_ROLE, 4)
+        self.schema = schema
+        self._app = _engine(url, APP_ROLE, pool_size, schema)
+        self._service = _engine(url, SERVICE_ROLE, 4, schema)
         # Alone: a crowd of other queries must not keep a worker from hearing what was switched off.
-        self._feed = _engine(url, SERVICE_ROLE, 1)
-        self._app_sessions = async_sessionmaker(self._app, expire_on_commit=False, sync_session_class=TenantSession)
+        self._feed = _engine(url, SERVICE_ROLE, 1, schema)
+        self._app_sessions = async_sessionmaker(self._app, expire_on_commit=False, sync_session_class=sessions)
         self._service_sessions = async_sessionmaker(self._service, expire_on_commit=False)
         self._feed_sessions = async_sessionmaker(self._feed, expire_on_commit=False)
         self.pool_size = pool_size
@@ -70,10 +82,17 @@ class Database:
         async with self._feed_sessions() as session:
             yield session
 
+    @asynccontextmanager
+    async def at_once(self) -> AsyncIterator[AsyncConnection]:
+        """As the service role; each statement is a transaction of its own. So the locks that it takes are gone when it
+        is done, and do not wait for this process to hear of it."""
+        async with self._service.connect() as connection:
+            yield await connection.execution_options(isolation_level="AUTOCOMMIT")
+
     async def service_connection(self) -> psycopg.AsyncConnection[tuple[Any, ...]]:
         """A connection of its own, outside the pool and in autocommit: for LISTEN, and for COPY."""
         return await roles.connect_async(
-            self.url, SERVICE_ROLE, autocommit=True, connect_timeout=5, application_name="gatehouse"
+            self.url, SERVICE_ROLE, schema=self.schema, autocommit=True, connect_timeout=5, application_name="gatehouse"
         )
 
     def available_connections(self) -> int:
@@ -112,7 +131,7 @@ async def _bind(session: AsyncSession, tenant_id: TenantId, operator: bool) -> N
     session.info.update(tenant_id=tenant_id, operator=operator)
 
 
-def _engine(url: str, role: str, pool_size: int) -> AsyncEngine:
+def _engine(url: str, role: str, pool_size: int, schema: str | None) -> AsyncEngine:
     engine = create_async_engine(
         sqlalchemy_url(url),
         pool_size=pool_size,
@@ -124,5 +143,5 @@ def _engine(url: str, role: str, pool_size: int) -> AsyncEngine:
         hide_parameters=True,
         connect_args={"connect_timeout": 5, "application_name": "gatehouse"},
     )
-    roles.act_as(engine, role)
+    roles.act_as(engine, role, schema)
     return engine

@@ -11,6 +11,7 @@ from alembic.script import ScriptDirectory
 from psycopg.errors import InsufficientPrivilege
 from sqlalchemy import Connection, NullPool, create_engine
 from sqlalchemy.exc import ProgrammingError
+from sqlalchemy.schema import CreateSchema
 
 from gatehouse.foundation.storage.database import sqlalchemy_url
 
@@ -19,8 +20,9 @@ class SchemaDrift(Exception):
     """The database's schema is not the one that this version serves on."""
 
 
-def upgrade(url: str, scripts: Path) -> None:
-    """Brings the schema to this version's. Two starts at once are one after the other.
+def upgrade(url: str, scripts: Path, schema: str | None = None) -> None:
+    """Brings the schema to this version's, and makes `schema` where it is named. Two starts at once are one after the
+    other.
 
     A newer schema that this version serves on is left as it is; another one that it does not know is `SchemaDrift`.
     """
@@ -30,6 +32,9 @@ def upgrade(url: str, scripts: Path) -> None:
         with engine.begin() as connection:
             # Held until commit: whoever comes second finds everything done.
             connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7411990)")
+            if schema is not None:
+                connection.execute(CreateSchema(schema, if_not_exists=True))
+                _look_up_in(connection, schema)
             at = MigrationContext.configure(connection).get_current_revision()
             if at is not None and at not in _known(config):
                 _check_newer(connection, at, head(scripts))
@@ -50,13 +55,16 @@ def head(scripts: Path) -> str | None:
     return ScriptDirectory.from_config(_config("postgresql://", scripts)).get_current_head()
 
 
-def check(url: str, scripts: Path) -> None:
-    """Raises `SchemaDrift` where the schema is behind this version, or is one that it has never heard of.
+def check(url: str, scripts: Path, schema: str | None = None, *, mend: str = "gatehouse migrate") -> None:
+    """Raises `SchemaDrift` where the schema is behind this version, or is one that it has never heard of. `mend` is the
+    command that brings it up to date.
 
     A newer schema that says so is served: migrations expand before they contract, so an upgrade needs no stop.
     """
     wanted = head(scripts)
     with _connected(url) as connection:
+        if schema is not None:
+            _look_up_in(connection, schema)
         try:
             at = MigrationContext.configure(connection).get_current_revision()
         except ProgrammingError as error:
@@ -69,10 +77,12 @@ def check(url: str, scripts: Path) -> None:
         if at == wanted:
             return
         if at is None or at in _known(_config(url, scripts)):
-            raise SchemaDrift(
-                f"The database is at {at or 'no revision'}, this version needs {wanted}: run gatehouse migrate."
-            )
+            raise SchemaDrift(f"The database is at {at or 'no revision'}, this version needs {wanted}: run {mend}.")
         _check_newer(connection, at, wanted)
+
+
+def _look_up_in(connection: Connection, schema: str) -> None:
+    connection.exec_driver_sql("SELECT set_config('search_path', %s, true)", (schema,))
 
 
 def _known(config: Config) -> set[str]:

@@ -4,6 +4,7 @@
 word, and everything would then run with the login's rights. A connection that does not act as its role is closed.
 """
 
+from pathlib import Path
 from typing import Any, Final
 
 import psycopg
@@ -14,7 +15,13 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 APP_ROLE: Final = "gatehouse_app"
 SERVICE_ROLE: Final = "gatehouse_service"
 
-_BECOME: Final = "SELECT set_config('role', %s, false)"
+#: makes both, for migrations
+MAKE: Final = Path(__file__).parent / "roles.sql"
+
+# In UTC, whatever the server's zone is: times that come in a zone with summer time are reckoned with by its wall clock.
+_BECOME: Final = "SELECT set_config('role', %s, false), set_config('timezone', 'UTC', false)"
+#: The platform's tables are in the login's own schema (`public`); the portal's may be in the same database.
+_IN_SCHEMA: Final = "SELECT set_config('search_path', %s, false)"
 _WHO: Final = "SELECT current_user"
 
 log = structlog.get_logger(__name__)
@@ -36,11 +43,13 @@ def connect(url: str, role: str, **options: Any) -> psycopg.Connection[tuple[Any
     return connection
 
 
-async def connect_async(url: str, role: str, **options: Any) -> psycopg.AsyncConnection[tuple[Any, ...]]:
-    """The same for asyncio."""
+async def connect_async(
+    url: str, role: str, *, schema: str | None = None, **options: Any
+) -> psycopg.AsyncConnection[tuple[Any, ...]]:
+    """The same for asyncio. `schema` is where names without one are looked up."""
     connection = await psycopg.AsyncConnection.connect(url, **options)
     try:
-        await become_async(connection, role)
+        await become_async(connection, role, schema)
     except BaseException:
         await connection.close()
         raise
@@ -58,9 +67,11 @@ def become(connection: psycopg.Connection[Any], role: str) -> None:
     check(role, row)
 
 
-async def become_async(connection: psycopg.AsyncConnection[Any], role: str) -> None:
+async def become_async(connection: psycopg.AsyncConnection[Any], role: str, schema: str | None = None) -> None:
     """The same for asyncio."""
     try:
+        if schema is not None:
+            await connection.execute(_IN_SCHEMA, [schema])
         await connection.execute(_BECOME, [role])
         row = await (await connection.execute(_WHO)).fetchone()
         await connection.commit()
@@ -69,12 +80,14 @@ async def become_async(connection: psycopg.AsyncConnection[Any], role: str) -> N
     check(role, row)
 
 
-def act_as(engine: AsyncEngine, role: str) -> None:
-    """Makes each connection of an engine act as `role`."""
+def act_as(engine: AsyncEngine, role: str, schema: str | None = None) -> None:
+    """Makes each connection of an engine act as `role`, in `schema`."""
 
     def connected(connection: Any, _record: object) -> None:
         cursor = connection.cursor()
         try:
+            if schema is not None:
+                cursor.execute(_IN_SCHEMA, [schema])
             cursor.execute(_BECOME, [role])
             cursor.execute(_WHO)
             check(role, cursor.fetchone())

@@ -118,6 +118,7 @@ ACTIONS: Final[dict[str, str]] = {
     "webhook.tested": "An administrator had a test sent to a webhook.",
     "siem.changed": "Where records are forwarded to, or whether they are, was changed.",
     "siem.tested": "An administrator had a test sent to the receiver of forwarded records.",
+    "receiver.refused": "The URL of a receiver leads inside, and was not saved.",
     "alert_rule.created": "An alert rule was added.",
     "alert_rule.updated": "An alert rule was changed.",
     "alert_rule.deleted": "An alert rule was removed, with its history.",

@@ -22,6 +22,7 @@ _PRUNE: Final = tuple(
         ("revocations", "expires_at < now()"),
         ("one_time_tokens", "expires_at < now() - interval '1 day'"),
         ("pending_logins", "expires_at < now()"),
+        ("sign_in_tries", "ended < now() - interval '1 minute'"),
         ("mfa_challenges", "expires_at < now()"),
         ("refresh_tokens", "expires_at < now() - interval '1 day'"),
         # The access tokens that they were traded for are over too.
@@ -36,6 +37,11 @@ _PRUNE: Final = tuple(
         ("usage_hours", "hour < now() - interval '8 days'"),
         ("alert_history", "triggered_at < now() - interval '1 year'"),
         ("latency_reports", "at < now() - interval '10 minutes'"),
+        # As long as the changes that they confirm are told.
+        ("outpost_confirmations", "at < now() - interval '1 day'"),
+        ("outpost_nodes", "seen_at < now() - interval '30 days'"),
+        # An outpost may come back after a year; what it then hands in is too old.
+        ("outpost_positions", "updated_at < now() - interval '400 days'"),
         # Whoever was told now would not know what to do with it.
         ("outbox", "dispatched_at IS NULL AND created_at < now() - interval '7 days'"),
         ("procrastinate_jobs", "status IN ('failed', 'cancelled', 'aborted') AND scheduled_at IS NULL"

@@ -12,7 +12,7 @@ from gatehouse.platform.records.minutes.latency import bucket
 #: What a rule, a limit, a budget or a switch answers with, whatever the status and however far the answer was.
 _BLOCKED: Final = frozenset(
     {"dlp_violation", "content_filter_violation", "policy_violation", "cost_cap_exceeded", "quota_exceeded",
-     "provider_unavailable"}
+     "provider_unavailable", "kill_switch_active"}
 )  # fmt: skip
 _BLOCKED_STATUSES: Final = frozenset({402, 403, 429})
 _NO_COST: Final = Decimal(0)

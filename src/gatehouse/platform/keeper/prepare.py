@@ -4,7 +4,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -21,7 +21,8 @@ from gatehouse.platform.keeper.minutes import MinuteRows
 from gatehouse.platform.keeper.models import ModelRows
 from gatehouse.platform.keeper.spent import SpentRows
 from gatehouse.platform.records import copying
-from gatehouse.platform.records.usage import lines as usage
+from gatehouse.platform.records.usage.counts import Kind
+from gatehouse.platform.records.usage.lines import Ended
 
 log = structlog.get_logger(__name__)
 
@@ -29,16 +30,6 @@ ACTION: Final = "gateway.request"
 #: What a provider claims to have used may be nonsense, and must not cost the record.
 _MOST_TOKENS: Final = 2**53
 _MOST_USD: Final = Decimal(10**15)
-
-
-class Kind(NamedTuple):
-    """What usage records are counted by, besides the tenant."""
-
-    day: date
-    user_id: str | None
-    group_id: str | None
-    provider: str | None
-    model_id: str | None
 
 
 class Decoded(NamedTuple):
@@ -50,11 +41,11 @@ class Decoded(NamedTuple):
 class Prepared(msgspec.Struct):
     """Everything that one transaction stores."""
 
-    #: lines by month
-    usage: dict[str, list[str]] = {}
-    #: events with their personal digests, by tenant
-    events: dict[str, list[tuple[AuditEvent, bytes]]] = {}
-    counts: Counter[tuple[str, Kind]] = msgspec.field(default_factory=Counter)
+    #: by month; they become lines while PostgreSQL takes those before them
+    usage: dict[str, list[Ended]] = {}
+    #: events with their personal digests, by month and tenant
+    events: dict[str, dict[str, list[tuple[AuditEvent, bytes]]]] = {}
+    counts: Counter[Kind] = msgspec.field(default_factory=Counter)
     dlp: DlpRows = msgspec.field(default_factory=DlpRows)
     spent: SpentRows = msgspec.field(default_factory=SpentRows)
     minutes: MinuteRows = msgspec.field(default_factory=MinuteRows)
@@ -171,14 +162,15 @@ def _interrupted(payload: bytes) -> Outcome[str]:
 def _add(prepared: Prepared, outcome: Outcome[str], *, latency: float | None, outpost_id: UUID | None = None) -> None:
     moment = datetime.fromtimestamp(outcome.timestamp, UTC)
     tenant_id = outcome.tenant_id
-    prepared.usage.setdefault(copying.month(moment), []).append(usage.line(outcome, moment, latency=latency))
+    month = copying.month(moment)
+    prepared.usage.setdefault(month, []).append(Ended(outcome, moment, latency))
     event = _event(outcome, moment, outpost_id)
-    prepared.events.setdefault(tenant_id, []).append((event, personal_digest(event)))
-    kind = Kind(moment.date(), outcome.user_id, outcome.group_id, outcome.provider, outcome.model_id)
-    prepared.counts[tenant_id, kind] += 1
+    prepared.events.setdefault(month, {}).setdefault(tenant_id, []).append((event, personal_digest(event)))
+    day = moment.date()
+    prepared.counts[Kind(tenant_id, day, outcome.user_id, outcome.group_id, outcome.provider, outcome.model_id)] += 1
     triggers = prepared.dlp.add(outcome, moment)
     prepared.minutes.add(outcome, latency, triggers)
-    prepared.days.add(outcome, kind.day)
+    prepared.days.add(outcome, day)
     prepared.models.add(outcome, moment)
     prepared.rows += 1
     prepared.first_ended = min(prepared.first_ended, outcome.timestamp + outcome.latency_ms / 1000)

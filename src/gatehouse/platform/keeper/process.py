@@ -21,7 +21,7 @@ from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.jobs import Tools
 from gatehouse.platform.keeper.drain import Drain
-from gatehouse.platform.keeper.work import SIEM_BACKLOG, work
+from gatehouse.platform.keeper.work import SIEM_BACKLOG, WEBHOOK_LAG, work
 from gatehouse.platform.live.nodes import Node
 from gatehouse.platform.metrics import Figures
 
@@ -79,7 +79,9 @@ async def _run(settings: Settings, url: str, *, journal: bool) -> None:
             outbound=outbound,
             clock=SYSTEM_CLOCK,
             receivers=receivers,
+            notifications=figures.notifications,
         )
+        figures.webhook_lag.read(lambda: WEBHOOK_LAG.seconds)
         figures.siem_backlog.read(lambda: SIEM_BACKLOG.events)
         figures.siem_failing.read(lambda: SIEM_BACKLOG.failing)
         tasks.append(asyncio.create_task(work(tools)))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, timedelta
+from itertools import chain, islice
 from typing import Any, Final
 from uuid import UUID
 
@@ -14,13 +15,16 @@ from gatehouse.foundation.storage import roles
 from gatehouse.foundation.storage.roles import SERVICE_ROLE
 from gatehouse.platform.keeper.dlp import DlpRows
 from gatehouse.platform.keeper.prepare import Prepared
-from gatehouse.platform.records import copying
 from gatehouse.platform.records.audit import lines as audit
 from gatehouse.platform.records.dlp_events import lines as dlp_events
+from gatehouse.platform.records.usage import counts
 from gatehouse.platform.records.usage import lines as usage
 
 #: From its first day, a month is there for at least this long (`gatehouse_drop_empty_month`).
 _LASTING: Final = timedelta(days=60)
+
+#: Copied at a time.
+_LINES: Final = 200
 
 _POSITIONS: Final = "SELECT writer_id, segment, position FROM journal_positions"
 # Both ask for the position that this keeper believes in: where another one's transaction, cut off from its process
@@ -38,14 +42,6 @@ _BEGIN_AT: Final = (
 )
 _OPEN: Final = (
     "INSERT INTO open_streams (id, writer_id, entry) SELECT * FROM unnest(%s::uuid[], %s::text[], %s::bytea[])"
-)
-_COUNT: Final = (
-    "INSERT INTO usage_counts AS held (tenant_id, day, user_id, group_id, provider, model_id, records)"
-    " SELECT * FROM unnest(%s::uuid[], %s::date[], %s::uuid[], %s::uuid[], %s::text[], %s::text[], %s::bigint[])"
-    " AS more (tenant_id, day, user_id, group_id, provider, model_id, records)"
-    " ORDER BY tenant_id, day, user_id, group_id, provider, model_id"
-    " ON CONFLICT (tenant_id, day, user_id, group_id, provider, model_id)"
-    " DO UPDATE SET records = held.records + excluded.records"
 )
 # In order, here and below: two keepers that count the same must not wait for each other.
 _COUNT_HITS: Final = (
@@ -218,8 +214,10 @@ class Store:
             with self._connection.transaction():
                 self._move(batch.positions, held)
                 self._streams(prepared)
-                for month, lines in prepared.usage.items():
-                    self._copy(f"usage_records_{month}", usage.COLUMNS, lines)
+                # In order, here and below: the database adds up what is copied, and two keepers that add to the same
+                # must not wait for each other.
+                for month, ended in sorted(prepared.usage.items()):
+                    self._copy(f"usage_records_{month}", usage.COLUMNS, map(usage.line, ended))
                 self._count(prepared)
                 self._spend(prepared)
                 self._models(prepared)
@@ -268,8 +266,7 @@ class Store:
 
     def _count(self, prepared: Prepared) -> None:
         if prepared.counts:
-            rows = [(tenant, *kind, records) for (tenant, kind), records in prepared.counts.items()]
-            self._connection.execute(_COUNT, _columns(rows))
+            self._copy("usage_count_deltas_all", counts.COLUMNS, counts.lines(prepared.counts))
             self._connection.execute(_DAYS, _columns(prepared.days.rows()))
             self._connection.execute(_MINUTES, _columns(prepared.minutes.minutes()))
         if hours := prepared.minutes.hours():
@@ -298,19 +295,21 @@ class Store:
     def _chain(self, prepared: Prepared) -> None:
         if not prepared.events:
             return
-        ends = [audit.End(*row) for row in self._connection.execute(_HEADS, [list(prepared.events)])]
-        by_month: dict[str, list[str]] = {}
-        for end in ends:
-            for event, line in audit.chained_lines(end, prepared.events[end.tenant_id]):
-                by_month.setdefault(copying.month(event.timestamp), []).append(line)
-        for month, lines in by_month.items():
-            self._copy(f"audit_events_{month}", audit.COLUMNS, lines)
-        self._connection.execute(_MOVE_HEADS, _columns([(end.tenant_id, end.sequence, end.hash) for end in ends]))
+        tenants = {tenant_id for of_month in prepared.events.values() for tenant_id in of_month}
+        ends = {row[0]: audit.End(*row) for row in self._connection.execute(_HEADS, [list(tenants)])}
+        for month, by_tenant in sorted(prepared.events.items()):
+            chained = (audit.chained_lines(ends[tenant_id], events) for tenant_id, events in by_tenant.items())
+            self._copy(f"audit_events_{month}", audit.COLUMNS, chain.from_iterable(chained))
+        moved = [(end.tenant_id, end.sequence, end.hash) for end in ends.values()]
+        self._connection.execute(_MOVE_HEADS, _columns(moved))
 
-    def _copy(self, table: str, columns: str, lines: list[str]) -> None:
+    def _copy(self, table: str, columns: str, lines: Iterable[str]) -> None:
+        """PostgreSQL takes what is there while more is made."""
         into = sql.SQL("COPY {} (" + columns + ") FROM STDIN").format(sql.Identifier(table))
+        rest = iter(lines)
         with self._connection.cursor() as cursor, cursor.copy(into) as copy:
-            copy.write("\n".join(lines) + "\n")
+            while part := list(islice(rest, _LINES)):
+                copy.write("\n".join(part) + "\n")
 
 
 def _columns(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:

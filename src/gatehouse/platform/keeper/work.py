@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 import structlog
 from procrastinate import PsycopgConnector
+from sqlalchemy import text
 
 from gatehouse.foundation.storage import roles
 from gatehouse.foundation.storage.roles import SERVICE_ROLE
@@ -20,6 +21,7 @@ from gatehouse.platform.operations.siem import forwarding as siem
 from gatehouse.platform.operations.siem.backlog import Backlog
 from gatehouse.platform.operations.siem.listening import enqueue as for_siem
 from gatehouse.platform.operations.webhooks import delivering as webhooks
+from gatehouse.platform.operations.webhooks.lag import Lag
 from gatehouse.platform.operations.webhooks.listening import enqueue as for_webhooks
 from gatehouse.platform.routing.providers import schedule as provider_health
 
@@ -41,6 +43,10 @@ OUTBOX_LISTENERS: Final[tuple[outbox.Listener, ...]] = (for_webhooks, for_siem)
 SIEM_BACKLOG: Final = Backlog()
 
 
+#: And of how late webhooks' events are.
+WEBHOOK_LAG: Final = Lag()
+
+
 class Duty(NamedTuple):
     """What is done again and again on every machine that works on jobs: it must bear company."""
 
@@ -60,6 +66,12 @@ async def _end_approvals(tools: Tools) -> None:
         await session.commit()
 
 
+async def _fold_usage_counts(tools: Tools) -> None:
+    async with tools.database.service() as session:
+        await session.execute(text("SELECT gatehouse_fold_usage_counts()"))
+        await session.commit()
+
+
 async def _read_outbox(tools: Tools) -> None:
     while await outbox.dispatch(tools.database, OUTBOX_LISTENERS) == outbox.BATCH:
         pass
@@ -69,12 +81,15 @@ DUTIES: Final = (
     Duty("provider health checks", 2.0, _check_providers),
     Duty("approvals of dead workers", 5.0, _end_approvals),
     Duty("alert rules", 2.0, alert_rules.run_due),
-    Duty("alert notifications", 1.0, alert_notifications.send_due),
-    Duty("outbox", 0.5, _read_outbox),
     # Goes on until something is wrong with the database.
+    Duty("alert notifications", 1.0, alert_notifications.notify),
+    Duty("outbox", 0.5, _read_outbox),
+    Duty("counts of usage", 5.0, _fold_usage_counts),
+    # As the notifications.
     Duty("webhook deliveries", 1.0, webhooks.deliver),
     Duty("dead letters of webhooks", 1.0, webhooks.bury),
-    # As the deliveries.
+    Duty("webhooks' lag", 5.0, WEBHOOK_LAG.measure),
+    # As the notifications.
     Duty("SIEM forwarding", 1.0, siem.forward),
     Duty("SIEM backlog", 10.0, SIEM_BACKLOG.measure),
 )

@@ -194,6 +194,10 @@ class Feed:
             self._replica.news.tell_all()
             return
         changed = [row for row in rows if row.revision is not None]
+        if any(row.topic == "outpost_trust" for row in changed):
+            # An outpost that waits may be none any more, whoever's it was.
+            self._replica.news.tell_all()
+            return
         # Of a policy the key is the organization, whoever has changed it.
         told = {UUID(row.key) if row.topic == "policy" else row.tenant_id for row in changed}
         self._replica.news.tell(told)

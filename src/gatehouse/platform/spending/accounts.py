@@ -51,20 +51,16 @@ def plus(one: Triple, other: Triple) -> Triple:
     return one[0] + other[0], one[1] + other[1], one[2] + other[2]
 
 
-def minus(one: Triple, other: Triple) -> Triple:
-    return one[0] - other[0], one[1] - other[1], one[2] - other[2]
-
-
 class Account:
     __slots__ = (
-        "_told_at", "_untold", "budget", "enforced", "exceeded", "fresh", "granted", "gross", "limits", "quiet_since",
-        "recorded", "refused", "reserved", "room", "shown_end", "shown_limits", "span", "spent", "waiting",
+        "_told_at", "_untold", "budget", "enforced", "exceeded", "fresh", "granted", "gross", "limited", "limits",
+        "quiet_since", "recorded", "refused", "reserved", "room", "shown_end", "shown_limits", "span", "spent",
+        "waiting",
     )  # fmt: skip
 
     def __init__(self, budget: Budget, span: Span, now: float) -> None:
         self.budget = budget
-        self.limits = limits_of(budget.limits)
-        self.shown_limits = _shown(self.limits)
+        self._limit(limits_of(budget.limits))
         self.span = span
         self.shown_end = str(span.end)
         #: what an earlier account of this worker has spent is not known yet
@@ -94,9 +90,15 @@ class Account:
             self.budget = budget
             limits = limits_of(budget.limits)
             if limits != self.limits:
-                self.limits, self.granted = limits, self.need
-                self.shown_limits = _shown(limits)
+                self._limit(limits)
+                self.granted = self.need
                 self._told_at = -_BELIEVED
+
+    def _limit(self, limits: tuple[int | None, int | None, int | None]) -> None:
+        self.limits = limits
+        #: the metrics that have one
+        self.limited = tuple(metric for metric, limit in enumerate(limits) if limit is not None)
+        self.shown_limits = _shown(limits)
 
     @property
     def blocks(self) -> bool:
@@ -109,8 +111,8 @@ class Account:
     def lacks(self, amounts: Triple) -> int | None:
         """The first metric that does not fit what this worker was granted."""
         spent, reserved, granted = self.spent, self.reserved, self.granted
-        for metric, limit in enumerate(self.limits):
-            if limit is not None and spent[metric] + reserved[metric] + amounts[metric] > granted[metric]:
+        for metric in self.limited:
+            if spent[metric] + reserved[metric] + amounts[metric] > granted[metric]:
                 return metric
         return None
 
@@ -118,23 +120,28 @@ class Account:
         """The first metric of which there is too little, whoever asks for it: for good, or as the ledger said a moment
         ago."""
         believed = now - self._told_at < _BELIEVED
-        need = self.need
-        for metric, limit in enumerate(self.limits):
-            if limit is None:
-                continue
-            wanted = need[metric] + amounts[metric]
-            if amounts[metric] > limit or (believed and wanted > max(self.room[metric], self.granted[metric])):
+        spent, reserved, granted, room = self.spent, self.reserved, self.granted, self.room
+        for metric in self.limited:
+            wanted = spent[metric] + reserved[metric] + amounts[metric]
+            if believed and wanted > granted[metric] and wanted > room[metric]:
+                return metric
+            if amounts[metric] > (self.limits[metric] or 0):
                 return metric
         return None
 
     def reserve(self, amounts: Triple, now: float) -> None:
-        self.reserved = plus(self.reserved, amounts)
-        self.gross = plus(self.gross, amounts)
+        # Added up in place here and below: each call of a request comes by.
+        usd, requests, tokens = amounts
+        reserved, gross = self.reserved, self.gross
+        self.reserved = (reserved[0] + usd, reserved[1] + requests, reserved[2] + tokens)
+        self.gross = (gross[0] + usd, gross[1] + requests, gross[2] + tokens)
         self.quiet_since = now
 
     def settle(self, reserved: Triple, spent: Triple, now: float) -> None:
-        self.reserved = minus(self.reserved, reserved)
-        self.spent = plus(self.spent, spent)
+        usd, requests, tokens = reserved
+        held, used = self.reserved, self.spent
+        self.reserved = (held[0] - usd, held[1] - requests, held[2] - tokens)
+        self.spent = (used[0] + spent[0], used[1] + spent[1], used[2] + spent[2])
         self.quiet_since = now
 
     def ask(self, *, again: bool = False) -> Ask | None:

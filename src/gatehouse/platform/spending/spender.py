@@ -144,8 +144,10 @@ class Spender:
     async def reserve(self, budgets: Sequence[Budget], taking: Taking, *, enforced: bool) -> Reserved:
         amounts = (taking.nano_usd, taking.requests, taking.tokens)
         accounts = self._open(budgets, enforced=enforced)
-        if not _fits(accounts, amounts):
-            accounts = await self._obtained(budgets, amounts, enforced=enforced)
+        for account in accounts:
+            if account.lacks(amounts) is not None:
+                accounts = await self._obtained(budgets, amounts, enforced=enforced)
+                break
         now = time.monotonic()
         for account in accounts:
             account.reserve(amounts, now)
@@ -314,10 +316,6 @@ class Spender:
 def _batches(accounts: Iterable[Account]) -> Iterator[tuple[Account, ...]]:
     every = tuple(accounts)
     return (every[first : first + _AT_ONCE] for first in range(0, len(every), _AT_ONCE))
-
-
-def _fits(accounts: Iterable[Account], amounts: Triple) -> bool:
-    return all(account.lacks(amounts) is None for account in accounts)
 
 
 def _headers(accounts: Iterable[Account]) -> dict[str, str]:

@@ -4,20 +4,24 @@ The endpoints are `operations.outposts`; this is what they reach through `platfo
 """
 
 from gatehouse.foundation.identity import Caller, TenantId
+from gatehouse.foundation.metrics import Gauge
 from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.live.state import Replica
 from gatehouse.platform.supply.bundles import Bundles
+from gatehouse.platform.supply.confirmations import Confirmations
 from gatehouse.platform.supply.intake import Intake
-from gatehouse.platform.uploads import Stored, Upload
+from gatehouse.platform.uploads import Confirmed, Stored, Upload
 from gatehouse.policy.wire import Contents
 
 
 class Supply:
     """One worker's. `close` it once requests have ended."""
 
-    def __init__(self, database: Database, replica: Replica) -> None:
+    def __init__(self, database: Database, replica: Replica, certificates: Gauge) -> None:
+        """`certificates` is the figure of when outposts' certificates end."""
         self._bundles = Bundles(database, replica)
         self._intake = Intake(database.url)
+        self._confirmations = Confirmations(database, certificates)
 
     async def contents(self, tenant_id: TenantId, at_least: int = 0) -> Contents:
         return await self._bundles.contents(tenant_id, at_least)
@@ -25,5 +29,9 @@ class Supply:
     async def store(self, outpost: Caller, upload: Upload) -> Stored:
         return await self._intake.store(outpost, upload)
 
+    def confirmed(self, said: Confirmed) -> None:
+        self._confirmations.told(said)
+
     async def close(self) -> None:
+        await self._confirmations.close()
         await self._intake.close()

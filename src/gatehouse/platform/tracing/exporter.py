@@ -3,9 +3,11 @@ sent is dropped and counted; no request ever waits for it."""
 
 import asyncio
 import contextlib
+import re
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import unquote
 
 import aiohttp
 import structlog
@@ -16,7 +18,7 @@ from gatehouse.engine.tracing import Trace
 from gatehouse.foundation.clock import Clock
 from gatehouse.foundation.lazily import Lazily
 from gatehouse.foundation.metrics import Counter
-from gatehouse.foundation.settings import Settings
+from gatehouse.foundation.settings import BadSettings, Settings
 from gatehouse.platform.tracing import spans
 from gatehouse.platform.tracing.spans import Span
 
@@ -35,8 +37,14 @@ _TIMEOUT: Final = aiohttp.ClientTimeout(total=10)
 _RETRIES: Final = (0.5, 1.0, 2.0, 4.0)
 #: What the OTLP specification has a client try again after.
 _AGAIN: Final = frozenset({429, 502, 503, 504})
+#: Why spans are dropped.
+_REASONS: Final = ("queue_full", "not_made", "not_taken", "rejected", "stopped")
 #: Seconds that a stopping worker gives to what waits.
 _LAST: Final = 3.0
+#: As much of the collector's answer as is read.
+_MOST_BYTES: Final = 64 * 1024
+#: What a header may be called (RFC 9110, 5.6.2).
+_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
 
 
 class Exporter:
@@ -45,12 +53,15 @@ class Exporter:
     def __init__(self, settings: Settings, clock: Clock, exported: Counter, dropped: Counter) -> None:
         assert settings.otel_exporter_otlp_endpoint is not None
         self._url = settings.otel_exporter_otlp_endpoint.rstrip("/") + "/v1/traces"
-        self._headers = {"content-type": "application/x-protobuf", **_pairs(settings)}
+        self._headers = {"content-type": "application/x-protobuf", **_headers(settings)}
         self._ratio = settings.otel_traces_sampler_arg
         self._settings = settings
         self._clock = clock
         self._exported = exported
         self._dropped = dropped
+        for reason in _REASONS:
+            # From zero on: of a figure that begins at its first value nobody sees that it has grown.
+            dropped.add((reason,), 0)
         self._waiting: deque[list[Span]] = deque()
         self._count = 0
         self._told = False
@@ -63,7 +74,13 @@ class Exporter:
     def finished(self, x: Answered) -> None:
         if x.trace is None or not x.trace.sampled:
             return
-        made = spans.of_request(x, self._clock.monotonic())
+        try:
+            made = spans.of_request(x, self._clock.monotonic())
+        except Exception as error:
+            # The request's record must not be lost for its trace. What was said in it is in no log.
+            log.error("tracing.not_made", fault=type(error).__name__)  # noqa: TRY400
+            self._dropped.add(("not_made",), len(x.trace.calls) + 1)
+            return
         if self._count + len(made) > QUEUE:
             self._dropped.add(("queue_full",), len(made))
             return
@@ -104,12 +121,15 @@ class Exporter:
         return batch
 
     async def _send(self, batch: list[Span]) -> None:
+        status = None
         try:
             body = await asyncio.to_thread(self._encoded, batch)
             for pause in (*_RETRIES, None):
-                status = await self._post(body)
+                status, rejected = await self._post(body)
                 if status is not None and 200 <= status < 300:
-                    self._exported.add((), len(batch))
+                    rejected = min(rejected, len(batch))
+                    self._exported.add((), len(batch) - rejected)
+                    self._dropped.add(("rejected",), rejected)
                     self._told = False
                     return
                 if pause is None or (status is not None and status not in _AGAIN):
@@ -120,6 +140,9 @@ class Exporter:
             self._waiting.appendleft(batch)
             self._count += len(batch)
             raise
+        except Exception as error:
+            # Whatever is wrong with these, those that come after them are sent.
+            log.error("tracing.fault", fault=type(error).__name__)  # noqa: TRY400
         self._dropped.add(("not_taken",), len(batch))
         if not self._told:
             # Once, until one is taken again.
@@ -128,22 +151,33 @@ class Exporter:
 
     def _encoded(self, batch: Sequence[Span]) -> bytes:
         told = self._settings
-        resource = messages.resource(told.otel_service_name, told.otel_resource_attributes, told.environment)
+        more = _pairs(told.otel_resource_attributes)
+        resource = messages.resource(told.otel_service_name, more, told.environment)
         body: bytes = messages.encoded(batch, resource)
         return body
 
-    async def _post(self, body: bytes) -> int | None:
-        """The status; None where there was none."""
+    async def _post(self, body: bytes) -> tuple[int | None, int]:
+        """The status, None where there was none; and how many spans the collector will not have for good."""
         assert self._session is not None
         try:
             async with self._session.post(self._url, data=body, headers=self._headers, allow_redirects=False) as answer:
-                return answer.status
+                told = await answer.content.read(_MOST_BYTES) if answer.status == 200 else b""
+                return answer.status, messages.rejected(told)
         except (aiohttp.ClientError, TimeoutError, OSError):
-            return None
+            return None, 0
 
 
-def _pairs(settings: Settings) -> Mapping[str, str]:
-    """`OTEL_EXPORTER_OTLP_HEADERS`: `name=value`, comma-separated."""
+def _pairs(told: str) -> Mapping[str, str]:
+    """`name=value`, comma-separated, values percent-encoded: as OpenTelemetry's variables are written."""
+    pairs = (pair.partition("=") for pair in told.split(","))
+    return {name.strip(): unquote(value.strip()) for name, _, value in pairs if name.strip()}
+
+
+def _headers(settings: Settings) -> Mapping[str, str]:
+    """Raises `BadSettings`: no value is told, since they are secrets."""
     told = settings.otel_exporter_otlp_headers
-    pairs = told.get_secret_value().split(",") if told is not None else ()
-    return {name.strip(): value.strip() for name, _, value in (pair.partition("=") for pair in pairs) if name}
+    pairs = _pairs(told.get_secret_value()) if told is not None else {}
+    for name, value in pairs.items():
+        if not (_NAME(name) and value.isprintable()):
+            raise BadSettings("OTEL_EXPORTER_OTLP_HEADERS: not `name=value`, comma-separated")
+    return pairs

@@ -5,7 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1 import trace_pb2
@@ -31,14 +34,21 @@ def encoded(spans: Sequence[Span], resource: Attributes) -> bytes:
     return request
 
 
-def resource(service: str, more: str, environment: str) -> Attributes:
-    """`more` as `OTEL_RESOURCE_ATTRIBUTES`: `name=value`, comma-separated."""
-    named = dict(pair.strip().split("=", 1) for pair in more.split(",") if "=" in pair)
+def rejected(answer: bytes) -> int:
+    """How many spans the collector says that it will not have; 0 where it answers with no message of OTLP."""
+    try:
+        told: int = ExportTraceServiceResponse.FromString(answer).partial_success.rejected_spans
+    except Exception:
+        return 0
+    return max(0, told)
+
+
+def resource(service: str, more: Mapping[str, str], environment: str) -> Attributes:
     return {
         "service.version": __version__,
         "deployment.environment.name": environment,
         "process.pid": os.getpid(),
-        **named,
+        **more,
         "service.name": service,
     }
 

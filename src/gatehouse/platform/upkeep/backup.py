@@ -21,10 +21,9 @@ import psycopg
 from gatehouse import __version__
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.sealing import CannotOpen, Sealer
-from gatehouse.foundation.storage import migrate, tools
+from gatehouse.foundation.storage import migrate, roles, tools
 from gatehouse.platform import installation
 from gatehouse.platform.installation import Installation
-from gatehouse.platform.migrations import SCRIPTS
 
 _WORD: Final = b"gatehouse backup"
 _CONTEXT: Final = b"backup"
@@ -146,7 +145,7 @@ def _make_room(installed: Installation, *, force: bool) -> None:
             connection.execute("DROP SCHEMA public CASCADE")
             connection.execute("CREATE SCHEMA public")
         # The dump grants rights to roles, which belong to the server and not to the database.
-        connection.execute((SCRIPTS / "versions" / "r0001_roles.sql").read_bytes())
+        connection.execute(roles.MAKE.read_bytes())
 
 
 def _add_bytes(archive: tarfile.TarFile, name: str, content: bytes) -> None:

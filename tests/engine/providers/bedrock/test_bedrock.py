@@ -3,6 +3,7 @@ is in any dialect."""
 
 import asyncio
 import json
+import re
 from typing import Any
 
 import botocore.session
@@ -353,6 +354,24 @@ async def test_results_of_tools_go_back(asked) -> None:
     assert [tool["toolSpec"]["name"] for tool in body["toolConfig"]["tools"]] == ["weather", "lost"]
 
 
+async def test_ids_of_other_providers_calls_are_made_to_fit(asked) -> None:
+    ids = ["tooluse_1.a:b-c", "functions/weather 1", "x" * 65, " "]
+    calls = [{"id": each, "type": "function", "function": {"name": "weather", "arguments": "{}"}} for each in ids]
+    results = [{"role": "tool", "tool_call_id": each, "content": "9"} for each in ids]
+    vendor = Bedrock()
+    question = {"role": "user", "content": "Weather?"}
+    await asked(
+        vendor, call(messages=[question, {"role": "assistant", "tool_calls": calls}, *results], temperature=1.7)
+    )
+    body = vendor.asked[0][1]
+    sent = [block["toolUse"]["toolUseId"] for block in body["messages"][1]["content"]]
+    assert sent == [block["toolResult"]["toolUseId"] for block in body["messages"][2]["content"]]
+    assert sent[0] == ids[0]
+    assert all(re.fullmatch("[A-Za-z0-9]{32}", each) for each in sent[1:])
+    assert len(set(sent)) == len(ids)
+    assert body["inferenceConfig"]["temperature"] == 1.0
+
+
 @pytest.mark.parametrize(
     ("image", "told"),
     [("https://example.com/a.png", "by URL"), (f"data:image/svg+xml;base64,{PIXEL}", "PNG, JPEG, GIF and WebP")],
@@ -400,6 +419,7 @@ async def test_a_tool_call_that_cannot_be_read_is_no_answer(asked, stream) -> No
         (404, "ResourceNotFoundException", "Model not found.", "refused", UnknownUpstream),
         (408, "ModelTimeoutException", "slow", "http_408", None),
         (424, "ModelErrorException", "broke", "http_424", None),
+        (400, "ServiceQuotaExceededException", "No more of it", "rate_limited", None),
         (429, "ThrottlingException", "Too many requests", "rate_limited", None),
         (500, "InternalServerException", "x", "http_500", None),
         (503, "ServiceUnavailableException", "x", "http_503", None),
@@ -500,14 +520,14 @@ async def test_another_kind_of_stream_is_a_bad_reply(asked) -> None:
             {"input": ["one", "three"]},
             {"texts": ["one", "three"], "input_type": "search_document"},
             [[3.0, 0.5], [5.0, 0.5]],
-            None,
+            Usage(input_tokens=4),
         ),
         (
             "eu.cohere.embed-v4:0",
             {"input": "one", "dimensions": 256},
             {"texts": ["one"], "input_type": "search_document", "output_dimension": 256},
             [[3.0, 0.5]],
-            None,
+            Usage(input_tokens=4),
         ),
     ],
 )
@@ -519,6 +539,15 @@ async def test_embeddings_in_their_makers_words(asked, model, given, sent, vecto
     told = json.loads(reply.body)
     assert (told["model"], [one["embedding"] for one in told["data"]]) == (model, vectors)
     assert reply.usage == usage
+    assert told["usage"]["prompt_tokens"] == usage.input_tokens
+
+
+@pytest.mark.parametrize("told", ["", "-4", "many", "4" * 400])
+async def test_a_header_that_makes_no_sense_tells_nothing(asked, told) -> None:
+    body = b'{"embeddings": [[0.5]]}'
+    behave = answering(body, more=f"X-Amzn-Bedrock-Input-Token-Count: {told}\r\n")
+    reply = await asked(behave, call("openai_embeddings"), model="cohere.embed-english-v3")
+    assert reply.usage_estimated
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Single logout, both ways, with a provider in the test's own hands."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import httpx2
 import pytest
@@ -31,8 +32,9 @@ def open_sessions(sign_on: SignOn) -> int:
 
 
 async def test_a_provider_ends_the_sessions_of_a_name(sign_on: SignOn) -> None:
+    async with new_browser(sign_on.platform) as browser:
+        await replace(sign_on, browser=browser).sign_in(name_id="somebody else", email=sign_on.tenant.auditor.email)
     await sign_on.sign_in()
-    await sign_on.sign_in(name_id="somebody else", email=sign_on.tenant.auditor.email)
     message = request(sign_on)
     answer = await ask(sign_on, message, relay_state="their own")
     assert answer.status_code == 302, answer.text
@@ -58,8 +60,10 @@ async def test_the_tokens_of_such_a_session_stop_at_once(sign_on: SignOn, platfo
 
 
 async def test_an_index_ends_that_session_alone(sign_on: SignOn) -> None:
-    for index in ("one", "two"):
-        await sign_on.sign_in(session_index=index)
+    async with new_browser(sign_on.platform) as browser:
+        await replace(sign_on, browser=browser).sign_in(session_index="two")
+    await sign_on.sign_in(session_index="one")
+    assert open_sessions(sign_on) == 2
     assert (await ask(sign_on, request(sign_on, session_index="one"))).status_code == 302
     assert open_sessions(sign_on) == 1
 
@@ -91,11 +95,11 @@ async def test_a_provider_without_an_address_for_it_gets_no_answer(sign_on: Sign
 async def test_the_sessions_of_an_organization_that_shares_the_provider_end_too(
     sign_on: SignOn, platform: RunningPlatform, other_tenant: Tenant, signer: Signer, stranger: Signer
 ) -> None:
-    async with new_browser(platform) as browser:
+    async with new_browser(platform) as browser, new_browser(platform) as third_browser:
         shares = await configured(platform, other_tenant, browser, signer, entity_id=sign_on.entity_id)
         third = await platform.new_tenant()
         # Of the same name, but another: it has another key.
-        named_alike = await configured(platform, third, browser, stranger, entity_id=sign_on.entity_id)
+        named_alike = await configured(platform, third, third_browser, stranger, entity_id=sign_on.entity_id)
         for each in (sign_on, shares, named_alike):
             assert (await each.sign_in()).status_code == 303
         await ask(sign_on, request(sign_on))

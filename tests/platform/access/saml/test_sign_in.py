@@ -172,6 +172,43 @@ async def test_two_sign_ins_at_once_in_one_browser_both_end_well(sign_on: SignOn
     for request_id, target in ((second, "/second"), (first, "/first")):
         answer = await sign_on.sign_in(in_response_to=request_id)
         assert answer.headers["location"] == target
+    # The browser holds the second one's cookie, and nobody the first one's.
+    states = sign_on.platform.sql(
+        "SELECT revoked_reason FROM sessions WHERE id = ANY(%s) ORDER BY created_at", [sign_on.sessions()]
+    )
+    assert states == [("signed_in_again",), (None,)]
+
+
+async def test_signing_in_ends_what_the_browser_held_though_the_answer_comes_without_its_cookie(
+    sign_on: SignOn, other_tenant: Tenant, signer: Signer
+) -> None:
+    """Browsers send no session cookie with a form of another site's."""
+    platform, browser = sign_on.platform, sign_on.browser
+    elsewhere = await configured(platform, other_tenant, browser, signer)
+    for where in (sign_on, sign_on, elsewhere):
+        said = await where.said()
+        held = browser.cookies.pop("gatehouse_session", None)
+        assert (await where.post(saml.signed(said, signer))).status_code == 303
+        assert browser.cookies["gatehouse_session"] != held
+    query = "SELECT revoked_reason FROM sessions WHERE id = ANY(%s) ORDER BY created_at"
+    assert platform.sql(query, [sign_on.sessions()]) == [("signed_in_again",)] * 2
+    assert platform.sql(query, [elsewhere.sessions()]) == [(None,)]
+    # Each in the chain of the organization that the session was of, by the person it was.
+    ended = await platform.audit(sign_on.tenant, "session.ended")
+    theirs = (str(sign_on.tenant.user.id), "signed_in_again")
+    assert [(each["actor_id"], each["reason"]) for each in ended] == [theirs] * 2
+    assert await platform.audit(other_tenant, "session.ended") == []
+    (event,) = await platform.audit(other_tenant, "login.succeeded")
+    assert event["actor_id"] == str(other_tenant.user.id)
+
+
+async def test_setting_out_ends_nothing_and_nor_does_a_refused_answer(sign_on: SignOn) -> None:
+    assert (await sign_on.sign_in()).status_code == 303
+    said = await sign_on.said(email="nobody@elsewhere.test")
+    sign_on.browser.cookies.pop("gatehouse_session")
+    assert (await sign_on.post(saml.signed(said, sign_on.signer))).status_code == 403
+    query = "SELECT revoked_at FROM sessions WHERE id = ANY(%s)"
+    assert sign_on.platform.sql(query, [sign_on.sessions()]) == [(None,)]
 
 
 @pytest.mark.parametrize("message_too", [False, True])
@@ -426,6 +463,16 @@ async def test_groups_follow_the_directory(sign_on: SignOn, directory: dict[str,
     ]
     assert added["resource_id"] == directory["red"]
     assert len(await sign_on.platform.audit(sign_on.tenant, "group.member_removed")) == 1
+
+
+async def test_groups_that_name_the_same_of_the_directorys_have_the_same_members(
+    sign_on: SignOn, directory: dict[str, str]
+) -> None:
+    body = {"name": "red too", "external_group_id": "d-1"}
+    assert (await sign_on.tenant.admin.client.post("/api/admin/groups", json=body)).status_code == 201
+    for groups, those in ((["d-1"], {"red", "red too", "own"}), ([], {"own"})):
+        assert (await sign_on.sign_in(attributes={"groups": groups})).status_code == 303
+        assert groups_of(sign_on.platform, sign_on.tenant.user.id) == those
 
 
 async def test_a_provider_that_does_not_speak_of_groups_changes_none(

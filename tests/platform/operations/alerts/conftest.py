@@ -14,7 +14,8 @@ from tests.support.platform import RunningPlatform, Tenant
 from tests.support.receiver import Receiver
 
 from gatehouse.platform.jobs import Tools
-from gatehouse.platform.operations.alerts import notifying, schedule
+from gatehouse.platform.operations.alerts import schedule
+from gatehouse.platform.operations.alerts.notifying import Notifying
 from gatehouse.platform.records.minutes.latency import bucket
 
 BASE = "/api/alerts"
@@ -60,7 +61,10 @@ class Alerts:
         await schedule.run_due(self.tools)
 
     async def notify(self) -> None:
-        await notifying.send_due(self.tools)
+        """Sends what triggered, as whoever works on jobs does."""
+        notifying = Notifying(self.tools)
+        while await notifying.take():
+            await notifying.settle()
 
     async def history(self, rule_id: str, **query: int) -> list[dict[str, Any]]:
         answer = await self.tenant.auditor.client.get(f"{BASE}/{rule_id}/history", params=query)

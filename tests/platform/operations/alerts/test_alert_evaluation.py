@@ -1,13 +1,19 @@
 """When a rule triggers, by a clock that only the test moves (reference 3, Alert rule)."""
 
 import asyncio
-from datetime import timedelta
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
+from sqlalchemy import text
 from tests.platform.operations.alerts.conftest import NOW, Alerts
 from tests.support.journal import Journal, outcome
 from tests.support.platform import Tenant
+
+from gatehouse.foundation.storage.database import Database
 
 MINUTE = timedelta(minutes=1)
 
@@ -37,6 +43,7 @@ async def test_each_metric_is_of_the_whole_window(
     assert record == {
         "id": record["id"], "rule_id": rule, "rule_name": "Spend", "metric_value": record["metric_value"],
         "threshold": 0, "triggered_at": "2026-03-01T12:30:50Z", "webhook_delivered": False,
+        "webhook_error": None,
     }  # fmt: skip
 
 
@@ -96,6 +103,42 @@ async def test_a_window_over_midnight_is_a_window(alerts: Alerts) -> None:
     assert [record["triggered_at"] for record in await alerts.history(rule)] == ["2026-03-02T00:00:00Z"]
 
 
+@pytest.mark.parametrize(
+    "change", [datetime(2026, 3, 29, 1, tzinfo=UTC), datetime(2026, 10, 25, 1, tzinfo=UTC)], ids=["spring", "autumn"]
+)
+async def test_windows_and_cooldowns_take_no_notice_of_summer_time(alerts: Alerts, change: datetime) -> None:
+    """The database's clock is set on or back by an hour, ten seconds before: neither is an hour longer or shorter."""
+    alerts.clock.move((change - NOW).total_seconds() - 10)
+    async with in_zone(alerts, "Europe/Berlin"):
+        rule = await alerts.new(window_minutes=30, cooldown_minutes=30, threshold=0)
+        alerts.figures(cost_usd=1)
+        triggered = []
+        for minute in range(65):
+            alerts.platform.sql("UPDATE alert_rules SET evaluated_at = NULL WHERE id = %s", [rule])
+            await alerts.evaluate()
+            if len(await alerts.history(rule)) > len(triggered):
+                triggered.append(minute)
+            alerts.clock.move(60)
+        moments = [record["triggered_at"] for record in await alerts.history(rule)]
+    # Half an hour later the window still holds it; an hour later no more.
+    assert triggered == [0, 30]
+    expected = [change + timedelta(minutes=minutes, seconds=-10) for minutes in (30, 0)]
+    assert [datetime.fromisoformat(moment) for moment in moments] == expected
+
+
+@asynccontextmanager
+async def in_zone(alerts: Alerts, zone: str) -> AsyncIterator[None]:
+    """Rules are evaluated with a database whose own clock is the zone's, as the machine's may be."""
+    url = alerts.platform.installed.url
+    zoned = Database(f"{url}{'&' if '?' in url else '?'}options=-c%20timezone%3D{zone}", pool_size=2)
+    async with zoned.service() as session:
+        reset = await session.execute(text("SELECT reset_val FROM pg_settings WHERE name = 'TimeZone'"))
+        assert reset.scalar_one() == zone
+    alerts.tools = msgspec.structs.replace(alerts.tools, database=zoned)
+    yield
+    await zoned.close()
+
+
 async def test_a_rule_in_cooldown_is_evaluated_and_nothing_else(alerts: Alerts) -> None:
     rule = await alerts.new(comparison="gte", threshold=0, cooldown_minutes=2)
     await alerts.evaluate()
@@ -128,6 +171,13 @@ async def test_a_disabled_rule_is_left_out_until_it_is_enabled(alerts: Alerts) -
     await alerts.tenant.admin.client.put(f"/api/alerts/{rule}", json={"enabled": True})
     await alerts.evaluate()
     assert len(await alerts.history(rule)) == 1
+
+
+async def test_an_organization_that_has_ended_has_no_rules_any_more(alerts: Alerts) -> None:
+    await alerts.new(comparison="gte", threshold=0)
+    alerts.platform.sql("UPDATE tenants SET deleted_at = now() WHERE id = %s", [alerts.tenant.id])
+    await alerts.evaluate()
+    assert alerts.platform.sql("SELECT count(*) FROM alert_history WHERE tenant_id = %s", [alerts.tenant.id]) == [(0,)]
 
 
 async def test_history_keeps_what_the_rule_was_when_it_triggered(alerts: Alerts) -> None:

@@ -7,11 +7,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from aiohttp import web
 from tests.platform.operations.alerts.conftest import SECRET, Alerts, without_secret
+from tests.support.platform import Tenant
 from tests.support.receiver import Receiver
 
 from gatehouse.platform.keeper import work
 from gatehouse.platform.operations.alerts import notifying
+from gatehouse.platform.operations.alerts.notifying import Notifying
 
 MET: dict[str, Any] = {"comparison": "gte", "threshold": 0}
 
@@ -41,7 +44,8 @@ async def test_a_notification_is_signed_over_its_body(alerts: Alerts, receiver: 
 async def test_without_a_secret_nothing_is_signed(alerts: Alerts, receiver: Receiver) -> None:
     await saved(alerts, receiver)
     await alerts.evaluate()
-    await notifying.send_due(without_secret(alerts.tools))
+    alerts.tools = without_secret(alerts.tools)
+    await alerts.notify()
     (got,) = receiver.got
     assert not [name for name in got.headers if "Signature" in name]
 
@@ -71,18 +75,56 @@ async def test_nobody_is_told_without_a_url_in_cooldown_or_when_disabled(alerts:
 
 
 @pytest.mark.parametrize(
-    "url", ["https://localhost:1/", "https://127.0.0.1/", "https://169.254.169.254/", "https://no-such-host.invalid/"]
+    ("url", "error"),
+    [
+        ("https://localhost:1/", "the connection could not be made"),
+        ("https://169.254.169.254/", "blocked by the address guard: a cloud metadata address"),
+        ("https://no-such-host.invalid/", "the host name cannot be resolved"),
+    ],
 )
-async def test_where_nothing_may_be_sent_or_nobody_listens_nothing_is_delivered(
-    alerts: Alerts, receiver: Receiver, url: str
+async def test_where_nothing_may_be_sent_or_nobody_listens_nothing_is_delivered_and_the_history_says_why(
+    alerts: Alerts, receiver: Receiver, url: str, error: str
 ) -> None:
-    """One of them that is bad keeps the other waiting for nothing."""
     bad, good = await saved(alerts, receiver), await saved(alerts, receiver)
     alerts.platform.sql("UPDATE alert_rules SET webhook_url = %s WHERE id = %s", [url, bad])
     await alerts.evaluate()
     await alerts.notify()
-    for rule, delivered in ((bad, False), (good, True)):
-        assert [record["webhook_delivered"] for record in await alerts.history(rule)] == [delivered]
+    for rule, told in ((bad, (False, error)), (good, (True, None))):
+        (record,) = await alerts.history(rule)
+        assert (record["webhook_delivered"], record["webhook_error"]) == told
+    assert alerts.tools.notifications.values == {
+        ("alert", "delivered"): 1, ("alert", "blocked" if "guard" in error else "failed"): 1
+    }  # fmt: skip
+
+
+async def test_an_organization_s_silent_receivers_keep_nobody_else_waiting(
+    alerts: Alerts, receiver: Receiver, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notifying, "A_TENANTS", 3)
+    monkeypatch.setattr(notifying, "_TAKEN", 3)
+
+    async def fine(_: web.Request) -> web.StreamResponse:
+        return web.Response()
+
+    receiver.otherwise = lambda request: receiver.silence(request) if request.path == "/silent" else fine(request)
+    silent = [await saved(alerts, receiver) for _ in range(6)]
+    alerts.platform.sql(
+        "UPDATE alert_rules SET webhook_url = webhook_url || 'silent' WHERE id = ANY(%s::uuid[])", [silent]
+    )
+    await alerts.evaluate()
+    alerts.clock.move(1)
+    alerts.tenant = other_tenant
+    theirs = await saved(alerts, receiver)
+    await alerts.evaluate()
+    sending = Notifying(alerts.tools)
+    # Three of the silent ones, and past the other three.
+    assert [await sending.take() for _ in range(3)] == [3, 1, 0]
+    async with asyncio.timeout(8):
+        while not (await alerts.history(theirs))[0]["webhook_delivered"]:
+            await asyncio.sleep(0.05)
+    for task in list(sending._under_way):
+        task.cancel()
+    await asyncio.gather(*sending._under_way, return_exceptions=True)
 
 
 async def test_the_guard_judges_when_it_sends(alerts: Alerts, receiver: Receiver) -> None:
@@ -90,7 +132,8 @@ async def test_the_guard_judges_when_it_sends(alerts: Alerts, receiver: Receiver
     rule = await saved(alerts, receiver)
     await alerts.evaluate()
     strict = receiver.trusted(())
-    await notifying.send_due(msgspec.structs.replace(alerts.tools, receivers=strict))
+    alerts.tools = msgspec.structs.replace(alerts.tools, receivers=strict)
+    await alerts.notify()
     await strict.close()
     assert receiver.got == []
     assert [record["webhook_delivered"] for record in await alerts.history(rule)] == [False]

@@ -39,6 +39,19 @@ async def test_an_update_changes_what_is_sent_and_leaves_the_rest(platform: Runn
     assert (event["resource_id"], event["details"]["changed"]) == (rule["id"], changed)
 
 
+async def test_a_receiver_s_url_is_in_the_audit_chain_as_its_host_alone(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    secret = "https://hooks.example.com/T000/B000/its-own-secret?key=another"
+    rule = (await tenant.admin.client.post(BASE, json={**RULE, "webhook_url": secret})).json()
+    assert rule["webhook_url"] == secret
+    await tenant.admin.client.put(f"{BASE}/{rule['id']}", json={"webhook_url": secret + "2"})
+    (created,) = await platform.audit(tenant, "alert_rule.created")
+    (updated,) = await platform.audit(tenant, "alert_rule.updated")
+    assert created["details"]["alert_rule"]["webhook_url"] == "https://hooks.example.com"
+    assert updated["details"]["changed"] == {"webhook_url": "https://hooks.example.com"}
+
+
 async def test_every_change_is_in_the_audit_chain(platform: RunningPlatform, tenant: Tenant) -> None:
     rule = (await tenant.admin.client.post(BASE, json=RULE)).json()
     await tenant.admin.client.post(f"{BASE}/evaluate")

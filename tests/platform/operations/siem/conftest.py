@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.receiver import Receiver
+from tests.support.tools import tools_of
 
 from gatehouse.foundation.identity import TenantId
 from gatehouse.platform import outbox
@@ -117,10 +118,7 @@ async def tools(
     settings = host.settings.model_copy(update={"gatehouse_home": tmp_path})
     monkeypatch.setattr(host, "receivers", receivers)
     monkeypatch.setattr(host, "settings", settings)
-    yield Tools(
-        settings=settings, database=host.database, sealer=host.sealer, outbound=host.outbound, clock=host.clock,
-        receivers=receivers,
-    )  # fmt: skip
+    yield tools_of(host)
     await receivers.close()
 
 

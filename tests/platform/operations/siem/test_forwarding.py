@@ -294,3 +294,19 @@ async def test_of_a_thousand_organizations_one_look_finds_the_one_for_which_some
     platform.sql(f"DELETE FROM siem_targets WHERE {idle}")
     platform.sql(f"DELETE FROM audit_heads WHERE {idle}")
     platform.sql("DELETE FROM tenants WHERE slug LIKE 'idle-%'")
+
+
+async def test_however_many_wait_nobody_waits_for_their_number(siem: Siem, tools: Tools) -> None:
+    await siem.begin()
+    siem.platform.sql(
+        "INSERT INTO siem_queue (tenant_id, id, kind, at, body) SELECT %s, gen_random_uuid(), 'event',"
+        " now() - interval '1 hour', '{}' FROM generate_series(1, 100100)",
+        [siem.tenant.id],
+    )
+    backlog = Backlog()
+    await backlog.measure(tools)
+    told = await siem.status()
+    assert 100_000 <= told["backlog"] < 100_100
+    assert told["lag_seconds"] >= 3600
+    assert backlog.events == told["backlog"]
+    siem.platform.sql("DELETE FROM siem_queue WHERE tenant_id = %s", [siem.tenant.id])

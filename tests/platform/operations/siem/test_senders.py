@@ -199,7 +199,8 @@ async def test_a_webhook_gets_batches_signed_as_webhooks_are(siem: Siem) -> None
 
 
 async def test_a_file_gets_a_line_for_each_event_below_the_organization_s_folder(siem: Siem, tools: Tools) -> None:
-    await siem.begin(type="file")
+    await siem.begin()
+    siem.platform.sql("UPDATE siem_targets SET type = 'file' WHERE tenant_id = %s", [siem.tenant.id])
     await siem.record(1200)
     await siem.forward()
     path = tools.settings.gatehouse_home / "siem" / str(siem.tenant.id) / "events.jsonl"

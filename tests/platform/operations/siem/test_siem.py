@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from aiohttp import web
 from tests.platform.operations.siem.conftest import PATH, TOKEN, Siem
 from tests.platform.operations.siem.test_senders import authority
 from tests.support.platform import RunningPlatform, Tenant
@@ -170,7 +171,7 @@ async def test_a_change_is_in_the_audit_chain_without_url_and_secrets(siem: Siem
 
 async def test_two_first_changes_at_once_are_one_after_the_other(siem: Siem) -> None:
     client = siem.tenant.admin.client
-    answers = await asyncio.gather(*(client.put(PATH, json={"type": "file"}) for _ in range(4)))
+    answers = await asyncio.gather(*(client.put(PATH, json=COLLECTOR) for _ in range(4)))
     assert [answer.status_code for answer in answers] == [200] * 4
 
 
@@ -188,3 +189,34 @@ async def test_a_test_says_whether_the_receiver_took_it(siem: Siem) -> None:
     assert (told["success"], told["error"]) == (False, "the receiver answered 403")
     recorded = await siem.platform.audit(siem.tenant, "siem.tested")
     assert [event["details"]["success"] for event in recorded] == [True, False]
+
+
+async def test_the_server_s_disk_is_its_operators_to_write_to(siem: Siem) -> None:
+    admin, operator = siem.tenant.admin.client, (await siem.platform.operator()).client
+    for before in ({}, COLLECTOR):
+        if before:
+            await siem.put(**before)
+        answer = await admin.put(PATH, json={"type": "file"})
+        assert (answer.status_code, "operator" in answer.json()["detail"]) == (403, True)
+    assert (await admin.get(PATH)).json()["type"] == "hec"
+    answer = await operator.put(PATH, json={"type": "file", "enabled": False})
+    assert (answer.status_code, answer.json()["type"]) == (200, "file")
+    await operator.put(PATH, json={**COLLECTOR, "enabled": False})
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        ('{"text": "Incorrect index", "code": 7, "invalid-event-number": 0}', ": it does not know the index"),
+        ('{"text": "Invalid token", "code": 4}', ": it does not know the token"),
+        (f'{{"text": "{TOKEN}", "code": 99}}', "the receiver answered 400"),
+        (TOKEN, "the receiver answered 400"),
+        ('{"code": "7"}', "the receiver answered 400"),
+    ],
+)
+async def test_what_a_collector_objects_to_is_told_in_words_of_our_own(siem: Siem, answer: str, error: str) -> None:
+    await siem.put(type="hec", url=siem.receiver.url, token=TOKEN, enabled=False)
+    siem.receiver.answers.append(web.Response(status=400, text=answer))
+    told = (await siem.tenant.admin.client.post(f"{PATH}/test")).json()
+    assert error in told["error"]
+    assert TOKEN not in told["error"]

@@ -19,6 +19,7 @@ from gatehouse.platform import outbox
 from gatehouse.platform.jobs import Tools
 from gatehouse.platform.operations.webhooks import delivering, queue
 from gatehouse.platform.operations.webhooks.delivering import Deliveries
+from gatehouse.platform.operations.webhooks.lag import Lag
 from gatehouse.platform.operations.webhooks.listening import enqueue
 
 
@@ -271,6 +272,102 @@ async def test_a_turn_whose_process_died_is_anothers_once_its_lease_has_ended(
     async with platform.host.database.service() as session:
         assert await queue.advance(session, dead) is None
     assert (await hooks.last(webhook_id))["attempt_count"] == 1
+
+
+async def test_a_turn_is_prolonged_while_its_process_lives(
+    hooks: Hooks, platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer that takes longer than the lease: nobody else sends meanwhile."""
+    monkeypatch.setattr(queue, "LEASE", 1.0)
+    monkeypatch.setattr(delivering, "_KEEP", 0.2)
+
+    async def slow(_: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(3)
+        return web.Response()
+
+    hooks.receiver.otherwise = slow
+    webhook_id = await hooks.new()
+    await hooks.announce({})
+    await hooks.dispatch()
+    running = asyncio.create_task(hooks.deliveries.run())
+    await hooks.receiver.until(1)
+    for _ in range(4):
+        await asyncio.sleep(0.5)
+        async with platform.host.database.service() as session:
+            assert await queue.take(session, 10) == []
+    async with asyncio.timeout(10):
+        while (await hooks.last(webhook_id))["status"] != "delivered":
+            await asyncio.sleep(0.1)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert len(hooks.receiver.got) == 1
+
+
+async def test_whoever_prolongs_a_turn_that_is_over_changes_nothing(hooks: Hooks, platform: RunningPlatform) -> None:
+    await hooks.new()
+    await hooks.announce({})
+    await hooks.dispatch()
+    async with platform.host.database.service() as session:
+        (turn,) = await queue.take(session, 10)
+        await queue.advance(session, turn, go_on=False)
+        due = platform.sql("SELECT due_at FROM webhook_queues WHERE webhook_id = %s", [turn.webhook_id])
+        for again in (queue.keep, queue.give_back):
+            await again(session, [turn])
+            assert platform.sql("SELECT due_at FROM webhook_queues WHERE webhook_id = %s", [turn.webhook_id]) == due
+
+
+async def test_a_turn_that_is_broken_off_at_the_end_is_anothers_at_once(
+    hooks: Hooks, tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivering, "_LAST", 0.1)
+    hooks.receiver.answers.append(hooks.receiver.silence)
+    await hooks.new()
+    await hooks.announce({})
+    await hooks.dispatch()
+    running = asyncio.create_task(hooks.deliveries.run())
+    await hooks.receiver.until(1)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    hooks.deliveries = Deliveries(tools)
+    await hooks.deliver()
+    assert len({got.headers["X-Service-Delivery-Id"] for got in hooks.receiver.got}) == 1
+    assert len(hooks.receiver.got) == 2
+
+
+async def test_what_came_of_deliveries_is_counted(hooks: Hooks, tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
+    hooks.platform.sql("UPDATE webhook_deliveries SET dead_at = NULL")
+    await hooks.new()
+    hooks.receiver.answers.extend([200, 500, 500, 500])
+    await hooks.send({}, {})
+    await hooks.retry()
+    await hooks.retry()
+    hooks.platform.sql("UPDATE webhook_deliveries SET dead_at = now() WHERE dead_at IS NOT NULL")
+    await delivering.bury(tools)
+    strict = Receivers(EgressGuard())
+    monkeypatch.setattr(tools.receivers, "post", strict.post)
+    await hooks.send({})
+    await strict.close()
+    assert tools.notifications.values == {
+        ("webhook", "delivered"): 1, ("webhook", "failed"): 3, ("webhook", "dead_letter"): 1, ("webhook", "blocked"): 1,
+    }  # fmt: skip
+
+
+async def test_how_late_the_oldest_event_is_is_measured(hooks: Hooks, tools: Tools) -> None:
+    lag = Lag()
+    await hooks.new()
+    await lag.measure(tools)
+    assert lag.seconds == 0
+    await hooks.announce({})
+    hooks.platform.sql("UPDATE outbox SET created_at = now() - interval '50 seconds' WHERE dispatched_at IS NULL")
+    await lag.measure(tools)
+    assert 50 <= lag.seconds < 60
+    await hooks.dispatch()
+    hooks.platform.sql("UPDATE webhook_queues SET due_at = now() - interval '30 seconds' WHERE due_at IS NOT NULL")
+    await lag.measure(tools)
+    assert 30 <= lag.seconds < 40
+    await hooks.deliver()
+    await lag.measure(tools)
+    assert lag.seconds == 0
 
 
 async def test_one_organizations_dead_receivers_leave_turns_to_the_others(

@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 from tests.support.journal import Journal, outcome
 from tests.support.platform import RunningPlatform, Tenant
+from tests.support.tools import tools_of
 
 from gatehouse.engine.outcome import DlpEvent
 from gatehouse.foundation.settings import Settings
@@ -105,8 +106,4 @@ async def past(journal: Journal, platform: RunningPlatform) -> Callable[..., Any
 
 @pytest.fixture
 def tools(platform: RunningPlatform) -> Tools:
-    host = platform.host
-    return Tools(
-        settings=host.settings, database=host.database, sealer=host.sealer, outbound=host.outbound, clock=host.clock,
-        receivers=host.receivers,
-    )  # fmt: skip
+    return tools_of(platform.host)

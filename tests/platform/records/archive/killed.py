@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from gatehouse.foundation.sealing import Sealer
 from gatehouse.foundation.settings import Settings
-from gatehouse.platform.records.archive import ageing, archiver, files, forgetting, jobs, manifest
+from gatehouse.platform.records.archive import ageing, archiver, files, forgetting, jobs, joining, manifest
 from gatehouse.platform.records.archive.places import Folder
 
 
@@ -25,7 +25,7 @@ def main() -> None:
     given = json.load(sys.stdin)
     settings = Settings.from_environment(given["environment"])
     sealer = Sealer({name: b64decode(key) for name, key in given["keys"].items()}, given["current"])
-    archiver.MOST, archiver._PART, files.GROUP = 4, 3, 3
+    files.MOST, archiver._PART, files.GROUP = 6, 3, 4
     for step in itertools.count(1):
         process = os.fork()
         if process == 0:
@@ -57,7 +57,7 @@ def kill_at(step: int) -> None:
         (psycopg.Connection, ("execute", "commit")), (psycopg.Cursor, ("copy",)), (Path, ("replace", "unlink")),
         (Folder, ("put", "remove", "open", "copy")), (os, ("fsync",)), (files, ("write", "compare")),
         (manifest, ("keep", "forget", "note_removed", "note_gone")), (ageing, ("_move", "_delete")),
-        (forgetting, ("_without",)),
+        (forgetting, ("_without",)), (joining, ("_together",)),
     ):  # fmt: skip
         for name in names:
             counting(owner, name)

@@ -48,9 +48,11 @@ async def test_what_is_past_the_window_goes_and_what_is_not_stays(
 
 async def test_the_counts_by_day_lose_what_left(platform: RunningPlatform, tenant: Tenant, past, run) -> None:
     await past(tenant, 100, 100, 10)
+    platform.sql("SELECT gatehouse_fold_usage_counts()")
     assert counted(platform, tenant, "usage_counts", "sum(records)") == 3
     run(tenant)
-    for table in ("usage_counts", "dlp_event_counts"):
+    platform.sql("SELECT gatehouse_fold_usage_counts()")
+    for table in ("usage_counts", "usage_totals", "dlp_event_counts"):
         rows = platform.sql(f"SELECT day, records FROM {table} WHERE tenant_id = %s", [tenant.id])
         assert rows == [((NOW - timedelta(days=10)).date(), 1)]
     # Figures of what was found are no list's totals: what was counted stays counted.
@@ -97,7 +99,7 @@ def _value(name: str, value: Any) -> Any:
 async def test_many_rows_become_several_files_in_order(
     platform: RunningPlatform, tenant: Tenant, past, run, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archiver, "MOST", 4)
+    monkeypatch.setattr(files, "MOST", 4)
     monkeypatch.setattr(files, "GROUP", 3)
     monkeypatch.setattr(archiver, "_PART", 2)
     ids = await past(tenant, *(110 - each for each in range(10)))

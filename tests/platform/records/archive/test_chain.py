@@ -2,19 +2,22 @@
 
 from datetime import timedelta
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from tests.platform.records.archive.conftest import NOW
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.foundation.settings import Settings
 from gatehouse.platform.access.anonymising import anonymise
-from gatehouse.platform.records.archive import archiver, jobs
+from gatehouse.platform.records.archive import files as archive_files
+from gatehouse.platform.records.archive import jobs
 
 
 @pytest.fixture
 async def archived(platform: RunningPlatform, tenant: Tenant, past, run, breaks, monkeypatch) -> Tenant:
     """Six events in two files, and two in the database."""
-    monkeypatch.setattr(archiver, "MOST", 3)
+    monkeypatch.setattr(archive_files, "MOST", 3)
     await past(tenant, *range(110, 104, -1), 2, 1)
     run(tenant)
     assert breaks(tenant) == []
@@ -37,6 +40,10 @@ def files(platform: RunningPlatform, tenant: Tenant) -> list[str]:
         ("UPDATE archive_files SET sealed_checkpoint = 'v1.x.y' WHERE tenant_id = %s AND first_sequence = 4", 4),
         ("UPDATE archive_files a SET sealed_checkpoint = b.sealed_checkpoint FROM archive_files b"
          " WHERE a.tenant_id = %s AND a.first_sequence = 4 AND b.tenant_id = a.tenant_id AND b.first_sequence = 1", 4),
+        # That its time was over.
+        ("UPDATE archive_files SET state = 'gone' WHERE tenant_id = %s AND first_sequence = 1", 1),
+        # Somebody else did it, and cannot be checked any more.
+        ("UPDATE audit_events SET actor_id = 'somebody else', salt = NULL WHERE tenant_id = %s AND sequence = 7", 7),
     ],
 )  # fmt: skip
 async def test_tampering_with_the_database_is_found(
@@ -115,3 +122,37 @@ async def test_the_archive_forgets_a_removed_user_and_the_chain_holds(
     lying = [path.name for path in (archive.gatehouse_home / "archive").rglob("*.parquet")]
     assert len(lying) == platform.sql("SELECT count(*) FROM archive_files WHERE tenant_id = %s", [tenant.id])[0][0]
     assert platform.sql("SELECT count(*) FROM archive_forgets WHERE tenant_id = %s", [tenant.id]) == [(0,)]
+
+
+async def test_a_changed_file_does_not_become_a_true_one_by_a_removal(
+    platform: RunningPlatform, archived: Tenant, archive: Settings, breaks, run
+) -> None:
+    path = archive.gatehouse_home / "archive" / files(platform, archived)[0]
+    table = parquet.read_table(path)
+    changed = pa.array(["refused"] * table.num_rows, pa.string())
+    parquet.write_table(table.set_column(table.column_names.index("outcome"), "outcome", changed), path)
+    platform.sql("INSERT INTO archive_forgets VALUES (%s, %s)", [archived.id, archived.user.id])
+    run(archived)
+    assert platform.sql("SELECT status FROM archive_runs WHERE tenant_id = %s", [archived.id]) == [("failed",)]
+    assert (breaks(archived)[0].sequence, path.exists()) == (1, True)
+
+
+@pytest.mark.parametrize("archived", [False, True])
+async def test_a_removed_user_is_forgotten_though_whoever_made_them_was_before(
+    platform: RunningPlatform, tenant: Tenant, breaks, ask, archive: Settings, run, tools, archived: bool
+) -> None:
+    """What was done to them stands in events whose salt is gone already."""
+    maker = await platform.new_person(tenant.id, "admin")
+    made = await maker.client.post("/api/admin/users", json={"email": "made@forgotten.example", "role": "user"})
+    if archived:
+        assert run(tenant, NOW + timedelta(days=120)) > 0
+    for user_id in (str(maker.id), made.json()["id"]):
+        await tenant.admin.client.delete(f"/api/admin/users/{user_id}")
+        await anonymise(tools, tenant_id=str(tenant.id), user_id=user_id)
+        jobs.run(archive, platform.installed.url, platform.host.sealer, [], forgetting=[tenant.id], now=NOW)
+    told = ask(tenant, "SELECT details FROM audit_events") + platform.sql(
+        "SELECT details FROM audit_events WHERE tenant_id = %s", [tenant.id]
+    )
+    assert len(told) == 3
+    assert "made@forgotten.example" not in str(told)
+    assert breaks(tenant) == []

@@ -11,21 +11,23 @@ from tests.platform.records.archive.conftest import NOW
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.foundation.settings import Settings
+from gatehouse.platform.records.archive import files
 from gatehouse.platform.records.archive.contents import RECORDS
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("later", [0, 500, 4000])
+@pytest.mark.parametrize("later", [0, 45, 500, 4000])
 async def test_killed_at_every_step(
-    platform: RunningPlatform, tenant: Tenant, archive: Settings, past, ask, run, breaks, later: int
+    platform: RunningPlatform, tenant: Tenant, archive: Settings, past, ask, run, breaks, later: int, monkeypatch
 ) -> None:
-    """At first; when files become cold; when they go."""
+    """At first; when a month's files become one; when they become cold; when they go."""
     await past(tenant, *(110 - each for each in range(9)))
     ids = {}
     for records in RECORDS:
         rows = platform.sql(f"SELECT id::text FROM {records} WHERE tenant_id = %s", [tenant.id])
         ids[records] = [row[0] for row in rows]
     if later:
+        monkeypatch.setattr(files, "MOST", 3)
         run(tenant)
         platform.sql("INSERT INTO archive_forgets VALUES (%s, %s)", [tenant.id, tenant.user.id])
     keys = platform.installed.master_keys
@@ -52,7 +54,11 @@ async def test_killed_at_every_step(
     kept = platform.sql("SELECT path FROM archive_files WHERE tenant_id = %s AND state = 'kept'", [tenant.id])
     folder = archive.gatehouse_home / "archive"
     assert {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} == {row[0] for row in kept}
-    assert platform.sql("SELECT count(*) FROM usage_counts WHERE tenant_id = %s", [tenant.id]) == [(0,)]
+    platform.sql("SELECT gatehouse_fold_usage_counts()")
+    for table in ("usage_counts", "usage_count_deltas", "usage_totals", "usage_hour_totals"):
+        assert platform.sql(f"SELECT count(*) FROM {table} WHERE tenant_id = %s", [tenant.id]) == [(0,)]
     assert platform.sql("SELECT count(*) FROM archive_forgets WHERE tenant_id = %s", [tenant.id]) == [(0,)]
-    if later == 500:
+    if later == 45:
+        assert platform.sql("SELECT max(rows) FROM archive_files WHERE tenant_id = %s", [tenant.id]) == [(6,)]
+    if later in {45, 500}:
         assert ask(tenant, "SELECT count(actor_id) AS n FROM audit_events") == [{"n": 0}]

@@ -9,6 +9,7 @@ from tests.platform.records.archive.conftest import NOW
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.platform.access.anonymising import anonymise
+from gatehouse.platform.records.archive import ageing, forgetting, joining
 
 BASE = "/api/v1/admin/retention/legal-hold"
 
@@ -123,3 +124,28 @@ async def test_a_removed_user_stays_in_the_chain_until_it_is_released(
     await tenant.admin.client.delete(BASE)
     await anonymise(tools, **names)
     assert platform.sql(named, [tenant.id, str(tenant.user.id)]) == [(0,)]
+
+
+@pytest.mark.parametrize(("step", "days"), [("age", 1000), ("join", 130), ("forget", 0)])
+async def test_no_file_moves_after_it_was_set_though_the_archiver_is_at_work(
+    platform: RunningPlatform, tenant: Tenant, past, run, archive, step: str, days: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for day in (100, 101):
+        await past(tenant, day)
+        run(tenant)
+    platform.sql("INSERT INTO archive_forgets VALUES (%s, %s)", [tenant.id, tenant.user.id])
+    folder = archive.gatehouse_home / "archive"
+    before = sorted(folder.rglob("*.parquet"))
+    module = {"age": ageing, "join": joining, "forget": forgetting}[step]
+    work = getattr(module, step)
+
+    def after_a_hold(*args: Any) -> None:
+        platform.sql("INSERT INTO legal_holds (tenant_id, reason, set_by) VALUES (%s, 'a', 'b')", [tenant.id])
+        work(*args)
+
+    monkeypatch.setattr(module, step, after_a_hold)
+    run(tenant, NOW + timedelta(days=days))
+    assert set(folder.rglob("*.parquet")) >= set(before)
+    kept = platform.sql("SELECT path FROM archive_files WHERE tenant_id = %s AND state = 'kept'", [tenant.id])
+    assert {folder / path for (path,) in kept} == set(before)
+    assert platform.sql("SELECT status FROM archive_runs WHERE tenant_id = %s", [tenant.id]) == [("held",)]

@@ -89,6 +89,13 @@ async def test_it_runs_at_once_when_asked(command, tenant: Tenant, past) -> None
     assert (told.exit_code, told.output.splitlines()[-1]) == (0, "3 rows went to the archive.")
 
 
+async def test_a_run_says_where_a_legal_hold_kept_it_from_working(command, tenant: Tenant) -> None:
+    await tenant.admin.client.put("/api/v1/admin/retention/legal-hold", json={"reason": "case 7"})
+    told = command("run", "--tenant", tenant.slug)
+    assert told.exit_code == 0
+    assert told.output.splitlines()[-1] == f"{tenant.slug}: there is a legal hold, nothing was done"
+
+
 async def test_a_query_can_come_by_standard_input(command, tenant: Tenant) -> None:
     sql = "SELECT 'it''s here' AS said,\n count(*) AS n FROM audit_events"
     told = command("query", "-", "--tenant", tenant.slug, "--format", "csv", input=sql)

@@ -4,9 +4,10 @@ What differs: the model is named in the path, the key has a header of its own, e
 versions refuse newer fields, and a content filter sits before and behind each model.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import msgspec
 
@@ -24,6 +25,8 @@ DEFAULT_VERSION: Final = "2024-02-01"
 _LIST_VERSION: Final = "2023-03-15-preview"
 #: From this day on a version takes `stream_options` and `max_completion_tokens`.
 _NEWER_FIELDS: Final = "2024-09-01"
+#: Azure's pages give addresses to copy that go on here, to a deployment or to another API.
+_BEHIND: Final = re.compile(r"(?:/openai(?:/.*)?|/+)\Z", re.DOTALL)
 
 
 class AzureOpenAI(OpenAIWire):
@@ -45,10 +48,10 @@ class AzureOpenAI(OpenAIWire):
     key_prefix = ""
 
     def base_url(self, config: ProviderConfig) -> str:
-        base = config.hosted_endpoint
-        if not base:
+        if not config.hosted_endpoint:
             raise NotConfigured("hosted_endpoint")
-        return base.rstrip("/").removesuffix("/openai") + "/openai"
+        place = urlsplit(config.hosted_endpoint)
+        return f"{place.scheme}://{place.netloc}{_BEHIND.sub('', place.path)}/openai"
 
     def endpoint(self, target: Target, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
         deployment = f"{self.base_url(config)}/deployments/{quote(target.model, safe='')}"

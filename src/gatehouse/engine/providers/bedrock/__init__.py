@@ -1,14 +1,17 @@
 """Amazon Bedrock. Chats go by Converse, one dialect for models of every maker. Calls are signed, with keys or with the
 role of the machine; streams come in AWS's binary framing."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 from urllib.parse import quote
 
+from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.providers.bedrock.carrier import Signing
 from gatehouse.engine.providers.bedrock.machine import Machine
 from gatehouse.engine.providers.bedrock.models import listed
 from gatehouse.engine.providers.bedrock.signing import Identity, Scope
+from gatehouse.engine.providers.failure import ProviderFailed, of_status
 from gatehouse.engine.providers.kind import CredentialField, Endpoint, FoundModel, NotConfigured, Target
 from gatehouse.engine.providers.wires import Wire
 from gatehouse.foundation.outbound import Outbound
@@ -20,6 +23,9 @@ _DOMAINS: Final = {"cn": "amazonaws.com.cn", "eusc": "amazonaws.eu"}
 _ROLE: Final = "use_instance_role"
 #: What stands in a path unchanged on its way to the socket, so that what is signed is what is sent.
 _SAFE: Final = "!$&'()*+,;=:@"
+#: Of InvokeModel, with a body in the words of the model's maker: Cohere's tell no tokens.
+_TOKENS_READ: Final = "x-amzn-bedrock-input-token-count"
+_COUNT: Final = re.compile(r"\d{1,9}", re.ASCII)
 
 
 class Bedrock(Wire):
@@ -62,6 +68,16 @@ class Bedrock(Wire):
             return identity
 
         return Signing(outbound, scope, known)
+
+    def failure(self, status: int, headers: Mapping[str, str], body: bytes, secrets: Iterable[str]) -> ProviderFailed:
+        if headers.get("x-amzn-errortype", "").startswith("ServiceQuotaExceededException"):
+            # A 400, as if the request were at fault; it is the account's share that is used up.
+            return ProviderFailed("rate_limited", status=status)
+        return of_status(status, headers, body, secrets)
+
+    def usage(self, headers: Mapping[str, str]) -> Usage | None:
+        told = headers.get(_TOKENS_READ, "")
+        return Usage(input_tokens=int(told)) if _COUNT.fullmatch(told) else None
 
     async def list_models(
         self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]

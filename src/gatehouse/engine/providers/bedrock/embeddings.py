@@ -20,7 +20,7 @@ class _ByType(msgspec.Struct):
 
 
 class _Answer(msgspec.Struct, rename="camel"):
-    """Of either maker. Cohere's tell no tokens."""
+    """Of either maker. Cohere's tell no tokens: a header does."""
 
     embedding: _Vector | None = None
     input_text_token_count: int | None = None

@@ -1,11 +1,13 @@
 """Requests of Converse from the internal form."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from gatehouse.engine.conversation.arguments import as_object
+from gatehouse.engine.conversation.call_ids import fitting
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import Image, Message, Part, Request, ResponseFormat, Text, ToolCall, ToolResult
 
@@ -17,6 +19,7 @@ _FORMATS: Final = {
     "image/gif": "gif",
     "image/webp": "webp",
 }
+_ID: Final = re.compile("[a-zA-Z0-9_.:-]{1,64}")
 _NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 
 
@@ -25,7 +28,8 @@ def write(request: Request) -> dict[str, Any]:
     sampling = request.sampling
     inference: dict[str, Any] = {
         "maxTokens": sampling.max_tokens,
-        "temperature": sampling.temperature,
+        # The other dialects' scale goes to 2.
+        "temperature": None if sampling.temperature is None else min(sampling.temperature, 1.0),
         "topP": sampling.top_p,
         "stopSequences": list(sampling.stop) or None,
     }
@@ -67,13 +71,17 @@ def _write_block(part: Part, path: str) -> dict[str, Any]:
         case Image():
             return _write_image(part, path)
         case ToolCall():
-            return {"toolUse": {"toolUseId": part.id, "name": part.name, "input": as_object(part.arguments)}}
+            return {"toolUse": {"toolUseId": _id(part.id), "name": part.name, "input": as_object(part.arguments)}}
         case ToolResult():
             content = [
                 _write_block(item, path) for item in part.content if not (isinstance(item, Text) and not item.text)
             ]
-            result = {"toolUseId": part.call_id, "content": content, "status": "error" if part.is_error else "success"}
-            return {"toolResult": result}
+            status = "error" if part.is_error else "success"
+            return {"toolResult": {"toolUseId": _id(part.call_id), "content": content, "status": status}}
+
+
+def _id(call_id: str) -> str:
+    return fitting(call_id, _ID, 32)
 
 
 def _write_image(image: Image, path: str) -> dict[str, Any]:

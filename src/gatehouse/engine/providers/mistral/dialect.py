@@ -2,13 +2,15 @@
 
 from typing import Any, NoReturn
 
+from gatehouse.engine.conversation.dialect import StreamReader
+from gatehouse.engine.conversation.dialects.openai_chat import OpenAIChat
 from gatehouse.engine.conversation.dialects.openai_embeddings import OpenAIEmbeddings
 from gatehouse.engine.conversation.errors import NotConvertible
 from gatehouse.engine.conversation.form import Completion, Embeddings, EmbeddingsRequest, Request
-from gatehouse.engine.providers.mistral import reply, request
-from gatehouse.engine.providers.mistral.stream import Reader
+from gatehouse.engine.providers.mistral import request
 
-_openai = OpenAIEmbeddings()
+#: What it answers is as OpenAI's answers are.
+_chat, _embeddings = OpenAIChat(), OpenAIEmbeddings()
 
 
 class MistralChat:
@@ -18,10 +20,10 @@ class MistralChat:
         return request.write(request_)
 
     def parse_reply(self, body: bytes) -> Completion:
-        return reply.read(body)
+        return _chat.parse_reply(body)
 
-    def stream_reader(self) -> Reader:
-        return Reader()
+    def stream_reader(self) -> StreamReader:
+        return _chat.stream_reader()
 
 
 class MistralEmbeddings:
@@ -32,7 +34,7 @@ class MistralEmbeddings:
         return body if request_.dimensions is None else {**body, "output_dimension": request_.dimensions}
 
     def parse_reply(self, body: bytes) -> Embeddings:
-        return _openai.parse_reply(body)
+        return _embeddings.parse_reply(body)
 
     def stream_reader(self) -> NoReturn:
         raise NotConvertible("embeddings are not streamed")

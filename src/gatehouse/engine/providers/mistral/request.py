@@ -1,11 +1,10 @@
 """Requests as Mistral takes them. What it has no field for is left out: it would refuse the whole."""
 
-import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from string import ascii_letters, digits
 from typing import Any, Final
 
+from gatehouse.engine.conversation.call_ids import fitting
 from gatehouse.engine.conversation.dialects.openai_chat.request import write_format
 from gatehouse.engine.conversation.form import (
     Image,
@@ -25,8 +24,9 @@ _OWN: Final = ("safe_prompt", "prompt_mode", "guardrails", "random_seed", "min_t
 #: The other dialects' scale goes to 2.
 _HOTTEST: Final = 1.5
 
-_ID: Final = re.compile(r"[A-Za-z0-9]{9}\Z")
-_ALPHABET: Final = digits + ascii_letters
+#: Between a tool's result and what the user says next, where an answer has to stand that is not empty.
+_BRIDGE: Final = {"role": "assistant", "content": " "}
+_ID: Final = re.compile("[A-Za-z0-9]{9}")
 
 
 def write(request: Request) -> dict[str, Any]:
@@ -55,19 +55,16 @@ def write(request: Request) -> dict[str, Any]:
 
 
 def short_id(call_id: str) -> str:
-    """A tool call's id as Mistral wants it, nine letters and digits: the same for the call and for its result."""
-    if _ID.match(call_id):
-        return call_id
-    number = int.from_bytes(hashlib.sha256(call_id.encode()).digest(), "big")
-    letters = []
-    for _ in range(9):
-        number, place = divmod(number, len(_ALPHABET))
-        letters.append(_ALPHABET[place])
-    return "".join(letters)
+    """A tool call's id as Mistral wants it, nine letters and digits."""
+    return fitting(call_id, _ID, 9)
 
 
 def _write_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    written = [shown for message in messages for shown in _write_message(message)]
+    written: list[dict[str, Any]] = []
+    for shown in (shown for message in messages for shown in _write_message(message)):
+        if shown["role"] == "user" and written and written[-1]["role"] == "tool":
+            written.append(_BRIDGE)
+        written.append(shown)
     if written and written[-1]["role"] == "assistant" and "tool_calls" not in written[-1]:
         # The answer is to go on from there. Unsaid, it is an order of messages that is refused.
         written[-1]["prefix"] = True

@@ -40,13 +40,19 @@ async def _made(change: Change, user_id: UUID, new: NewApiKey) -> tuple[ApiKeyRo
     if new.scopes is not None and not await flag(change.session, "api_key_scoping"):
         raise KeyScopingOff
     key = tokens.mint_api_key()
+    row = add(change, user_id, new, key_prefix=key.shown, digest=key.digest)
+    return row, key.plaintext
+
+
+def add(change: Change, user_id: UUID, new: NewApiKey, *, key_prefix: str, digest: bytes) -> ApiKeyRow:
+    """A key of which the hash alone is known. Whoever calls has judged the right to it."""
     now = utc_now()
     row = ApiKeyRow(
         id=new_id(),
         tenant_id=change.tenant_id,
         user_id=user_id,
-        key_prefix=key.shown,
-        digest=key.digest,
+        key_prefix=key_prefix,
+        digest=digest,
         description=new.description,
         created_at=now,
         last_used=None,
@@ -59,7 +65,7 @@ async def _made(change: Change, user_id: UUID, new: NewApiKey) -> tuple[ApiKeyRo
         "api_key.created", "api_key", row.id, description=row.description, expires_at=row.expires_at, user_id=user_id
     )
     change.touch("api_key", row.id, urgent=True)
-    return row, key.plaintext
+    return row
 
 
 def set_enabled(change: Change, key: ApiKeyRow, enabled: bool) -> ApiKeyRow:

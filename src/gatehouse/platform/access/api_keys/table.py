@@ -27,6 +27,10 @@ class ApiKeyRow(TenantRow):
     scopes: Mapped[list[str] | None] = mapped_column(JSONB)
 
 
+async def by_digest(session: AsyncSession, digest: bytes) -> ApiKeyRow | None:
+    return (await session.scalars(select(ApiKeyRow).where(ApiKeyRow.digest == digest))).one_or_none()
+
+
 async def all_keys(session: AsyncSession, *, user_id: UUID | None = None) -> Sequence[ApiKeyRow]:
     """The tenant's keys, or one user's, newest first."""
     query = select(ApiKeyRow).order_by(ApiKeyRow.created_at.desc(), ApiKeyRow.id.desc())

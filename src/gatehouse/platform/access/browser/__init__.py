@@ -9,6 +9,15 @@ with a visitor's rights.
 """
 
 from gatehouse.platform.access.browser.cookie import clear_cookie, set_cookie
-from gatehouse.platform.access.browser.service import current, open_in_browser, open_in_browser_for, used
+from gatehouse.platform.access.browser.service import (
+    current,
+    held,
+    leave_former,
+    open_in_browser,
+    open_in_browser_for,
+    used,
+)
 
-__all__ = ["clear_cookie", "current", "open_in_browser", "open_in_browser_for", "set_cookie", "used"]
+__all__ = [
+    "clear_cookie", "current", "held", "leave_former", "open_in_browser", "open_in_browser_for", "set_cookie", "used",
+]  # fmt: skip

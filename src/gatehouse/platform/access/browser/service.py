@@ -25,18 +25,23 @@ async def open_in_browser(
     """A new session of a user who has just proved who they are; the answer is the cookie's secret, always a new one:
     what the browser held before is worth nothing (no session can be fixed in advance)."""
     # First: it must not count among the sessions that the policy allows.
-    await _leave_former(change, host, request)
+    await leave_former(change, host, held(request))
     session = await open_session(change, user, request, amr=amr, mfa_at=mfa_at)
     return await open_in_browser_for(change, session)
 
 
-async def _leave_former(change: Change, host: Host, request: Request) -> None:
-    """Ends the session that this browser showed until now, whoever's it was: no cookie leads to it any more."""
+def held(request: Request) -> bytes | None:
+    """The digest of the cookie that the browser shows, believed or not: for `leave_former`, now or later."""
     secret = cookie.secret_of(request)
-    if secret is None:
+    return None if secret is None else tokens.digest(secret)
+
+
+async def leave_former(change: Change, host: Host, digest: bytes | None) -> None:
+    """Ends the session that a browser showed until now, whoever's it was: no cookie leads to it any more."""
+    if digest is None:
         return
     async with host.database.service() as lookup:
-        found = await table.by_secret(lookup, tokens.digest(secret))
+        found = await table.by_secret(lookup, digest)
     if found is None:
         return
     tenant_id, session_id = found
@@ -61,11 +66,11 @@ async def open_in_browser_for(change: Change, session: SessionRow) -> str:
 
 async def current(request: Request, host: Host) -> tuple[UserRow, SessionRow] | None:
     """Who is signed in in this browser, if session, user and organization are all alive. The rows are for reading."""
-    secret = cookie.secret_of(request)
-    if secret is None:
+    digest = held(request)
+    if digest is None:
         return None
     async with host.database.service() as lookup:
-        found = await table.by_secret(lookup, tokens.digest(secret))
+        found = await table.by_secret(lookup, digest)
     if found is None:
         return None
     tenant_id, session_id = found

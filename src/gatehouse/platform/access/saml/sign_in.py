@@ -14,7 +14,7 @@ from gatehouse.foundation import tokens
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.identity import TenantId
-from gatehouse.platform.access.browser import open_in_browser_for
+from gatehouse.platform.access.browser import held, leave_former, open_in_browser_for
 from gatehouse.platform.access.saml import assertion as assertions
 from gatehouse.platform.access.saml import certificates, keys, members, messages, service_provider, table, trust
 from gatehouse.platform.access.saml.aside import aside
@@ -58,7 +58,9 @@ async def begin(request: Request, host: Host, idp_id: UUID, relay_state: str | N
         raise IdpNotFound
     # The same for all of a browser's tabs: each may have a sign-in of its own under way.
     browser = _browser(request, sp) or tokens.mint_token("gsb_").plaintext
-    request_id = await _ask(host, provider, "login", relay_state=target, browser=tokens.digest(browser))
+    request_id = await _ask(
+        host, provider, "login", relay_state=target, browser=tokens.digest(browser), former=held(request)
+    )
     key = await keys.signing(host.database, host.sealer)
     message = messages.authn_request(request_id, sp, provider.sso_url)
     told = target if target and len(target.encode()) <= _MAX_RELAY_STATE_BYTES else request_id
@@ -115,10 +117,18 @@ def _browser(request: Request, sp: ServiceProvider) -> str | None:
 
 async def ask(host: Host, provider: Provider) -> str:
     """The id of a new logout request."""
-    return await _ask(host, provider, "logout", relay_state=None, browser=None)
+    return await _ask(host, provider, "logout")
 
 
-async def _ask(host: Host, provider: Provider, kind: str, *, relay_state: str | None, browser: bytes | None) -> str:
+async def _ask(
+    host: Host,
+    provider: Provider,
+    kind: str,
+    *,
+    relay_state: str | None = None,
+    browser: bytes | None = None,
+    former: bytes | None = None,
+) -> str:
     now = utc_now()
     request_id = f"_{uuid4().hex}{uuid4().hex}"
     async with host.database.tenant(provider.tenant_id) as session:
@@ -130,6 +140,7 @@ async def _ask(host: Host, provider: Provider, kind: str, *, relay_state: str | 
                 kind=kind,
                 browser_digest=browser,
                 relay_state=relay_state,
+                former_digest=former,
                 created_at=now,
                 expires_at=now + PATIENCE,
                 used_at=None,
@@ -187,11 +198,14 @@ async def _check_address(request: Request, host: Host, tenant_id: TenantId) -> N
 async def _enter(request: Request, host: Host, asked: Asked, provider: Provider, assertion: Assertion) -> Entered:
     who = members.person(assertion, provider.attribute_mapping)
     async with changing(request, host, provider.tenant_id) as change:
+        former = await table.browser_held(change.session, asked)
         digest = tokens.digest(assertion.id)
         seen = not await table.first_seen(change.session, provider.tenant_id, provider.id, digest, assertion.until)
         if seen or not await table.use(change.session, asked.id):
             raise AssertionExpired
         user = await members.admitted(change, provider, who)
+        # The answer comes from another site, without the session's cookie: whose it was is known from the setting out.
+        await leave_former(change, host, former)
         session = await open_session(change, user, request, amr=["saml"], not_after=assertion.session_until)
         if who.groups is not None:
             await members.sync_groups(change, user, who.groups)
@@ -207,6 +221,7 @@ async def _enter(request: Request, host: Host, asked: Asked, provider: Provider,
                 )
             )
         secret = await open_in_browser_for(change, session)
+        await table.browser_holds(change.session, asked.browser_digest, tokens.digest(secret))
     # What was written down, not what came along: the provider gives back what it was given, or it does not.
     return Entered(asked.relay_state or host.settings.portal_public_url or "/", secret)
 

@@ -40,6 +40,8 @@ class RequestRow(TenantRow):
     kind: Mapped[str]
     browser_digest: Mapped[bytes | None] = mapped_column(LargeBinary)
     relay_state: Mapped[str | None]
+    #: of the cookie that the browser held when it set out
+    former_digest: Mapped[bytes | None] = mapped_column(LargeBinary)
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime]
     used_at: Mapped[datetime | None]
@@ -93,6 +95,14 @@ _ASKED: Final = text(
 _USE: Final = text(
     "UPDATE saml_requests SET used_at = now() WHERE id = :id AND used_at IS NULL AND expires_at > now() RETURNING id"
 )
+# In one order: two that end at once wait for each other only one way.
+_TURN: Final = text(
+    "SELECT id FROM saml_requests WHERE browser_digest = :browser AND used_at IS NULL ORDER BY id FOR UPDATE"
+)
+_HELD: Final = text("SELECT former_digest FROM saml_requests WHERE id = :id")
+_HOLDS: Final = text(
+    "UPDATE saml_requests SET former_digest = :held WHERE browser_digest = :browser AND used_at IS NULL"
+)
 _SEEN: Final = text(
     "INSERT INTO saml_seen (idp_id, message_digest, tenant_id, expires_at) VALUES (:idp, :digest, :tenant, :until)"
     " ON CONFLICT DO NOTHING RETURNING idp_id"
@@ -141,6 +151,18 @@ async def asked(session: AsyncSession, request_id: str, *, kind: str) -> Asked |
 async def use(session: AsyncSession, request_id: str) -> bool:
     """Marks a request as answered. False where it is already, or has expired; of two at once one gets True."""
     return (await session.execute(_USE, {"id": request_id})).first() is not None
+
+
+async def browser_held(session: AsyncSession, asked: Asked) -> bytes | None:
+    """The digest of the session's cookie in the browser that asked, once its other sign-ins that end now have ended."""
+    await session.execute(_TURN, {"browser": asked.browser_digest})
+    held: bytes | None = (await session.execute(_HELD, {"id": asked.id})).scalar_one()
+    return held
+
+
+async def browser_holds(session: AsyncSession, browser_digest: bytes | None, held: bytes) -> None:
+    """Says to a browser's sign-ins that are under way still (in other tabs) which cookie it holds from now on."""
+    await session.execute(_HOLDS, {"browser": browser_digest, "held": held})
 
 
 async def first_seen(

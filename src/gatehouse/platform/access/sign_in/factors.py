@@ -49,7 +49,7 @@ async def show_second_factor(request: Request, host: TheHost, form: Posted) -> R
         given = body_of(
             Verification,
             method=form.get("method"),
-            code=form.get("code").replace(" ", "") or None,
+            code=form.word("code"),
             credential=_credential(form),
         )
         secret = await mfa.verify(request, host, who, given, open_in_browser)
@@ -110,10 +110,9 @@ async def begin_app(request: Request, host: TheHost, form: Posted) -> Response:
 
 @router.post("/login/enrol/app/confirm")
 async def confirm_app(request: Request, host: TheHost, form: Posted) -> Response:
-    code = form.get("code").replace(" ", "")
     try:
         who = await half_way.person(request, host)
-        cookie_secret, codes = await enrolment.confirm_totp(request, host, who, code, open_in_browser)
+        cookie_secret, codes = await enrolment.confirm_totp(request, host, who, form.get("code"), open_in_browser)
     except (InvalidMfaToken, EnrolmentOnly):
         return _over(form.next)
     except NotConfirmed:

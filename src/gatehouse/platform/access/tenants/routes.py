@@ -7,7 +7,14 @@ from fastapi import APIRouter, Depends
 
 from gatehouse.platform.access.tenants import service
 from gatehouse.platform.access.tenants.errors import TenantNotFound
-from gatehouse.platform.access.tenants.schemas import EntitlementsUpdate, NewTenant, Tenant, TenantCreated
+from gatehouse.platform.access.tenants.schemas import (
+    EntitlementsUpdate,
+    NewTenant,
+    OwnerKey,
+    OwnerRegistered,
+    Tenant,
+    TenantCreated,
+)
 from gatehouse.platform.callers import RESPONSES, PlatformClient
 from gatehouse.platform.organization.tenants.table import TenantRecord, living
 from gatehouse.platform.requests import Changing, Session
@@ -29,6 +36,18 @@ LoadedTenant = Annotated[TenantRecord, Depends(_tenant)]
 async def create_tenant(caller: PlatformClient, body: NewTenant, change: Changing) -> TenantCreated:
     """Makes an organization, and with `owner` its first admin. The invitation token is shown once."""
     return await service.create(change, body)
+
+
+@router.put(
+    "/{tenant_id}/owner",
+    response_model=OwnerRegistered,
+    responses={409: {"description": "The user is no administrator, or the key is another organization's."}},
+)
+async def register_owner(
+    caller: PlatformClient, tenant: LoadedTenant, body: OwnerKey, change: Changing
+) -> OwnerRegistered:
+    """Gives an organization's owner the key of this hash. Once more changes nothing."""
+    return await service.register_owner(change, tenant, body)
 
 
 @router.patch("/{tenant_id}/entitlements", response_model=Tenant)

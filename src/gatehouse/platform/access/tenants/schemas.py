@@ -28,6 +28,21 @@ class NewTenant(Body):
     owner: Annotated[Owner | None, Field(description="Becomes the first admin, by invitation.")] = None
 
 
+class OwnerKey(Body):
+    """A key that somebody else has made and alone knows."""
+
+    email: Annotated[
+        Email | None, Field(description="Whose key it is; made an administrator where new. Null: a service account's.")
+    ] = None
+    key_prefix: Annotated[str, Field(pattern=r"^gk_[0-9A-Za-z]{5}$", examples=["gk_3kP9v"])]
+    key_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="Of the whole key, in hexadecimal.")]
+
+
+class OwnerRegistered(Shown):
+    user_id: UUID
+    key_id: UUID
+
+
 class EntitlementsUpdate(Body):
     """Only what is sent changes; null takes a limit away."""
 

@@ -8,10 +8,22 @@ from sqlalchemy.exc import IntegrityError
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.ids import new_id
-from gatehouse.platform.access.tenants.errors import IdTaken, TenantOfOperators
-from gatehouse.platform.access.tenants.schemas import InvitedOwner, NewTenant, Owner, Tenant, TenantCreated
+from gatehouse.platform.access.api_keys import service as api_keys
+from gatehouse.platform.access.api_keys.schemas import NewApiKey
+from gatehouse.platform.access.api_keys.table import by_digest
+from gatehouse.platform.access.tenants.errors import IdTaken, KeyTaken, OwnerNotAdmin, TenantOfOperators
+from gatehouse.platform.access.tenants.schemas import (
+    InvitedOwner,
+    NewTenant,
+    Owner,
+    OwnerKey,
+    OwnerRegistered,
+    Tenant,
+    TenantCreated,
+)
 from gatehouse.platform.access.users import service as users
 from gatehouse.platform.access.users.schemas import NewUser
+from gatehouse.platform.access.users.table import UserRow, by_email
 from gatehouse.platform.change import DEFAULT_TENANT, Change
 from gatehouse.platform.organization.tenants.errors import SlugTaken
 from gatehouse.platform.organization.tenants.table import TenantRecord
@@ -68,6 +80,39 @@ async def _invite(change: Change, tenant_id: TenantId, owner: Owner) -> InvitedO
             invitation_token=invitation.token,
             invitation_expires_at=invitation.expires_at,
         )
+
+
+async def register_owner(change: Change, tenant: TenantRecord, owner: OwnerKey) -> OwnerRegistered:
+    """Raises `OwnerNotAdmin`, `KeyTaken`."""
+    digest = bytes.fromhex(owner.key_sha256)
+    async with change.inside(tenant.id) as inside:
+        user = await _owner(inside, tenant, owner.email)
+        key = await by_digest(inside.session, digest)
+        if key is None:
+            described = NewApiKey(description="the owner's first key, made by the portal")
+            key = api_keys.add(inside, user.id, described, key_prefix=owner.key_prefix, digest=digest)
+            try:
+                await inside.session.flush()
+            except IntegrityError:
+                raise KeyTaken from None
+        return OwnerRegistered(user_id=user.id, key_id=key.id)
+
+
+async def _owner(change: Change, tenant: TenantRecord, email: str | None) -> UserRow:
+    """The administrator with this address, or the service account that stands for one; made where there is none."""
+    wanted = NewUser(
+        email=email or f"owner@{tenant.slug}.local",
+        display_name=None if email else "Owner",
+        role="admin",
+        kind="user" if email else "service",
+    )
+    user = await by_email(change.session, wanted.email)
+    if user is None:
+        user = await users.add(change, wanted, None, email_verified=False)
+        change.record("user.created", "user", user.id, email=user.email, role=user.role, kind=user.kind, invited=False)
+    elif user.role != "admin" or not user.is_active:
+        raise OwnerNotAdmin
+    return user
 
 
 def entitle(change: Change, tenant: TenantRecord, sent: Mapping[str, Any]) -> TenantRecord:

@@ -2,9 +2,10 @@
 how it was used, and what went wrong."""
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import select
+from sqlalchemy import select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.engine.stages.registry import objected
@@ -26,6 +27,7 @@ from gatehouse.platform.governance.model_registry.schemas import (
 )
 from gatehouse.platform.governance.model_registry.table import RegisteredModelRow
 from gatehouse.platform.organization.system_config import table as system_config
+from gatehouse.platform.records.hot import shown_since
 
 T = TypeVar("T")
 
@@ -41,8 +43,9 @@ async def evidence(session: AsyncSession, row: RegisteredModelRow, variant: Vari
     name = row.provider, row.model_id
     # One moment for all of it: what is written meanwhile is behind the head that is told.
     head = (await session.scalars(select(AuditHead).where(AuditHead.tenant_id == session.info["tenant_id"]))).one()
-    history = await _events(session, head, _HISTORY, name, [row.model_id])
-    switches = await _events(session, head, _SWITCHES, name, [row.model_id, "*"])
+    since = await shown_since(session)
+    history = await _events(session, head, since, _HISTORY, name)
+    switches = await _events(session, head, since, _SWITCHES, name, (row.provider, "*"))
     held = await _approvals(session, name)
     months = [_month(month) for month in await figures.by_month(session, name)]
     mode = bundle.enforcement(await system_config.value(session, "registry_enforcement"))
@@ -64,12 +67,13 @@ async def evidence(session: AsyncSession, row: RegisteredModelRow, variant: Vari
             registry_flags=sum(month.flagged for month in months),
             kill_switches=sum(event.action == _OFF and event.target_model == row.model_id for event in switches[:MOST]),
         ),
-        complete=all(len(found) <= MOST for found in lists),
+        events_since=since,
+        complete=all(len(found) <= MOST for found in lists) and (since is None or row.created_at >= since),
     )
 
 
 async def _events(
-    session: AsyncSession, head: AuditHead, actions: Sequence[str], name: Name, models: Sequence[str]
+    session: AsyncSession, head: AuditHead, since: datetime | None, actions: Sequence[str], *names: Name
 ) -> Sequence[AuditEventRow]:
     """By name, not by entry: a model that was removed and registered again has one history. Newest first."""
     query = (
@@ -78,12 +82,13 @@ async def _events(
             AuditEventRow.tenant_id == head.tenant_id,
             AuditEventRow.sequence <= head.sequence,
             AuditEventRow.action.in_(actions),
-            AuditEventRow.target_provider == name[0],
-            AuditEventRow.target_model.in_(models),
+            tuple_(AuditEventRow.target_provider, AuditEventRow.target_model).in_(names),
         )
         .order_by(AuditEventRow.sequence.desc())
         .limit(MOST + 1)
     )
+    if since is not None:
+        query = query.where(AuditEventRow.timestamp >= since)
     return (await session.scalars(query)).all()
 
 

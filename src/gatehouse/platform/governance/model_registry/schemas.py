@@ -116,7 +116,7 @@ class RegisteredModelsPageB(Shown):
 class Discovery(Body):
     lookback_days: Annotated[int, Field(ge=1, le=365, description="Days (UTC) up to now, today included.")] = 30
     auto_assign_tier: Annotated[
-        bool | Literal["tier_1", "tier_2", "tier_3", "tier_4"] | None,
+        Literal[True, False, "tier_1", "tier_2", "tier_3", "tier_4"] | None,
         Field(
             description="True: by what the model id begins with. False: `unclassified`. A tier: that one for all."
             " Omitted: false in variant A, `tier_4` in B.",
@@ -225,4 +225,11 @@ class Evidence(Shown):
     approvals: Annotated[list[HeldRequest], Field(description="Oldest first.")]
     usage: Annotated[list[MonthOfUse], Field(description="Months with calls or incidents, oldest first.")]
     incidents: Incidents
-    complete: Annotated[bool, Field(description="False: of some list only the newest 1,000 are there.")]
+    events_since: Annotated[
+        datetime | None,
+        Field(description="Audit events before this moment are past the retention's hot window; null: all are there."),
+    ]
+    complete: Annotated[
+        bool,
+        Field(description="False: the entry is older than `events_since`, or a list has only its newest 1,000."),
+    ]

@@ -35,11 +35,13 @@ CREATE TABLE alert_history (
     triggered_at timestamptz NOT NULL,
     webhook_url text,
     webhook_attempted_at timestamptz,
-    webhook_delivered boolean NOT NULL DEFAULT false
+    webhook_delivered boolean NOT NULL DEFAULT false,
+    -- why it was not
+    webhook_error text
 );
 CREATE INDEX alert_history_listing ON alert_history (rule_id, triggered_at DESC, id DESC);
 CREATE INDEX alert_history_age ON alert_history (triggered_at);
 CREATE INDEX alert_history_unsent ON alert_history (triggered_at)
     WHERE webhook_url IS NOT NULL AND webhook_attempted_at IS NULL;
 SELECT pg_temp.tenant_table('alert_history');
-GRANT UPDATE (webhook_attempted_at, webhook_delivered), DELETE ON alert_history TO gatehouse_service;
+GRANT UPDATE (webhook_attempted_at, webhook_delivered, webhook_error), DELETE ON alert_history TO gatehouse_service;

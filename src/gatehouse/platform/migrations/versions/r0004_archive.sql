@@ -97,6 +97,8 @@ BEGIN
     WHERE tenant_id = owner AND sequence BETWEEN begins
         AND least(held.last_sequence, begins + most - 1, gatehouse_unsent_from(owner) - 1);
     GET DIAGNOSTICS done = ROW_COUNT;
+    SELECT min(sequence) INTO begins FROM audit_events WHERE tenant_id = owner;
+    DELETE FROM audit_hours WHERE tenant_id = owner AND last_sequence < begins;
     RETURN done;
 END $$;
 
@@ -106,31 +108,21 @@ DECLARE
     owner uuid := gatehouse_archived(file, 'usage_records');
     first timestamptz;
     last timestamptz;
-    days date[];
     done bigint;
 BEGIN
     IF owner IS NULL THEN
         RETURN NULL;
     END IF;
-    SELECT min(m), max(m), array_agg(DISTINCT (m AT TIME ZONE 'UTC')::date) INTO first, last, days
-    FROM unnest(moments) AS m;
-    -- In the order in which the drain counts: neither waits for the other with something in hand.
-    PERFORM FROM usage_counts WHERE tenant_id = owner AND day = ANY(days)
-    ORDER BY tenant_id, day, user_id, group_id, provider, model_id FOR UPDATE;
+    SELECT min(m), max(m) INTO first, last FROM unnest(moments) AS m;
     WITH gone AS (
         DELETE FROM usage_records r USING unnest(moments, ids) AS k (at, id)
         WHERE r.tenant_id = owner AND r.timestamp = k.at AND r.id = k.id AND r.timestamp BETWEEN first AND last
         RETURNING (r.timestamp AT TIME ZONE 'UTC')::date AS day, r.user_id, r.group_id, r.provider, r.model_id
     ), less AS (
-        SELECT day, user_id, group_id, provider, model_id, count(*) AS records FROM gone GROUP BY 1, 2, 3, 4, 5
-    ), counted AS (
-        UPDATE usage_counts c SET records = c.records - less.records FROM less
-        WHERE c.tenant_id = owner AND c.day = less.day AND c.user_id IS NOT DISTINCT FROM less.user_id
-          AND c.group_id IS NOT DISTINCT FROM less.group_id AND c.provider IS NOT DISTINCT FROM less.provider
-          AND c.model_id IS NOT DISTINCT FROM less.model_id
+        INSERT INTO usage_count_deltas (tenant_id, day, user_id, group_id, provider, model_id, records)
+        SELECT owner, day, user_id, group_id, provider, model_id, -count(*) FROM gone GROUP BY 2, 3, 4, 5, 6
     )
     SELECT count(*) INTO done FROM gone;
-    DELETE FROM usage_counts WHERE tenant_id = owner AND day = ANY(days) AND records <= 0;
     RETURN done;
 END $$;
 
@@ -222,7 +214,8 @@ BEGIN
         SELECT sequence, timestamp FROM audit_events
         WHERE tenant_id = tenant
           AND (actor_id = person::text
-               OR (resource_type = 'user' AND resource_id = person::text AND salt IS NOT NULL))
+               -- Whoever made the event may have been forgotten before, and its salt with them.
+               OR (resource_type = 'user' AND resource_id = person::text AND (salt IS NOT NULL OR details <> '{}')))
         LIMIT most
     )
     UPDATE audit_events e SET

@@ -10,9 +10,8 @@ down_revision = "0003"
 
 #: in this order: each may refer to tables of those before it
 _PARTS: Final[tuple[str, ...]] = (
-    "people", "saml", "scim", "budgets", "registry", "figures", "cost_routing", "alerts", "webhooks", "archive", "siem",
-    "outposts",
-    "cache",
+    "people", "saml", "scim", "budgets", "registry", "figures", "lists", "cost_routing", "alerts", "webhooks",
+    "archive", "siem", "outposts", "cache", "sign_in",
 )  # fmt: skip
 
 

@@ -28,4 +28,31 @@ CREATE TABLE outpost_positions (
 );
 SELECT pg_temp.tenant_table('outpost_positions');
 REVOKE INSERT, UPDATE, DELETE ON outpost_positions FROM gatehouse_app;
-GRANT INSERT, UPDATE ON outpost_positions TO gatehouse_service;
+GRANT INSERT, UPDATE, DELETE ON outpost_positions TO gatehouse_service;
+
+-- Each outpost that has asked for its policy: the version that it said to have in force, and its certificate.
+CREATE TABLE outpost_nodes (
+    tenant_id uuid NOT NULL REFERENCES tenants,
+    outpost_id uuid NOT NULL,
+    version bigint NOT NULL,
+    seen_at timestamptz NOT NULL,
+    certificate_serial text NOT NULL,
+    certificate_ends timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, outpost_id)
+);
+SELECT pg_temp.tenant_table('outpost_nodes');
+REVOKE INSERT, UPDATE, DELETE ON outpost_nodes FROM gatehouse_app;
+GRANT INSERT, UPDATE, DELETE ON outpost_nodes TO gatehouse_service;
+
+-- When each version was in force there: of the last day.
+CREATE TABLE outpost_confirmations (
+    tenant_id uuid NOT NULL REFERENCES tenants,
+    outpost_id uuid NOT NULL,
+    version bigint NOT NULL,
+    at timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, outpost_id, version)
+);
+CREATE INDEX outpost_confirmations_at ON outpost_confirmations (at);
+SELECT pg_temp.tenant_table('outpost_confirmations');
+REVOKE INSERT, UPDATE, DELETE ON outpost_confirmations FROM gatehouse_app;
+GRANT INSERT, UPDATE, DELETE ON outpost_confirmations TO gatehouse_service;

@@ -11,7 +11,7 @@ from gatehouse.platform.operations.alerts.errors import AlertRuleNotFound
 from gatehouse.platform.operations.alerts.schemas import AlertRule, AlertRuleUpdate, Evaluated, History, NewAlertRule
 from gatehouse.platform.operations.alerts.table import AlertRuleRow
 from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, Session, loaded
+from gatehouse.platform.requests import Changing, InParts, Session, loaded
 
 router = APIRouter(
     prefix="/api/alerts",
@@ -20,6 +20,21 @@ router = APIRouter(
 )
 
 LoadedRule = Annotated[AlertRuleRow, Depends(loaded(AlertRuleRow, "rule_id", AlertRuleNotFound))]
+
+
+async def _new(parts: InParts, host: TheHost, body: NewAlertRule) -> NewAlertRule:
+    await service.check(parts, host.receivers, body.webhook_url)
+    return body
+
+
+async def _update(parts: InParts, host: TheHost, body: AlertRuleUpdate) -> AlertRuleUpdate:
+    await service.check(parts, host.receivers, body.webhook_url)
+    return body
+
+
+# Checked before a session is opened: looking names up takes its time, and must not hold a row meanwhile.
+CheckedNew = Annotated[NewAlertRule, Depends(_new)]
+CheckedUpdate = Annotated[AlertRuleUpdate, Depends(_update)]
 Window = Annotated[OffsetWindow, Depends(offset_window(default=50, maximum=200))]
 
 
@@ -30,9 +45,9 @@ async def list_alert_rules(caller: AdminReader, session: Session) -> object:
 
 
 @router.post("", status_code=201, response_model=AlertRule, responses={409: {"description": "There are too many."}})
-async def create_alert_rule(caller: Admin, body: NewAlertRule, change: Changing, host: TheHost) -> object:
+async def create_alert_rule(caller: Admin, body: CheckedNew, change: Changing) -> object:
     """Makes a rule. Enabled, it is evaluated at once and then by schedule."""
-    return await service.create(change, body, host.settings)
+    return await service.create(change, body)
 
 
 @router.post("/evaluate", response_model=Evaluated)
@@ -48,11 +63,9 @@ async def read_alert_rule(caller: AdminReader, rule: LoadedRule) -> object:
 
 
 @router.put("/{rule_id}", response_model=AlertRule)
-async def update_alert_rule(
-    caller: Admin, rule: LoadedRule, body: AlertRuleUpdate, change: Changing, host: TheHost
-) -> object:
+async def update_alert_rule(caller: Admin, body: CheckedUpdate, rule: LoadedRule, change: Changing) -> object:
     """Changes what is sent. An enabled rule is then evaluated at once."""
-    return await service.update(change, rule, body, host.settings)
+    return service.update(change, rule, body)
 
 
 @router.delete("/{rule_id}", status_code=204)

@@ -73,6 +73,9 @@ class HistoryRecord(Shown):
     threshold: float
     triggered_at: datetime
     webhook_delivered: Annotated[bool, Field(description="Whether the receiver has answered with 2xx.")]
+    webhook_error: Annotated[
+        str | None, Field(description="Why it was not delivered; null also where nobody is told, or was not yet.")
+    ]
 
 
 class History(Shown):

@@ -1,44 +1,54 @@
 """The rules of alert rules."""
 
 from typing import Final
+from urllib.parse import urlsplit
 
 from gatehouse.foundation.clock import utc_now
-from gatehouse.foundation.egress import EgressGuard, UnsafeUrl
 from gatehouse.foundation.ids import new_id
-from gatehouse.foundation.settings import Settings
+from gatehouse.foundation.receivers import Receivers
 from gatehouse.platform.change import Change
+from gatehouse.platform.operations import receiver_urls
 from gatehouse.platform.operations.alerts import table
 from gatehouse.platform.operations.alerts.errors import BadWebhookUrl, TooManyRules
 from gatehouse.platform.operations.alerts.evaluation import evaluate
 from gatehouse.platform.operations.alerts.schemas import AlertRuleUpdate, Evaluated, NewAlertRule, Triggered
 from gatehouse.platform.operations.alerts.table import AlertRuleRow
+from gatehouse.platform.requests import Apart
 
 #: Rules an organization may have.
 MOST: Final = 200
 
 
-async def create(change: Change, body: NewAlertRule, settings: Settings) -> AlertRuleRow:
-    """Raises `BadWebhookUrl`, `TooManyRules`."""
-    _check(body.webhook_url, settings)
+async def check(parts: Apart, receivers: Receivers, url: str | None) -> None:
+    """Raises `BadWebhookUrl`, without having connected anywhere."""
+    if reason := await receiver_urls.fault(parts, receivers, url, kind="alert_rule"):
+        raise BadWebhookUrl(reason)
+
+
+async def create(change: Change, body: NewAlertRule) -> AlertRuleRow:
+    """Raises `TooManyRules`."""
     if await table.count_rules(change.session) >= MOST:
         raise TooManyRules
     now, values = utc_now(), body.model_dump()
     row = AlertRuleRow(id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, **values)
     change.session.add(row)
+    # Not the URL: that of many a receiver holds its secret.
+    values["webhook_url"] = _told(body.webhook_url)
     change.record("alert_rule.created", "alert_rule", row.id, alert_rule=values)
     return row
 
 
-async def update(change: Change, row: AlertRuleRow, body: AlertRuleUpdate, settings: Settings) -> AlertRuleRow:
-    """A cooldown goes on as long as the rule says now. Raises `BadWebhookUrl`."""
+def update(change: Change, row: AlertRuleRow, body: AlertRuleUpdate) -> AlertRuleRow:
+    """A cooldown goes on as long as the rule says now."""
     sent = body.sent()
-    _check(sent.get("webhook_url"), settings)
     changed = {name: value for name, value in sent.items() if getattr(row, name) != value}
     if changed:
         for name, value in changed.items():
             setattr(row, name, value)
         # What it says now is looked at as soon as can be.
         row.updated_at, row.evaluated_at = utc_now(), None
+        if "webhook_url" in changed:
+            changed["webhook_url"] = _told(row.webhook_url)
         change.record("alert_rule.updated", "alert_rule", row.id, name=row.name, changed=changed)
     return row
 
@@ -63,11 +73,6 @@ async def evaluate_now(change: Change, now: float) -> Evaluated:
     )
 
 
-def _check(url: str | None, settings: Settings) -> None:
-    """Looks up no name, since the database waits meanwhile: where it leads is judged whenever something is sent."""
-    if url is None:
-        return
-    try:
-        EgressGuard(settings.egress_allowlist).check(url)
-    except UnsafeUrl as error:
-        raise BadWebhookUrl(error.reason) from None
+def _told(url: str | None) -> str | None:
+    """What the audit chain says of a URL: its host."""
+    return url and f"https://{urlsplit(url).hostname}"

@@ -1,11 +1,11 @@
 """Alerts' rows and named queries."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Float, Row, Select, func, select, text
+from sqlalchemy import Float, Select, func, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -44,22 +44,42 @@ class AlertHistoryRow(TenantRow):
     webhook_url: Mapped[str | None]
     webhook_attempted_at: Mapped[datetime | None]
     webhook_delivered: Mapped[bool]
+    webhook_error: Mapped[str | None]
+
+
+class Notification(NamedTuple):
+    """What a receiver is to be told, as it was when the rule triggered."""
+
+    id: UUID
+    tenant_id: UUID
+    rule_id: UUID
+    rule_name: str
+    metric_type: str
+    metric_value: float
+    threshold: float
+    comparison: str
+    triggered_at: datetime
+    webhook_url: str
 
 
 # Whoever takes them on evaluates them; others skip these rows meanwhile, and find them not due any more afterwards.
 _CLAIM_DUE: Final = text(
     "UPDATE alert_rules SET evaluated_at = :now WHERE id IN (SELECT id FROM alert_rules"
     " WHERE enabled AND (evaluated_at IS NULL OR evaluated_at <= :due)"
+    " AND EXISTS (SELECT FROM tenants t WHERE t.id = tenant_id AND t.deleted_at IS NULL)"
     " ORDER BY evaluated_at NULLS FIRST LIMIT :most FOR UPDATE SKIP LOCKED) RETURNING tenant_id, id"
 )
 # Marked before it is sent: a notification is tried once, also where the process is killed in the middle.
 _CLAIM_UNSENT: Final = text(
     "UPDATE alert_history SET webhook_attempted_at = :now WHERE id IN (SELECT id FROM alert_history"
     " WHERE webhook_url IS NOT NULL AND webhook_attempted_at IS NULL"
-    " ORDER BY triggered_at LIMIT :most FOR UPDATE SKIP LOCKED)"
-    " RETURNING id, rule_id, rule_name, metric_type, metric_value, threshold, comparison, triggered_at, webhook_url"
+    " AND tenant_id <> ALL(CAST(:without AS uuid[])) ORDER BY triggered_at LIMIT :most FOR UPDATE SKIP LOCKED)"
+    " RETURNING id, tenant_id, rule_id, rule_name, metric_type, metric_value, threshold, comparison, triggered_at,"
+    " webhook_url"
 )
-_DELIVERED: Final = text("UPDATE alert_history SET webhook_delivered = true WHERE id = ANY(:ids)")
+_ANSWERED: Final = text(
+    "UPDATE alert_history SET webhook_delivered = CAST(:error AS text) IS NULL, webhook_error = :error WHERE id = :id"
+)
 
 
 def newest_first() -> Select[AlertRuleRow]:
@@ -95,10 +115,14 @@ async def claim_due(session: AsyncSession, now: datetime, interval: timedelta, m
     return by_tenant
 
 
-async def claim_unsent(session: AsyncSession, now: datetime, most: int) -> Sequence[Row[tuple[object, ...]]]:
-    """History records to notify of; as the service role."""
-    return (await session.execute(_CLAIM_UNSENT, {"now": now, "most": most})).all()
+async def claim_unsent(
+    session: AsyncSession, now: datetime, most: int, without: Iterable[UUID] = ()
+) -> list[Notification]:
+    """Those that triggered longest ago first, none of these tenants'; as the service role."""
+    values = {"now": now, "most": most, "without": list(without)}
+    return [Notification(*row) for row in await session.execute(_CLAIM_UNSENT, values)]
 
 
-async def delivered(session: AsyncSession, records: Sequence[UUID]) -> None:
-    await session.execute(_DELIVERED, {"ids": list(records)})
+async def answered(session: AsyncSession, record_id: UUID, error: str | None) -> None:
+    """`error` None: the receiver took it. As the service role."""
+    await session.execute(_ANSWERED, {"id": record_id, "error": error})

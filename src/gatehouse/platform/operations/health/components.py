@@ -1,6 +1,5 @@
 """What the system's health is made of. Each component tells its `status`; what cannot be asked is `unknown`."""
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -14,6 +13,7 @@ from gatehouse.foundation.counters.shared import RedisCounters
 from gatehouse.foundation.identity import Caller
 from gatehouse.platform.change import DEFAULT_TENANT
 from gatehouse.platform.operations.health import table
+from gatehouse.platform.operations.health.patience import patiently
 from gatehouse.platform.ports import Host
 
 Component = dict[str, Any]
@@ -38,15 +38,21 @@ async def all_of(host: Host, caller: Caller) -> dict[str, Component]:
         "journal": _journal(host),
         "nodes": {"status": "unknown"},
     }
+    found: dict[str, Component] = {}
     try:
-        async with asyncio.timeout(_PATIENCE):
-            # As the tenant's own role, so that what it may not see cannot be told either.
-            async with host.database.tenant(caller.tenant_id or DEFAULT_TENANT) as session:
-                for name, ask in _FROM_THE_DATABASE.items():
-                    told[name] = await ask(host, session, caller)
+        await patiently(_from_the_database(host, caller, found), _PATIENCE)
     except (SQLAlchemyError, psycopg.Error, OSError, TimeoutError) as error:
         told["database"]["detail"] = type(error).__name__
-    return told
+        # It may have answered the first of what it was asked.
+        found.pop("database", None)
+    return {**told, **found}
+
+
+async def _from_the_database(host: Host, caller: Caller, found: dict[str, Component]) -> None:
+    """As the tenant's own role, so that what it may not see cannot be told either."""
+    async with host.database.tenant(caller.tenant_id or DEFAULT_TENANT) as session:
+        for name, ask in _ASKED.items():
+            found[name] = await ask(host, session, caller)
 
 
 def overall(components: dict[str, Component]) -> str:
@@ -149,7 +155,7 @@ def _ms(seconds: float) -> float:
     return round(seconds * 1000, 2)
 
 
-_FROM_THE_DATABASE: Final[dict[str, Callable[[Host, AsyncSession, Caller], Awaitable[Component]]]] = {
+_ASKED: Final[dict[str, Callable[[Host, AsyncSession, Caller], Awaitable[Component]]]] = {
     "database": _database,
     "celery_workers": _workers,
     "providers": _providers,

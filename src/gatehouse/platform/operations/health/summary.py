@@ -7,27 +7,26 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gatehouse.foundation.identity import Caller
+from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.platform.change import DEFAULT_TENANT
 from gatehouse.platform.operations.health import table
 from gatehouse.platform.operations.health.errors import Unhealthy
+from gatehouse.platform.operations.health.patience import patiently
 from gatehouse.platform.operations.health.schemas import DlpSummary, Latency, MetricsSummary, Requests, Triggers
 from gatehouse.platform.ports import Host
 
 PERIOD: Final = "PT1H"
-#: However busy the database is, nobody waits longer for figures.
-_BOUND = text("SET LOCAL statement_timeout = '5s'")
+#: However busy the database is, or frozen, nobody waits longer for figures, in seconds.
+_PATIENCE: Final = 5
+_BOUND = text(f"SET LOCAL statement_timeout = '{_PATIENCE}s'")
 
 
 async def of(host: Host, caller: Caller) -> MetricsSummary:
     """Raises `Unhealthy` where the database cannot tell in time."""
     tenant_id = None if caller.operator else caller.tenant_id or DEFAULT_TENANT
     try:
-        async with host.database.service() if tenant_id is None else host.database.tenant(tenant_id) as session:
-            await session.execute(_BOUND)
-            requests, triggers = await table.figures(session, tenant_id)
-            active = await _active(session)
-    except (SQLAlchemyError, psycopg.Error, OSError):
+        requests, triggers, active = await patiently(_figures(host, tenant_id), _PATIENCE + 0.5)
+    except (SQLAlchemyError, psycopg.Error, OSError, TimeoutError):
         raise Unhealthy from None
     return MetricsSummary(
         period=PERIOD,
@@ -37,6 +36,13 @@ async def of(host: Host, caller: Caller) -> MetricsSummary:
         active_connections=active,
         cache_hit_rate=round(requests.hits / requests.lookups, 4) if requests.lookups else 0.0,
     )
+
+
+async def _figures(host: Host, tenant_id: TenantId | None) -> tuple[Any, Any, int]:
+    async with host.database.service() if tenant_id is None else host.database.tenant(tenant_id) as session:
+        await session.execute(_BOUND)
+        requests, triggers = await table.figures(session, tenant_id)
+        return requests, triggers, await _active(session)
 
 
 async def _active(session: AsyncSession) -> int:

@@ -11,10 +11,12 @@ from uuid import UUID
 
 import msgspec
 
+from gatehouse.foundation import certified
 from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.platform.live.credentials import InvalidToken
 from gatehouse.platform.operations.outposts.service import enabled
 from gatehouse.platform.ports import Host
+from gatehouse.platform.uploads import Confirmed
 from gatehouse.policy import signing, wire
 from gatehouse.policy.wire import Contents
 
@@ -58,8 +60,9 @@ class Waiting:
                 del self._of[tenant_id]
 
 
-async def bundle(caller: Caller, host: Host, waiting: Waiting, known: str, seconds: float) -> Polled:
-    """`known` are the entity tags that the outpost has; `seconds` is how long it waits for another one.
+async def bundle(caller: Caller, host: Host, waiting: Waiting, *, token: str, known: str, seconds: float) -> Polled:
+    """`token` is the caller's; `known` are the entity tags that the outpost has; `seconds` is how long it waits for
+    another one.
 
     Raises `OutpostsDisabled`, `InvalidToken`, `PolicyUnavailable`.
     """
@@ -67,6 +70,9 @@ async def bundle(caller: Caller, host: Host, waiting: Waiting, known: str, secon
     assert caller.outpost_id is not None
     tenant_id, news = caller.tenant_id, host.replica.news
     has = {digest: int(version) for version, digest in _ETAG(known)}
+    said = _said(tenant_id, caller.outpost_id, host, token)
+    # What it has it has in force: only then it asks for the next one.
+    host.supply.confirmed(msgspec.structs.replace(said, version=max(has.values(), default=0)))
     deadline = time.monotonic() + seconds
     with waiting.place(tenant_id) as free:
         while True:
@@ -79,12 +85,28 @@ async def bundle(caller: Caller, host: Host, waiting: Waiting, known: str, secon
             etag = f'"{contents.version}-{digest}"'
             if digest not in has:
                 return Polled(etag, await _signed(contents, caller, host))
+            if contents.version > has[digest]:
+                # What has changed since is nothing that it is sent: it is as good as confirmed.
+                has[digest] = contents.version
+                host.supply.confirmed(msgspec.structs.replace(said, version=contents.version, at=host.clock.now()))
             left = deadline - time.monotonic()
             if left <= 0 or news.closed:
                 return Polled(etag, None)
             if not free:
                 return Polled(etag, None, _LATER)
             await news.after(seen, tenant_id, left)
+
+
+def _said(tenant_id: TenantId, outpost_id: UUID, host: Host, token: str) -> Confirmed:
+    certificate = certified.shown(token)
+    return Confirmed(
+        tenant_id=tenant_id,
+        outpost_id=outpost_id,
+        version=0,
+        at=host.clock.now(),
+        serial=f"{certificate.serial_number:x}",
+        ends=certificate.not_valid_after_utc.timestamp(),
+    )
 
 
 def _digest(contents: Contents, outpost_id: UUID, now: float) -> str:

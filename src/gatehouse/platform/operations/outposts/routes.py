@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
 from gatehouse.platform.callers import RESPONSES, OutpostCaller, PlatformClient
+from gatehouse.platform.live.credentials import presented
 from gatehouse.platform.operations.outposts import polling, service
 from gatehouse.platform.operations.outposts.polling import Waiting
 from gatehouse.platform.operations.outposts.schemas import NewTrust, Records, RecordsStored, Trust
@@ -44,8 +45,10 @@ async def set_outpost_trust(caller: PlatformClient, body: NewTrust, change: Chan
 @router.get("/v1/outposts/policy-bundle", response_class=Response, responses=_BUNDLE)
 async def read_policy_bundle(
     caller: OutpostCaller,
+    request: Request,
     host: TheHost,
     waiting: Annotated[Waiting, Depends(_waiting)],
+    *,
     wait: Annotated[
         int, Query(ge=0, le=MOST_SECONDS, description="Seconds to wait for another one than those in `If-None-Match`.")
     ] = 0,
@@ -53,7 +56,8 @@ async def read_policy_bundle(
 ) -> Response:
     """The policy of the outpost's organization, and who may call, signed for this outpost alone. Providers' credentials
     are not in it."""
-    polled = await polling.bundle(caller, host, waiting, if_none_match, wait)
+    token = presented(request.state.received) or ""
+    polled = await polling.bundle(caller, host, waiting, token=token, known=if_none_match, seconds=wait)
     headers = {"ETag": polled.etag}
     if polled.retry_after is not None:
         headers["Retry-After"] = str(polled.retry_after)

@@ -16,8 +16,8 @@ from gatehouse.platform.versions import READING, TheVersions
 router = APIRouter(prefix="/api/v1/admin/siem", tags=["SIEM"], responses=RESPONSES)
 
 
-async def _checked(host: TheHost, body: SiemUpdate) -> SiemUpdate:
-    await service.check(host.receivers, body)
+async def _checked(parts: InParts, host: TheHost, body: SiemUpdate) -> SiemUpdate:
+    await service.check(parts, host.receivers, body)
     return body
 
 

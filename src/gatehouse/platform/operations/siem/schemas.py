@@ -9,6 +9,9 @@ from gatehouse.foundation.http.bodies import Body, Shown, unsent
 
 Type = Literal["hec", "syslog_tcp", "syslog_tls", "webhook", "file"]
 
+Chosen = Annotated[
+    Type, Field(description="`file`, which takes of the server's disk, is chosen by operators of the platform alone.")
+]
 Url = Annotated[
     str,
     Field(
@@ -56,7 +59,7 @@ Secret = Annotated[
 class SiemUpdate(Body):
     """Only what is sent changes. Another `type` begins anew: nothing of the one before is kept but the switch."""
 
-    type: Type = Field(default_factory=unsent)
+    type: Chosen = Field(default_factory=unsent)
     enabled: bool = Field(default_factory=unsent)
     url: Url = Field(default_factory=unsent)
     host: Host = Field(default_factory=unsent)

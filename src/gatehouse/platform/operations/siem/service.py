@@ -9,13 +9,14 @@ from urllib.parse import urlsplit
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
-from gatehouse.foundation.egress import UnsafeUrl
 from gatehouse.foundation.errors import FieldFault, Unprocessable
+from gatehouse.foundation.identity import Caller
 from gatehouse.foundation.receivers import Receivers
 from gatehouse.foundation.sealing import Sealer
 from gatehouse.platform.change import Change
+from gatehouse.platform.operations import receiver_urls
 from gatehouse.platform.operations.siem import events, table
-from gatehouse.platform.operations.siem.errors import NotConfigured
+from gatehouse.platform.operations.siem.errors import FileIsForOperators, NotConfigured
 from gatehouse.platform.operations.siem.schemas import Siem, SiemUpdate, Status, Tested
 from gatehouse.platform.operations.siem.senders.sender import NotTaken, Target, address, secret_context
 from gatehouse.platform.operations.siem.sending import Senders
@@ -33,13 +34,13 @@ _STORED: Final = ("url", "host", "port", "ca_certificate", "index")
 _SECRETS: Final = ("token", "secret")
 
 
-async def check(receivers: Receivers, body: SiemUpdate) -> None:
+async def check(parts: Apart, receivers: Receivers, body: SiemUpdate) -> None:
     """Whether the guard, and TLS, take what the body names. Raises `Unprocessable`, without having connected
     anywhere."""
     faults = []
-    if body.url is not None and (reason := await _unsafe(receivers, body.url)):
+    if reason := await receiver_urls.fault(parts, receivers, body.url, kind="siem"):
         faults.append(FieldFault("url", reason))
-    if body.host is not None and (reason := await _unsafe_host(receivers, body.host)):
+    if body.host is not None and (reason := await _unsafe_host(parts, receivers, body.host)):
         faults.append(FieldFault("host", reason))
     if body.ca_certificate is not None and (reason := _no_authority(body.ca_certificate)):
         faults.append(FieldFault("ca_certificate", reason))
@@ -62,9 +63,10 @@ async def shown(session: AsyncSession, row: SiemTargetRow | None) -> Siem:
 
 
 async def update(change: Change, sealer: Sealer, row: SiemTargetRow | None, body: SiemUpdate) -> SiemTargetRow:
-    """Raises `Unprocessable` where the whole of it makes no receiver."""
+    """Raises `Unprocessable` where the whole of it makes no receiver, `FileIsForOperators`."""
     sent = body.sent()
     _refuse(row, sent)
+    _refuse_the_disk(change.caller, row, sent)
     new_secret = sent.pop("token", None) or sent.pop("secret", None)
     was_enabled, now = row is not None and row.enabled, utc_now()
     if row is None:
@@ -115,6 +117,13 @@ async def test(parts: Apart, senders: Senders) -> Tested:
     return Tested(success=fault is None, error=fault, latency_ms=milliseconds)
 
 
+def _refuse_the_disk(caller: Caller | None, row: SiemTargetRow | None, sent: Mapping[str, Any]) -> None:
+    """The server's disk is its operators'."""
+    chosen = sent.get("type") == "file" and (row is None or row.type != "file")
+    if chosen and not (caller is not None and caller.operator):
+        raise FileIsForOperators
+
+
 def _refuse(row: SiemTargetRow | None, sent: Mapping[str, Any]) -> None:
     kind = sent.get("type") or (row.type if row else None)
     if kind is None:
@@ -137,18 +146,10 @@ def _refuse(row: SiemTargetRow | None, sent: Mapping[str, Any]) -> None:
         raise Unprocessable(faults=sorted(faults, key=lambda fault: fault.field))
 
 
-async def _unsafe(receivers: Receivers, url: str) -> str | None:
-    try:
-        await receivers.check(url)
-    except UnsafeUrl as error:
-        return error.reason
-    return None
-
-
-async def _unsafe_host(receivers: Receivers, host: str) -> str | None:
+async def _unsafe_host(parts: Apart, receivers: Receivers, host: str) -> str | None:
     if set(host) & set("/?#@[]"):
         return "not a host name or an address"
-    return await _unsafe(receivers, address(host, 443))
+    return await receiver_urls.fault(parts, receivers, address(host, 443), kind="siem")
 
 
 def _place(url: str | None) -> tuple[str, str]:

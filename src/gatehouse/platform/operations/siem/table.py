@@ -16,12 +16,14 @@ _ALONE: Final = text("SELECT pg_advisory_xact_lock(hashtextextended('gatehouse.s
 _STATUS: Final = text(
     "SELECT EXISTS (SELECT FROM siem_forwarding f WHERE f.tenant_id = c.tenant_id) AS active,"
     " CASE WHEN s.enabled THEN greatest(coalesce(h.sequence, 0) - c.sequence, 0) + q.waiting ELSE 0 END AS backlog,"
-    " CASE WHEN s.enabled THEN extract(epoch FROM now() - least(q.oldest, a.timestamp)) END AS lag_seconds,"
+    " CASE WHEN s.enabled THEN extract(epoch FROM now() - least(o.at, a.timestamp)) END AS lag_seconds,"
     " c.last_sent_at, c.last_error, c.last_failed_at, c.skipped FROM siem_cursors c"
     " JOIN siem_targets s ON s.tenant_id = c.tenant_id"
     " LEFT JOIN audit_heads h ON h.tenant_id = c.tenant_id"
-    " CROSS JOIN LATERAL (SELECT count(*) AS waiting, min(at) AS oldest FROM siem_queue"
-    " WHERE tenant_id = c.tenant_id) q"
+    # However many wait, nobody waits for their number.
+    " CROSS JOIN LATERAL (SELECT count(*) AS waiting FROM (SELECT FROM siem_queue"
+    " WHERE tenant_id = c.tenant_id LIMIT 100000) few) q"
+    " LEFT JOIN LATERAL (SELECT at FROM siem_queue WHERE tenant_id = c.tenant_id ORDER BY position LIMIT 1) o ON true"
     " LEFT JOIN LATERAL (SELECT timestamp FROM audit_events e WHERE e.tenant_id = c.tenant_id"
     " AND e.sequence > c.sequence ORDER BY e.sequence LIMIT 1) a ON true WHERE c.tenant_id = :tenant"
 )

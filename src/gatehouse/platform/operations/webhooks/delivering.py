@@ -1,16 +1,16 @@
 """Delivers what waits: on every process that works on jobs, many webhooks at once, each in its own order."""
 
 import asyncio
+import contextlib
 from collections import Counter
 from typing import Final
-from uuid import UUID
 
 import structlog
 
 from gatehouse.platform.jobs import Tools, scheduled
 from gatehouse.platform.operations.webhooks import queue
 from gatehouse.platform.operations.webhooks.queue import Result, Turn, Work
-from gatehouse.platform.operations.webhooks.sending import send
+from gatehouse.platform.operations.webhooks.sending import Attempt, send
 from gatehouse.platform.operations.webhooks.table import SHOWN
 
 log = structlog.get_logger(__name__)
@@ -23,6 +23,8 @@ A_TENANTS: Final = 64
 _TAKEN: Final = 32
 #: Seconds of a webhook's turn, after which others that wait have theirs.
 SLICE: Final = 5.0
+#: Seconds after which turns are prolonged: often enough for one that fails.
+_KEEP: Final = queue.LEASE / 4
 #: Seconds between two looks for turns.
 _PAUSE: Final = 0.25
 #: Connections of the pool's few that deliveries use; the rest is for jobs.
@@ -42,16 +44,32 @@ async def deliver(tools: Tools) -> None:
 
 async def bury(tools: Tools) -> None:
     async with tools.database.service() as session:
-        await queue.bury(session)
+        _count_dead(tools, await queue.bury(session))
 
 
 @scheduled("webhooks.prune", "*/5 * * * *")
 async def prune(tools: Tools) -> None:
-    for remove, keeping in ((queue.give_up, WAITING), (queue.prune, SHOWN)):
-        for _ in range(_ROUNDS):
-            async with tools.database.service() as session:
-                if await remove(session, keeping, _MOST) < _MOST:
-                    break
+    for _ in range(_ROUNDS):
+        async with tools.database.service() as session:
+            given_up = await queue.give_up(session, WAITING, _MOST)
+        _count_dead(tools, given_up)
+        if given_up < _MOST:
+            break
+    for _ in range(_ROUNDS):
+        async with tools.database.service() as session:
+            if await queue.prune(session, SHOWN, _MOST) < _MOST:
+                break
+
+
+def _count_dead(tools: Tools, letters: int) -> None:
+    if letters:
+        tools.notifications.add(("webhook", "dead_letter"), letters)
+
+
+def _counted(attempt: Attempt) -> str:
+    if attempt.taken:
+        return "delivered"
+    return "blocked" if attempt.blocked else "failed"
 
 
 class Deliveries:
@@ -59,38 +77,63 @@ class Deliveries:
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
-        self._turns: dict[asyncio.Task[None], UUID] = {}
+        self._turns: dict[asyncio.Task[None], Turn] = {}
         self._database = asyncio.Semaphore(_CONNECTIONS)
         self._ending = False
 
     async def run(self) -> None:
+        keeping = asyncio.create_task(self._keep())
         try:
             while True:
                 if await self.take() < _TAKEN:
                     await asyncio.sleep(_PAUSE)
         finally:
             await self._end()
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
 
     async def _end(self) -> None:
         self._ending = True
         if self._turns:
             await asyncio.wait(self._turns, timeout=_LAST)
-        # The leases of the rest end by themselves.
-        for turn in self._turns:
-            turn.cancel()
-        await asyncio.gather(*self._turns, return_exceptions=True)
+        broken_off = dict(self._turns)
+        for task in broken_off:
+            task.cancel()
+        await asyncio.gather(*broken_off, return_exceptions=True)
+        if broken_off:
+            # Where the database is away their leases end by themselves.
+            with contextlib.suppress(Exception):
+                async with asyncio.timeout(_LAST), self._tools.database.service() as session:
+                    await queue.give_back(session, broken_off.values())
+
+    async def _keep(self) -> None:
+        """Short leases, prolonged again and again: those of a killed process end soon."""
+        told = False
+        while True:
+            await asyncio.sleep(_KEEP)
+            if not self._turns:
+                continue
+            try:
+                async with self._tools.database.service() as session:
+                    await queue.keep(session, self._turns.values())
+                told = False
+            except Exception as error:
+                if not told:
+                    log.warning("webhooks.turns_not_kept", reason=type(error).__name__)
+                told = True
 
     async def take(self) -> int:
         """Begins turns that are due, as many as may be; how many these were."""
         most = min(_TAKEN, AT_ONCE - len(self._turns))
         if most <= 0:
             return 0
-        busy = [tenant for tenant, turns in Counter(self._turns.values()).items() if turns >= A_TENANTS]
+        had = Counter(turn.tenant_id for turn in self._turns.values())
+        busy = [tenant for tenant, turns in had.items() if turns >= A_TENANTS]
         async with self._database, self._tools.database.service() as session:
             turns = await queue.take(session, most, busy)
         for turn in turns:
             task = asyncio.create_task(self._have(turn))
-            self._turns[task] = turn.tenant_id
+            self._turns[task] = turn
             task.add_done_callback(self._turns.pop)
         return len(turns)
 
@@ -118,6 +161,7 @@ class Deliveries:
         for waiting in work.waiting:
             attempt = await send(self._tools.receivers, self._tools.sealer, work.target, waiting.message)
             done = queue.result(waiting, attempt)
+            self._tools.notifications.add(("webhook", _counted(attempt)))
             results.append(done)
             if done.retry_in is not None or self._over(ends):
                 break

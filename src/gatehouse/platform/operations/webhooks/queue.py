@@ -4,7 +4,7 @@ A webhook has one turn at a time, on whatever machine: a lease, which ends by it
 killed. What was sent then and not noted yet is sent again.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -20,8 +20,8 @@ RETRIES: Final = (1.0, 5.0)
 DEAD_AFTER: Final = 30.0
 #: Deliveries that are noted together.
 BATCH: Final = 50
-#: Seconds: longer than a batch takes, whose last attempt may begin just before the end of `delivering.SLICE`.
-LEASE: Final = 20.0
+#: Seconds. Whoever has a turn prolongs it long before (`keep`).
+LEASE: Final = 8.0
 
 # `claims` tells apart whose turn it is from whose it was.
 _TAKE: Final = text(
@@ -57,8 +57,23 @@ _NEXT: Final = text(
 _PROLONG: Final = text(
     "UPDATE webhook_queues SET due_at = clock_timestamp() + make_interval(secs => :lease) WHERE webhook_id = :webhook"
 )
+# In order, as whoever locks several rows must.
+_KEEP: Final = text(
+    "UPDATE webhook_queues q SET due_at = clock_timestamp() + make_interval(secs => :lease) FROM ("
+    "SELECT h.webhook_id FROM webhook_queues h"
+    " JOIN unnest(CAST(:webhooks AS uuid[]), CAST(:claims AS bigint[])) AS t (webhook_id, claims)"
+    " ON h.webhook_id = t.webhook_id AND h.claims = t.claims ORDER BY h.webhook_id FOR UPDATE OF h) AS held"
+    " WHERE q.webhook_id = held.webhook_id"
+)
+_GIVE_BACK: Final = text(
+    "UPDATE webhook_queues q SET due_at = now(), claims = q.claims + 1"
+    " FROM unnest(CAST(:webhooks AS uuid[]), CAST(:claims AS bigint[])) AS t (webhook_id, claims)"
+    " WHERE q.webhook_id = t.webhook_id AND q.claims = t.claims"
+)
+# Another claim: whoever prolongs the turn just then must not find it.
 _RELEASE: Final = text(
-    "UPDATE webhook_queues SET due_at = (SELECT next_attempt_at FROM webhook_deliveries WHERE webhook_id = :webhook"
+    "UPDATE webhook_queues SET claims = claims + 1, due_at = ("
+    "SELECT next_attempt_at FROM webhook_deliveries WHERE webhook_id = :webhook"
     " AND next_attempt_at IS NOT NULL ORDER BY position LIMIT 1) WHERE webhook_id = :webhook"
 )
 # Whoever wants to tell of dead letters finds them here.
@@ -163,6 +178,18 @@ async def advance(
     return Work(target, waiting) if waiting else None
 
 
+async def keep(session: AsyncSession, turns: Collection[Turn]) -> None:
+    """Prolongs what this process has, and no other has taken over."""
+    await session.execute(_KEEP, {**_claims(turns), "lease": LEASE})
+    await session.commit()
+
+
+async def give_back(session: AsyncSession, turns: Collection[Turn]) -> None:
+    """Turns that were broken off: others may have them at once."""
+    await session.execute(_GIVE_BACK, _claims(turns))
+    await session.commit()
+
+
 async def bury(session: AsyncSession) -> int:
     """Makes dead letters of what has failed for good; how many these were."""
     buried = (await session.execute(_BURY)).all()
@@ -182,6 +209,10 @@ async def prune(session: AsyncSession, kept: int, most: int) -> int:
     pruned: Any = await session.execute(_PRUNE, {"kept": kept, "most": most})
     await session.commit()
     return int(pruned.rowcount)
+
+
+def _claims(turns: Collection[Turn]) -> dict[str, Any]:
+    return {"webhooks": [turn.webhook_id for turn in turns], "claims": [turn.claim for turn in turns]}
 
 
 def _columns(results: Sequence[Result]) -> dict[str, Any]:

@@ -27,13 +27,13 @@ from gatehouse.platform.requests import Changing, InParts, Session, loaded
 LoadedWebhook = Annotated[WebhookRow, Depends(loaded(WebhookRow, "webhook_id", WebhookNotFound))]
 
 
-async def _new(host: TheHost, body: NewWebhook) -> NewWebhook:
-    await service.check(host.receivers, body.url)
+async def _new(parts: InParts, host: TheHost, body: NewWebhook) -> NewWebhook:
+    await service.check(parts, host.receivers, body.url)
     return body
 
 
-async def _update(host: TheHost, body: WebhookUpdate) -> WebhookUpdate:
-    await service.check(host.receivers, body.url)
+async def _update(parts: InParts, host: TheHost, body: WebhookUpdate) -> WebhookUpdate:
+    await service.check(parts, host.receivers, body.url)
     return body
 
 

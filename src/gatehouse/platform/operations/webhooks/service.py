@@ -6,11 +6,11 @@ from uuid import UUID
 import msgspec
 
 from gatehouse.foundation.clock import utc_now
-from gatehouse.foundation.egress import UnsafeUrl
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.receivers import Receivers
 from gatehouse.foundation.sealing import Sealer
 from gatehouse.platform.change import Change
+from gatehouse.platform.operations import receiver_urls
 from gatehouse.platform.operations.webhooks import table
 from gatehouse.platform.operations.webhooks.errors import TooManyWebhooks, UnsafeReceiver, WebhookNotFound
 from gatehouse.platform.operations.webhooks.schemas import NewWebhook, WebhookUpdate
@@ -24,13 +24,10 @@ MOST: Final = 500
 _TEST: Final = "webhook_test"
 
 
-async def check(receivers: Receivers, url: str | None) -> None:
+async def check(parts: Apart, receivers: Receivers, url: str | None) -> None:
     """Raises `UnsafeReceiver`, without having connected anywhere."""
-    if url is not None:
-        try:
-            await receivers.check(url)
-        except UnsafeUrl as error:
-            raise UnsafeReceiver(error.reason) from None
+    if reason := await receiver_urls.fault(parts, receivers, url, kind="webhook"):
+        raise UnsafeReceiver(reason)
 
 
 async def create(change: Change, sealer: Sealer, new: NewWebhook) -> WebhookRow:

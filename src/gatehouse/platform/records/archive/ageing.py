@@ -3,6 +3,8 @@
 from datetime import date, timedelta
 from uuid import UUID
 
+import msgspec
+
 from gatehouse.foundation.ids import new_id
 from gatehouse.platform.records.archive import manifest
 from gatehouse.platform.records.archive.checkpoints import opened, seal
@@ -42,12 +44,13 @@ def _move(shop: Workshop, file: File, until: date) -> None:
     shop.place.copy(file.path, path)
     shop.check(path, file.bytes, checkpoint.sha256)
     sealed = seal(shop.sealer, file.tenant_id, file_id, checkpoint)
-    shop.keep(file._replace(id=file_id, tier="cold", path=path, sealed_checkpoint=sealed), instead_of=file)
+    shop.keep(file._replace(id=file_id, tier="cold", path=path, sealed_checkpoint=sealed), (file,))
 
 
 def _delete(shop: Workshop, file: File) -> None:
+    held = opened(shop.sealer, file.tenant_id, file.id, file.sealed_checkpoint)
+    sealed = seal(shop.sealer, file.tenant_id, file.id, msgspec.structs.replace(held, gone=True))
     with shop.connection.transaction():
-        # A hold that is set now waits until this is over; after it nothing is deleted.
-        if shop.connection.execute("SELECT gatehouse_held(%s)", [file.tenant_id]).fetchone() == (False,):
-            shop.place.remove(file.path)
-            manifest.note_gone(shop.connection, file.id)
+        manifest.not_held(shop.connection, file.tenant_id)
+        shop.place.remove(file.path)
+        manifest.note_gone(shop.connection, file.id, sealed)

@@ -9,14 +9,12 @@ from zoneinfo import ZoneInfo
 
 import psycopg
 
-from gatehouse.platform.records.archive import ageing, files, forgetting, manifest
+from gatehouse.platform.records.archive import ageing, files, forgetting, joining, manifest
 from gatehouse.platform.records.archive.contents import ORDER, RECORDS, Records
-from gatehouse.platform.records.archive.manifest import File
+from gatehouse.platform.records.archive.manifest import File, Held
 from gatehouse.platform.records.archive.workshop import Stopped, Workshop
 from gatehouse.platform.records.hot import RetentionPolicy, hot_since, read_retention_policy
 
-#: Rows of one file.
-MOST: Final = 200_000
 #: Rows that leave the database in one transaction.
 _PART: Final = 5_000
 #: A month's invoice is made of its usage records, within ten days of its end.
@@ -39,10 +37,6 @@ _VERY_LAST_KEY: Final = (
     "SELECT timestamp, id FROM {0} WHERE tenant_id = %(tenant)s AND timestamp < %(before)s"
     " ORDER BY timestamp DESC, id DESC LIMIT 1"
 )
-
-
-class Held(Exception):
-    """A legal hold was set meanwhile."""
 
 
 class Owner(NamedTuple):
@@ -80,8 +74,9 @@ class Archiver(Workshop):
 
     def forget(self, tenant_id: UUID) -> None:
         """People who were removed, where there is no hold."""
-        if not self.is_held(tenant_id):
-            forgetting.forget(self, tenant_id)
+        with contextlib.suppress(Held):
+            if not self.is_held(tenant_id):
+                forgetting.forget(self, tenant_id)
 
     def drop_months(self) -> None:
         """Months of the database's tables in which nobody has rows any more."""
@@ -97,6 +92,7 @@ class Archiver(Workshop):
                 yield written.rows
                 self._remove(written)
         ageing.age(self, owner.id, owner.policy)
+        joining.join(self, owner.id, owner.policy)
         forgetting.forget(self, owner.id)
 
     def _before(self, owner: Owner, records: Records) -> datetime:
@@ -119,10 +115,10 @@ class Archiver(Workshop):
 
     def _part(self, tenant_id: UUID, records: Records, before: datetime) -> dict[str, Any] | None:
         """Which rows the next file is to hold."""
-        values: dict[str, Any] = {"tenant": tenant_id, "before": before, "most": MOST - 1}
+        values: dict[str, Any] = {"tenant": tenant_id, "before": before, "most": files.MOST - 1}
         if records == "audit_events":
             first, last = self.connection.execute(_CHAIN, values).fetchone() or (1, 0)
-            return {**values, "first": first, "last": min(last, first + MOST - 1)} if first <= last else None
+            return {**values, "first": first, "last": min(last, first + files.MOST - 1)} if first <= last else None
         for query in (_LAST_KEY, _VERY_LAST_KEY):
             found = self.connection.execute(query.format(records), values).fetchone()
             if found is not None:

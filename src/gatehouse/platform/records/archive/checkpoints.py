@@ -18,6 +18,8 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     last_sequence: int | None = None
     prev_hash: str | None = None
     hash: str | None = None
+    #: its time was over: said again under the seal, so that nobody else can say it
+    gone: bool = False
 
 
 def context(tenant_id: Any, file_id: Any) -> bytes:

@@ -14,6 +14,8 @@ pa: Any = Lazily("pyarrow")
 csv: Any = Lazily("pyarrow.csv")
 parquet: Any = Lazily("pyarrow.parquet")
 
+#: Rows of one file.
+MOST: Final = 200_000
 #: Rows in memory at a time.
 GROUP: Final = 20_000
 _PIECE: Final = 8 * 1024**2

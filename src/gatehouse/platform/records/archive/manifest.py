@@ -47,13 +47,26 @@ def begin(connection: Connection, file_id: UUID, tenant_id: UUID, records: Recor
     connection.execute(_BEGIN, [file_id, tenant_id, records, tier, path])
 
 
-def keep(connection: Connection, file: File, *, instead_of: UUID | None = None) -> None:
-    """From here on the archive has these rows; where another file held them, it does not any more."""
+class Held(Exception):
+    """There is a legal hold: nothing of the organization's may go, or move."""
+
+
+def keep(connection: Connection, file: File, *, instead_of: Sequence[UUID] = ()) -> None:
+    """From here on the archive has these rows; where other files held them, they do not any more. Raises `Held`."""
     with connection.transaction():
+        if instead_of:
+            not_held(connection, file.tenant_id)
         if connection.execute(_KEEP, file._asdict()).rowcount != 1:
             raise LookupError(f"archive_files has no row {file.id} that is being written")
-        if instead_of is not None:
-            connection.execute("UPDATE archive_files SET state = 'replaced' WHERE id = %s", [instead_of])
+        if instead_of:
+            replaced = "UPDATE archive_files SET state = 'replaced' WHERE id = ANY(%s)"
+            connection.execute(replaced, [list(instead_of)])
+
+
+def not_held(connection: Connection, tenant_id: UUID) -> None:
+    """A hold that is set now waits until the transaction ends. Raises `Held`."""
+    if connection.execute("SELECT gatehouse_held(%s)", [tenant_id]).fetchone() != (False,):
+        raise Held
 
 
 def unfinished(connection: Connection) -> list[tuple[UUID, str]]:
@@ -70,9 +83,10 @@ def note_removed(connection: Connection, file_id: UUID) -> None:
     connection.execute("UPDATE archive_files SET removed_at = now() WHERE id = %s", [file_id])
 
 
-def note_gone(connection: Connection, file_id: UUID) -> None:
+def note_gone(connection: Connection, file_id: UUID, sealed_checkpoint: str) -> None:
     """It stays as the place where the chain begins now."""
-    connection.execute("UPDATE archive_files SET state = 'gone' WHERE id = %s", [file_id])
+    gone = "UPDATE archive_files SET state = 'gone', sealed_checkpoint = %s WHERE id = %s"
+    connection.execute(gone, [sealed_checkpoint, file_id])
 
 
 def kept(

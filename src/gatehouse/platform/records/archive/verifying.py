@@ -50,6 +50,8 @@ def check(sealer: Sealer, place: Place, file: File) -> None:
 def stretch(sealer: Sealer, file: File) -> Stretch:
     """Of a file of audit events, also when it is gone. Raises `Unsound`."""
     held = checkpoint(sealer, file)
+    if held.gone != (file.state == "gone"):
+        raise Unsound("nobody but the archiver says that its time is over" if not held.gone else "its time was over")
     if held.first_sequence is None or held.last_sequence is None or held.prev_hash is None or held.hash is None:
         raise Unsound("its checkpoint is not of audit events")
     return Stretch(held.first_sequence, held.last_sequence, bytes.fromhex(held.prev_hash), bytes.fromhex(held.hash))

@@ -2,7 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -80,10 +80,10 @@ class Workshop:
         tier: str,
         rows: Callable[[], Rows],
         *,
-        instead_of: File | None = None,
+        instead_of: Sequence[File] = (),
     ) -> File | None:
         """Writes a file of these rows, reads it back, and makes it the archive's; None if there are none. `rows` gives
-        the same groups each time it is called. Raises `DifferentRows`, `OSError`."""
+        the same groups each time it is called. Raises `DifferentRows`, `Held`, `OSError`."""
         file_id = new_id()
         path = manifest.path(tier, records, tenant_id, self.now.date(), file_id)
         manifest.begin(self.connection, file_id, tenant_id, records, tier=tier, path=path)
@@ -105,7 +105,7 @@ class Workshop:
         file = File(
             id=file_id, tenant_id=tenant_id, records=records, state="kept", tier=tier, path=path, rows=count,
             bytes=size, first_at=edges.first_at, last_at=edges.last_at, first_sequence=checkpoint.first_sequence,
-            last_sequence=checkpoint.last_sequence, removed_at=instead_of.removed_at if instead_of else None,
+            last_sequence=checkpoint.last_sequence, removed_at=instead_of[-1].removed_at if instead_of else None,
             sealed_checkpoint=seal(self.sealer, tenant_id, file_id, checkpoint),
         )  # fmt: skip
         self.keep(file, instead_of)
@@ -116,9 +116,9 @@ class Workshop:
             if files.digest(source) != (size, sha256):
                 raise files.DifferentRows(f"{path} is not what was written")
 
-    def keep(self, file: File, instead_of: File | None = None) -> None:
-        manifest.keep(self.connection, file, instead_of=instead_of.id if instead_of else None)
-        if instead_of is not None:
+    def keep(self, file: File, instead_of: Sequence[File] = ()) -> None:
+        manifest.keep(self.connection, file, instead_of=[other.id for other in instead_of])
+        if instead_of:
             self._finish()
 
     def _begin(self) -> None:

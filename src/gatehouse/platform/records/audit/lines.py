@@ -1,6 +1,6 @@
 """The chain's rows as the drain copies them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -22,14 +22,14 @@ class End(msgspec.Struct):
     hash: bytes
 
 
-def chained_lines(end: End, events: Iterable[tuple[AuditEvent, bytes]]) -> Iterable[tuple[AuditEvent, str]]:
-    """The events with their lines, chained after `end`, which moves on. Each comes with its `personal_digest`, which
-    needs no lock and is better made before."""
+def chained_lines(end: End, events: Iterable[tuple[AuditEvent, bytes]]) -> Iterator[str]:
+    """The events' lines, chained after `end`, which moves on. Each comes with its `personal_digest`, which needs no
+    lock and is better made before."""
     for event, personal in events:
         previous = end.hash
         end.sequence += 1
         end.hash = link(previous, end.tenant_id, end.sequence, event, personal)
-        yield event, "\t".join((
+        yield "\t".join((
             end.tenant_id,
             repr(end.sequence),
             str(event.id),

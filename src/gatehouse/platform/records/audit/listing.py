@@ -2,26 +2,45 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 
-from sqlalchemy import select
+from sqlalchemy import select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.http.lists import OpenCursor
 from gatehouse.platform.chain.table import AuditEventRow
 from gatehouse.platform.records.hot import shown_since
 
+# Where in the chain events of these moments can be, by whole hours.
+_PART: Final = text(
+    "SELECT min(first_sequence) AS first, max(last_sequence) AS last FROM audit_hours WHERE tenant_id = :tenant"
+    " AND hour >= COALESCE(date_trunc('hour', CAST(:since AS timestamptz), 'UTC'), '-infinity')"
+    " AND hour < COALESCE(CAST(:until AS timestamptz), 'infinity')"
+)
+
 
 async def events_after(session: AsyncSession, opened: OpenCursor) -> Sequence[AuditEventRow]:
     """The events that a cursor asks for, and one more if there is one. None past the hot window."""
-    query = select(AuditEventRow).where(AuditEventRow.tenant_id == session.info["tenant_id"])
+    tenant_id = session.info["tenant_id"]
+    query = select(AuditEventRow).where(AuditEventRow.tenant_id == tenant_id)
+    filters = dict(opened.filters)
+    since, until = (datetime.fromisoformat(filters.pop(end)) if end in filters else None for end in ("from", "to"))
     hot = await shown_since(session)
     if hot is not None:
-        query = query.where(AuditEventRow.timestamp >= hot)
-    for name, value in opened.filters.items():
-        if name == "from":
-            query = query.where(AuditEventRow.timestamp >= datetime.fromisoformat(value))
-        elif name == "to":
-            query = query.where(AuditEventRow.timestamp < datetime.fromisoformat(value))
-        else:
-            query = query.where(getattr(AuditEventRow, name) == value)
+        since = hot if since is None else max(hot, since)
+    if since is not None:
+        query = query.where(AuditEventRow.timestamp >= since)
+    if until is not None:
+        query = query.where(AuditEventRow.timestamp < until)
+    if since is not None or until is not None:
+        values = {"tenant": tenant_id, "since": since, "until": until}
+        part = (await session.execute(_PART, values)).one()
+        if part.first is None:
+            return []
+        query = query.where(AuditEventRow.sequence >= part.first)
+        # Without an end, what comes in the meantime belongs to it.
+        if until is not None:
+            query = query.where(AuditEventRow.sequence <= part.last)
+    for name, value in filters.items():
+        query = query.where(getattr(AuditEventRow, name) == value)
     return (await session.scalars(opened.apply(query, AuditEventRow.sequence))).all()

@@ -7,6 +7,7 @@ read-back lists).
     cancelled    the client left; what was used until then is counted
     interrupted  the process ended during the stream: that it began is known, what it used is not
 
-The drain copies them from the journal, together with the count of each day (`usage_counts`), from which the list
-takes its total and finds far pages without a scan.
+The drain copies them from the journal, together with the count of each user and day (`usage_counts`; what was counted
+lately is in `usage_count_deltas`); triggers keep those of all users. From these the list takes its total and finds far
+pages without a scan.
 """

@@ -1,7 +1,7 @@
 """Usage records as the drain copies them."""
 
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from gatehouse.engine.outcome import Outcome
 from gatehouse.platform.records import copying
@@ -13,8 +13,16 @@ COLUMNS: Final = (
 )
 
 
-def line(outcome: Outcome[str], moment: datetime, *, latency: float | None) -> str:
+class Ended(NamedTuple):
     """`moment` is the outcome's timestamp. Nobody knows an interrupted stream's `latency`."""
+
+    outcome: Outcome[str]
+    moment: datetime
+    latency: float | None
+
+
+def line(ended: Ended) -> str:
+    outcome, moment, latency = ended
     return "\t".join((
         outcome.tenant_id,
         outcome.id,

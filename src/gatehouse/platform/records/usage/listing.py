@@ -3,14 +3,21 @@
 from collections.abc import Sequence
 from uuid import UUID
 
+from sqlalchemy import select, union_all
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.http.lists import OffsetWindow
 from gatehouse.platform.records.by_day import ByDay, Filters
-from gatehouse.platform.records.usage.table import UsageRecordRow, usage_counts, usage_totals
+from gatehouse.platform.records.usage.table import (
+    UsageRecordRow,
+    usage_count_deltas,
+    usage_counts,
+    usage_hour_totals,
+    usage_totals,
+)
 
-_OF_A_USER = ByDay(UsageRecordRow, usage_counts)
-_OF_ALL = ByDay(UsageRecordRow, usage_totals)
+_OF_A_USER = ByDay(UsageRecordRow, union_all(select(usage_counts), select(usage_count_deltas)).subquery())
+_OF_ALL = ByDay(UsageRecordRow, usage_totals, usage_hour_totals)
 
 
 async def page(

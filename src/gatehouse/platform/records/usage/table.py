@@ -4,7 +4,7 @@ from datetime import datetime
 from decimal import Decimal
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Column, Date, Float, Table, Text, UniqueConstraint, Uuid
+from sqlalchemy import BigInteger, Column, Date, DateTime, Float, Index, Table, Text, UniqueConstraint, Uuid
 from sqlalchemy.orm import Mapped, mapped_column
 
 from gatehouse.foundation.identity import TenantId
@@ -41,7 +41,8 @@ class UsageRecordRow(Row):
     cache: Mapped[str | None]
 
 
-#: How many records of one kind a day (UTC) has. No primary key: the kind may be null in every part.
+#: How many records of one kind a day (UTC) has, as far as they are folded in. No primary key: the kind may be null in
+#: every part.
 usage_counts = Table(
     "usage_counts",
     Row.metadata,
@@ -57,7 +58,21 @@ usage_counts = Table(
     ),
 )
 
-#: The same without users, kept by triggers.
+#: What has come to the counts since.
+usage_count_deltas = Table(
+    "usage_count_deltas",
+    Row.metadata,
+    Column("tenant_id", Uuid(), nullable=False),
+    Column("day", Date(), nullable=False),
+    Column("user_id", Uuid()),
+    Column("group_id", Uuid()),
+    Column("provider", Text()),
+    Column("model_id", Text()),
+    Column("records", BigInteger(), nullable=False),
+    Index("usage_count_deltas_user", "tenant_id", "user_id"),
+)
+
+#: Without users, kept by triggers on the records.
 usage_totals = Table(
     "usage_totals",
     Row.metadata,
@@ -68,4 +83,17 @@ usage_totals = Table(
     Column("model_id", Text()),
     Column("records", BigInteger(), nullable=False),
     UniqueConstraint("tenant_id", "day", "group_id", "provider", "model_id", postgresql_nulls_not_distinct=True),
+)
+
+#: The same by the hour.
+usage_hour_totals = Table(
+    "usage_hour_totals",
+    Row.metadata,
+    Column("tenant_id", Uuid(), nullable=False),
+    Column("hour", DateTime(timezone=True), nullable=False),
+    Column("group_id", Uuid()),
+    Column("provider", Text()),
+    Column("model_id", Text()),
+    Column("records", BigInteger(), nullable=False),
+    UniqueConstraint("tenant_id", "hour", "group_id", "provider", "model_id", postgresql_nulls_not_distinct=True),
 )

@@ -88,7 +88,7 @@ async def simulate_routing(caller: Admin, body: Simulation, parts: InParts, host
             raise BadField("request.group_id", "is no group of this organization")
         record = bundle.record(row)
     snapshot = await host.ports.policies.current(parts.tenant_id)
-    return await simulate(host.engine.chooser, host.ports, snapshot, record, body.request)
+    return simulate(host.engine.chooser, host.ports, snapshot, record, body.request)
 
 
 @router.get("/analytics", response_model=Analytics)

@@ -41,6 +41,7 @@ def shown(row: RoutingPolicyRow) -> Policy:
 
 async def create(change: Change, new: NewPolicy) -> RoutingPolicyRow:
     """Raises `BadField`, `PolicyConflict`, `TooManyRoutingPolicies`."""
+    await table.lock(change.session)
     if await table.count_policies(change.session) >= MOST:
         raise TooManyRoutingPolicies
     now = utc_now()
@@ -140,6 +141,7 @@ async def _judge(session: AsyncSession, row: RoutingPolicyRow, sent: set[str]) -
     if row.strategy == "manual_fallback" and not row.fallback_chain:
         raise BadField("fallback_chain", "is required for the strategy manual_fallback")
     if row.enabled:
+        await table.lock(session)
         other = await table.conflicting(session, row.id, row.group_ids)
         if other is not None:
             raise PolicyConflict.of(other.id, other.name, default=not row.group_ids)

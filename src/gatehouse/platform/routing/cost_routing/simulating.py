@@ -38,12 +38,12 @@ _REASONS: Final[dict[Strategy, str]] = {
 }
 
 
-async def simulate(
+def simulate(
     chooser: Chooser, ports: Ports, snapshot: Snapshot, record: RoutingPolicyRecord, request: SimulatedRequest
 ) -> Simulated:
     policy = compile_routing_policy(record, options_of(snapshot.providers, snapshot.models.values()))
     asked = _asked(snapshot, request, ports)
-    verdict = await chooser.routed(asked, ports, policy, trial=True)
+    verdict = chooser.routed(asked, ports, policy, trial=True)
     assert asked.routed is not None
     return _told(asked, asked.routed, verdict)
 

@@ -78,14 +78,17 @@ async def all_policies(
     return (await session.scalars(query)).all()
 
 
+async def lock(session: AsyncSession) -> None:
+    """Nobody else's change of this organization's policies comes in between until this one is committed."""
+    await session.execute(_LOCK, {"tenant": str(session.info["tenant_id"])})
+
+
 async def count_policies(session: AsyncSession) -> int:
     return (await session.execute(select(func.count()).select_from(RoutingPolicyRow))).scalar_one()
 
 
 async def conflicting(session: AsyncSession, policy_id: UUID, group_ids: Sequence[UUID]) -> RoutingPolicyRow | None:
-    """Another enabled policy of one of the groups, or the default where there are none. Nobody else's change comes in
-    between until this one is committed."""
-    await session.execute(_LOCK, {"tenant": str(session.info["tenant_id"])})
+    """Another enabled policy of one of the groups, or the default where there are none. Ask under the `lock`."""
     groups = RoutingPolicyRow.group_ids
     same = groups.overlap(list(group_ids)) if group_ids else func.cardinality(groups) == 0
     query = select(RoutingPolicyRow).where(RoutingPolicyRow.enabled, RoutingPolicyRow.id != policy_id, same)

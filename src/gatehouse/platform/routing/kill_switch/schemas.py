@@ -57,6 +57,20 @@ class Worker(Shown):
     seen_at: datetime
 
 
+class ReachedOutpost(Shown):
+    outpost_id: UUID
+    confirmed_at: Annotated[datetime | None, Field(description="When it said that the change holds there.")]
+    elapsed_ms: Annotated[float | None, Field(description="From the change to that moment.", examples=[120.4])]
+
+
+class ConnectedOutpost(Shown):
+    outpost_id: UUID
+    version: Annotated[int, Field(description="Of the policy that it has in force; 0 while it has none.")]
+    seen_at: datetime
+    certificate_serial: str
+    certificate_ends: datetime
+
+
 class RecentChange(Shown):
     revision: int
     at: datetime
@@ -66,8 +80,10 @@ class RecentChange(Shown):
     confirmed: Annotated[int, Field(description="Live workers that apply it by now.")]
     total: int
     pending: list[str]
+    outposts: Annotated[list[ReachedOutpost], Field(description="Those that have asked lately; nobody waits for them.")]
 
 
 class PropagationReport(Shown):
     nodes: list[Worker]
+    outposts: Annotated[list[ConnectedOutpost], Field(description="The two hundred that were seen last.")]
     changes: Annotated[list[RecentChange], Field(description="Newest first.")]

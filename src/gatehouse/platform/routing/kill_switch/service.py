@@ -1,6 +1,7 @@
 """The rules of the kill switch."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from itertools import groupby
 from uuid import UUID
 
@@ -14,10 +15,12 @@ from gatehouse.platform.requests import commit
 from gatehouse.platform.routing.kill_switch import table
 from gatehouse.platform.routing.kill_switch.errors import ModelNotFound, ProviderNotFound
 from gatehouse.platform.routing.kill_switch.schemas import (
+    ConnectedOutpost,
     HowFar,
     ModelState,
     PropagationReport,
     ProviderSummary,
+    ReachedOutpost,
     Reason,
     RecentChange,
     SwitchedModel,
@@ -74,12 +77,24 @@ async def report(session: AsyncSession, host: Host, caller: Caller, most: int) -
     """The organization's last changes that took something away or gave it back, and where they have arrived."""
     changes = await table.recent_changes(session, caller.tenant_id or DEFAULT_TENANT, most)
     nodes = await live_nodes(host.database)
+    outposts = await table.outposts(session)
+    reached = await table.reached(session, [row.revision for row in changes]) if outposts else {}
     shown = []
     for row in changes:
         pending = [node.name for node in nodes if node.revision < row.revision]
         far = {"confirmed": len(nodes) - len(pending), "total": len(nodes), "pending": pending}
-        shown.append(RecentChange.model_validate({**row._mapping, **far}))
-    return PropagationReport(nodes=[Worker.model_validate(node) for node in nodes], changes=shown)
+        there = [_reached(row.at, outpost_id, at) for outpost_id, at in reached.get(row.revision, ())]
+        shown.append(RecentChange.model_validate({**row._mapping, **far, "outposts": there}))
+    return PropagationReport(
+        nodes=[Worker.model_validate(node) for node in nodes],
+        outposts=[ConnectedOutpost.model_validate(outpost) for outpost in outposts],
+        changes=shown,
+    )
+
+
+def _reached(changed_at: datetime, outpost_id: UUID, at: datetime | None) -> ReachedOutpost:
+    elapsed = None if at is None else round(max(0.0, (at - changed_at).total_seconds()) * 1000, 1)
+    return ReachedOutpost(outpost_id=outpost_id, confirmed_at=at, elapsed_ms=elapsed)
 
 
 async def _switch(change: Change, ids: list[UUID], reason: Reason | None) -> list[State]:

@@ -1,6 +1,7 @@
 """The kill switch's columns in the catalog, and its named queries. The rest of the row is the catalog's."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -38,6 +39,19 @@ _RECENT = text(
     " WHERE c.tenant_id = :tenant AND c.topic = ANY(:topics)"
     " AND c.revision > (SELECT revision - 10000 FROM revision_head)"
     " GROUP BY c.revision, c.topic ORDER BY c.revision DESC, c.topic LIMIT :most"
+)
+
+_OUTPOSTS = text(
+    "SELECT outpost_id, version, seen_at, certificate_serial, certificate_ends FROM outpost_nodes"
+    " WHERE seen_at > now() - interval '1 day' ORDER BY seen_at DESC LIMIT 200"
+)
+# The first version that holds a change is the one that was confirmed first.
+_REACHED = text(
+    "SELECT r.revision, n.outpost_id, (SELECT v.at FROM outpost_confirmations v WHERE v.tenant_id = n.tenant_id"
+    "  AND v.outpost_id = n.outpost_id AND v.version >= r.revision ORDER BY v.version LIMIT 1) AS at"
+    " FROM unnest(CAST(:revisions AS bigint[])) AS r (revision) CROSS JOIN ("
+    "  SELECT tenant_id, outpost_id FROM outpost_nodes WHERE seen_at > now() - interval '1 day'"
+    "  ORDER BY seen_at DESC LIMIT 200) AS n ORDER BY 1, 2"
 )
 
 #: a row with the fields of `schemas.ModelState`
@@ -78,3 +92,16 @@ async def recent_changes(session: AsyncSession, tenant_id: TenantId, most: int) 
     """The tenant's last changes of the watched topics, newest first."""
     values = {"tenant": tenant_id, "topics": list(WATCHED), "most": most}
     return (await session.execute(_RECENT, values)).all()
+
+
+async def outposts(session: AsyncSession) -> Sequence[Any]:
+    """The organization's, with what each has in force; those that were seen in the last day."""
+    return (await session.execute(_OUTPOSTS)).all()
+
+
+async def reached(session: AsyncSession, revisions: list[int]) -> dict[int, list[tuple[UUID, datetime | None]]]:
+    """By revision, when each outpost has confirmed it; None for one that has not."""
+    found: dict[int, list[tuple[UUID, datetime | None]]] = {}
+    for revision, outpost_id, at in await session.execute(_REACHED, {"revisions": revisions}):
+        found.setdefault(revision, []).append((outpost_id, at))
+    return found

@@ -78,12 +78,12 @@ _COUNTS = text(
     "SELECT provider, count(*) AS total, count(*) FILTER (WHERE is_active) AS active,"
     " count(kill_switch_disabled_at) AS switched_off FROM model_configs GROUP BY provider"
 )
-# Not an embedding model where there is another, then the cheapest.
+# Not an embedding model where there is another, then the cheapest; of those that cost the same the default.
 _TRIAL_MODEL = text(
     "SELECT id, provider, model_id, capabilities FROM model_configs"
     " WHERE provider = :provider AND is_active AND kill_switch_disabled_at IS NULL"
-    " ORDER BY COALESCE((capabilities->>'embeddings')::boolean, false), cost_per_output_token NULLS LAST, model_id"
-    " LIMIT 1"
+    " ORDER BY COALESCE((capabilities->>'embeddings')::boolean, false), cost_per_output_token NULLS LAST,"
+    " is_default DESC, model_id LIMIT 1"
 )
 
 

@@ -1,16 +1,19 @@
 """Messages and their blocks to and from the internal form."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from gatehouse.engine.conversation.arguments import as_object
+from gatehouse.engine.conversation.call_ids import fitting
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import Image, Message, Part, Text, ToolCall, ToolResult
 
 #: Blocks of earlier answers that mean nothing to another provider.
 _LEFT_OUT = frozenset({"thinking", "redacted_thinking"})
+_ID = re.compile("[a-zA-Z0-9_-]{1,64}")
 
 
 def read_message(message: Mapping[str, Any], path: str) -> Message:
@@ -78,8 +81,12 @@ def _write_block(part: Part) -> dict[str, Any]:
         case Image():
             return {"type": "image", "source": {"type": "url", "url": part.url}}
         case ToolCall():
-            return {"type": "tool_use", "id": part.id, "name": part.name, "input": as_object(part.arguments)}
+            return {"type": "tool_use", "id": _id(part.id), "name": part.name, "input": as_object(part.arguments)}
         case ToolResult():
             content = [_write_block(item) for item in part.content]
-            result = {"type": "tool_result", "tool_use_id": part.call_id, "content": content}
+            result = {"type": "tool_result", "tool_use_id": _id(part.call_id), "content": content}
             return result | {"is_error": True} if part.is_error else result
+
+
+def _id(call_id: str) -> str:
+    return fitting(call_id, _ID, 32)

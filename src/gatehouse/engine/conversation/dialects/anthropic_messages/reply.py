@@ -1,5 +1,6 @@
 """Whole answers of the messages API."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -72,7 +73,7 @@ def write(completion: Completion) -> bytes:
         "type": "message",
         "role": "assistant",
         "model": completion.model,
-        "content": [_write_part(part) for part in completion.parts],
+        "content": _write_parts(completion.parts),
         "stop_reason": stop_reason(completion.finish, completion.stop_sequence),
         "stop_sequence": completion.stop_sequence,
         "usage": told_by(completion.usage),
@@ -84,7 +85,14 @@ def stop_reason(finish: Finish, stop_sequence: str | None) -> str:
     return "stop_sequence" if stop_sequence is not None else _STOP_REASON[finish]
 
 
-def _write_part(part: Text | ToolCall) -> dict[str, Any]:
-    if isinstance(part, Text):
-        return {"type": "text", "text": part.text}
-    return {"type": "tool_use", "id": part.id, "name": part.name, "input": as_object(part.arguments)}
+def _write_parts(parts: Iterable[Text | ToolCall]) -> list[dict[str, Any]]:
+    """As a stream would have brought them: texts that follow each other are one block."""
+    blocks: list[dict[str, Any]] = []
+    for part in parts:
+        if isinstance(part, ToolCall):
+            blocks.append({"type": "tool_use", "id": part.id, "name": part.name, "input": as_object(part.arguments)})
+        elif blocks and blocks[-1]["type"] == "text":
+            blocks[-1]["text"] += part.text
+        else:
+            blocks.append({"type": "text", "text": part.text})
+    return blocks

@@ -1,7 +1,7 @@
-"""Whole answers of chat completions."""
+"""Whole answers of chat completions, as OpenAI gives them and as those do who copied its API."""
 
 import time
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -14,24 +14,45 @@ from gatehouse.engine.conversation.form import Completion, Finish, Text, ToolCal
 FINISH: dict[str | None, Finish] = {
     "stop": "stop",
     "length": "length",
+    "model_length": "length",
     "tool_calls": "tool_calls",
     "function_call": "tool_calls",
     "content_filter": "content_filter",
 }
 
 
-class _Function(msgspec.Struct):
-    name: str
-    arguments: str = ""
+#: The model broke down half-way: some say so for a reason to finish.
+BROKEN: Final = "error"
+
+
+class Chunk(msgspec.Struct):
+    """A part of a content. Thoughts, references and the like have no place in other dialects."""
+
+    type: str = "text"
+    text: str = ""
+
+
+Content: TypeAlias = str | list[Chunk] | None
+
+
+class Function(msgspec.Struct):
+    name: str | None = None
+    #: text that is JSON, or the object itself
+    arguments: msgspec.Raw = msgspec.Raw(b"null")
+
+    @property
+    def text(self) -> str:
+        raw = bytes(self.arguments)
+        return decoded(_string, raw) or "" if raw.startswith((b'"', b"null")) else raw.decode()
 
 
 class _ToolCall(msgspec.Struct):
-    function: _Function
-    id: str = ""
+    function: Function
+    id: str | None = None
 
 
 class _Message(msgspec.Struct):
-    content: str | None = None
+    content: Content = None
     refusal: str | None = None
     tool_calls: list[_ToolCall] | None = None
 
@@ -51,6 +72,13 @@ class _Reply(msgspec.Struct):
 
 usage_in = UsageIn("choices", UsageShape)
 _reply = msgspec.json.Decoder(_Reply)
+_string = msgspec.json.Decoder(str | None)
+
+
+def text_of(content: Content) -> str:
+    if content is None or isinstance(content, str):
+        return content or ""
+    return "".join(chunk.text for chunk in content if chunk.type == "text")
 
 
 def read(body: bytes) -> Completion:
@@ -58,11 +86,13 @@ def read(body: bytes) -> Completion:
     if not reply.choices:
         raise NotConvertible("no choices")
     choice = reply.choices[0]
+    if choice.finish_reason == BROKEN:
+        raise NotConvertible("the model broke down")
     message = choice.message
-    said = ((message.content, False), (message.refusal, True))
+    said = ((text_of(message.content), False), (message.refusal, True))
     texts = tuple(Text(text, refusal=refusal) for text, refusal in said if text)
     calls = [
-        ToolCall(id=call.id, name=call.function.name, arguments=call.function.arguments)
+        ToolCall(id=call.id or "", name=call.function.name or "", arguments=call.function.text)
         for call in message.tool_calls or ()
     ]
     return Completion(

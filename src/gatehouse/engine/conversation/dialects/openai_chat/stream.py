@@ -2,13 +2,13 @@
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from gatehouse.engine.conversation.answers import decoded
 from gatehouse.engine.conversation.dialects.openai_chat.content import signed
-from gatehouse.engine.conversation.dialects.openai_chat.reply import FINISH
+from gatehouse.engine.conversation.dialects.openai_chat.reply import BROKEN, FINISH, Content, Function, text_of
 from gatehouse.engine.conversation.dialects.openai_chat.tap import fault_in
 from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape, told_by, usage_of
 from gatehouse.engine.conversation.form import (
@@ -25,19 +25,14 @@ from gatehouse.engine.conversation.form import (
 from gatehouse.engine.conversation.sse import data_of, frame
 
 
-class _Function(msgspec.Struct):
-    name: str | None = None
-    arguments: str | None = None
-
-
 class _ToolCall(msgspec.Struct):
     index: int = 0
     id: str | None = None
-    function: _Function | None = None
+    function: Function | None = None
 
 
 class _Delta(msgspec.Struct):
-    content: str | None = None
+    content: Content = None
     refusal: str | None = None
     tool_calls: list[_ToolCall] | None = None
 
@@ -58,15 +53,19 @@ class _Chunk(msgspec.Struct):
 
 _chunk = msgspec.json.Decoder(_Chunk)
 
+#: No ids of tool calls: the last one is some library's own word for none.
+_NO_IDS: Final = (None, "", "null")
+
 
 class Reader:
     """See `StreamReader`. Of several choices only the first is read: the other dialects know one."""
 
-    __slots__ = ("_started", "_tools")
+    __slots__ = ("_calls", "_started")
 
     def __init__(self) -> None:
         self._started = False
-        self._tools: set[int] = set()
+        #: the id and index of each tool call so far
+        self._calls: list[tuple[str | None, int]] = []
 
     def read(self, event: bytes) -> Sequence[Delta]:
         data = data_of(event)
@@ -83,6 +82,8 @@ class Reader:
             self._started = True
             deltas.append(Started(id=chunk.id, model=chunk.model, created=chunk.created))
         for choice in chunk.choices or ():
+            if choice.finish_reason == BROKEN:
+                return [*deltas, Faulted("the model broke down")]
             if choice.index == 0:
                 self._choice(choice, deltas)
         usage = usage_of(chunk.usage)
@@ -92,7 +93,7 @@ class Reader:
 
     def _choice(self, choice: _Choice, deltas: list[Delta]) -> None:
         if choice.delta is not None:
-            for text, refusal in ((choice.delta.content, False), (choice.delta.refusal, True)):
+            for text, refusal in ((text_of(choice.delta.content), False), (choice.delta.refusal, True)):
                 if text:
                     deltas.append(TextDelta(text, refusal=refusal))
             for call in choice.delta.tool_calls or ():
@@ -101,12 +102,22 @@ class Reader:
             deltas.append(Finished(reason=FINISH.get(choice.finish_reason, "stop")))
 
     def _tool_call(self, call: _ToolCall, deltas: list[Delta]) -> None:
-        function = call.function or _Function()
-        if call.index not in self._tools:
-            self._tools.add(call.index)
-            deltas.append(ToolStarted(index=call.index, id=call.id or "", name=function.name or ""))
-        if function.arguments:
-            deltas.append(ToolArguments(index=call.index, text=function.arguments))
+        function = call.function or Function()
+        number = self._number(call, function)
+        if number == len(self._calls):
+            self._calls.append((call.id, call.index))
+            deltas.append(ToolStarted(index=number, id=call.id or "", name=function.name or ""))
+        if arguments := function.text:
+            deltas.append(ToolArguments(index=number, text=arguments))
+
+    def _number(self, call: _ToolCall, function: Function) -> int:
+        """Which call it is. By their index, as a rule; but some give calls side by side one index, with ids of their
+        own."""
+        named = call.id not in _NO_IDS
+        known = [number for number, (call_id, _) in enumerate(self._calls) if named and call_id == call.id]
+        if not known and not (named and function.name):
+            known = [number for number, (_, index) in enumerate(self._calls) if index == call.index]
+        return known[-1] if known else len(self._calls)
 
 
 class Writer:

@@ -11,6 +11,8 @@ from gatehouse.engine.conversation.usage import Usage
 #: A line break is escaped inside JSON, so this cannot stand in a text.
 _DONE = re.compile(rb"^data: ?\[DONE\]", re.MULTILINE)
 _USAGE = (b'"usage":{', b'"usage": {')
+#: Quotes inside a text are escaped, so none of these can stand in one.
+_FAULTS = re.compile(rb'\{"error"|event: error|"object": ?"error"')
 
 #: What ends a stream (its usage, a fault, its last word) stands at the end of what came: the rest of a long block is
 #: not searched, because a search costs more than everything else that is done with the block.
@@ -28,7 +30,11 @@ class _Message(msgspec.Struct, gc=False):
 
 
 class _ErrorChunk(msgspec.Struct, gc=False):
+    """`{"error": ...}`, or an object that is one itself."""
+
     error: _Message | str | None = None
+    object: str | None = None
+    message: str | dict[str, msgspec.Raw] | None = None
 
 
 _usage_chunk = msgspec.json.Decoder(_UsageChunk)
@@ -49,7 +55,7 @@ class ChatTap:
 
     def take(self, block: bytes) -> bytes:
         tail = block if len(block) <= _TAIL_BYTES else block[-_TAIL_BYTES:]
-        if b"error" in tail and (b'{"error"' in tail or b"event: error" in tail):
+        if b"error" in tail and _FAULTS.search(tail) is not None:
             block, self.fault = up_to_fault(block, fault_in)
         if b'"usage":' in tail and (_USAGE[0] in tail or _USAGE[1] in tail):
             block = self._read_usage(block)
@@ -84,7 +90,10 @@ class ChatTap:
 def fault_in(data: bytes) -> str | None:
     """The message of a chunk that is an error, else None."""
     try:
-        error = _error_chunk.decode(data).error
+        chunk = _error_chunk.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return "" if data.startswith(b'{"error"') else None
+    error = chunk.error
+    if error is None and chunk.object == "error":
+        return chunk.message if isinstance(chunk.message, str) else ""
     return (error.message or "") if isinstance(error, _Message) else error

@@ -21,6 +21,8 @@ class UsageShape(msgspec.Struct, gc=False):
     prompt_tokens_details: PromptDetails | None = None
     total_tokens: int | None = None
     completion_tokens_details: CompletionDetails | None = None
+    #: Mistral's, where the details are left out
+    num_cached_tokens: int | None = None
 
 
 def usage_of(told: UsageShape | None) -> Usage | None:
@@ -28,7 +30,7 @@ def usage_of(told: UsageShape | None) -> Usage | None:
         return None
     details = told.prompt_tokens_details
     prompt = max(told.prompt_tokens or 0, 0)
-    cached = min(max(details.cached_tokens or 0, 0), prompt) if details is not None else 0
+    cached = min(max((told.num_cached_tokens if details is None else details.cached_tokens) or 0, 0), prompt)
     output = max(told.completion_tokens or 0, 0)
     if told.completion_tokens_details is not None and told.total_tokens:
         # OpenAI counts reasoning as completion; some who copy its API do not, and say so by their total.

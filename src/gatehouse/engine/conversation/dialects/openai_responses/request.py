@@ -25,6 +25,8 @@ def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
     instructions = text(body, "instructions")
     if instructions:
         messages.insert(0, Message("system", (Text(instructions),)))
+    if not any(message.parts for message in messages):
+        raise InvalidField("input", "`input` holds nothing to answer: no text, image, tool call or result.")
     return Request(
         model=model,
         stream=stream,

@@ -33,6 +33,7 @@ def append(directory: Path, lines: bytes) -> None:
     """On the disk when it returns. Raises `OSError`."""
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = directory / NAME
+    is_new = not path.exists()
     with open(path, "ab+", opener=_opened) as file:
         size = file.tell()
         if size:
@@ -43,6 +44,8 @@ def append(directory: Path, lines: bytes) -> None:
         file.write(lines)
         file.flush()
         os.fsync(file.fileno())
+    if is_new:
+        _keep_name(directory)
     if size + len(lines) >= MOST_BYTES:
         _rotate(path)
 
@@ -53,6 +56,16 @@ def _rotate(path: Path) -> None:
         if older.exists():
             older.replace(path.with_name(f"{NAME}.{number + 1}"))
     path.replace(path.with_name(f"{NAME}.1"))
+
+
+def _keep_name(directory: Path) -> None:
+    """A file that is on the disk can be lost without its name, and that of its folder."""
+    for folder in (directory, directory.parent, directory.parent.parent):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _opened(path: str, flags: int) -> int:

@@ -1,6 +1,6 @@
 """Splunk's HTTP Event Collector, and whatever speaks like it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +14,22 @@ _PATH: Final = "/services/collector/event"
 _TOO_LARGE: Final = 413
 _SECONDS: Final = 15.0
 
+#: What an administrator can mend, by the codes of a collector's answers.
+_CODES: Final[Mapping[int, str]] = {
+    1: ": the token is disabled",
+    3: ": the token is none",
+    4: ": it does not know the token",
+    7: ": it does not know the index, or the token is not for it",
+    9: ": it is busy",
+    10: ": the token asks for indexer acknowledgement, which is not supported",
+    23: ": it is shutting down",
+}
+
 _encode = msgspec.json.Encoder().encode
+
+
+class _Answer(msgspec.Struct):
+    code: int
 
 
 class Hec:
@@ -39,4 +54,12 @@ class Hec:
         headers = {"Authorization": f"Splunk {secret.decode()}", "Content-Type": "application/json"}
         received = await self._receivers.post(str(url), body, headers, seconds=_SECONDS)
         if received.fault is not None:
-            raise NotTaken(received.fault, too_large=received.status == _TOO_LARGE)
+            raise NotTaken(received.fault + _why(received.body), too_large=received.status == _TOO_LARGE)
+
+
+def _why(answer: str) -> str:
+    """In words of our own: the collector's may hold what it was sent."""
+    try:
+        return _CODES.get(msgspec.json.decode(answer, type=_Answer).code, "")
+    except msgspec.DecodeError:
+        return ""

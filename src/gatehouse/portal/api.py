@@ -1,0 +1,17 @@
+"""The table of contents of the portal: one line a family."""
+
+from typing import Final
+
+from fastapi import APIRouter
+
+from gatehouse.portal import health
+from gatehouse.portal.members import routes as members
+from gatehouse.portal.organizations import routes as organizations
+from gatehouse.portal.tokens import routes as tokens
+
+FAMILIES: Final[tuple[APIRouter, ...]] = (
+    organizations.router,
+    tokens.router,
+    members.router,
+    health.router,
+)

@@ -1,0 +1,60 @@
+"""The portal as one ASGI application."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.types import ASGIApp
+
+from gatehouse import __version__
+from gatehouse.foundation.http import docs, handlers, slashes
+from gatehouse.foundation.http.addresses import ClientAddresses
+from gatehouse.portal import openapi
+from gatehouse.portal.api import FAMILIES
+from gatehouse.portal.errors import ERROR_FORMS
+from gatehouse.portal.front import Front
+from gatehouse.portal.host import PortalHost
+
+
+def described(lifespan: Callable[[FastAPI], Any] | None = None) -> tuple[FastAPI, handlers.ErrorResponses]:
+    """The API. Needs `app.state.host` before its first request, and no database to be described."""
+    app = FastAPI(
+        title="Gatehouse portal",
+        version=__version__,
+        summary="Organizations, their members, tokens and outposts.",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    responses = handlers.install(app, ERROR_FORMS)
+    for family in FAMILIES:
+        app.include_router(family)
+    openapi.install(app)
+    docs.install(app)
+    slashes.install(app)
+    return app, responses
+
+
+def application(host: PortalHost) -> ASGIApp:
+    """With its front. The host's parts start with the server and stop with it."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        await host.start()
+        try:
+            yield
+        finally:
+            await host.stop()
+
+    app, responses = described(lifespan)
+    app.state.host = host
+    settings = host.settings
+    return Front(
+        app,
+        addresses=ClientAddresses(settings.trusted_proxies),
+        responses=responses,
+        max_request_bytes=settings.max_request_bytes,
+        body_timeout_seconds=settings.body_timeout_seconds,
+        observe=host.figures.http,
+    )

@@ -1,0 +1,183 @@
+"""Who may call, as types for a route's signature: the 401, 403 and 404 of the organization have happened before its
+first line.
+
+    AdminKey           the portal's admin key; an organization in the path is there and not cancelled
+    AdminKeyOfAny      the same of a cancelled organization too
+    OrgMember          any token of the organization: a member's, or one that the admin key issued
+    OrgAdmin           the same of an administrator
+
+The organization in a path is judged in one place, `_placed`. A route names its caller first: dependencies are solved in
+that order.
+"""
+
+import hmac
+from collections.abc import Callable
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+import msgspec
+from fastapi import Depends, Request
+
+from gatehouse.foundation.errors import Unauthenticated
+from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.jwt import InvalidToken
+from gatehouse.foundation.tokens import digest
+from gatehouse.portal.errors import (
+    AdminKeyMissing,
+    AdminsOnly,
+    AnotherOrganization,
+    LimitExceeded,
+    OrganizationNotFound,
+    TokenMissing,
+    TokenRevoked,
+)
+from gatehouse.portal.host import PortalHost, TheHost
+from gatehouse.portal.identity import REQUESTS_PER_MINUTE, Caller, CallerKind, OrgId, shown_role
+from gatehouse.portal.standing import Standing
+
+#: Credentials of one address that may be wrong in a minute.
+WRONG_A_MINUTE: Final = 60
+
+
+async def refused(request: Request, host: PortalHost, error: Unauthenticated) -> Exception:
+    """What a bad credential is answered with: it enters the count of its address, so that nobody tries many."""
+    taken = await host.counters.take(f"ip:{request.scope['state']['client_address']}", WRONG_A_MINUTE)
+    return error if taken.allowed else LimitExceeded(taken)
+
+
+async def _any_admin_key(request: Request, host: TheHost) -> Caller:
+    """An organization that the path names is there, be it cancelled."""
+    sent = request.headers.get("x-api-key", "")
+    mine = digest(sent)
+    # All of them, each in constant time.
+    fitting = [hmac.compare_digest(mine, key) for key in host.admin_keys]
+    if True not in fitting:
+        raise await refused(request, host, AdminKeyMissing())
+    caller = Caller(kind=CallerKind.ADMIN_KEY, id=f"sha256:{mine.hex()[:12]}", role="admin")
+    named = _named(request)
+    if named is None:
+        return _kept(request, caller)
+    if await host.standings.of(named) is None:
+        raise OrganizationNotFound
+    return _kept(request, caller, named)
+
+
+async def _admin_key(request: Request, host: TheHost, caller: Annotated[Caller, Depends(_any_admin_key)]) -> Caller:
+    if caller.org_id is not None:
+        _placed(caller.org_id, request, await host.standings.of(caller.org_id))
+    return caller
+
+
+async def _org_member(request: Request, host: TheHost) -> Caller:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise await refused(request, host, TokenMissing())
+    return await of_token(request, host, token.strip())
+
+
+async def of_token(request: Request, host: PortalHost, token: str) -> Caller:
+    """The caller with this organization token, from wherever it was sent. Raises what `OrgMember` does."""
+    try:
+        caller, issued_at = _claimed(await host.keys.verify(token))
+    except Unauthenticated as error:
+        raise await refused(request, host, error) from None
+    org_id = caller.org_id
+    assert org_id is not None
+    standing = await host.standings.of(org_id, caller.jti or "", caller.member_id)
+    if standing is None or _revoked(standing, issued_at, caller):
+        raise TokenRevoked
+    taken = await host.counters.take(f"org:{org_id}", REQUESTS_PER_MINUTE[standing.plan])
+    if not taken.allowed:
+        raise LimitExceeded(taken)
+    request.scope["state"]["told"].update(taken.rate.headers())
+    _placed(org_id, request, standing)
+    if standing.role is not None:
+        # As it is now, whatever the token says.
+        caller = msgspec.structs.replace(caller, role=shown_role(standing.role))
+    return _kept(request, caller, org_id)
+
+
+async def _org_admin(caller: Annotated[Caller, Depends(_org_member)]) -> Caller:
+    if caller.role != "admin":
+        raise AdminsOnly
+    return caller
+
+
+def _placed(org_id: OrgId, request: Request, standing: Standing | None) -> None:
+    """The organization in the path is the credential's own, and not cancelled (reference 1, Authentication, 5)."""
+    if "org_id" in request.path_params and _named(request) != org_id:
+        raise AnotherOrganization
+    if standing is None or not standing.active:
+        raise OrganizationNotFound
+
+
+def _named(request: Request) -> OrgId | None:
+    """The organization in the path. One that cannot be any is nobody's."""
+    try:
+        return TenantId(UUID(str(request.path_params["org_id"])))
+    except (KeyError, ValueError):
+        return None
+
+
+def _claimed(claims: dict[str, Any]) -> tuple[Caller, float]:
+    """Whom a token names, and when it was issued. Raises `InvalidToken`."""
+    try:
+        jti, issued_at, member = str(claims["jti"]), float(claims["iat"]), claims.get("uid")
+        org_id, member_id = TenantId(UUID(claims["sub"])), None if member is None else UUID(member)
+    except (KeyError, ValueError, TypeError, AttributeError):
+        raise InvalidToken from None
+    caller = Caller(
+        kind=CallerKind.ORG_TOKEN if member_id is None else CallerKind.MEMBER,
+        id=jti if member_id is None else str(member_id),
+        org_id=org_id,
+        # What the admin key issues acts as an administrator; what a member may is looked up.
+        role="admin" if member_id is None else "member",
+        member_id=member_id,
+        jti=jti,
+        expires_at=int(claims["exp"]),
+    )
+    return caller, issued_at
+
+
+def _revoked(standing: Standing, issued_at: float, caller: Caller) -> bool:
+    before = standing.revoked_before
+    gone = caller.member_id is not None and standing.role is None
+    return standing.revoked or gone or (before is not None and issued_at <= before)
+
+
+def _kept(request: Request, caller: Caller, org_id: OrgId | None = None) -> Caller:
+    """Where `requests` finds who calls, and whose rows they see."""
+    if org_id is not None and caller.org_id is None:
+        caller = msgspec.structs.replace(caller, org_id=org_id)
+    request.scope["state"]["caller"] = caller
+    return caller
+
+
+AdminKey = Annotated[Caller, Depends(_admin_key)]
+AdminKeyOfAny = Annotated[Caller, Depends(_any_admin_key)]
+OrgMember = Annotated[Caller, Depends(_org_member)]
+OrgAdmin = Annotated[Caller, Depends(_org_admin)]
+
+#: What the document says of an operation, by the dependency in its signature: the innermost that is found counts.
+DESCRIBED: Final[dict[Callable[..., Any], dict[str, Any]]] = {
+    _any_admin_key: {"security": [{"adminKey": []}]},
+    _org_member: {"security": [{"orgToken": []}], "x-required-role": "member"},
+    _org_admin: {"security": [{"orgToken": []}], "x-required-role": "admin"},
+}
+
+SECURITY_SCHEMES: Final[dict[str, Any]] = {
+    "adminKey": {
+        "type": "apiKey", "in": "header", "name": "X-API-Key",
+        "description": "The portal's admin key (PORTAL_ADMIN_API_KEY).",
+    },
+    "orgToken": {
+        "type": "http", "scheme": "bearer", "bearerFormat": "JWT",
+        "description": "An organization's token: issued by the admin key, or at single sign-on.",
+    },
+}  # fmt: skip
+
+#: what FastAPI's document says about a route with a caller
+RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
+    401: {"description": "The credential is missing or not valid."},
+    403: {"description": "The credential was revoked, is another organization's, or does not permit this."},
+}

@@ -1,0 +1,66 @@
+"""A change: the mutation, its audit rows and the jobs that it wants, in one transaction.
+
+The services change rows and say what they did (`record`); the commit happens once, after the route has returned and
+before its answer is sent.
+"""
+
+from typing import Any
+
+import msgspec
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.foundation.ids import new_id
+from gatehouse.portal.identity import Caller, OrgId
+
+_RECORD = text(
+    "INSERT INTO portal.audit"
+    " (id, org_id, actor_type, actor_id, action, resource_type, resource_id, request_id, ip, details) VALUES ("
+    ":id, :org, :actor_type, :actor_id, :action, :resource_type, :resource_id, :request_id, :ip,"
+    " CAST(:details AS jsonb))"
+)
+
+
+class Change:
+    """One request's changes in one organization. `caller` None: the portal itself, in a job."""
+
+    def __init__(
+        self,
+        session: AsyncSession,
+        org_id: OrgId | None,
+        caller: Caller | None = None,
+        *,
+        request_id: str | None = None,
+        ip: str | None = None,
+    ) -> None:
+        self.session = session
+        self.org_id = org_id
+        self.caller = caller
+        self._request_id = request_id
+        self._ip = ip
+        self._rows: list[dict[str, Any]] = []
+
+    def record(self, action: str, resource_type: str | None = None, resource_id: object = None, **details: Any) -> None:
+        """Says what was done. `details` are changed fields and the like, never a secret."""
+        self._rows.append(
+            {
+                "id": new_id(),
+                "org": self.org_id,
+                "actor_type": self.caller.kind.value if self.caller else "system",
+                "actor_id": self.caller.id if self.caller else None,
+                "action": action,
+                "resource_type": resource_type,
+                "resource_id": None if resource_id is None else str(resource_id),
+                "request_id": self._request_id,
+                "ip": self._ip,
+                "details": msgspec.json.encode(details).decode(),
+            }
+        )
+
+    async def commit(self) -> None:
+        """Everything or nothing."""
+        if self._rows:
+            await self.session.flush()
+            await self.session.execute(_RECORD, self._rows)
+        await self.session.commit()
+        self._rows = []

@@ -1,0 +1,50 @@
+"""The portal's error form, and what can go wrong in front of every family (reference 1, Cloud portal errors)."""
+
+from typing import Final
+
+from gatehouse.foundation.clock import iso
+from gatehouse.foundation.counters import Taken
+from gatehouse.foundation.errors import Forbidden, NotFound, TooManyRequests, Unauthenticated
+from gatehouse.foundation.http.envelopes import DEFAULT_FORMS, PORTAL, ErrorForms
+
+#: One form, on every path: the gateway's paths are nothing here.
+ERROR_FORMS: Final = ErrorForms(dict.fromkeys(DEFAULT_FORMS, PORTAL), otherwise=PORTAL)
+
+
+class AdminKeyMissing(Unauthenticated):
+    message = "This needs the portal's admin key in X-API-Key."
+
+    def __init__(self) -> None:
+        super().__init__(headers={"WWW-Authenticate": "ApiKey"})
+
+
+class TokenMissing(Unauthenticated):
+    message = "This needs an organization's token: Authorization: Bearer <token>."
+
+
+class TokenRevoked(Forbidden):
+    message = "The token was revoked."
+
+
+class AnotherOrganization(Forbidden):
+    message = "The token is another organization's."
+
+
+class AdminsOnly(Forbidden):
+    message = "This needs an administrator of the organization."
+
+
+class OrganizationNotFound(NotFound):
+    message = "Organization not found"
+
+
+class LimitExceeded(TooManyRequests):
+    """Of `limit` requests a minute none is left; `reset_at` is when the next one is."""
+
+    def __init__(self, taken: Taken) -> None:
+        super().__init__(
+            f"More than {taken.rate.limit} requests a minute.",
+            headers={"Retry-After": str(taken.retry_after), **taken.rate.headers()},
+            limit=taken.rate.limit,
+            reset_at=iso(taken.rate.reset),
+        )

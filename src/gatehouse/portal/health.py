@@ -1,0 +1,67 @@
+"""What machines ask, without a credential: is it alive, ready, its figures; and the keys of its tokens."""
+
+from ipaddress import ip_address
+from typing import Any, Literal
+
+from fastapi import APIRouter, Request
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from gatehouse.foundation.errors import Forbidden
+from gatehouse.foundation.http.bodies import Shown
+from gatehouse.foundation.networks import network
+from gatehouse.portal.host import TheHost
+
+router = APIRouter(tags=["Health"])
+
+
+class Alive(Shown):
+    status: Literal["ok"] = "ok"
+
+
+class NotReady(Shown):
+    status: Literal["not_ready"] = "not_ready"
+    failing_checks: list[str]
+
+
+class KeySet(Shown):
+    keys: list[dict[str, Any]]
+
+
+class ScrapeRefused(Forbidden):
+    message = "Figures are for the addresses of METRICS_ALLOWED_CIDRS."
+
+
+@router.get("/api/health/live", response_model=Alive)
+async def live() -> Alive:
+    """Answers while the process does."""
+    return Alive()
+
+
+@router.get("/api/health/ready", response_model=Alive, responses={503: {"model": NotReady}})
+async def ready(host: TheHost) -> object:
+    """Whether new requests should come here."""
+    if host.failing is not None:
+        return JSONResponse(NotReady(failing_checks=[host.failing]).model_dump(), 503)
+    return Alive()
+
+
+@router.get(
+    "/metrics",
+    response_class=PlainTextResponse,
+    responses={403: {"description": "The caller's address is not in METRICS_ALLOWED_CIDRS."}},
+)
+async def metrics(request: Request, host: TheHost) -> Response:
+    """Figures in Prometheus' text form."""
+    caller = ip_address(request.scope["state"]["client_address"])
+    if not any(caller in network(cidr) for cidr in host.settings.metrics_allowed_cidrs):
+        raise ScrapeRefused
+    host.figures.metrics.write()
+    return Response(await run_in_threadpool(host.figures.metrics.rendered), media_type=CONTENT_TYPE_LATEST)
+
+
+@router.get("/.well-known/jwks.json", response_model=KeySet, tags=["Tokens"])
+async def key_set(host: TheHost) -> object:
+    """The keys that organization tokens are signed with, those before them too while their tokens live."""
+    return await host.keys.key_set()

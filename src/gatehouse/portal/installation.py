@@ -1,0 +1,89 @@
+"""One installation of the portal: which database it has, its schema, its keys."""
+
+import subprocess
+from typing import Final
+
+import msgspec
+import psycopg
+
+from gatehouse.foundation.sealing import MasterKeys, Sealer, load_master_keys
+from gatehouse.foundation.settings import BadSettings
+from gatehouse.foundation.storage import embedded, migrate, roles
+from gatehouse.foundation.storage.failures import told
+from gatehouse.foundation.tokens import mint_token
+from gatehouse.portal import signing
+from gatehouse.portal.migrations import SCHEMA, SCRIPTS
+from gatehouse.portal.settings import PortalSettings
+
+_KEY_FILE: Final = "admin.key.sha256"
+
+
+class Installation(msgspec.Struct, frozen=True):
+    """`url` is what the application connects to, `owner_url` what migrates."""
+
+    settings: PortalSettings
+    url: str
+    owner_url: str
+    master_keys: MasterKeys
+
+    @property
+    def sealer(self) -> Sealer:
+        return Sealer(self.master_keys.keys, self.master_keys.current)
+
+
+def connect(settings: PortalSettings | None = None) -> Installation:
+    """Starts the embedded database where there is no other. Raises `BadSettings`, also when nothing answers."""
+    settings = settings or PortalSettings.from_environment()
+    if settings.portal_database_url is None:
+        settings.home.mkdir(parents=True, exist_ok=True)
+        try:
+            url = embedded.start(settings.home)
+        except (subprocess.SubprocessError, OSError, AssertionError, RuntimeError) as error:
+            said = f"{type(error).__name__}: {error}".split("\n", 1)[0]
+            raise BadSettings(
+                f"GATEHOUSE_HOME: the embedded PostgreSQL does not start ({said});"
+                f" {settings.home / 'postgres' / 'log'} says why"
+            ) from None
+        return Installation(settings, url, url, load_master_keys(settings))
+    url = settings.portal_database_url
+    keys = load_master_keys(settings)
+    try:
+        psycopg.connect(url, connect_timeout=10).close()
+    except psycopg.Error as error:
+        raise BadSettings(f"PORTAL_DATABASE_URL: {told(error)}") from None
+    return Installation(settings, url, settings.portal_database_owner_url or url, keys)
+
+
+def prepare(installation: Installation) -> str | None:
+    """Migrates, and makes what a first start needs. The admin key where one was just made: it is shown once, and
+    nowhere kept."""
+    migrate.upgrade(installation.owner_url, SCRIPTS, SCHEMA)
+    with psycopg.connect(installation.owner_url) as connection:
+        # Several starts at once are one after the other.
+        connection.execute("SELECT pg_advisory_xact_lock(7411994)")
+        signing.ensure_key(connection, installation.sealer)
+    return _ensure_admin_key(installation.settings)
+
+
+def check(installation: Installation) -> None:
+    """Raises `SchemaDrift`, and `WrongRole` where the login cannot act as the roles that serve."""
+    migrate.check(installation.url, SCRIPTS, SCHEMA, mend="gatehouse migrate portal")
+    for role in (roles.APP_ROLE, roles.SERVICE_ROLE):
+        roles.connect(installation.url, role, connect_timeout=10).close()
+
+
+def admin_keys(settings: PortalSettings) -> tuple[bytes, ...]:
+    """Digests: of the environment's keys, or of the one of the first start."""
+    path = settings.home / _KEY_FILE
+    if settings.portal_admin_api_key or not path.exists():
+        return settings.portal_admin_api_key
+    return (bytes.fromhex(path.read_text("ascii")),)
+
+
+def _ensure_admin_key(settings: PortalSettings) -> str | None:
+    if admin_keys(settings):
+        return None
+    made, path = mint_token("adm_"), settings.home / _KEY_FILE
+    path.touch(mode=0o600)
+    path.write_text(made.digest.hex(), "ascii")
+    return made.plaintext

@@ -1,0 +1,15 @@
+"""What can go wrong with members."""
+
+from gatehouse.foundation.errors import Conflict, NotFound
+
+
+class MemberNotFound(NotFound):
+    message = "Member not found"
+
+
+class AlreadyMember(Conflict):
+    message = "email: there is a member, or an invitation, with this address."
+
+
+class LastAdmin(Conflict):
+    message = "This is the organization's last administrator: make another one first."

@@ -1,0 +1,37 @@
+"""Bodies of the members' endpoints (reference 2, Cloud portal resources)."""
+
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import BeforeValidator, Field
+
+from gatehouse.foundation.emails import Email
+from gatehouse.foundation.http.bodies import Body, Shown
+from gatehouse.portal.identity import Role, shown_role
+
+
+class NewMember(Body):
+    email: Email
+    role: Role
+
+
+class MemberUpdate(Body):
+    role: Annotated[Role, Field(examples=["admin"])]
+
+
+class Member(Shown):
+    id: UUID
+    org_id: UUID
+    email: str
+    role: Annotated[Role, BeforeValidator(shown_role)]
+    invited_at: datetime
+    accepted_at: Annotated[datetime | None, Field(description="Null until the invitation is accepted.")]
+    created_at: datetime
+
+
+class MemberInvited(Shown):
+    member: Member
+    invite_token: Annotated[
+        str, Field(description="For POST /v1/auth/sso/accept-invite, within 7 days. Shown here and never again.")
+    ]

@@ -1,0 +1,84 @@
+"""The rules of members."""
+
+from datetime import timedelta
+from typing import Final
+
+from sqlalchemy.exc import IntegrityError
+
+from gatehouse.foundation import tokens
+from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.ids import new_id
+from gatehouse.portal.change import Change
+from gatehouse.portal.identity import Role, shown_role
+from gatehouse.portal.members import table
+from gatehouse.portal.members.errors import AlreadyMember, LastAdmin
+from gatehouse.portal.members.schemas import Member, MemberInvited, NewMember
+from gatehouse.portal.members.table import MemberRow
+
+#: How long an invitation is good.
+INVITATION: Final = timedelta(days=7)
+
+
+async def invite(change: Change, new: NewMember) -> MemberInvited:
+    """Raises `AlreadyMember`."""
+    token = tokens.mint_token("inv_")
+    member = _row(change, new.email, new.role)
+    member.invite_digest, member.invite_expires_at = token.digest, member.invited_at + INVITATION
+    change.session.add(member)
+    try:
+        await change.session.flush()
+    except IntegrityError:
+        raise AlreadyMember from None
+    change.record("member.invited", "member", member.id, email=member.email, role=member.role)
+    return MemberInvited(member=Member.model_validate(member), invite_token=token.plaintext)
+
+
+def add_owner(change: Change, email: str) -> None:
+    """Of a new organization. No invitation: the platform tells who they are when the organization is provisioned."""
+    member = _row(change, email, "owner")
+    change.session.add(member)
+    change.record("member.added", "member", member.id, email=email, role="owner")
+
+
+async def set_role(change: Change, member: MemberRow, role: Role) -> MemberRow:
+    """An owner who is to be an administrator stays an owner. Raises `LastAdmin`."""
+    if shown_role(member.role) == role:
+        return member
+    if role == "member":
+        await _another_administers(change, member)
+    change.record("member.role_changed", "member", member.id, role=role, previous=member.role)
+    member.role = role
+    return member
+
+
+async def remove(change: Change, member: MemberRow) -> None:
+    """Raises `LastAdmin`."""
+    if member.role != "member":
+        await _another_administers(change, member)
+    await change.session.delete(member)
+    change.record("member.removed", "member", member.id, email=member.email, role=member.role)
+
+
+async def _another_administers(change: Change, member: MemberRow) -> None:
+    """Whoever has not accepted yet cannot stand in for one who has."""
+    others = [each for each in await table.admins(change.session) if each.id != member.id]
+    if not any(each.accepted_at is not None or member.accepted_at is None for each in others):
+        raise LastAdmin
+
+
+def _row(change: Change, email: str, role: str) -> MemberRow:
+    assert change.org_id is not None
+    now = utc_now()
+    return MemberRow(
+        id=new_id(),
+        org_id=change.org_id,
+        email=email,
+        role=role,
+        invite_digest=None,
+        invite_expires_at=None,
+        platform_sub=None,
+        platform_tenant_id=None,
+        invited_at=now,
+        accepted_at=None,
+        created_at=now,
+    )

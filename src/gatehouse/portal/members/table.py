@@ -1,0 +1,40 @@
+"""Members' rows and named queries."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import LargeBinary, select
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Mapped, mapped_column
+
+from gatehouse.portal.rows import OrgRow
+
+
+class MemberRow(OrgRow):
+    __tablename__ = "members"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    email: Mapped[str]
+    #: `owner`, `admin` or `member`
+    role: Mapped[str]
+    invite_digest: Mapped[bytes | None] = mapped_column(LargeBinary)
+    invite_expires_at: Mapped[datetime | None]
+    #: who it is on the platform, once that is known
+    platform_sub: Mapped[str | None]
+    platform_tenant_id: Mapped[UUID | None]
+    invited_at: Mapped[datetime]
+    accepted_at: Mapped[datetime | None]
+    created_at: Mapped[datetime]
+
+
+async def all_members(session: AsyncSession) -> Sequence[MemberRow]:
+    """The organization's, oldest first."""
+    return (await session.scalars(select(MemberRow).order_by(MemberRow.created_at, MemberRow.id))).all()
+
+
+async def admins(session: AsyncSession) -> Sequence[MemberRow]:
+    """Who administers the organization, locked: two changes that each leave one administrator would together leave
+    none."""
+    query = select(MemberRow).where(MemberRow.role.in_(("owner", "admin"))).order_by(MemberRow.id)
+    return (await session.scalars(query.with_for_update())).all()

@@ -1,0 +1,22 @@
+-- members ---------------------------------------------------------------------------------------------------------
+CREATE TABLE members (
+    id uuid PRIMARY KEY,
+    org_id uuid NOT NULL REFERENCES organizations,
+    email text NOT NULL,
+    role text NOT NULL CHECK (role IN ('owner', 'admin', 'member')),
+    -- of the invitation, until it is accepted or over
+    invite_digest bytea UNIQUE,
+    invite_expires_at timestamptz,
+    -- who it is on the platform: its subject, in its tenant
+    platform_sub text,
+    platform_tenant_id uuid,
+    invited_at timestamptz NOT NULL DEFAULT now(),
+    accepted_at timestamptz,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT members_email UNIQUE (org_id, email)
+);
+CREATE UNIQUE INDEX members_person ON members (org_id, platform_tenant_id, platform_sub);
+CREATE INDEX members_memberships ON members (platform_tenant_id, platform_sub);
+SELECT pg_temp.org_table('members');
+-- Whom the platform knows as the owner.
+GRANT UPDATE (platform_sub, platform_tenant_id) ON members TO gatehouse_service;

@@ -1,0 +1,24 @@
+"""Everything that the first portal needs, a file for each family's tables."""
+
+from pathlib import Path
+from typing import Final
+
+from alembic import op
+
+from gatehouse.foundation.storage import roles
+
+revision = "0001"
+down_revision = None
+
+#: in this order: each may refer to tables of those before it
+_PARTS: Final[tuple[str, ...]] = ("organizations", "members", "tokens", "jobs", "audit")
+
+
+def upgrade() -> None:
+    cursor = op.get_bind().connection.cursor()
+    # Plain scripts without parameters: their percent signs and colons are PostgreSQL's own.
+    here = Path(__file__).parent
+    cursor.execute(roles.MAKE.read_text())
+    cursor.execute((here / "r0001_foundation.sql").read_text())
+    for part in _PARTS:
+        cursor.execute((here / f"r0001_{part}.sql").read_text())

@@ -1,0 +1,19 @@
+"""What can go wrong with organizations."""
+
+from gatehouse.foundation.errors import Conflict
+
+
+class SlugTaken(Conflict):
+    message = "slug: another organization has it, or has had it."
+
+
+class TenantTaken(Conflict):
+    message = "tenant_id: it is another organization's."
+
+
+class AlreadyCancelled(Conflict):
+    message = "The organization is cancelled already."
+
+
+class AlreadyProvisioned(Conflict):
+    message = "The organization is on the platform already."

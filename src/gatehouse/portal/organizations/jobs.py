@@ -1,0 +1,94 @@
+"""What organizations have to be on the platform (reference 2, Organization; decisions 8)."""
+
+from typing import NamedTuple
+from uuid import UUID
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.portal.change import Change
+from gatehouse.portal.identity import OrgId
+from gatehouse.portal.jobs import Tools, job
+from gatehouse.portal.platform import NotConfigured, PlatformFailed
+
+_READ = text("SELECT id, name, slug, plan_tier, status, provisioning_status, tenant_id, key_prefix, key_digest"
+             " FROM organizations WHERE id = :id")  # fmt: skip
+_OWNER = text("SELECT email FROM members WHERE org_id = :id AND role = 'owner'")
+_PROVISIONED = text(
+    "UPDATE organizations SET provisioning_status = 'active', tenant_id = :tenant, updated_at = now() WHERE id = :id"
+)
+_BIND_OWNER = text(
+    "UPDATE members SET platform_sub = :sub, platform_tenant_id = :tenant WHERE org_id = :id AND role = 'owner'"
+)
+_NOT_PROVISIONED = text(
+    "UPDATE organizations SET provisioning_status = :status, updated_at = now()"
+    " WHERE id = :id AND provisioning_status = 'provisioning'"
+)
+
+
+class _Organization(NamedTuple):
+    id: OrgId
+    name: str
+    slug: str
+    plan_tier: str
+    status: str
+    provisioning_status: str
+    tenant_id: UUID | None
+    key_prefix: str
+    key_digest: bytes
+
+    @property
+    def tenant(self) -> UUID:
+        """The platform's tenant has the organization's id, unless another was named."""
+        return self.tenant_id or self.id
+
+
+async def _failed(session: AsyncSession, org_id: OrgId | None, failed: PlatformFailed) -> None:
+    status = "unknown" if isinstance(failed, NotConfigured) else "failed"
+    await session.execute(_NOT_PROVISIONED, {"id": org_id, "status": status})
+    change = Change(session, org_id)
+    change.record("organization.provisioning_failed", "organization", org_id, reason=str(failed))
+    await change.commit()
+
+
+@job("org_provision", gave_up=_failed)
+async def provision(tools: Tools, org_id: OrgId | None) -> None:
+    """The tenant is there with the plan, its owner has the first key, and the owner's membership is bound to them."""
+    async with tools.database.service() as session:
+        org = await _read(session, org_id)
+        owner = await session.scalar(_OWNER, {"id": org_id})
+    if org.status == "cancelled" or org.provisioning_status == "active":
+        return
+    if org.tenant_id is None:
+        await tools.platform.make_tenant(org.tenant, slug=org.slug, name=org.name, plan=org.plan_tier)
+    else:
+        await tools.platform.entitle(org.tenant, org.plan_tier)
+    sub = await tools.platform.register_owner(org.tenant, email=owner, key_prefix=org.key_prefix, digest=org.key_digest)
+    async with tools.database.service() as session:
+        await session.execute(_PROVISIONED, {"id": org_id, "tenant": org.tenant})
+        if owner is not None:
+            await session.execute(_BIND_OWNER, {"id": org_id, "tenant": org.tenant, "sub": sub})
+        change = Change(session, org_id)
+        change.record("organization.provisioned", "organization", org_id, tenant_id=str(org.tenant))
+        await change.commit()
+
+
+@job("entitlement_update")
+async def update_entitlements(tools: Tools, org_id: OrgId | None) -> None:
+    """The tenant has the organization's plan. One that is not there yet gets it when it is made."""
+    async with tools.database.service() as session:
+        org = await _read(session, org_id)
+    if org.status == "active" and org.provisioning_status == "active":
+        await tools.platform.entitle(org.tenant, org.plan_tier)
+
+
+@job("org_deprovision")
+async def deprovision(tools: Tools, org_id: OrgId | None) -> None:
+    """The tenant is ended."""
+    async with tools.database.service() as session:
+        org = await _read(session, org_id)
+    await tools.platform.end_tenant(org.tenant)
+
+
+async def _read(session: AsyncSession, org_id: OrgId | None) -> _Organization:
+    return _Organization(*(await session.execute(_READ, {"id": org_id})).one())

@@ -1,0 +1,78 @@
+"""The organizations' endpoints (reference 2, Cloud portal)."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request
+
+from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.ids import new_id
+from gatehouse.portal.callers import RESPONSES, AdminKey, AdminKeyOfAny, OrgAdmin, OrgMember
+from gatehouse.portal.errors import OrganizationNotFound
+from gatehouse.portal.host import TheHost
+from gatehouse.portal.organizations import service
+from gatehouse.portal.organizations.schemas import (
+    NewOrganization,
+    Organization,
+    OrganizationCreated,
+    OrganizationSettings,
+    OrganizationUpdate,
+    ProvisioningQueued,
+)
+from gatehouse.portal.organizations.table import OrganizationRow
+from gatehouse.portal.requests import Changing, changing, loaded
+
+router = APIRouter(prefix="/v1/orgs", tags=["Organizations"], responses=RESPONSES)
+
+LoadedOrg = Annotated[OrganizationRow, Depends(loaded(OrganizationRow, "org_id", OrganizationNotFound))]
+
+
+@router.post(
+    "",
+    status_code=201,
+    response_model=OrganizationCreated,
+    responses={409: {"description": "The slug, or the tenant, is another organization's."}},
+)
+async def create_organization(
+    caller: AdminKey, request: Request, host: TheHost, body: NewOrganization
+) -> OrganizationCreated:
+    """Makes an organization, and queues what makes its tenant on the platform. The owner's API key is shown once; it
+    works when `provisioning_status` is `active`."""
+    async with changing(request, host, TenantId(new_id()), caller) as change:
+        return await service.create(change, body)
+
+
+@router.get("/{org_id}", response_model=Organization)
+async def show_organization(caller: OrgMember, org: LoadedOrg) -> object:
+    """Your organization."""
+    return org
+
+
+@router.patch("/{org_id}", response_model=Organization)
+async def update_organization(caller: AdminKey, org: LoadedOrg, body: OrganizationUpdate, change: Changing) -> object:
+    """Changes what is sent. Another `plan_tier` is in force here at once, on the platform as soon as it can be told."""
+    return await service.update(change, org, body.sent())
+
+
+@router.patch("/{org_id}/settings", response_model=Organization)
+async def update_settings(caller: OrgAdmin, org: LoadedOrg, body: OrganizationSettings, change: Changing) -> object:
+    """Changes your organization's name."""
+    return await service.update(change, org, body.sent())
+
+
+@router.delete("/{org_id}", status_code=204, responses={409: {"description": "It is cancelled already."}})
+async def cancel_organization(caller: AdminKeyOfAny, org: LoadedOrg, change: Changing) -> None:
+    """Cancels an organization for good: its tokens are refused from the answer on, and the platform is told to end its
+    tenant."""
+    await service.cancel(change, org)
+
+
+@router.post(
+    "/{org_id}/provision",
+    status_code=202,
+    response_model=ProvisioningQueued,
+    responses={409: {"description": "It is on the platform already."}},
+)
+async def provision_organization(caller: AdminKey, org: LoadedOrg, change: Changing) -> ProvisioningQueued:
+    """Tries again, at once, to make the organization's tenant on the platform."""
+    job_id = await service.retry_provisioning(change, org)
+    return ProvisioningQueued(org=Organization.model_validate(org), provisioning_job_id=job_id)

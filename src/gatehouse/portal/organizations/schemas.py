@@ -1,0 +1,68 @@
+"""Bodies of the organizations' endpoints (reference 2, Cloud portal resources)."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from gatehouse.foundation.emails import Email
+from gatehouse.foundation.http.bodies import Body, Id, Shown, unsent
+from gatehouse.portal.identity import Plan
+
+Slug = Annotated[
+    str,
+    Field(
+        pattern=r"^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$",
+        description="Lower case letters, digits and hyphens; unique for good.",
+        examples=["analytical-engines"],
+    ),
+]
+Name = Annotated[str, Field(min_length=1, max_length=255, examples=["Analytical Engines"])]
+
+
+class NewOrganization(Body):
+    name: Name
+    slug: Slug
+    plan_tier: Annotated[Plan, Field(examples=["business"])]
+    contact_email: Annotated[Email | None, Field(description="Becomes the owner.")] = None
+    billing_email: Email | None = None
+    tenant_id: Annotated[Id | None, Field(description="Its tenant, where the platform has one already.")] = None
+
+
+class OrganizationUpdate(Body):
+    """Only what is sent changes. The addresses can be set to null."""
+
+    name: Annotated[Name, Field(default_factory=unsent)]
+    plan_tier: Annotated[Plan, Field(default_factory=unsent)]
+    contact_email: Email | None = None
+    billing_email: Email | None = None
+
+
+class OrganizationSettings(Body):
+    name: Name
+
+
+class Organization(Shown):
+    id: UUID
+    name: str
+    slug: str
+    plan_tier: Plan
+    status: Literal["active", "cancelled"]
+    provisioning_status: Literal["active", "provisioning", "failed", "unknown"]
+    contact_email: str | None
+    billing_email: str | None
+    tenant_id: Annotated[UUID | None, Field(description="On the platform; null until it is there.")]
+    created_at: datetime
+    updated_at: datetime
+
+
+class OrganizationCreated(Shown):
+    org: Organization
+    api_key: Annotated[str, Field(description="The owner's key on the platform. Shown here and never again.")]
+    provisioning_job_id: UUID
+
+
+class ProvisioningQueued(Shown):
+    org: Organization
+    provisioning_job_id: UUID

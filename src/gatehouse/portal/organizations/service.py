@@ -1,0 +1,90 @@
+"""The rules of organizations."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.foundation import tokens
+from gatehouse.foundation.clock import utc_now
+from gatehouse.portal import jobs
+from gatehouse.portal.change import Change
+from gatehouse.portal.members import service as members
+from gatehouse.portal.organizations.errors import AlreadyCancelled, AlreadyProvisioned, SlugTaken, TenantTaken
+from gatehouse.portal.organizations.jobs import deprovision, provision, update_entitlements
+from gatehouse.portal.organizations.schemas import NewOrganization, Organization, OrganizationCreated
+from gatehouse.portal.organizations.table import OrganizationRow
+
+
+async def create(change: Change, new: NewOrganization) -> OrganizationCreated:
+    """The change is in the organization that is to be. Raises `SlugTaken`, `TenantTaken`."""
+    assert change.org_id is not None
+    key, now = tokens.mint_api_key(), utc_now()
+    org = OrganizationRow(
+        id=change.org_id,
+        **new.model_dump(),
+        status="active",
+        provisioning_status="provisioning",
+        key_prefix=key.shown,
+        key_digest=key.digest,
+        tokens_revoked_before=None,
+        created_at=now,
+        updated_at=now,
+        cancelled_at=None,
+    )
+    change.session.add(org)
+    await _flush(change.session)
+    change.record(
+        "organization.created", "organization", org.id, slug=org.slug, plan_tier=org.plan_tier, key_prefix=key.shown
+    )
+    if new.contact_email is not None:
+        members.add_owner(change, new.contact_email)
+    job_id = await jobs.queue(change.session, provision, org.id)
+    return OrganizationCreated(org=Organization.model_validate(org), api_key=key.plaintext, provisioning_job_id=job_id)
+
+
+async def update(change: Change, org: OrganizationRow, sent: Mapping[str, Any]) -> OrganizationRow:
+    changed = {name: value for name, value in sent.items() if getattr(org, name) != value}
+    if not changed:
+        return org
+    for name, value in changed.items():
+        setattr(org, name, value)
+    org.updated_at = utc_now()
+    change.record("organization.updated", "organization", org.id, **changed)
+    if "plan_tier" in changed:
+        await jobs.queue(change.session, update_entitlements, org.id)
+    return org
+
+
+async def cancel(change: Change, org: OrganizationRow) -> None:
+    """Raises `AlreadyCancelled`."""
+    if org.status == "cancelled":
+        raise AlreadyCancelled
+    org.status = "cancelled"
+    org.cancelled_at = org.updated_at = utc_now()
+    change.record("organization.cancelled", "organization", org.id)
+    await jobs.queue(change.session, deprovision, org.id)
+
+
+async def retry_provisioning(change: Change, org: OrganizationRow) -> UUID:
+    """At once, and with all attempts again. The answer is the job's id. Raises `AlreadyProvisioned`."""
+    if org.provisioning_status == "active":
+        raise AlreadyProvisioned
+    org.provisioning_status = "provisioning"
+    org.updated_at = utc_now()
+    change.record("organization.provisioning_retried", "organization", org.id)
+    return await jobs.queue(change.session, provision, org.id)
+
+
+async def _flush(session: AsyncSession) -> None:
+    """It alone sees two requests at once."""
+    try:
+        await session.flush()
+    except IntegrityError as error:
+        constraint = getattr(getattr(error.orig, "diag", None), "constraint_name", None)
+        taken = {"organizations_slug": SlugTaken, "organizations_tenant": TenantTaken}.get(constraint or "")
+        if taken is None:
+            raise
+        raise taken from None

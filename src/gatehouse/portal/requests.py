@@ -1,0 +1,82 @@
+"""What a route gets handed: a session bound to one organization, a change to make, the row that the path names."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Annotated, Any, TypeVar
+from uuid import UUID
+
+from fastapi import Depends, Path, Request
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.foundation.errors import NotFound
+from gatehouse.foundation.storage.rows import Row
+from gatehouse.portal.change import Change
+from gatehouse.portal.errors import OrganizationNotFound
+from gatehouse.portal.host import PortalHost, TheHost
+from gatehouse.portal.identity import Caller, OrgId
+
+R = TypeVar("R", bound=Row)
+
+
+async def _session(request: Request, host: TheHost) -> AsyncIterator[AsyncSession]:
+    """Bound to the caller's organization. The caller was judged before: routes name it first."""
+    caller: Caller = request.scope["state"]["caller"]
+    if caller.org_id is None:
+        # The path holds something that is no id.
+        raise OrganizationNotFound
+    async with host.database.tenant(caller.org_id) as session:
+        yield session
+
+
+#: For reading: one transaction, rolled back at the end.
+Session = Annotated[AsyncSession, Depends(_session, scope="function")]
+
+
+async def _change(request: Request, session: Session, host: TheHost) -> AsyncIterator[Change]:
+    """Committed when the route has returned, before its answer is sent; rolled back when it raised."""
+    state = request.scope["state"]
+    caller: Caller = state["caller"]
+    change = Change(session, caller.org_id, caller, request_id=state["request_id"], ip=state["client_address"])
+    yield change
+    await commit(change, host)
+
+
+#: For changing: the same session, committed once.
+Changing = Annotated[Change, Depends(_change, scope="function")]
+
+
+@asynccontextmanager
+async def changing(
+    request: Request, host: PortalHost, org_id: OrgId, caller: Caller | None = None
+) -> AsyncIterator[Change]:
+    """A change in an organization that the path does not name: a new one, or one that a sign-in has found. Committed at
+    the end of the block."""
+    state = request.scope["state"]
+    async with host.database.tenant(org_id) as session:
+        change = Change(session, org_id, caller, request_id=state["request_id"], ip=state["client_address"])
+        yield change
+        await commit(change, host)
+
+
+async def commit(change: Change, host: PortalHost) -> None:
+    await change.commit()
+    host.standings.forget()
+    host.jobs.look()
+
+
+def loaded(row: type[R], parameter: str, missing: type[NotFound]) -> Callable[..., Any]:
+    """A dependency: the organization's row that a path parameter names. Absent or another organization's is `missing`.
+    Locked where the request can change it: two changes at once are one after the other."""
+    key = row.id  # type: ignore[attr-defined]
+
+    async def load(session: Session, request: Request, wanted: Annotated[UUID, Path(alias=parameter)]) -> Row:
+        query = select(row).where(key == wanted)
+        if request.method not in {"GET", "HEAD"}:
+            query = query.with_for_update()
+        found = (await session.scalars(query)).one_or_none()
+        if found is None:
+            raise missing
+        return found
+
+    return load

@@ -1,0 +1,26 @@
+"""Everything of the portal that is sealed under the master key (`gatehouse keys rotate-master portal`).
+
+A family that seals a column adds a line; a test compares it with the schema.
+"""
+
+from typing import Final
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.foundation.sealing import Sealer
+from gatehouse.foundation.storage import resealing
+from gatehouse.foundation.storage.resealing import Resealed, SealedColumn
+from gatehouse.portal import signing
+from gatehouse.portal.change import Change
+
+SEALED: Final = (SealedColumn("portal.signing_keys", ("kid",), "sealed_private", signing.context),)
+
+
+async def reseal(session: AsyncSession, sealer: Sealer) -> Resealed:
+    """Seals everything under the current key, in this transaction, and commits it. Raises `CannotReseal`."""
+    resealed = await resealing.reseal(session, sealer, SEALED)
+    if resealed.resealed:
+        change = Change(session, None)
+        change.record("master_key.rotated", "master_key", sealer.current, resealed=resealed.resealed)
+        await change.commit()
+    return resealed

@@ -1,0 +1,87 @@
+"""`gatehouse serve portal`: one process, with its jobs and duties in it."""
+
+import socket
+
+import click
+import uvicorn
+
+from gatehouse.foundation import log, metrics
+from gatehouse.foundation.storage import embedded
+from gatehouse.foundation.tls import tls_context
+from gatehouse.ingress.protocol import WatchfulProtocol
+from gatehouse.portal import installation
+from gatehouse.portal.app import application
+from gatehouse.portal.host import PortalHost
+
+
+class CannotStart(Exception):
+    """One line: what is wrong, and what to do."""
+
+
+class _Server(uvicorn.Server):
+    """Says where it is when it serves."""
+
+    def __init__(self, config: uvicorn.Config, *, secure: bool, admin_key: str | None) -> None:
+        super().__init__(config)
+        self._secure = secure
+        self._admin_key = admin_key
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        if self.started and sockets:
+            self._greet(sockets[0])
+
+    def _greet(self, listener: socket.socket) -> None:
+        address, port = listener.getsockname()[:2]
+        host = f"[{address}]" if ":" in address else address
+        url = f"{'https' if self._secure else 'http'}://{host}:{port}"
+        click.echo(f"Gatehouse portal serves on {url} (documentation of the API: {url}/docs)")
+        if self._admin_key is not None:
+            click.echo(f"Admin key (X-API-Key): {self._admin_key} (shown once)")
+
+
+def run(host: str, port: int) -> int:
+    """Until SIGTERM, which lets requests finish. Raises `CannotStart`, `BadSettings`, `SchemaDrift`, the database's."""
+    installed = installation.connect()
+    settings = installed.settings
+    log.configure(settings.log_level)
+    context = tls_context(settings.tls_cert_path, settings.tls_key_path)
+    try:
+        admin_key = installation.prepare(installed) if settings.embedded else None
+        installation.check(installed)
+        listener = _listen(host, port)
+        metrics.clean(settings.home / "metrics")
+        config = uvicorn.Config(
+            application(PortalHost(installed)),
+            loop="uvloop",
+            http=WatchfulProtocol,
+            ws="none",
+            lifespan="on",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            # The client's address is worked out from TRUSTED_PROXIES, in one place.
+            proxy_headers=False,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=settings.drain_seconds,
+        )
+        if context is not None:
+            config.load()
+            config.ssl = context
+        server = _Server(config, secure=context is not None, admin_key=admin_key)
+        server.run(sockets=[listener])
+        return 0 if server.started else 3
+    finally:
+        if settings.embedded:
+            embedded.stop(settings.home)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        raise CannotStart(f"cannot listen on {host}:{port}: {error.strerror}; choose --port") from None
+    listener.listen(2048)
+    return listener

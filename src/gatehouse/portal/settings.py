@@ -1,0 +1,65 @@
+"""The portal's settings, read once from the environment (decisions 8, Settings)."""
+
+from collections.abc import Mapping
+from os import environ
+from pathlib import Path
+from typing import Annotated, ClassVar, Final, Self
+from uuid import UUID
+
+from pydantic import BeforeValidator, Field, SecretStr
+
+from gatehouse.foundation.settings import BadSettings, CommonSettings, Origin, WebAddress
+from gatehouse.foundation.tokens import digest
+
+#: Whoever guesses an admin key has every organization.
+_LEAST_KEY_CHARS: Final = 16
+
+
+def _digests(value: object) -> object:
+    """The keys themselves are not kept."""
+    if not isinstance(value, str):
+        return value
+    keys = [key.strip() for key in value.split(",") if key.strip()]
+    if any(len(key) < _LEAST_KEY_CHARS for key in keys):
+        raise ValueError(f"a key has {_LEAST_KEY_CHARS} characters or more; openssl rand -hex 32 makes one")
+    return tuple(map(digest, keys))
+
+
+class PortalSettings(CommonSettings):
+    database_variable: ClassVar[str] = "PORTAL_DATABASE_URL"
+
+    portal_database_url: str | None = Field(None, description="PostgreSQL to use; without it an embedded one.")
+    portal_database_owner_url: str | None = Field(
+        None, description="Login for migrations, where PORTAL_DATABASE_URL's owns nothing."
+    )
+    portal_admin_api_key: Annotated[tuple[bytes, ...], BeforeValidator(_digests)] = Field(
+        (), description="Who administers the portal (`X-API-Key`); several, with commas, while one replaces another."
+    )
+    portal_public_url: Origin | None = Field(None, description="How clients reach the portal; its tokens' issuer.")
+    platform_url: WebAddress | None = Field(None, description="The platform that organizations are made on.")
+    platform_client_id: UUID | None = Field(None, description="The platform-wide OAuth client with `admin:write`.")
+    platform_client_secret: SecretStr | None = Field(None, description="Its secret.")
+    max_request_bytes: int = Field(2 * 1024**2, ge=1024)
+
+    @property
+    def home(self) -> Path:
+        """Beside the platform's, so that both may have one `GATEHOUSE_HOME`."""
+        return self.gatehouse_home / "portal"
+
+    @property
+    def embedded(self) -> bool:
+        return self.portal_database_url is None
+
+    @property
+    def issuer(self) -> str:
+        """`iss` and `aud` of every organization token."""
+        return self.portal_public_url or "gatehouse-portal"
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = environ) -> Self:
+        settings = super().from_environment(environment)
+        if settings.platform_url and not (settings.platform_client_id and settings.platform_client_secret):
+            raise BadSettings("PLATFORM_CLIENT_ID, PLATFORM_CLIENT_SECRET: needed with PLATFORM_URL")
+        if not settings.embedded and not settings.portal_admin_api_key:
+            raise BadSettings("PORTAL_ADMIN_API_KEY: needed with PORTAL_DATABASE_URL; openssl rand -hex 32 makes one")
+        return settings

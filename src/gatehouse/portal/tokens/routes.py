@@ -1,0 +1,38 @@
+"""The tokens' endpoints (reference 2, Cloud portal)."""
+
+from uuid import UUID
+
+from fastapi import APIRouter
+
+from gatehouse.portal.callers import RESPONSES, AdminKey
+from gatehouse.portal.host import TheHost
+from gatehouse.portal.organizations.routes import LoadedOrg
+from gatehouse.portal.requests import Changing
+from gatehouse.portal.tokens import service
+from gatehouse.portal.tokens.schemas import IssuedToken, NewToken, TokenRevocation, TokenRevoked, TokensRevoked
+
+router = APIRouter(prefix="/v1/orgs/{org_id}/tokens", tags=["Tokens"], responses=RESPONSES)
+
+
+@router.post("", status_code=201, response_model=IssuedToken)
+async def issue_token(caller: AdminKey, org: LoadedOrg, host: TheHost, body: NewToken, change: Changing) -> IssuedToken:
+    """Issues a token that acts as an administrator of the organization."""
+    return await service.issue(change, host.keys, host.clock, org, lifetime_seconds=body.expires_in, plan=body.plan)
+
+
+@router.post("/revoke", response_model=TokensRevoked)
+async def revoke_all_tokens(caller: AdminKey, org: LoadedOrg, change: Changing) -> TokensRevoked:
+    """Refuses every token of the organization that was issued until now, from the answer on."""
+    before = service.revoke_all(change, org)
+    return TokensRevoked(
+        org_id=org.id, tokens_revoked_before=before, message="All tokens issued until now are refused."
+    )
+
+
+@router.post("/revoke/{jti}", response_model=TokenRevoked, responses={409: {"description": "It is revoked already."}})
+async def revoke_token(caller: AdminKey, jti: UUID, body: TokenRevocation, change: Changing) -> TokenRevoked:
+    """Refuses one token, from the answer on."""
+    row = await service.revoke(change, str(jti), body.reason)
+    return TokenRevoked(
+        jti=row.jti, org_id=row.org_id, revoked_at=row.revoked_at, reason=row.reason, message="The token is refused."
+    )

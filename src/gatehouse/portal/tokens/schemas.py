@@ -1,0 +1,41 @@
+"""Bodies of the tokens' endpoints (reference 2, Cloud portal resources)."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from gatehouse.foundation.http.bodies import Body, Shown
+from gatehouse.portal.identity import Plan
+from gatehouse.portal.signing import MAX_LIFETIME_SECONDS
+
+
+class NewToken(Body):
+    plan: Annotated[Plan | None, Field(description="The claim `plan`; omitted: the organization's.")] = None
+    expires_in: Annotated[int, Field(ge=60, le=MAX_LIFETIME_SECONDS, description="Seconds.", examples=[3600])] = 3600
+
+
+class IssuedToken(Shown):
+    token: Annotated[str, Field(description="Shown here and never again.")]
+    expires_in: Annotated[int, Field(description="Seconds.")]
+    token_type: Literal["Bearer"] = "Bearer"  # noqa: S105 - the contract's word
+    jti: str
+
+
+class TokenRevocation(Body):
+    reason: Annotated[str, Field(min_length=1, max_length=500, examples=["lost laptop"])]
+
+
+class TokensRevoked(Shown):
+    org_id: UUID
+    tokens_revoked_before: datetime
+    message: str
+
+
+class TokenRevoked(Shown):
+    jti: str
+    org_id: UUID
+    revoked_at: datetime
+    reason: str
+    message: str

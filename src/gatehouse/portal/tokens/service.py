@@ -1,0 +1,69 @@
+"""The rules of organization tokens. Single sign-on issues and revokes its own by the same functions."""
+
+import asyncio
+from datetime import datetime, timedelta
+from uuid import uuid4
+
+from sqlalchemy.exc import IntegrityError
+
+from gatehouse.foundation.clock import Clock, utc_now
+from gatehouse.portal.change import Change
+from gatehouse.portal.identity import shown_role
+from gatehouse.portal.members.table import MemberRow
+from gatehouse.portal.organizations.table import OrganizationRow
+from gatehouse.portal.signing import MAX_LIFETIME_SECONDS, Keyring
+from gatehouse.portal.tokens.errors import AlreadyRevoked
+from gatehouse.portal.tokens.schemas import IssuedToken
+from gatehouse.portal.tokens.table import RevokedTokenRow
+
+
+async def issue(
+    change: Change,
+    keys: Keyring,
+    clock: Clock,
+    org: OrganizationRow,
+    *,
+    lifetime_seconds: int,
+    plan: str | None = None,
+    member: MemberRow | None = None,
+) -> IssuedToken:
+    """A token of the organization, or of one of its members."""
+    # Tokens count whole seconds, and those of the second in which all were revoked are refused.
+    if (before := org.tokens_revoked_before) is not None:
+        await asyncio.sleep(max(0.0, int(before.timestamp()) + 1 - clock.now()))
+    jti = str(uuid4())
+    claims = {"sub": str(org.id), "plan": plan or org.plan_tier, "jti": jti}
+    if member is not None:
+        claims |= {"uid": str(member.id), "role": shown_role(member.role)}
+    token = await keys.sign(claims, lifetime_seconds=lifetime_seconds)
+    change.record(
+        "token.issued", "token", jti, expires_in=lifetime_seconds, member_id=None if member is None else str(member.id)
+    )
+    return IssuedToken(token=token, expires_in=lifetime_seconds, jti=jti)
+
+
+def revoke_all(change: Change, org: OrganizationRow) -> datetime:
+    """Everything issued until now is refused, members' tokens too."""
+    org.tokens_revoked_before = org.updated_at = utc_now()
+    change.record("token.all_revoked", "organization", org.id)
+    return org.tokens_revoked_before
+
+
+async def revoke(change: Change, jti: str, reason: str, *, expires_at: datetime | None = None) -> RevokedTokenRow:
+    """`expires_at` is the token's own end, where that is known. Raises `AlreadyRevoked`."""
+    assert change.org_id is not None
+    now = utc_now()
+    row = RevokedTokenRow(
+        org_id=change.org_id,
+        jti=jti,
+        reason=reason,
+        revoked_at=now,
+        expires_at=expires_at or now + timedelta(seconds=MAX_LIFETIME_SECONDS),
+    )
+    change.session.add(row)
+    try:
+        await change.session.flush()
+    except IntegrityError:
+        raise AlreadyRevoked from None
+    change.record("token.revoked", "token", jti, reason=reason)
+    return row

@@ -1,0 +1,100 @@
+"""A change on the platform, and when it is known to hold at the outposts."""
+
+import time
+from typing import Any
+from uuid import UUID
+
+import httpx2
+from tests.support.outpost_server import OutpostServer, Trust
+from tests.support.server import ADMIN_PASSWORD as PASSWORD
+
+
+def until(condition: Any, seconds: float = 20) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return found
+
+
+def newest(admin: httpx2.Client, outpost: UUID, topic: str) -> dict[str, Any] | None:
+    """How far the newest change of a topic has come at the outpost; None while it is not confirmed there."""
+    answer = admin.get("/api/v1/admin/kill-switch/propagation")
+    assert answer.status_code == 200, answer.text
+    change = next(each for each in answer.json()["changes"] if each["topic"] == topic)
+    found = next((each for each in change["outposts"] if each["outpost_id"] == str(outpost)), None)
+    return found if found is not None and found["confirmed_at"] is not None else None
+
+
+def test_a_kill_switch_reaches_every_outpost_and_the_report_says_when(trust: Trust, outpost: OutpostServer) -> None:
+    with OutpostServer(trust) as other, trust.admin() as admin:
+        outposts = (outpost, other)
+        providers = admin.get("/api/v1/admin/kill-switch/providers").json()
+        echo = next(each["id"] for each in providers[0]["models"] if each["model_id"] == "echo")
+        assert [each.ask().status_code for each in outposts] == [200, 200]
+        off = admin.post(f"/api/v1/admin/kill-switch/models/{echo}/disable", json={"reason": "other"})
+        assert off.status_code == 200, off.text
+        for each in outposts:
+            refused = until(lambda each=each: (answer := each.ask()).status_code == 503 and answer)
+            assert refused.json()["error"]["type"] == "provider_unavailable"
+            reached = until(lambda each=each: newest(admin, each.id, "switch"))
+            assert reached["elapsed_ms"] >= 0
+        report = admin.get("/api/v1/admin/kill-switch/propagation").json()
+        seen = {each["outpost_id"]: each for each in report["outposts"]}
+        for each in outposts:
+            assert seen[str(each.id)]["version"] >= report["changes"][0]["revision"]
+            assert seen[str(each.id)]["certificate_serial"] in trust.serials[each.id]
+        on = admin.post(f"/api/v1/admin/kill-switch/models/{echo}/enable")
+        assert on.status_code == 200, on.text
+        until(lambda: all(each.ask().status_code == 200 for each in outposts))
+
+
+def test_a_change_that_an_outpost_is_not_sent_is_confirmed_too(trust: Trust, outpost: OutpostServer) -> None:
+    """A session that ends is nothing to it: otherwise it would look as if it lagged behind for ever."""
+    with trust.admin() as admin:
+        made = admin.post("/api/auth/login", json={"email": "root@gatehouse.test", "password": PASSWORD})
+        assert made.status_code == 200, made.text
+        out = httpx2.post(
+            trust.server.url + "/api/auth/logout", headers={"Authorization": f"Bearer {made.json()['access_token']}"}
+        )
+        assert out.status_code < 300, out.text
+        until(lambda: newest(admin, outpost.id, "revocation"))
+
+
+def test_the_end_of_each_outpost_s_certificate_is_a_figure(trust: Trust, outpost: OutpostServer) -> None:
+    def ends(url: str) -> float | None:
+        name = f'service_outpost_mtls_cert_expiry_timestamp_seconds{{outpost_id="{outpost.id}"}} '
+        lines = httpx2.get(url + "/metrics").text.splitlines()
+        return next((float(line.removeprefix(name)) for line in lines if line.startswith(name)), None)
+
+    there = until(lambda: ends(outpost.url))
+    assert 4 * 86_400 < there - time.time() < 6 * 86_400
+    assert until(lambda: ends(trust.server.url)) == there
+
+
+def test_an_outpost_that_waits_hears_at_once_that_it_is_none_any_more(trust: Trust) -> None:
+    with OutpostServer(trust) as outpost, outpost.admin() as operator:
+        until(lambda: operator.get("/admin/api/status").json()["platform"]["heard_at"])
+        trust.serials[outpost.id] = []
+        trust.tell()
+        fault = until(lambda: operator.get("/admin/api/status").json()["platform"]["fault"], 10)
+        assert "401" in fault
+        # What it has stays in force: to be cut off is not to be closed.
+        assert outpost.ask().status_code == 200
+
+
+def test_a_renewed_certificate_is_taken_without_a_stop(trust: Trust) -> None:
+    with OutpostServer(trust) as outpost, outpost.admin() as operator:
+        old = operator.get("/admin/api/status").json()["certificate"]["serial"]
+        new = outpost.enrol(days=8)
+        until(lambda: operator.get("/admin/api/status").json()["certificate"]["serial"] == new)
+        trust.serials[outpost.id] = [new]
+        trust.tell()
+        with trust.admin() as admin:
+            said = lambda: {  # noqa: E731
+                each["outpost_id"]: each["certificate_serial"]
+                for each in admin.get("/api/v1/admin/kill-switch/propagation").json()["outposts"]
+            }
+            until(lambda: said().get(str(outpost.id)) == new, 90)
+        assert old != new
+        assert operator.get("/admin/api/status").json()["platform"]["fault"] is None

@@ -1,0 +1,124 @@
+"""Counting tries to get in over a real PostgreSQL (reference 1, Rate limiting on the platform, 1, 6)."""
+
+import asyncio
+from uuid import uuid4
+
+import pytest
+from sqlalchemy.exc import SQLAlchemyError
+from tests.support.clock import HandClock
+from tests.support.platform import RunningPlatform
+
+from gatehouse.foundation.storage.database import Database
+from gatehouse.platform.jobs import Tools
+from gatehouse.platform.keeper.housekeeping import prune
+from gatehouse.platform.live.tries import TryCounters
+
+
+def key(kind: str = "login") -> str:
+    return f"{kind}:{uuid4()}"
+
+
+def workers(platform: RunningPlatform, count: int = 4) -> list[TryCounters]:
+    """As many workers would: each remembers for itself whom it has refused."""
+    return [TryCounters(platform.host.database) for _ in range(count)]
+
+
+async def test_of_many_tries_at_once_exactly_the_limit_is_let_through_whichever_worker_is_asked(
+    platform: RunningPlatform,
+) -> None:
+    tried, all_workers = key(), workers(platform)
+    taken = await asyncio.gather(*(all_workers[number % 4].take(tried, 10) for number in range(200)))
+    assert sum(each.allowed for each in taken) == 10
+    assert sorted(each.rate.remaining for each in taken if each.allowed) == list(range(10))
+    assert all(each.rate.remaining == 0 and 1 <= each.retry_after <= 60 for each in taken if not each.allowed)
+
+
+async def test_both_claims_count_or_neither(platform: RunningPlatform) -> None:
+    tried, (one, other) = key(), workers(platform, 2)
+    full, free = key("ip"), key("ip")
+    assert (await one.take(full, 1)).allowed
+    refused = await one.take_all((tried, 2), (full, 1))
+    assert (refused.allowed, refused.claim) == (False, 1)
+    passed = await other.take_all((tried, 2), (free, 100))
+    assert (passed.allowed, passed.claim, passed.rate.remaining) == (True, 0, 1)
+
+
+async def test_crowds_that_share_an_address_and_not_an_account_wait_for_nobody_for_ever(
+    platform: RunningPlatform,
+) -> None:
+    """Claims in any order: two that hold what the other wants would never end."""
+    a, b, all_workers = key(), key(), workers(platform)
+    claims = [((a, 1000), (b, 1000)), ((b, 1000), (a, 1000))]
+    takes = (all_workers[number % 4].take_all(*claims[number % 2]) for number in range(200))
+    assert all(each.allowed for each in await asyncio.wait_for(asyncio.gather(*takes), 20))
+    assert (await all_workers[0].take(a, 1000)).rate.remaining == 1000 - 201
+
+
+async def test_the_window_slides_and_a_refused_try_takes_nothing(platform: RunningPlatform) -> None:
+    tried = key()
+    one, other = (TryCounters(platform.host.database, window=1.5) for _ in range(2))
+    assert (await one.take(tried, 2)).allowed
+    await asyncio.sleep(0.8)
+    assert (await other.take(tried, 2)).allowed
+    # The first has told that one comes free, which the second was not told.
+    assert [(await counters.take(tried, 2)).allowed for counters in (one, other, one)] == [False] * 3
+    await asyncio.sleep(0.8)
+    assert [(await counters.take(tried, 2)).allowed for counters in (one, other)] == [True, False]
+
+
+async def test_a_key_holds_a_bounded_number_of_rows_whatever_its_limit(platform: RunningPlatform) -> None:
+    platform.sql("DELETE FROM sign_in_tries")
+    (counters,) = workers(platform, 1)
+    crowded = key("ip")
+    await asyncio.gather(*(counters.take(crowded, 1_000_000_000) for _ in range(500)))
+    ((rows, tries),) = platform.sql("SELECT count(*), sum(tries) FROM sign_in_tries")
+    assert tries == 500
+    assert rows < 100
+
+
+async def test_who_is_refused_is_refused_without_a_query_until_a_slot_comes_free(platform: RunningPlatform) -> None:
+    clock, tried = HandClock(), key()
+    counters = TryCounters(platform.host.database, clock)
+    assert (await counters.take(tried, 1)).allowed
+    refused = await counters.take(tried, 1)
+    platform.sql("DELETE FROM sign_in_tries")
+    clock.move(20)
+    again = await counters.take(tried, 1)
+    assert (again.allowed, again.rate.remaining, again.retry_after) == (False, 0, refused.retry_after - 20)
+    clock.move(40)
+    assert (await counters.take(tried, 1)).allowed
+
+
+async def test_no_address_stands_in_the_table(platform: RunningPlatform) -> None:
+    (counters,) = workers(platform, 1)
+    await counters.take("login:somebody@example.test", 10)
+    rows = str(platform.sql("SELECT * FROM sign_in_tries"))
+    assert "somebody" not in rows
+    assert b"somebody".hex() not in rows
+
+
+async def test_what_has_left_the_window_is_removed(platform: RunningPlatform) -> None:
+    platform.sql("DELETE FROM sign_in_tries")
+    (counters,) = workers(platform, 1)
+    await counters.take(key(), 10)
+    platform.sql("UPDATE sign_in_tries SET opened = opened - interval '61 s', ended = ended - interval '61 s'")
+    await counters.take(key(), 10)
+    host = platform.host
+    await prune(
+        Tools(
+            settings=host.settings,
+            database=host.database,
+            sealer=host.sealer,
+            outbound=host.outbound,
+            clock=host.clock,
+            receivers=host.receivers,
+        )
+    )
+    assert platform.sql("SELECT count(*) FROM sign_in_tries") == [(1,)]
+
+
+async def test_without_a_database_nothing_is_let_through() -> None:
+    database = Database("postgresql://nobody@127.0.0.1:1/nothing")
+    with pytest.raises(SQLAlchemyError):
+        await TryCounters(database).take(key(), 10)
+    await database.close()

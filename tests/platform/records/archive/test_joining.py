@@ -1,0 +1,87 @@
+"""A month's files become one, which holds what they held."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.platform.records.archive.conftest import NOW
+from tests.support.platform import RunningPlatform, Tenant
+
+from gatehouse.foundation.settings import Settings
+from gatehouse.platform.records.archive import files
+
+#: The first of four days, whose month has long been over.
+FIRST = (NOW - timedelta(days=170)).replace(day=5, hour=12)
+LATER = FIRST + timedelta(days=95 + 31)
+
+
+def listed(platform: RunningPlatform, tenant: Tenant, records: str) -> list[tuple[str, int]]:
+    query = "SELECT path, rows FROM archive_files WHERE tenant_id = %s AND records = %s ORDER BY first_at"
+    return [tuple(row) for row in platform.sql(query, [tenant.id, records])]
+
+
+@pytest.fixture
+async def daily(platform: RunningPlatform, tenant: Tenant, past: Callable[..., Any], run) -> Tenant:
+    """An organization whose records of four days lie in four files each."""
+    for day in range(4):
+        at = FIRST + timedelta(days=day)
+        await past(tenant, (NOW - at) / timedelta(days=1))
+        assert run(tenant, at + timedelta(days=92)) == 3
+    assert len(listed(platform, tenant, "usage_records")) == 4
+    return tenant
+
+
+async def test_a_month_s_files_become_one_once_nothing_of_it_is_hot(
+    platform: RunningPlatform, daily: Tenant, run, ask, breaks, archive: Settings
+) -> None:
+    rows = {
+        records: ask(daily, f"SELECT * FROM {records} ORDER BY timestamp, id")
+        for records in ("audit_events", "usage_records", "dlp_events")
+    }
+    run(daily, LATER)
+    for records, before in rows.items():
+        ((path, count),) = listed(platform, daily, records)
+        assert (count, path.startswith(f"warm/{records}/{daily.id}/")) == (4, True)
+        assert ask(daily, f"SELECT * FROM {records} ORDER BY timestamp, id") == before
+    assert breaks(daily) == []
+    lying = sorted(path for path in Path(archive.gatehouse_home / "archive").rglob("*.parquet"))
+    assert len(lying) == 3
+    run(daily, LATER)
+    assert sorted(Path(archive.gatehouse_home / "archive").rglob("*.parquet")) == lying
+
+
+async def test_without_a_cold_window_each_file_stays_and_goes_on_its_day(
+    platform: RunningPlatform, daily: Tenant, run
+) -> None:
+    policy = {"warm_retention_days": 60, "cold_retention_years": 0}
+    await daily.admin.client.put("/api/v1/admin/retention/policy", json=policy)
+    run(daily, LATER)
+    assert len(listed(platform, daily, "usage_records")) == 4
+    run(daily, FIRST + timedelta(days=152))
+    kept = "SELECT count(*) FROM archive_files WHERE tenant_id = %s AND records = 'usage_records' AND state = 'kept'"
+    assert platform.sql(kept, [daily.id]) == [(2,)]
+
+
+async def test_no_file_grows_beyond_its_bound(
+    platform: RunningPlatform, daily: Tenant, run, ask, breaks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MOST", 3)
+    monkeypatch.setattr(files, "GROUP", 2)
+    run(daily, LATER)
+    assert [count for _, count in listed(platform, daily, "audit_events")] == [3, 1]
+    assert [row["sequence"] for row in ask(daily, "SELECT sequence FROM audit_events ORDER BY 1")] == [1, 2, 3, 4]
+    assert breaks(daily) == []
+
+
+async def test_a_changed_file_is_not_put_together_with_others(
+    platform: RunningPlatform, daily: Tenant, run, breaks, archive: Settings
+) -> None:
+    (path, _), *_ = listed(platform, daily, "audit_events")
+    file = archive.gatehouse_home / "archive" / path
+    file.write_bytes(file.read_bytes()[:-1] + b"x")
+    run(daily, LATER)
+    assert platform.sql("SELECT status FROM archive_runs WHERE tenant_id = %s", [daily.id]) == [("failed",)]
+    assert len(listed(platform, daily, "audit_events")) == 4
+    assert breaks(daily)[0].sequence == 1

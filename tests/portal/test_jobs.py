@@ -1,0 +1,61 @@
+"""Jobs without a platform: what is queued, and who runs it."""
+
+import asyncio
+import time
+from uuid import UUID
+
+from tests.support.portal import Org, RunningPortal
+
+from gatehouse.portal import jobs
+from gatehouse.portal.organizations.jobs import update_entitlements
+
+
+async def until(portal: RunningPortal, job_id: UUID, status: str) -> None:
+    deadline = time.monotonic() + 20
+    while portal.sql("SELECT status FROM jobs WHERE id = %s", [job_id]) != [(status,)]:
+        assert time.monotonic() < deadline, portal.sql("SELECT * FROM jobs WHERE id = %s", [job_id])
+        await asyncio.sleep(0.02)
+
+
+async def test_without_a_platform_the_status_is_unknown_and_the_job_says_why(portal: RunningPortal, org: Org) -> None:
+    ((job_id,),) = portal.sql("SELECT id FROM jobs WHERE org_id = %s", [org.id])
+    await until(portal, job_id, "failed")
+    assert portal.sql("SELECT error FROM jobs WHERE id = %s", [job_id]) == [("PLATFORM_URL is not set",)]
+    assert (await org.client.get(org.path)).json()["provisioning_status"] == "unknown"
+    again = await portal.admin.post(f"{org.path}/provision")
+    assert (again.status_code, again.json()["org"]["provisioning_status"]) == (202, "provisioning")
+    await until(portal, UUID(again.json()["provisioning_job_id"]), "failed")
+
+
+async def test_a_rolled_back_change_queues_nothing(portal: RunningPortal, org: Org) -> None:
+    async with portal.host.database.tenant(org.id) as session:
+        job_id = await jobs.queue(session, update_entitlements, org.id)
+    assert portal.sql("SELECT 1 FROM jobs WHERE id = %s", [job_id]) == []
+
+
+async def test_one_that_waits_serves_all_that_want_it(portal: RunningPortal, org: Org) -> None:
+    async with portal.host.database.tenant(org.id) as session:
+        first = await jobs.queue(session, update_entitlements, org.id)
+        assert await jobs.queue(session, update_entitlements, org.id) == first
+        await session.commit()
+    await until(portal, first, "done")
+
+
+async def test_a_killed_workers_job_is_taken_up_when_its_lease_is_over(portal: RunningPortal, org: Org) -> None:
+    ((provisioning,),) = portal.sql("SELECT id FROM jobs WHERE org_id = %s", [org.id])
+    await until(portal, provisioning, "failed")
+    job_id = UUID(int=org.id.int ^ 1)
+    portal.sql(
+        "INSERT INTO jobs (id, kind, org_id, lane, status, leased_until)"
+        " VALUES (%s, 'entitlement_update', %s, %s, 'running', now() + interval '1 second')",
+        [job_id, org.id, str(org.id)],
+    )
+    async with portal.host.database.tenant(org.id) as session:
+        behind = await jobs.queue(session, update_entitlements, org.id)
+        await session.commit()
+    portal.host.jobs.look()
+    await asyncio.sleep(0.3)
+    # The organization's other jobs wait for it.
+    assert portal.sql("SELECT status FROM jobs WHERE id = %s", [behind]) == [("queued",)]
+    await until(portal, job_id, "done")
+    await until(portal, behind, "done")

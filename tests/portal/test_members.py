@@ -1,0 +1,108 @@
+"""Members (reference 2, Cloud portal resources; decisions 8, Members)."""
+
+import asyncio
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from tests.support.portal import Org, RunningPortal
+
+from gatehouse.foundation import tokens
+
+
+def someone(role: str = "member") -> dict[str, str]:
+    return {"email": f"{uuid4().hex[:12]}@example.test", "role": role}
+
+
+async def test_a_person_is_invited_by_a_token_of_which_the_hash_is_kept(portal: RunningPortal, org: Org) -> None:
+    wanted = someone("admin")
+    answer = await org.client.post(f"{org.path}/members", json=wanted)
+    assert answer.status_code == 201, answer.text
+    member, token = answer.json()["member"], answer.json()["invite_token"]
+    assert {"email": member["email"], "role": member["role"]} == wanted
+    assert (member["org_id"], member["accepted_at"]) == (str(org.id), None)
+    assert set(member) == {"id", "org_id", "email", "role", "invited_at", "accepted_at", "created_at"}
+    assert token.startswith("inv_")
+    assert portal.sql("SELECT invite_digest FROM members WHERE id = %s", [member["id"]]) == [(tokens.digest(token),)]
+    assert (await org.client.get(f"{org.path}/members")).json() == [member]
+
+
+async def test_an_invitation_is_in_the_audit_without_its_token(portal: RunningPortal, org: Org) -> None:
+    token = (await org.client.post(f"{org.path}/members", json=someone())).json()["invite_token"]
+    (row,) = portal.audit(org.id, "member.invited")
+    assert (row["actor_type"], row["actor_id"]) == ("org_token", org.jti)
+    assert token not in str(row)
+
+
+async def test_an_address_is_a_member_once(org: Org, other_org: Org) -> None:
+    wanted = someone()
+    await org.client.post(f"{org.path}/members", json=wanted)
+    again = await org.client.post(f"{org.path}/members", json={**wanted, "email": wanted["email"].upper()})
+    assert (again.status_code, again.json()["detail"].partition(":")[0]) == (409, "email")
+    assert (await other_org.client.post(f"{other_org.path}/members", json=wanted)).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [({"email": "nobody"}, "email"), ({"role": "owner"}, "role"), ({"role": None}, "role"), ({"more": 1}, "more")],
+)
+async def test_a_bad_field_is_named(org: Org, body: dict[str, Any], field: str) -> None:
+    answer = await org.client.post(f"{org.path}/members", json={**someone(), **body})
+    assert answer.status_code == 422
+    assert answer.json()["detail"].startswith(f"{field}: ")
+
+
+async def test_a_member_sees_who_is_there(portal: RunningPortal, org: Org) -> None:
+    member = await portal.new_member(org)
+    (shown,) = (await member.client.get(f"{org.path}/members")).json()
+    assert (shown["id"], shown["role"]) == (str(member.id), "member")
+
+
+async def test_a_role_is_changed_and_told(portal: RunningPortal, org: Org) -> None:
+    member = await portal.new_member(org)
+    changed = await org.client.put(f"{org.path}/members/{member.id}", json={"role": "admin"})
+    assert (changed.status_code, changed.json()["role"]) == (200, "admin")
+    (row,) = portal.audit(org.id, "member.role_changed")
+    assert (row["resource_id"], row["details"]) == (str(member.id), {"role": "admin", "previous": "member"})
+    bad = await org.client.put(f"{org.path}/members/{member.id}", json={"role": "owner"})
+    assert (bad.status_code, bad.json()["detail"].partition(":")[0]) == (422, "role")
+
+
+async def test_another_organizations_member_is_not_there(portal: RunningPortal, org: Org, other_org: Org) -> None:
+    theirs = await portal.new_member(other_org)
+    for member_id in (theirs.id, uuid4()):
+        path = f"{org.path}/members/{member_id}"
+        assert (await org.client.put(path, json={"role": "admin"})).status_code == 404
+        assert (await org.client.delete(path)).status_code == 404
+    assert (await theirs.client.get(other_org.path)).status_code == 200
+
+
+async def test_a_removed_member_is_refused_at_once(portal: RunningPortal, org: Org) -> None:
+    member = await portal.new_member(org)
+    assert (await member.client.get(org.path)).status_code == 200
+    assert (await org.client.delete(f"{org.path}/members/{member.id}")).status_code == 204
+    assert (await member.client.get(org.path)).status_code == 403
+    (row,) = portal.audit(org.id, "member.removed")
+    assert row["resource_id"] == str(member.id)
+
+
+async def test_the_last_administrator_stays(portal: RunningPortal, org: Org) -> None:
+    last = await portal.new_member(org, "owner")
+    path = f"{org.path}/members/{last.id}"
+    assert (await org.client.delete(path)).status_code == 409
+    refused = await org.client.put(path, json={"role": "member"})
+    assert (refused.status_code, refused.json()["error"]) == (409, "conflict")
+    # Whoever has not accepted does not count.
+    await org.client.post(f"{org.path}/members", json=someone("admin"))
+    assert (await org.client.delete(path)).status_code == 409
+    await portal.new_member(org, "admin")
+    assert (await org.client.put(path, json={"role": "member"})).json()["role"] == "member"
+
+
+async def test_two_administrators_do_not_remove_each_other_at_once(portal: RunningPortal, org: Org) -> None:
+    one, two = await portal.new_member(org, "admin"), await portal.new_member(org, "admin")
+    answers = await asyncio.gather(
+        one.client.delete(f"{org.path}/members/{two.id}"), two.client.delete(f"{org.path}/members/{one.id}")
+    )
+    assert sorted(answer.status_code for answer in answers) in ([204, 403], [204, 409])
+    assert len((await org.client.get(f"{org.path}/members")).json()) == 1

@@ -1,0 +1,155 @@
+"""Organizations (reference 2, Organization; Endpoints, Cloud portal)."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from tests.support.portal import Org, RunningPortal
+
+from gatehouse.foundation import tokens
+
+BASE = "/v1/orgs"
+
+
+def new(**more: Any) -> dict[str, Any]:
+    return {"name": "Analytical Engines", "slug": f"o-{uuid4().hex[:12]}", "plan_tier": "business", **more}
+
+
+async def test_an_organization_is_made_with_a_key_that_is_told_once(portal: RunningPortal) -> None:
+    wanted = new(contact_email="Ada@Example.com", billing_email="bills@example.com")
+    answer = await portal.admin.post(BASE, json=wanted)
+    assert answer.status_code == 201, answer.text
+    made = answer.json()
+    assert set(made) == {"org", "api_key", "provisioning_job_id"}
+    org = made["org"]
+    assert {name: org[name] for name in ("name", "slug", "plan_tier", "status", "provisioning_status")} == {
+        **{name: wanted[name] for name in ("name", "slug", "plan_tier")},
+        "status": "active",
+        "provisioning_status": "provisioning",
+    }
+    assert (org["contact_email"], org["billing_email"]) == ("ada@example.com", "bills@example.com")
+    assert org["tenant_id"] is None
+    assert tokens.looks_like_api_key(made["api_key"])
+    ((digest, prefix),) = portal.sql("SELECT key_digest, key_prefix FROM organizations WHERE id = %s", [org["id"]])
+    assert (digest, prefix) == (tokens.digest(made["api_key"]), made["api_key"][:8])
+    ((kind, org_id),) = portal.sql("SELECT kind, org_id FROM jobs WHERE id = %s", [made["provisioning_job_id"]])
+    assert (kind, str(org_id)) == ("org_provision", org["id"])
+
+
+async def test_its_making_is_in_the_audit_without_the_key(portal: RunningPortal) -> None:
+    made = (await portal.admin.post(BASE, json=new(), headers={"X-Request-Id": "the-making"})).json()
+    (row,) = portal.audit(UUID(made["org"]["id"]), "organization.created")
+    assert (row["actor_type"], row["request_id"]) == ("admin_key", "the-making")
+    assert row["details"]["slug"] == made["org"]["slug"]
+    assert made["api_key"] not in str(row)
+
+
+async def test_the_contact_is_its_owner_and_shown_as_an_administrator(portal: RunningPortal) -> None:
+    org = await portal.new_org(contact_email="owner@example.com")
+    (owner,) = (await org.client.get(f"{org.path}/members")).json()
+    assert (owner["email"], owner["role"], owner["accepted_at"]) == ("owner@example.com", "admin", None)
+    assert portal.sql("SELECT role FROM members WHERE id = %s", [owner["id"]]) == [("owner",)]
+
+
+async def test_a_slug_is_taken_for_good(portal: RunningPortal, org: Org) -> None:
+    taken = await portal.admin.post(BASE, json=new(slug=org.slug))
+    assert (taken.status_code, taken.json()["error"]) == (409, "conflict")
+    await portal.admin.delete(org.path)
+    assert (await portal.admin.post(BASE, json=new(slug=org.slug))).status_code == 409
+
+
+async def test_a_tenant_is_one_organizations_alone_until_that_is_cancelled(portal: RunningPortal) -> None:
+    tenant_id = str(uuid4())
+    first = await portal.new_org(tenant_id=tenant_id)
+    taken = await portal.admin.post(BASE, json=new(tenant_id=tenant_id))
+    assert (taken.status_code, taken.json()["detail"].partition(":")[0]) == (409, "tenant_id")
+    await portal.admin.delete(first.path)
+    assert (await portal.admin.post(BASE, json=new(tenant_id=tenant_id))).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"name": ""}, "name"),
+        ({"name": None}, "name"),
+        ({"name": "a\0b"}, "name"),
+        ({"slug": "Upper"}, "slug"),
+        ({"slug": "-x"}, "slug"),
+        ({"slug": "x" * 64}, "slug"),
+        ({"plan_tier": "free"}, "plan_tier"),
+        ({"contact_email": "nobody"}, "contact_email"),
+        ({"billing_email": 1}, "billing_email"),
+        ({"tenant_id": "x"}, "tenant_id"),
+        ({"surprise": 1}, "surprise"),
+    ],
+)
+async def test_a_bad_field_is_named(portal: RunningPortal, body: dict[str, Any], field: str) -> None:
+    answer = await portal.admin.post(BASE, json={**new(), **body})
+    assert (answer.status_code, answer.json()["error"]) == (422, "validation_error")
+    assert answer.json()["detail"].startswith(f"{field}: ")
+
+
+async def test_every_missing_field_is_named(portal: RunningPortal) -> None:
+    told = (await portal.admin.post(BASE, json={})).json()["detail"]
+    assert [part.partition(":")[0] for part in told.split("; ")] == ["name", "slug", "plan_tier"]
+
+
+async def test_a_token_shows_its_organization(portal: RunningPortal, org: Org) -> None:
+    shown = await org.client.get(org.path)
+    assert shown.status_code == 200, shown.text
+    assert (shown.json()["id"], shown.json()["slug"], shown.json()["status"]) == (str(org.id), org.slug, "active")
+    member = await portal.new_member(org)
+    assert (await member.client.get(f"{org.path}/")).json() == shown.json()
+
+
+async def test_only_what_is_sent_changes(portal: RunningPortal) -> None:
+    org = await portal.new_org("starter", billing_email="bills@example.com")
+    changed = await portal.admin.patch(org.path, json={"name": "Renamed"})
+    assert changed.status_code == 200
+    assert (changed.json()["name"], changed.json()["billing_email"]) == ("Renamed", "bills@example.com")
+    cleared = await portal.admin.patch(org.path, json={"billing_email": None})
+    assert (cleared.json()["name"], cleared.json()["billing_email"]) == ("Renamed", None)
+    assert [row["details"] for row in portal.audit(org.id, "organization.updated")] == [
+        {"name": "Renamed"},
+        {"billing_email": None},
+    ]
+    # Neither is the platform's affair.
+    assert portal.sql("SELECT kind FROM jobs WHERE org_id = %s AND kind <> 'org_provision'", [org.id]) == []
+
+
+async def test_another_plan_is_queued_for_the_platform(portal: RunningPortal) -> None:
+    org = await portal.new_org("starter")
+    changed = await portal.admin.patch(org.path, json={"plan_tier": "enterprise"})
+    assert changed.json()["plan_tier"] == "enterprise"
+    assert portal.sql("SELECT count(*) FROM jobs WHERE org_id = %s AND kind = 'entitlement_update'", [org.id]) == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"), [({"plan_tier": "free"}, "plan_tier"), ({"name": None}, "name"), ({"slug": "other"}, "slug")]
+)
+async def test_a_bad_change_names_the_field(portal: RunningPortal, org: Org, body: dict[str, Any], field: str) -> None:
+    answer = await portal.admin.patch(org.path, json=body)
+    assert answer.status_code == 422
+    assert answer.json()["detail"].startswith(f"{field}: ")
+
+
+async def test_an_administrator_of_the_organization_changes_its_name_alone(portal: RunningPortal, org: Org) -> None:
+    admin = await portal.new_member(org, "admin")
+    changed = await admin.client.patch(f"{org.path}/settings", json={"name": "By ourselves"})
+    assert (changed.status_code, changed.json()["name"]) == (200, "By ourselves")
+    for body in ({"plan_tier": "enterprise"}, {"name": "x", "plan_tier": "enterprise"}, {}):
+        assert (await admin.client.patch(f"{org.path}/settings", json=body)).status_code == 422
+    (row,) = portal.audit(org.id, "organization.updated")
+    assert (row["actor_type"], row["actor_id"]) == ("member", str(admin.id))
+
+
+async def test_a_cancelled_organization_is_gone_and_its_tokens_with_it(portal: RunningPortal, org: Org) -> None:
+    assert (await portal.admin.delete(org.path)).status_code == 204
+    assert (await org.client.get(org.path)).status_code == 404
+    assert (await portal.admin.patch(org.path, json={"name": "x"})).status_code == 404
+    again = await portal.admin.delete(org.path)
+    assert (again.status_code, again.json()["error"]) == (409, "conflict")
+    assert (await portal.admin.delete(f"{BASE}/{uuid4()}")).status_code == 404
+    assert (await portal.admin.delete(f"{BASE}/nonsense")).status_code == 404
+    assert len(portal.audit(org.id, "organization.cancelled")) == 1
+    assert portal.sql("SELECT count(*) FROM jobs WHERE org_id = %s AND kind = 'org_deprovision'", [org.id]) == [(1,)]

@@ -1,0 +1,259 @@
+"""What reaches the platform (reference 2, Organization; decisions 8): a real one, in processes of its own, that is away
+for a while. The portal's tables are in the same database as the platform's."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+from uuid import UUID, uuid4
+
+import httpx2
+import pytest
+from tests.support.portal import ADMIN_KEY, MASTER_KEY, RunningPortal
+from tests.support.server import GatehouseServer
+
+from gatehouse.portal.jobs import ATTEMPTS
+from gatehouse.portal.settings import PortalSettings
+
+BASE = "/v1/orgs"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[GatehouseServer]:
+    with GatehouseServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def settings(server: GatehouseServer, tmp_path_factory: pytest.TempPathFactory) -> PortalSettings:
+    key = server.key
+    server.settled()
+    made = httpx2.post(
+        f"{server.url}/api/admin/oauth-clients/",
+        json={"name": "the portal", "tenant_id": None, "scopes": ["admin:write"]},
+        headers={"X-API-Key": key},
+    )
+    assert made.status_code == 201, made.text
+    return PortalSettings.from_environment(
+        {
+            "GATEHOUSE_HOME": str(tmp_path_factory.mktemp("portal")),
+            "GATEHOUSE_MASTER_KEY": MASTER_KEY,
+            "PORTAL_DATABASE_URL": server.database_url,
+            "PORTAL_ADMIN_API_KEY": ADMIN_KEY,
+            "PLATFORM_URL": server.url,
+            "PLATFORM_CLIENT_ID": made.json()["client_id"],
+            "PLATFORM_CLIENT_SECRET": made.json()["client_secret"],
+            "TRUSTED_PROXIES": "127.0.0.0/8",
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+async def portal(settings: PortalSettings) -> AsyncIterator[RunningPortal]:
+    async with RunningPortal.start(settings) as running:
+        yield running
+
+
+def new(**more: Any) -> dict[str, Any]:
+    return {"name": "Analytical Engines", "slug": f"o-{uuid4().hex[:12]}", "plan_tier": "starter", **more}
+
+
+async def made(portal: RunningPortal, **more: Any) -> dict[str, Any]:
+    answer = await portal.admin.post(BASE, json=new(**more))
+    assert answer.status_code == 201, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def status(portal: RunningPortal, org_id: str) -> str:
+    return str(portal.sql("SELECT provisioning_status FROM organizations WHERE id = %s", [org_id])[0][0])
+
+
+async def until(portal: RunningPortal, org_id: str, wanted: str, *, patience: float = 30.0) -> None:
+    deadline = time.monotonic() + patience
+    while status(portal, org_id) != wanted:
+        assert time.monotonic() < deadline, portal.sql("SELECT * FROM jobs WHERE org_id = %s", [org_id])
+        await asyncio.sleep(0.05)
+
+
+async def settled(portal: RunningPortal, org_id: str, *, patience: float = 30.0) -> None:
+    """Returns when nothing of the organization's is left to do."""
+    deadline = time.monotonic() + patience
+    while left := portal.sql("SELECT * FROM jobs WHERE org_id = %s AND status IN ('queued', 'running')", [org_id]):
+        assert time.monotonic() < deadline, left
+        await asyncio.sleep(0.05)
+
+
+def now(portal: RunningPortal, org_id: str) -> None:
+    """What waits for its next attempt makes it now."""
+    portal.sql("UPDATE jobs SET run_at = now() WHERE org_id = %s AND status = 'queued'", [org_id])
+    portal.host.jobs.look()
+
+
+def called(server: GatehouseServer, key: str) -> httpx2.Response:
+    return httpx2.get(f"{server.url}/api/admin/users", headers={"X-API-Key": key})
+
+
+async def test_an_organization_is_on_the_platform_with_its_owner_and_their_key(
+    portal: RunningPortal, server: GatehouseServer
+) -> None:
+    email = f"ada-{uuid4().hex[:8]}@example.test"
+    created = await made(portal, plan_tier="business", contact_email=email)
+    org_id = created["org"]["id"]
+    await until(portal, org_id, "active")
+    ((slug, plan, limit),) = server.sql("SELECT slug, plan, monthly_request_limit FROM tenants WHERE id = %s", [org_id])
+    assert (slug, plan, limit) == (created["org"]["slug"], "business", 1_000_000)
+    users = called(server, created["api_key"]).json()["items"]
+    assert [(user["email"], user["role"]) for user in users] == [(email, "admin")]
+    bound = portal.sql("SELECT platform_sub, platform_tenant_id, accepted_at FROM members WHERE org_id = %s", [org_id])
+    assert bound == [(users[0]["id"], UUID(org_id), None)]
+    (row,) = portal.audit(UUID(org_id), "organization.provisioned")
+    assert row["actor_type"] == "system"
+    again = await portal.admin.post(f"{BASE}/{org_id}/provision")
+    assert (again.status_code, again.json()["error"]) == (409, "conflict")
+
+
+async def test_without_a_contact_the_key_is_a_service_accounts(portal: RunningPortal, server: GatehouseServer) -> None:
+    created = await made(portal)
+    await until(portal, created["org"]["id"], "active")
+    (user,) = called(server, created["api_key"]).json()["items"]
+    assert (user["kind"], user["role"]) == ("service", "admin")
+
+
+async def test_another_plan_is_in_force_on_the_platform(portal: RunningPortal, server: GatehouseServer) -> None:
+    org_id = (await made(portal))["org"]["id"]
+    await until(portal, org_id, "active")
+    await portal.admin.patch(f"{BASE}/{org_id}", json={"plan_tier": "enterprise"})
+    await settled(portal, org_id)
+    assert server.sql("SELECT plan, monthly_request_limit FROM tenants WHERE id = %s", [org_id]) == [
+        ("enterprise", None)
+    ]
+
+
+async def test_a_cancelled_organizations_tenant_is_ended(portal: RunningPortal, server: GatehouseServer) -> None:
+    created = await made(portal)
+    org_id = created["org"]["id"]
+    await until(portal, org_id, "active")
+    assert (await portal.admin.delete(f"{BASE}/{org_id}")).status_code == 204
+    await settled(portal, org_id)
+    assert called(server, created["api_key"]).status_code == 401
+    ((deleted_at,),) = server.sql("SELECT deleted_at FROM tenants WHERE id = %s", [org_id])
+    assert deleted_at is not None
+
+
+async def test_an_organization_takes_over_the_tenant_that_is_named(
+    portal: RunningPortal, server: GatehouseServer
+) -> None:
+    tenant_id, slug = uuid4(), f"t-{uuid4().hex[:8]}"
+    there = httpx2.post(
+        f"{server.url}/v1/platform/tenants",
+        json={"id": str(tenant_id), "slug": slug, "name": "There before"},
+        headers={"X-API-Key": server.key},
+    )
+    assert there.status_code == 201
+    created = await made(portal, tenant_id=str(tenant_id), plan_tier="business")
+    await until(portal, created["org"]["id"], "active")
+    assert server.sql("SELECT slug, plan FROM tenants WHERE id = %s", [tenant_id]) == [(slug, "business")]
+    assert called(server, created["api_key"]).status_code == 200
+
+
+async def test_what_the_platform_refuses_has_failed_until_it_is_tried_again(
+    portal: RunningPortal, server: GatehouseServer
+) -> None:
+    taken = f"t-{uuid4().hex[:8]}"
+    server.sql("INSERT INTO tenants (id, slug, name) VALUES (%s, %s, 'x')", [uuid4(), taken])
+    created = await made(portal, slug=taken)
+    org_id = created["org"]["id"]
+    await until(portal, org_id, "failed")
+    ((error,),) = portal.sql("SELECT error FROM jobs WHERE id = %s", [created["provisioning_job_id"]])
+    assert error.startswith("409: slug")
+    assert len(portal.audit(UUID(org_id), "organization.provisioning_failed")) == 1
+    server.sql("UPDATE tenants SET slug = slug || '-old' WHERE slug = %s", [taken])
+    answer = await portal.admin.post(f"{BASE}/{org_id}/provision")
+    assert (answer.status_code, answer.json()["org"]["provisioning_status"]) == (202, "provisioning")
+    await until(portal, org_id, "active")
+
+
+async def test_a_lost_answer_makes_nothing_twice(portal: RunningPortal, server: GatehouseServer) -> None:
+    """As if the portal had been killed after the platform had done everything."""
+    created = await made(portal)
+    org_id = created["org"]["id"]
+    await until(portal, org_id, "active")
+    portal.sql(
+        "UPDATE organizations SET provisioning_status = 'provisioning', tenant_id = NULL WHERE id = %s", [org_id]
+    )
+    portal.sql(
+        "UPDATE jobs SET status = 'running', leased_until = now() WHERE id = %s", [created["provisioning_job_id"]]
+    )
+    await until(portal, org_id, "active")
+    assert server.sql("SELECT count(*) FROM users WHERE tenant_id = %s", [org_id]) == [(1,)]
+    assert server.sql("SELECT count(*) FROM api_keys WHERE tenant_id = %s", [org_id]) == [(1,)]
+
+
+async def test_the_platforms_absence_is_survived(portal: RunningPortal, server: GatehouseServer) -> None:
+    before = (await made(portal))["org"]["id"]
+    await until(portal, before, "active")
+    cancelled = (await made(portal))["org"]["id"]
+    await until(portal, cancelled, "active")
+    assert server.stop() == 0
+    try:
+        server.start_database()  # the portal's, too
+        created = await made(portal)
+        org_id = created["org"]["id"]
+        await portal.admin.patch(f"{BASE}/{before}", json={"plan_tier": "enterprise"})
+        assert (await portal.admin.delete(f"{BASE}/{cancelled}")).status_code == 204
+        deadline = time.monotonic() + 30
+        tried = "SELECT 1 FROM jobs WHERE org_id = ANY(%s) AND status <> 'done' AND (attempts < 2 OR status = 'running')"
+        while portal.sql(tried, [[org_id, before, cancelled]]):
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.1)
+        assert status(portal, org_id) == "provisioning"
+        ((error, pause),) = portal.sql(
+            "SELECT error, run_at - updated_at FROM jobs WHERE id = %s", [created["provisioning_job_id"]]
+        )
+        assert error == "connect_failed"
+        assert pause.total_seconds() > 3
+    finally:
+        server.start()
+    for each in (org_id, before, cancelled):
+        now(portal, each)
+        await settled(portal, each)
+    assert status(portal, org_id) == "active"
+    assert called(server, created["api_key"]).status_code == 200
+    assert server.sql("SELECT plan FROM tenants WHERE id = %s", [before]) == [("enterprise",)]
+    assert server.sql("SELECT deleted_at IS NULL FROM tenants WHERE id = %s", [cancelled]) == [(False,)]
+
+
+async def test_after_the_last_attempt_it_has_failed(settings: PortalSettings, portal: RunningPortal) -> None:
+    """A secret that the platform does not take may be mended: it is tried again, and in the end given up."""
+    wrong = settings.model_copy(update={"platform_client_secret": settings.gatehouse_master_key})
+    portal.host.platform._secret, right = wrong.platform_client_secret, portal.host.platform._secret
+    portal.host.platform._token_until = 0.0
+    try:
+        created = await made(portal)
+        org_id, job_id = created["org"]["id"], created["provisioning_job_id"]
+        deadline = time.monotonic() + 20
+        while portal.sql("SELECT attempts FROM jobs WHERE id = %s AND status = 'queued'", [job_id]) in ([], [(0,)]):
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.05)
+        assert status(portal, org_id) == "provisioning"
+        portal.sql("UPDATE jobs SET attempts = %s WHERE id = %s", [ATTEMPTS - 1, job_id])
+        now(portal, org_id)
+        await until(portal, org_id, "failed")
+        ((error,),) = portal.sql("SELECT error FROM jobs WHERE id = %s", [job_id])
+        assert error.startswith("no token for PLATFORM_CLIENT_ID: 401")
+    finally:
+        portal.host.platform._secret = right
+    assert (await portal.admin.post(f"{BASE}/{org_id}/provision")).status_code == 202
+    await until(portal, org_id, "active")
+
+
+async def test_an_organization_that_is_cancelled_before_it_is_there_leaves_nothing(
+    portal: RunningPortal, server: GatehouseServer
+) -> None:
+    created = await made(portal)
+    org_id = created["org"]["id"]
+    assert (await portal.admin.delete(f"{BASE}/{org_id}")).status_code == 204
+    await settled(portal, org_id)
+    assert server.sql("SELECT 1 FROM tenants WHERE id = %s AND deleted_at IS NULL", [org_id]) == []
+    assert called(server, created["api_key"]).status_code == 401

@@ -1,0 +1,155 @@
+"""Organization tokens (reference 1, Authentication, 5; reference 2, Cloud portal; decisions 7, Plan limits)."""
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import pytest
+from joserfc import jwt
+from joserfc.jwk import KeySet
+from tests.support.portal import Org, RunningPortal
+
+from gatehouse.portal.settings import PortalSettings
+from gatehouse.portal.standing import KEPT_SECONDS
+
+
+async def test_a_token_has_the_claims_of_the_contract_and_a_published_key(portal: RunningPortal, org: Org) -> None:
+    answer = await portal.admin.post(f"{org.path}/tokens", json={"plan": "business", "expires_in": 120})
+    assert answer.status_code == 201, answer.text
+    issued = answer.json()
+    assert (issued["expires_in"], issued["token_type"]) == (120, "Bearer")
+    published = (await portal.anonymous.get("/.well-known/jwks.json")).json()
+    token = jwt.decode(issued["token"], KeySet.import_key_set(published), algorithms=["RS256"])
+    assert {name: token.claims[name] for name in ("sub", "plan", "jti")} == {
+        "sub": str(org.id), "plan": "business", "jti": issued["jti"],
+    }  # fmt: skip
+    assert token.claims["exp"] - token.claims["iat"] == 120
+    assert abs(token.claims["iat"] - time.time()) < 60
+    assert not {"d", "p", "q"} & {name for key in published["keys"] for name in key}
+
+
+async def test_without_a_body_it_has_the_organizations_plan_for_an_hour(portal: RunningPortal) -> None:
+    org = await portal.new_org("starter")
+    issued = (await portal.admin.post(f"{org.path}/tokens", json={})).json()
+    claims = await portal.host.keys.verify(issued["token"])
+    assert (claims["plan"], issued["expires_in"]) == ("starter", 3600)
+
+
+async def test_its_issue_is_in_the_audit_without_the_token(portal: RunningPortal, org: Org) -> None:
+    (row,) = portal.audit(org.id, "token.issued")
+    assert (row["actor_type"], row["resource_id"]) == ("admin_key", org.jti)
+    assert "eyJ" not in str(row)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"plan": "free"}, "plan"),
+        ({"expires_in": 59}, "expires_in"),
+        ({"expires_in": 365 * 86_400 + 1}, "expires_in"),
+        ({"expires_in": "60"}, "expires_in"),
+        ({"sub": "x"}, "sub"),
+    ],
+)
+async def test_a_bad_field_is_named(portal: RunningPortal, org: Org, body: dict[str, Any], field: str) -> None:
+    answer = await portal.admin.post(f"{org.path}/tokens", json=body)
+    assert answer.status_code == 422
+    assert answer.json()["detail"].startswith(f"{field}: ")
+
+
+async def test_all_tokens_are_revoked_and_the_next_one_is_good(portal: RunningPortal, org: Org) -> None:
+    member = await portal.new_member(org)
+    assert (await org.client.get(org.path)).status_code == 200
+    answer = await portal.admin.post(f"{org.path}/tokens/revoke")
+    assert answer.status_code == 200
+    told = answer.json()
+    assert (set(told), told["org_id"]) == ({"org_id", "tokens_revoked_before", "message"}, str(org.id))
+    assert abs(datetime.fromisoformat(told["tokens_revoked_before"]) - datetime.now(UTC)).total_seconds() < 60
+    for client in (org.client, member.client):
+        refused = await client.get(org.path)
+        assert (refused.status_code, refused.json()["error"]) == (403, "forbidden")
+    fresh = (await portal.admin.post(f"{org.path}/tokens", json={})).json()["token"]
+    assert (await portal.client(fresh).get(org.path)).status_code == 200
+    assert len(portal.audit(org.id, "token.all_revoked")) == 1
+
+
+async def test_a_token_issued_at_the_very_time_is_revoked_too(portal: RunningPortal, org: Org) -> None:
+    portal.sql("UPDATE organizations SET tokens_revoked_before = to_timestamp(%s) WHERE id = %s", [2_000, org.id])
+    for issued_at, status in ((1_999, 403), (2_000, 403), (2_001, 200)):
+        token = await portal.signed({"sub": str(org.id), "jti": str(uuid4())}, iat=issued_at)
+        assert (await portal.client(token).get(org.path)).status_code == status
+
+
+async def test_one_token_is_revoked_by_name(portal: RunningPortal, org: Org) -> None:
+    other = portal.client((await portal.admin.post(f"{org.path}/tokens", json={})).json()["token"])
+    assert (await org.client.get(org.path)).status_code == 200
+    answer = await portal.admin.post(f"{org.path}/tokens/revoke/{org.jti}", json={"reason": "lost laptop"})
+    assert answer.status_code == 200
+    told = answer.json()
+    assert (set(told)) == {"jti", "org_id", "revoked_at", "reason", "message"}
+    assert (told["jti"], told["org_id"], told["reason"]) == (org.jti, str(org.id), "lost laptop")
+    assert (await org.client.get(org.path)).status_code == 403
+    assert (await other.get(org.path)).status_code == 200
+    again = await portal.admin.post(f"{org.path}/tokens/revoke/{org.jti}", json={"reason": "again"})
+    assert (again.status_code, again.json()["error"]) == (409, "conflict")
+    (row,) = portal.audit(org.id, "token.revoked")
+    assert (row["resource_id"], row["details"]) == (org.jti, {"reason": "lost laptop"})
+
+
+@pytest.mark.parametrize(
+    ("jti", "body", "field"), [("x", {"reason": "x"}, "jti"), (None, {}, "reason"), (None, {"reason": ""}, "reason")]
+)
+async def test_a_bad_revocation_names_the_field(
+    portal: RunningPortal, org: Org, jti: str | None, body: dict[str, Any], field: str
+) -> None:
+    answer = await portal.admin.post(f"{org.path}/tokens/revoke/{jti or org.jti}", json=body)
+    assert answer.status_code == 422
+    assert answer.json()["detail"].startswith(f"{field}: ")
+
+
+async def test_another_process_hears_of_a_revocation_within_a_second(
+    portal: RunningPortal, portal_settings: PortalSettings, org: Org
+) -> None:
+    async with RunningPortal.start(portal_settings) as elsewhere:
+        there = elsewhere.client(org.client.headers["Authorization"].removeprefix("Bearer "))
+        assert (await there.get(org.path)).status_code == 200
+        await portal.admin.post(f"{org.path}/tokens/revoke/{org.jti}", json={"reason": "lost"})
+        revoked_at = time.monotonic()
+        while (await there.get(org.path)).status_code == 200:
+            await asyncio.sleep(0.02)
+        # What it knew was as old as the first answer.
+        assert time.monotonic() - revoked_at < KEPT_SECONDS + 0.5
+
+
+@pytest.mark.parametrize(("plan", "limit"), [("starter", 60), ("business", 300), ("enterprise", 1200)])
+async def test_a_plan_has_its_limit(portal: RunningPortal, plan: str, limit: int) -> None:
+    org = await portal.new_org(plan)
+    answer = await org.client.get(org.path)
+    assert (answer.headers["X-RateLimit-Limit"], answer.headers["X-RateLimit-Remaining"]) == (
+        str(limit),
+        str(limit - 1),
+    )
+
+
+async def test_all_tokens_of_an_organization_have_one_limit(portal: RunningPortal, other_org: Org) -> None:
+    org = await portal.new_org("starter")
+    member = await portal.new_member(org)
+    answers: list[httpx2.Response] = []
+    for client in (org.client, member.client):
+        answers += [await client.get(org.path) for _ in range(30)]
+    assert {answer.status_code for answer in answers} == {200}
+    refused = await org.client.get(org.path)
+    assert refused.status_code == 429
+    told = refused.json()
+    assert set(told) == {"error", "detail", "limit", "reset_at", "message"}
+    assert (told["error"], told["limit"]) == ("rate_limit_exceeded", 60)
+    wait = datetime.fromisoformat(told["reset_at"]).timestamp() - time.time()
+    assert 0 < wait <= 61
+    assert 0 < int(refused.headers["Retry-After"]) <= 60
+    assert (await other_org.client.get(other_org.path)).status_code == 200
+    # The plan that is in force counts, whatever the token says.
+    await portal.admin.patch(org.path, json={"plan_tier": "business"})
+    assert (await org.client.get(org.path)).status_code == 200

@@ -1,0 +1,15 @@
+"""What a process that works on jobs has, made of a platform that runs."""
+
+from typing import Any
+
+from gatehouse.platform.host import PlatformHost
+from gatehouse.platform.jobs import Tools
+
+
+def tools_of(host: PlatformHost, **changed: Any) -> Tools:
+    """`changed` are fields that the test brings itself."""
+    given = {
+        "settings": host.settings, "database": host.database, "sealer": host.sealer, "outbound": host.outbound,
+        "clock": host.clock, "receivers": host.receivers, **changed,
+    }  # fmt: skip
+    return Tools(**given)
