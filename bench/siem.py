@@ -35,7 +35,7 @@ from gatehouse.platform import installation
 from gatehouse.platform.jobs import Tools
 from gatehouse.platform.operations.siem import queue
 from gatehouse.platform.operations.siem.forwarding import Forwarding
-from gatehouse.platform.operations.siem.senders.sender import secret_context
+from gatehouse.platform.operations.siem.sending import secret_context
 
 EVENTS = 50_000
 TENANTS = 100

@@ -24,3 +24,18 @@ async def test_a_pool_that_is_used_up_is_503_and_not_a_fault(
     assert "database" in detail.json()["detail"]
     assert coded.json()["error"] == "database_unavailable"
     assert (await tenant.admin.client.get("/api/auth/api-keys")).status_code == 200
+
+
+async def test_nobody_tries_to_get_in_while_the_database_does_not_count(
+    platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = platform.host.database
+    monkeypatch.setattr(database._service.pool, "_timeout", 0.05)
+    body = {"email": "ada@example.test", "password": "wrong password"}
+    async with AsyncExitStack() as held:
+        for _ in range(4):
+            await held.enter_async_context(database.at_once())
+        refused = await platform.anonymous.post("/api/auth/login", json=body)
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "5")
+    assert "database" in refused.json()["detail"]
+    assert (await platform.anonymous.post("/api/auth/login", json=body)).status_code == 401

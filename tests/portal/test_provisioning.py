@@ -196,16 +196,19 @@ async def test_the_platforms_absence_is_survived(portal: RunningPortal, server: 
     cancelled = (await made(portal))["org"]["id"]
     await until(portal, cancelled, "active")
     assert server.stop() == 0
+    server.stop_database()
     try:
         server.start_database()  # the portal's, too
         created = await made(portal)
         org_id = created["org"]["id"]
-        await portal.admin.patch(f"{BASE}/{before}", json={"plan_tier": "enterprise"})
+        changed = await portal.admin.patch(f"{BASE}/{before}", json={"plan_tier": "enterprise"})
+        assert changed.status_code == 200, changed.text
         assert (await portal.admin.delete(f"{BASE}/{cancelled}")).status_code == 204
         deadline = time.monotonic() + 30
-        tried = "SELECT 1 FROM jobs WHERE org_id = ANY(%s) AND status <> 'done' AND (attempts < 2 OR status = 'running')"
-        while portal.sql(tried, [[org_id, before, cancelled]]):
-            assert time.monotonic() < deadline
+        ours = [[org_id, before, cancelled]]
+        again = "SELECT count(*) FROM jobs WHERE org_id = ANY(%s) AND status = 'queued' AND attempts > 1"
+        while portal.sql(again, ours) != [(3,)]:
+            assert time.monotonic() < deadline, portal.sql("SELECT * FROM jobs WHERE org_id = ANY(%s)", ours)
             await asyncio.sleep(0.1)
         assert status(portal, org_id) == "provisioning"
         ((error, pause),) = portal.sql(

@@ -8,13 +8,14 @@ import click
 
 #: command -> (module below `gatehouse.cli`, what it does)
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
-    "serve": ("serve", "Serve the platform."),
+    "serve": ("serve", "Serve the platform, the portal or an outpost."),
     "worker": ("serve", "Run background jobs, on this machine or another."),
     "migrate": ("database", "Bring the database's schema to this version's."),
     "keys": ("keys", "Rotate the keys that sign tokens, and the one that seals secrets."),
     "users": ("users", "List and create users, reset a password, make operators."),
     "audit": ("audit", "Check the audit chain."),
     "archive": ("archive", "Query, list, check and fill the archive of old records."),
+    "outpost": ("outpost", "Fetch what an outpost in an air gap needs."),
     "openapi": ("openapi", "Print the OpenAPI document of an application."),
     "sandbox": ("sandbox", "Serve the sandbox provider as an upstream of its own."),
     "scan": ("scan", "Look for secrets and personal data in files or standard input."),

@@ -87,7 +87,7 @@ class Bundles:
 
     async def load_kept(self) -> None:
         """What was in force when this outpost ended. An old policy is better than none."""
-        self.trust(_keys_of(kept.read(self._folder / _KEYS)), keep=False)
+        self.trust(keys_of(kept.read(self._folder / _KEYS)), keep=False)
         signed = kept.read(self._folder / _BUNDLE)
         if signed is not None and await self.take(signed.decode("ascii", "replace"), "kept", fetched=False):
             self.etag = (kept.read(self._folder / _ETAG) or b"").decode("latin-1")
@@ -101,22 +101,32 @@ class Bundles:
         if keep:
             kept.write(self._folder / _KEYS, msgspec.json.encode({"keys": list(published)}))
 
-    async def take(self, signed: str, source: str, *, fetched: bool = True, etag: str = "") -> bool:
-        """Whether it came into force. `fetched`: it is new here, so that it must not have expired."""
+    async def take(
+        self, signed: str, source: str, *, fetched: bool = True, aged: bool = False, etag: str = ""
+    ) -> bool:
+        """Whether it came into force. `fetched`: it is new here, so that it must not have expired (but for one that is
+        `aged`, as what is carried over an air gap may be), and is kept."""
         async with self._turn:
             before = self.in_force
             self.status.fetched = time.time()
             try:
                 # In a thread: a thousand rules take their time, and requests go on meanwhile.
-                found = await asyncio.to_thread(self._made, signed, before, time.time() if fetched else None)
+                now = time.time() if fetched and not aged else None
+                found = await asyncio.to_thread(self._made, signed, before, now)
             except BundleRefused as refused:
-                self._failed(f"The bundle ({source}) is refused: {refused}")
+                self.failed(f"The bundle ({source}) is refused: {refused}")
                 return False
             self._swap(found, source)
             self.signed, self.etag = signed, etag
             if fetched:
                 await asyncio.to_thread(self._keep, signed, etag)
             return True
+
+    def failed(self, why: str) -> None:
+        """A bundle that should have come into force has not: told once, and in the status until one has."""
+        if self.status.fault != why:
+            log.warning("outpost.bundle_failed", reason=why)
+        self.status.failed, self.status.fault = time.time(), why
 
     async def lay_over(self, overrides: Overrides) -> None:
         """The outpost's own overrides, from now on. Raises `BundleRefused` where no policy can be made with them."""
@@ -142,11 +152,6 @@ class Bundles:
         log.info("outpost.bundle_in_force", version=found.bundle.version, source=source)
         self._activated(found)
 
-    def _failed(self, why: str) -> None:
-        if self.status.fault != why:
-            log.warning("outpost.bundle_failed", reason=why)
-        self.status.failed, self.status.fault = time.time(), why
-
     def _keep(self, signed: str, etag: str) -> None:
         try:
             # First: one that belongs to an older bundle only makes the platform send the newer one again.
@@ -166,7 +171,8 @@ def _compiled(bundle: Bundle, before: Snapshot | None, overrides: Overrides) -> 
     return compiled
 
 
-def _keys_of(document: bytes | None) -> list[dict[str, Any]]:
+def keys_of(document: bytes | None) -> list[dict[str, Any]]:
+    """Those of a key set as the platform publishes it; none where it is no such document."""
     try:
         found = msgspec.json.decode(document or b"{}")
     except msgspec.DecodeError:

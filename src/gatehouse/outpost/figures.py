@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from gatehouse.ingress.figures import GatewayFigures, highest
+from gatehouse.ingress.figures import GatewayFigures, highest, total
 
 
 class OutpostFigures(GatewayFigures):
@@ -12,4 +12,17 @@ class OutpostFigures(GatewayFigures):
         self.policy_version = highest("service_outpost_policy_version", "Version of the bundle in force.")
         self.policy_age = highest("service_outpost_policy_age_seconds", "Since the bundle in force was issued.")
         self.platform_silence = highest("service_outpost_platform_silence_seconds", "Since the platform last answered.")
+        self.records_handed_in = total("service_outpost_records_handed_in", "Records that the platform took.")
+        self.records_rejected = total(
+            "service_outpost_records_rejected", "Records that the platform took for none; the audit log has them."
+        )
+        self.records_lost = total(
+            "service_outpost_records_lost", "Damaged places of the journal, and records that are not kept any more."
+        )
+        self.disk_used = highest("service_outpost_disk_used_percent", "Of the file system of GATEHOUSE_HOME.")
+        self.disk_shed = highest(
+            "service_outpost_disk_shed",
+            "What a full disk costs: 0 nothing, 1 old audit files, 2 new audit lines, 3 the journal's detail.",
+        )
+        self.entries_thinned = total("service_outpost_entries_thinned", "Records without detail, for want of disk.")
         super().__init__(home / "outpost")

@@ -22,19 +22,24 @@ from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
 from gatehouse.foundation.response_cache.memory import MemoryCache
 from gatehouse.foundation.settings import BadSettings
 from gatehouse.ingress.in_progress import InProgress
+from gatehouse.outpost.airgap import BundleFiles
+from gatehouse.outpost.audit_log import AuditLog
 from gatehouse.outpost.budget import LocalSpend
 from gatehouse.outpost.bundle import Bundles, InForce
 from gatehouse.outpost.credentials import LocalCredentials
 from gatehouse.outpost.detection import DetectionProcess
+from gatehouse.outpost.disk import STEPS, DiskMonitor, Thinned
 from gatehouse.outpost.figures import OutpostFigures
 from gatehouse.outpost.follow import Follower
 from gatehouse.outpost.identity import Identity
 from gatehouse.outpost.limits import LocalLimits
 from gatehouse.outpost.platform import Platform
+from gatehouse.outpost.records import Records
 from gatehouse.outpost.secrets import LocalSecrets
 from gatehouse.outpost.settings import OutpostSettings
 from gatehouse.outpost.state import LocalState
 from gatehouse.outpost.switches import LocalSwitches
+from gatehouse.outpost.upload import Upload
 from gatehouse.policy.overlay import Overrides
 from gatehouse.policy.signing import BundleRefused
 
@@ -75,7 +80,12 @@ class OutpostHost:
         self.bundles = Bundles(self.id, folder, self._activated)
         self.platform: Platform | None = None
         self.follower: Follower | None = None
-        if not settings.outpost_airgap:
+        self.files: BundleFiles | None = None
+        if settings.outpost_airgap:
+            assert settings.outpost_bundle_path is not None
+            assert settings.outpost_keys_path is not None
+            self.files = BundleFiles(self.bundles, settings.outpost_bundle_path, settings.outpost_keys_path)
+        else:
             assert self.identity is not None
             assert settings.platform_management_url is not None
             self.platform = Platform(settings.platform_management_url, self.identity, issuer=settings.platform_issuer)
@@ -95,6 +105,17 @@ class OutpostHost:
         journal = folder / "journal"
         journal.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.journal = JournalWriter(journal, sync=settings.journal_sync, max_bytes=settings.journal_max_bytes)
+        audit = AuditLog(
+            folder / "audit", max_bytes=settings.log_rotation_max_size, max_files=settings.log_rotation_max_files
+        )
+        self.records = Records(folder, audit)
+        self.upload = None if self.platform is None else Upload(self.platform, self.records)
+        self.disk = DiskMonitor(
+            settings.gatehouse_home,
+            self.records,
+            threshold=settings.disk_monitor_threshold,
+            interval=settings.disk_monitor_check_interval,
+        )
         self.ports = Ports(
             credentials=LocalCredentials(self.bundles, self.id, settings.outpost_jwt_secret),
             policies=self.bundles,
@@ -104,7 +125,7 @@ class OutpostHost:
             spend=self.spend,
             approvals=NoApprovals(),
             secrets=LocalSecrets(),
-            journal=self.journal,
+            journal=Thinned(self.journal, self.disk.status),
             outbound=self.outbound,
             clock=self.clock,
             meter=self.figures,
@@ -132,10 +153,17 @@ class OutpostHost:
         self._publish_figures()
         self.figures.metrics.start()
         await self.bundles.lay_over(self.state.said.overrides)
+        if self.files is not None:
+            self.files.trust()
         await self.bundles.load_kept()
+        if self.files is not None:
+            await self.files.start()
         await self.detectors.start()
         if self.follower is not None:
             self.follower.start()
+        if self.upload is not None:
+            self.upload.start()
+        self.disk.start()
         self._purging = asyncio.create_task(self._purge(), name="purge")
 
     async def stop(self) -> None:
@@ -143,12 +171,18 @@ class OutpostHost:
             self._purging.cancel()
         if self.follower is not None:
             await self.follower.stop()
-        if self.platform is not None:
-            await self.platform.close()
+        if self.files is not None:
+            await self.files.stop()
+        await self.disk.stop()
         await self.detectors.stop()
         await self.detection.stop()
         await self.outbound.close()
         await self.journal.close()
+        if self.upload is not None:
+            await self.upload.stop()
+        self.records.close()
+        if self.platform is not None:
+            await self.platform.close()
         await self.figures.metrics.stop()
 
     async def override(self, overrides: Overrides) -> None:
@@ -163,8 +197,10 @@ class OutpostHost:
         log.warning("outpost.overrides_set", disabled=len(overrides.disabled), routes=len(overrides.routes))
 
     def _activated(self, held: InForce) -> None:
-        """The models that its rules need are loaded ahead: no request has to wait for that."""
-        snapshot = held.snapshot
+        """Its figures; and the models that its rules need are loaded ahead, so that no request has to wait for that."""
+        bundle, snapshot = held.bundle, held.snapshot
+        self.figures.policy_version.read(lambda: bundle.version)
+        self.figures.policy_age.read(lambda: time.time() - bundle.issued_at)
         if snapshot.dlp.entities:
             self.detection.start()
             self.detectors.need("ner")
@@ -176,9 +212,18 @@ class OutpostHost:
         figures, journal = self.figures, self.journal
         figures.journal_bytes.read(journal.size_bytes)
         figures.journal_half_full.read(journal.half_full)
+        if (upload := self.upload) is not None:
+            figures.records_handed_in.read(lambda: upload.status.handed_in)
+            figures.records_rejected.read(lambda: upload.status.rejected)
+            figures.records_lost.read(lambda: upload.status.lost)
+        figures.disk_used.read(lambda: self.disk.status.percent or 0.0)
+        figures.disk_shed.read(lambda: STEPS.index(self.disk.status.shed))
+        figures.entries_thinned.read(lambda: self.disk.status.entries_thinned)
         figures.semantic_queue.read(lambda: self.detectors.waiting("llm"))
         figures.cache_bytes.read(lambda: self.cache.bytes)
         figures.active_calls.read(lambda: self.calls.count)
+        if (follower := self.follower) is not None:
+            figures.platform_silence.read(lambda: time.time() - (follower.heard or self.began))
         if (identity := self.identity) is not None:
             figures.outpost_certificates.read(lambda: identity.expires_at, (str(self.id),))
 
@@ -192,5 +237,4 @@ def _identity(settings: OutpostSettings) -> Identity | None:
     """None where the outpost has no certificate, as one that is cut off need not have."""
     if settings.tls_cert_path is None or settings.tls_key_path is None:
         return None
-    assert settings.outpost_id is not None
-    return Identity(settings.outpost_id, settings.tls_cert_path, settings.tls_key_path, settings.tls_ca_bundle)
+    return Identity.of(settings)

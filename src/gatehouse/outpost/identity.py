@@ -7,7 +7,7 @@ import ssl
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 from uuid import UUID
 
 import msgspec
@@ -18,6 +18,8 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from gatehouse.foundation import certified
 from gatehouse.foundation.settings import BadSettings
+from gatehouse.outpost import kept
+from gatehouse.outpost.settings import OutpostSettings
 
 log = structlog.get_logger(__name__)
 
@@ -43,6 +45,14 @@ class Identity:
         self._looked = time.monotonic()
         self._held = self._load()
         self._context: ssl.SSLContext | None = None
+
+    @classmethod
+    def of(cls, settings: OutpostSettings) -> Self:
+        """The one that the settings name, which must name one."""
+        assert settings.outpost_id is not None
+        assert settings.tls_cert_path is not None
+        assert settings.tls_key_path is not None
+        return cls(settings.outpost_id, settings.tls_cert_path, settings.tls_key_path, settings.tls_ca_bundle)
 
     @property
     def expires_at(self) -> float:
@@ -92,7 +102,7 @@ class Identity:
             return
         self._looked = now
         try:
-            if _stamp(self._certificate, self._key) == self._held.stamp:
+            if kept.stamp(self._certificate, self._key) == self._held.stamp:
                 return
             self._held = self._load()
         except (BadSettings, OSError) as error:
@@ -108,7 +118,7 @@ class Identity:
 
     def _load(self) -> _Held:
         try:
-            stamp = _stamp(self._certificate, self._key)
+            stamp = kept.stamp(self._certificate, self._key)
             chain = x509.load_pem_x509_certificates(self._certificate.read_bytes())
             key = load_pem_private_key(self._key.read_bytes(), password=None)
         except (OSError, ValueError, TypeError) as error:
@@ -116,8 +126,3 @@ class Identity:
         if not isinstance(key, EllipticCurvePrivateKey) or chain[0].public_key() != key.public_key():
             raise BadSettings("TLS_CERT_PATH, TLS_KEY_PATH: the key is not the certificate's")
         return _Held(key, chain, stamp)
-
-
-def _stamp(*paths: Path) -> tuple[int, ...]:
-    found = [path.stat() for path in paths]
-    return tuple(number for each in found for number in (each.st_mtime_ns, each.st_ino))

@@ -19,6 +19,12 @@ def write(path: Path, content: bytes) -> None:
     sync_directory(path.parent)
 
 
+def stamp(*paths: Path) -> tuple[int, ...]:
+    """Another one once any of them was written. Raises `OSError`."""
+    found = [path.stat() for path in paths]
+    return tuple(number for each in found for number in (each.st_mtime_ns, each.st_ino, each.st_size))
+
+
 def read(path: Path) -> bytes | None:
     """None where there is none, or none that can be read."""
     try:

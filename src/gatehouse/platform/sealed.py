@@ -14,7 +14,7 @@ from gatehouse.platform.change import Change
 from gatehouse.platform.conversations.conversations.contents import key_context
 from gatehouse.platform.conversations.share_links.service import token_context
 from gatehouse.platform.live.ports import sealing_context
-from gatehouse.platform.operations.siem.senders.sender import secret_context as siem_context
+from gatehouse.platform.operations.siem.sending import secret_context as siem_context
 from gatehouse.platform.operations.webhooks.sending import secret_context
 from gatehouse.platform.records.archive.checkpoints import context as checkpoint_context
 

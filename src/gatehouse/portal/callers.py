@@ -5,6 +5,12 @@ first line.
     AdminKeyOfAny      the same of a cancelled organization too
     OrgMember          any token of the organization: a member's, or one that the admin key issued
     OrgAdmin           the same of an administrator
+    KeyOrOrgMember     the admin key, or any token of the organization
+    KeyOrOrgAdmin      the admin key, or a token of an administrator
+    OutpostCaller      an outpost, by the certificate that the portal has issued
+    PlatformCaller     the platform, by a token that it has signed for the portal
+    SignedIn           as OrgMember; also by the cookie of a browser, on what one of the portal's own pages sends
+    Arrived            a person who has signed in: by a partial token, or as a member; by a cookie as above
 
 The organization in a path is judged in one place, `_placed`. A route names its caller first: dependencies are solved in
 that order.
@@ -18,25 +24,35 @@ from uuid import UUID
 import msgspec
 from fastapi import Depends, Request
 
+from gatehouse.foundation import certified
 from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.jwt import InvalidToken
 from gatehouse.foundation.tokens import digest
+from gatehouse.portal import browser
 from gatehouse.portal.errors import (
     AdminKeyMissing,
     AdminsOnly,
     AnotherOrganization,
+    CertificateMissing,
+    CertificateRevoked,
     LimitExceeded,
     OrganizationNotFound,
+    PlatformTokenMissing,
     TokenMissing,
     TokenRevoked,
 )
 from gatehouse.portal.host import PortalHost, TheHost
 from gatehouse.portal.identity import REQUESTS_PER_MINUTE, Caller, CallerKind, OrgId, shown_role
-from gatehouse.portal.standing import Standing
+from gatehouse.portal.provider import Person
+from gatehouse.portal.standing import Standing, of_certificate
 
 #: Credentials of one address that may be wrong in a minute.
 WRONG_A_MINUTE: Final = 60
+#: Calls of one outpost.
+_OUTPOSTS_A_MINUTE: Final = 60
+#: `token_type` of what the platform signs for its notices: nothing else that it signs is taken for one.
+PLATFORM_NOTICE: Final = "platform_notice"
 
 
 async def refused(request: Request, host: PortalHost, error: Unauthenticated) -> Exception:
@@ -68,11 +84,15 @@ async def _admin_key(request: Request, host: TheHost, caller: Annotated[Caller, 
     return caller
 
 
-async def _org_member(request: Request, host: TheHost) -> Caller:
+async def _bearer(request: Request, host: PortalHost, missing: Unauthenticated) -> str:
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
-        raise await refused(request, host, TokenMissing())
-    return await of_token(request, host, token.strip())
+        raise await refused(request, host, missing)
+    return token.strip()
+
+
+async def _org_member(request: Request, host: TheHost) -> Caller:
+    return await of_token(request, host, await _bearer(request, host, TokenMissing()))
 
 
 async def of_token(request: Request, host: PortalHost, token: str) -> Caller:
@@ -101,6 +121,84 @@ async def _org_admin(caller: Annotated[Caller, Depends(_org_member)]) -> Caller:
     if caller.role != "admin":
         raise AdminsOnly
     return caller
+
+
+async def _key_or_org_member(request: Request, host: TheHost) -> Caller:
+    if "x-api-key" in request.headers:
+        return await _admin_key(request, host, await _any_admin_key(request, host))
+    return await _org_member(request, host)
+
+
+async def _key_or_org_admin(caller: Annotated[Caller, Depends(_key_or_org_member)]) -> Caller:
+    return await _org_admin(caller)
+
+
+async def _outpost(request: Request, host: TheHost) -> Caller:
+    token = await _bearer(request, host, CertificateMissing())
+    try:
+        proven = certified.verify(
+            token, await host.authorities.trusted(), audience=host.settings.issuer, now=host.clock.now()
+        )
+        found = await of_certificate(host.database, proven.serial)
+        # The name in the token is the outpost's own word; whose certificate it is, the portal knows.
+        if found is None or proven.subject != str(found.outpost_id):
+            raise InvalidToken
+    except Unauthenticated as error:
+        raise await refused(request, host, error) from None
+    if not found.good:
+        raise CertificateRevoked
+    taken = await host.counters.take(f"outpost:{found.outpost_id}", _OUTPOSTS_A_MINUTE)
+    if not taken.allowed:
+        raise LimitExceeded(taken)
+    _placed(found.org_id, request, await host.standings.of(found.org_id))
+    return _kept(request, Caller(kind=CallerKind.OUTPOST, id=str(found.outpost_id)), found.org_id)
+
+
+async def _platform(request: Request, host: TheHost) -> Caller:
+    token = await _bearer(request, host, PlatformTokenMissing())
+    try:
+        claims = await host.platform_keys.verify(token, audience=host.settings.issuer)
+        if claims.get("token_type") != PLATFORM_NOTICE:
+            raise InvalidToken
+    except Unauthenticated as error:
+        raise await refused(request, host, error) from None
+    return _kept(request, Caller(kind=CallerKind.PLATFORM, id=str(claims["iss"])))
+
+
+async def _signed_in(request: Request, host: TheHost) -> Caller:
+    return await of_token(request, host, await shown_token(request, host, browser.SESSION))
+
+
+async def _arrived(request: Request, host: TheHost) -> Person:
+    token = await shown_token(request, host, browser.ARRIVED, browser.SESSION)
+    try:
+        return await arrived(host, token)
+    except InvalidToken:
+        caller = await of_token(request, host, token)
+    if caller.member_id is None or (found := await person_of(host.database, caller.member_id)) is None:
+        raise TokenRevoked
+    return found
+
+
+async def arrived(host: PortalHost, token: str) -> Person:
+    """Whom a partial token names. Raises `InvalidToken`, `ExpiredToken`."""
+    claims = await host.keys.verify(token, audience=partial_audience(host))
+    return Person(claims["sub"], UUID(claims["tenant_id"]), claims["email"])
+
+
+def partial_audience(host: PortalHost) -> str:
+    """Whom a partial token is for: nothing of an organization takes it."""
+    return f"{host.settings.issuer}#arrived"
+
+
+async def shown_token(request: Request, host: PortalHost, *cookies: str) -> str:
+    """A bearer token, else what the browser shows. Raises `TokenMissing`, `Foreign`."""
+    if "authorization" not in request.headers:
+        found = [kept for cookie in cookies if (kept := browser.held(request, host, cookie))]
+        if found:
+            browser.refuse_foreign(request, host)
+            return found[0]
+    return await _bearer(request, host, TokenMissing())
 
 
 def _placed(org_id: OrgId, request: Request, standing: Standing | None) -> None:
@@ -157,12 +255,22 @@ AdminKey = Annotated[Caller, Depends(_admin_key)]
 AdminKeyOfAny = Annotated[Caller, Depends(_any_admin_key)]
 OrgMember = Annotated[Caller, Depends(_org_member)]
 OrgAdmin = Annotated[Caller, Depends(_org_admin)]
+KeyOrOrgMember = Annotated[Caller, Depends(_key_or_org_member)]
+KeyOrOrgAdmin = Annotated[Caller, Depends(_key_or_org_admin)]
+OutpostCaller = Annotated[Caller, Depends(_outpost)]
+PlatformCaller = Annotated[Caller, Depends(_platform)]
+SignedIn = Annotated[Caller, Depends(_signed_in)]
+Arrived = Annotated[Person, Depends(_arrived)]
 
 #: What the document says of an operation, by the dependency in its signature: the innermost that is found counts.
 DESCRIBED: Final[dict[Callable[..., Any], dict[str, Any]]] = {
     _any_admin_key: {"security": [{"adminKey": []}]},
     _org_member: {"security": [{"orgToken": []}], "x-required-role": "member"},
     _org_admin: {"security": [{"orgToken": []}], "x-required-role": "admin"},
+    _key_or_org_member: {"security": [{"orgToken": []}, {"adminKey": []}], "x-required-role": "member"},
+    _key_or_org_admin: {"security": [{"orgToken": []}, {"adminKey": []}], "x-required-role": "admin"},
+    _outpost: {"security": [{"outpostToken": []}]},
+    _platform: {"security": [{"platformToken": []}]},
 }
 
 SECURITY_SCHEMES: Final[dict[str, Any]] = {
@@ -173,6 +281,14 @@ SECURITY_SCHEMES: Final[dict[str, Any]] = {
     "orgToken": {
         "type": "http", "scheme": "bearer", "bearerFormat": "JWT",
         "description": "An organization's token: issued by the admin key, or at single sign-on.",
+    },
+    "outpostToken": {
+        "type": "http", "scheme": "bearer", "bearerFormat": "JWT",
+        "description": "Signed by an outpost with the key of its certificate, which is in the header `x5c`.",
+    },
+    "platformToken": {
+        "type": "http", "scheme": "bearer", "bearerFormat": "JWT",
+        "description": "Signed by the platform, for the portal.",
     },
 }  # fmt: skip
 

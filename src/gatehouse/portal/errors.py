@@ -22,12 +22,24 @@ class TokenMissing(Unauthenticated):
     message = "This needs an organization's token: Authorization: Bearer <token>."
 
 
+class CertificateMissing(Unauthenticated):
+    message = "This needs an outpost's token, signed with its certificate's key: Authorization: Bearer <token>."
+
+
+class PlatformTokenMissing(Unauthenticated):
+    message = "This needs a token of the platform's: Authorization: Bearer <token>."
+
+
 class TokenRevoked(Forbidden):
     message = "The token was revoked."
 
 
 class AnotherOrganization(Forbidden):
     message = "The token is another organization's."
+
+
+class CertificateRevoked(Forbidden):
+    message = "The outpost's certificate was revoked, or another one has taken its place."
 
 
 class AdminsOnly(Forbidden):

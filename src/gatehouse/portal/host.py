@@ -15,11 +15,14 @@ from gatehouse.foundation.outbound import Outbound
 from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
 from gatehouse.foundation.sealing import Sealer
 from gatehouse.foundation.storage.database import Database
+from gatehouse.portal.authorities import Authorities
 from gatehouse.portal.installation import Installation, admin_keys
 from gatehouse.portal.jobs import Tools, Worker
 from gatehouse.portal.metrics import Figures
 from gatehouse.portal.migrations import SCHEMA
 from gatehouse.portal.platform import PlatformClient
+from gatehouse.portal.platform_keys import PlatformKeys
+from gatehouse.portal.provider import Provider
 from gatehouse.portal.rows import OrgSession
 from gatehouse.portal.signing import Keyring
 from gatehouse.portal.standing import Standings
@@ -47,6 +50,9 @@ class PortalHost:
         self.counters = RedisCounters(settings.redis_url, self._local) if settings.redis_url else self._local
         self.outbound: Outbound = AiohttpOutbound(100, guard=EgressGuard(settings.egress_allowlist))
         self.platform = PlatformClient(settings, self.outbound)
+        self.provider = Provider(settings, self.platform, clock)
+        self.platform_keys = PlatformKeys(settings, self.outbound, clock)
+        self.authorities = Authorities(self.database, self.sealer)
         self.figures = Figures(settings.home / "metrics")
         self.tools = Tools(settings=settings, database=self.database, platform=self.platform, figures=self.figures)
         self.jobs = Worker(self.tools)

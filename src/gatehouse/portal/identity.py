@@ -26,6 +26,7 @@ class CallerKind(StrEnum):
     #: a member's, by single sign-on
     MEMBER = "member"
     OUTPOST = "outpost"
+    PLATFORM = "platform"
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from gatehouse.foundation.settings import BadSettings
 from gatehouse.foundation.storage import embedded, migrate, roles
 from gatehouse.foundation.storage.failures import told
 from gatehouse.foundation.tokens import mint_token
-from gatehouse.portal import signing
+from gatehouse.portal import authorities, signing
 from gatehouse.portal.migrations import SCHEMA, SCRIPTS
 from gatehouse.portal.settings import PortalSettings
 
@@ -62,6 +62,7 @@ def prepare(installation: Installation) -> str | None:
         # Several starts at once are one after the other.
         connection.execute("SELECT pg_advisory_xact_lock(7411994)")
         signing.ensure_key(connection, installation.sealer)
+        authorities.ensure(connection, installation.sealer)
     return _ensure_admin_key(installation.settings)
 
 

@@ -80,6 +80,31 @@ def job(
     return register
 
 
+class Duty(msgspec.Struct, frozen=True):
+    """What is done again and again in every process: it must bear company."""
+
+    name: str
+    seconds: float
+    work: Callable[[Tools], Awaitable[None]]
+
+
+#: Of the modules that are imported.
+duties: Final[list[Duty]] = []
+
+
+Repeated: TypeAlias = Callable[[Tools], Awaitable[None]]
+
+
+def duty(name: str, seconds: float) -> Callable[[Repeated], Repeated]:
+    """Registers what is done every so many seconds. Its module is named in `work.MODULES`."""
+
+    def register(work: Repeated) -> Repeated:
+        duties.append(Duty(name, seconds, work))
+        return work
+
+    return register
+
+
 # One that waits is brought forward, and has all its attempts again.
 _QUEUE: Final = text(
     "INSERT INTO jobs (id, kind, org_id, lane) VALUES (:id, :kind, :org, :lane)"

@@ -103,7 +103,7 @@ class PlatformClient:
         headers = {"Content-Type": "application/json"} if sent else {}
         for attempt in (1, 2):
             token = await self._current_token()
-            status, answer = await self._ask(method, path, {**headers, "Authorization": f"Bearer {token}"}, sent)
+            status, answer = await self.ask(method, path, {**headers, "Authorization": f"Bearer {token}"}, sent)
             if status != 401 or attempt == 2:
                 break
             # Its keys were rotated, or the client was: a new token may do.
@@ -124,15 +124,15 @@ class PlatformClient:
                 }
                 headers = {"Content-Type": forms.MEDIA_TYPE}
                 asked_at = time.monotonic()
-                status, answer = await self._ask("POST", "/oauth/token", headers, urlencode(form).encode())
+                status, answer = await self.ask("POST", "/oauth/token", headers, urlencode(form).encode())
                 if status != 200:
                     raise PlatformAway(f"no token for PLATFORM_CLIENT_ID: {status}: {_reason(answer)}")
                 self._token = str(answer["access_token"])
                 self._token_until = asked_at + int(answer["expires_in"]) - _EARLY_SECONDS
         return self._token
 
-    async def _ask(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> tuple[int, Any]:
-        """Status and decoded answer. Raises `PlatformAway`."""
+    async def ask(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> tuple[int, Any]:
+        """Without the token of ours: status and decoded answer, whatever it is. Raises `PlatformAway`."""
         request = OutboundRequest(method=method, url=self._base + path, headers=headers, body=body)
         try:
             reply = await self._outbound.send(request)

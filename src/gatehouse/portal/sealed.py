@@ -10,10 +10,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation.sealing import Sealer
 from gatehouse.foundation.storage import resealing
 from gatehouse.foundation.storage.resealing import Resealed, SealedColumn
-from gatehouse.portal import signing
+from gatehouse.portal import authorities, signing
 from gatehouse.portal.change import Change
 
-SEALED: Final = (SealedColumn("portal.signing_keys", ("kid",), "sealed_private", signing.context),)
+SEALED: Final = (
+    SealedColumn("portal.signing_keys", ("kid",), "sealed_private", signing.context),
+    SealedColumn("portal.authorities", ("id",), "sealed_private", authorities.context),
+)
 
 
 async def reseal(session: AsyncSession, sealer: Sealer) -> Resealed:

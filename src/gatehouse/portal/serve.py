@@ -1,5 +1,6 @@
 """`gatehouse serve portal`: one process, with its jobs and duties in it."""
 
+import signal
 import socket
 
 import click
@@ -42,6 +43,15 @@ class _Server(uvicorn.Server):
 
 def run(host: str, port: int) -> int:
     """Until SIGTERM, which lets requests finish. Raises `CannotStart`, `BadSettings`, `SchemaDrift`, the database's."""
+    ending = False
+
+    def end(*_: object) -> None:
+        nonlocal ending
+        ending = True
+
+    # uvicorn has handlers of its own while it serves. Then, and before, a signal must not end this process at once.
+    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGINT, end)
     installed = installation.connect()
     settings = installed.settings
     log.configure(settings.log_level)
@@ -69,6 +79,8 @@ def run(host: str, port: int) -> int:
             config.load()
             config.ssl = context
         server = _Server(config, secure=context is not None, admin_key=admin_key)
+        if ending:
+            return 0
         server.run(sockets=[listener])
         return 0 if server.started else 3
     finally:

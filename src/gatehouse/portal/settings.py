@@ -37,6 +37,9 @@ class PortalSettings(CommonSettings):
     )
     portal_public_url: Origin | None = Field(None, description="How clients reach the portal; its tokens' issuer.")
     platform_url: WebAddress | None = Field(None, description="The platform that organizations are made on.")
+    platform_public_url: WebAddress | None = Field(
+        None, description="How outposts reach the platform, where `PLATFORM_URL` is the portal's own way to it."
+    )
     platform_client_id: UUID | None = Field(None, description="The platform-wide OAuth client with `admin:write`.")
     platform_client_secret: SecretStr | None = Field(None, description="Its secret.")
     max_request_bytes: int = Field(2 * 1024**2, ge=1024)

@@ -67,3 +67,24 @@ class Standings:
         """After the commit of a change to organizations, members or revoked tokens, and before its answer."""
         self._changes += 1
         self._kept.clear()
+
+
+class CertificateStanding(msgspec.Struct, frozen=True):
+    """Whose certificate it is, and whether it may be used."""
+
+    outpost_id: UUID
+    org_id: OrgId
+    good: bool
+
+
+_CERTIFICATE: Final = text(
+    "SELECT c.outpost_id, c.org_id, p.revoked_at IS NULL AND c.good_until > now() AS good"
+    " FROM outpost_certificates c JOIN outposts p ON p.id = c.outpost_id WHERE c.serial = :serial"
+)
+
+
+async def of_certificate(database: Database, serial: int) -> CertificateStanding | None:
+    """None where none with this serial number was issued. Nothing of it is kept: an outpost asks twice a minute."""
+    async with database.service() as session:
+        row = (await session.execute(_CERTIFICATE, {"serial": f"{serial:x}"})).first()
+    return None if row is None else CertificateStanding(row.outpost_id, row.org_id, row.good)

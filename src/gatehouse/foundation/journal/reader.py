@@ -3,7 +3,7 @@
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
@@ -63,6 +63,17 @@ class JournalReader:
             size = -(-(max_bytes - batch.bytes) // left)
             self._read_writer(writer_id, batch, (len(batch.entries) + records, batch.bytes + size))
         return batch
+
+    def oldest(self, max_records: int, max_bytes: int, passing: Container[UUID] = ()) -> Batch:
+        """As `batch`, of one writer: the oldest that holds anything, `passing` over some. Raises `OSError`."""
+        for writer_id in files.writer_ids(self._journal):
+            if writer_id in passing:
+                continue
+            batch = Batch()
+            self._read_writer(writer_id, batch, (max_records, max_bytes))
+            if batch:
+                return batch
+        return Batch()
 
     def release(self, batch: Batch) -> list[UUID]:
         """Confirms a batch that is stored. Deletes the segments before its positions, and finished writers whole;

@@ -1,5 +1,6 @@
 """How this outpost is: one look for an operator, or for whatever watches it."""
 
+import time
 from typing import Annotated
 
 from fastapi import APIRouter
@@ -22,6 +23,10 @@ class PolicyStatus(Shown):
     source: Annotated[str | None, Field(description="`platform`, `file`, `kept` or `peer`.")]
     issued_at: Time
     expires_at: Time
+    age_seconds: Annotated[int | None, Field(description="Since the platform has issued it.")]
+    expired: Annotated[
+        bool, Field(description="It stays in force: an old policy is better than none. It is time to fetch a newer one.")
+    ]
     asked_at: Time
     fetched_at: Time
     activated_at: Time
@@ -41,8 +46,26 @@ class CertificateStatus(Shown):
 
 
 class JournalStatus(Shown):
-    bytes: int
+    """`handed_in`, `rejected` and `lost` count from the start on; null in an air gap, as the rest of what is about the
+    platform."""
+
+    bytes: Annotated[int, Field(description="Not handed in yet; freed in parts of up to 8 MiB.")]
     full: bool
+    handed_in: int | None
+    handed_in_at: Time
+    rejected: Annotated[int | None, Field(description="Taken for no records; the audit log has them.")]
+    lost: Annotated[int | None, Field(description="Damaged, or asked for again and not kept any more.")]
+    fault: Annotated[str | None, Field(description="Why nothing is handed in, while it is so.")]
+
+
+class DiskStatus(Shown):
+    used_percent: float | None
+    threshold_percent: int
+    shed: Annotated[
+        str, Field(description="`nothing`, `audit_files`, `audit_lines`, `journal_detail`: one after the other.")
+    ]
+    files_removed: int
+    entries_thinned: int
 
 
 class Status(Shown):
@@ -56,6 +79,7 @@ class Status(Shown):
     certificate: CertificateStatus | None
     kill_switch: KillSwitchState
     journal: JournalStatus
+    disk: DiskStatus
 
 
 @router.get("/admin/api/status", response_model=Status)
@@ -74,7 +98,8 @@ async def read_status(host: Operated) -> Status:
         if identity is None
         else CertificateStatus(serial=identity.serial, expires_at=iso(identity.expires_at)),
         kill_switch=kill_switch(host),
-        journal=JournalStatus(bytes=host.journal.size_bytes(), full=host.journal.full()),
+        journal=_journal(host),
+        disk=_disk(host),
     )
 
 
@@ -86,6 +111,8 @@ def _policy(host: OutpostHost) -> PolicyStatus:
         source=status.source,
         issued_at=_time(None if bundle is None else bundle.issued_at),
         expires_at=_time(None if bundle is None else bundle.expires_at),
+        age_seconds=None if bundle is None else max(0, int(time.time() - bundle.issued_at)),
+        expired=bundle is not None and bundle.expires_at <= time.time(),
         asked_at=_time(status.asked),
         fetched_at=_time(status.fetched),
         activated_at=_time(status.activated),
@@ -100,6 +127,30 @@ def _platform(host: OutpostHost) -> PlatformStatus | None:
         return None
     return PlatformStatus(
         url=host.settings.platform_management_url, heard_at=_time(follower.heard), fault=follower.fault
+    )
+
+
+def _journal(host: OutpostHost) -> JournalStatus:
+    said = None if host.upload is None else host.upload.status
+    return JournalStatus(
+        bytes=host.journal.size_bytes(),
+        full=host.journal.full(),
+        handed_in=None if said is None else said.handed_in,
+        handed_in_at=_time(None if said is None else said.at),
+        rejected=None if said is None else said.rejected,
+        lost=None if said is None else said.lost,
+        fault=None if said is None else said.fault,
+    )
+
+
+def _disk(host: OutpostHost) -> DiskStatus:
+    said = host.disk.status
+    return DiskStatus(
+        used_percent=None if said.percent is None else round(said.percent, 1),
+        threshold_percent=host.settings.disk_monitor_threshold,
+        shed=said.shed,
+        files_removed=said.files_removed,
+        entries_thinned=said.entries_thinned,
     )
 
 

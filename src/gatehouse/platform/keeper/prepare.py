@@ -63,6 +63,11 @@ class Prepared(msgspec.Struct):
     #: when the first of these requests ended, as Unix time
     first_ended: float = math.inf
 
+    def say(self, tenant_id: str, event: AuditEvent) -> None:
+        """Puts it at the end of the organization's chain as it stands now."""
+        of_month = self.events.setdefault(copying.month(event.timestamp), {})
+        of_month.setdefault(tenant_id, []).append((event, personal_digest(event)))
+
 
 def decoded(batch: Batch) -> tuple[list[Decoded], list[bytes]]:
     """The batch's entries, and lines that are none."""
@@ -121,12 +126,12 @@ def prepare(
     for stream, (writer_id, payload) in list(prepared.opened.items()):
         if writer_id in dead:
             del prepared.opened[stream]
-            _add(prepared, _interrupted(payload), latency=None)
+            _add(prepared, _interrupted(payload), latency=None, outpost_id=outpost_id)
     ended = set(prepared.ended)
     for stream, payload in left_open.items():
         if stream not in ended:
             prepared.interrupted.append(stream)
-            _add(prepared, _interrupted(payload), latency=None)
+            _add(prepared, _interrupted(payload), latency=None, outpost_id=outpost_id)
     return prepared
 
 

@@ -9,7 +9,8 @@ from uuid import UUID
 
 import msgspec
 
-from gatehouse.engine import outcome
+from gatehouse.engine import notices, outcome
+from gatehouse.engine.notices import Lost, Notice
 from gatehouse.engine.outcome import DlpEvent, Entry, Outcome, Scanned
 from gatehouse.foundation.identity import CallerKind, TenantId
 from gatehouse.foundation.journal import MAX_RECORD_BYTES
@@ -24,6 +25,7 @@ _CACHE: Final = frozenset({None, "hit", "miss"})
 _WORD: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}").fullmatch
 _MOST_SMALL: Final = 2**31 - 1
 _MOST_MS: Final = 10.0**9
+_MOST_LOST: Final = 2**53
 
 
 class Unfit(Exception):
@@ -48,6 +50,17 @@ def fit(entry: Any, tenant_id: TenantId, budgets: frozenset[UUID]) -> bytes:
     if len(line) > MAX_RECORD_BYTES:
         raise Unfit(f"longer than {MAX_RECORD_BYTES} bytes")
     return line
+
+
+def notice(entry: Any) -> Notice | None:
+    """None for a record. Raises `Unfit`."""
+    try:
+        read = notices.read(entry)
+    except msgspec.ValidationError as error:
+        raise Unfit(f"not a notice: {error}") from None
+    if isinstance(read, Lost) and not all(0 <= count < _MOST_LOST for count in (read.records or 0, read.bytes or 0)):
+        raise Unfit("records, bytes: out of range")
+    return read
 
 
 def _own(entry: Entry[UUID], tenant_id: TenantId, budgets: frozenset[UUID]) -> Entry[UUID]:

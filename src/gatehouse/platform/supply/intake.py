@@ -10,13 +10,15 @@ from uuid import UUID
 import psycopg
 import structlog
 
+from gatehouse.engine.notices import Ended, Lost, Notice
 from gatehouse.foundation.errors import Unavailable
-from gatehouse.foundation.identity import Caller, TenantId
+from gatehouse.foundation.identity import Caller, CallerKind, TenantId
 from gatehouse.foundation.journal import Batch, Position
 from gatehouse.foundation.journal import Entry as Line
+from gatehouse.platform.chain.links import AuditEvent
 from gatehouse.platform.keeper.prepare import Prepared, decoded, prepare
 from gatehouse.platform.keeper.store import BadRecord, Overtaken, Store
-from gatehouse.platform.supply.entries import Unfit, fit
+from gatehouse.platform.supply.entries import Unfit, fit, notice
 from gatehouse.platform.uploads import Rejected, SequenceGap, Stored, Upload
 
 log = structlog.get_logger(__name__)
@@ -25,6 +27,8 @@ log = structlog.get_logger(__name__)
 WAITING: Final = 16
 #: How often one upload begins anew because another one of the same outpost was faster.
 _TRIES: Final = 5
+
+RECORDS_LOST: Final = "outpost.records_lost"
 
 _POSITION: Final = "SELECT sequence FROM outpost_positions WHERE (tenant_id, outpost_id, journal_id) = (%s, %s, %s)"
 _BEGIN: Final = (
@@ -64,7 +68,8 @@ class DatabaseAway(Unavailable):
 
 class Numbered(NamedTuple):
     sequence: int
-    payload: bytes
+    #: a record's line, or what the outpost says between records
+    payload: bytes | Notice
 
 
 class OutpostStore(Store):
@@ -186,7 +191,8 @@ class _Writing:
         budgets, found = self._store.budgets(), []
         for sequence, entry in enumerate(entries, first):
             try:
-                found.append(Numbered(sequence, fit(entry, self._tenant_id, budgets)))
+                payload = notice(entry) or fit(entry, self._tenant_id, budgets)
+                found.append(Numbered(sequence, payload))
             except Unfit as fault:
                 self._rejected.append(Rejected(sequence, str(fault)))
         return found
@@ -211,23 +217,50 @@ class _Writing:
         self._store.note_used_keys(self._store.own_keys(prepared.used_keys))
 
     def _prepared(self, records: Sequence[Numbered]) -> Prepared:
-        lines = [Line(self._outpost_id, 0, sequence, payload) for sequence, payload in records]
+        lines = [Line(self._outpost_id, 0, *record) for record in records if isinstance(record.payload, bytes)]
         entries, unreadable = decoded(Batch(lines))
         if unreadable:
             raise BadRecord("not an entry")
+        over = any(isinstance(payload, Ended) for _, payload in records)
+        # Of one journal at a time: another one of the outpost's may have a process that lives.
+        journal_id = self._upload.journal_id
+        left_open = self._store.left_open([journal_id]) if over else {}
         try:
-            prepared = prepare(entries, (), {}, outpost_id=self._outpost_id)
+            finished = (self._outpost_id,) if over else ()
+            prepared = prepare(entries, finished, left_open, outpost_id=self._outpost_id)
         except Exception as error:
             # What nobody has thought of is one record's fault, and must not keep the others back for ever.
             raise BadRecord(type(error).__name__) from error
-        # Only streams that this outpost has opened are its to end.
-        own = self._store.left_open([self._outpost_id]) if prepared.ended else {}
-        prepared.ended = [stream for stream in prepared.ended if stream in own]
+        prepared.opened = {stream: (journal_id, line) for stream, (_, line) in prepared.opened.items()}
+        # Only streams that this journal has opened are its to end.
+        if prepared.ended:
+            own = left_open or self._store.left_open([journal_id])
+            prepared.ended = [stream for stream in prepared.ended if stream in own]
+        for sequence, payload in records:
+            if isinstance(payload, Lost):
+                prepared.say(str(self._tenant_id), self._lost(sequence, payload))
         return prepared
+
+    def _lost(self, sequence: int, lost: Lost) -> AuditEvent:
+        return AuditEvent(
+            action=RECORDS_LOST,
+            actor_id=str(self._outpost_id),
+            actor_type=CallerKind.OUTPOST,
+            outcome="failure",
+            resource_type="outpost",
+            resource_id=str(self._outpost_id),
+            reason=lost.reason,
+            details={
+                "journal_id": str(self._upload.journal_id),
+                "sequence": sequence,
+                "records": lost.records,
+                "bytes": lost.bytes,
+            },
+        )
 
     def _transaction(self, prepared: Prepared, last: int) -> None:
         journal_id = self._upload.journal_id
-        self._store.ensure_months({*prepared.usage, *prepared.dlp.events})
+        self._store.ensure_months({*prepared.usage, *prepared.dlp.events, *prepared.events})
         moved = Batch(positions={journal_id: Position(0, last)})
         held = {journal_id: Position(0, self._position)}
         self._store.write(moved, held, prepared, at_last=lambda: None)

@@ -8,7 +8,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.portal.change import Change
 from gatehouse.portal.identity import OrgId
-from gatehouse.portal.jobs import Tools, job
+from gatehouse.portal.jobs import Tools, job, queue
+from gatehouse.portal.notifications import table as notifications
+from gatehouse.portal.outposts.jobs import push_trust
 from gatehouse.portal.platform import NotConfigured, PlatformFailed
 
 _READ = text("SELECT id, name, slug, plan_tier, status, provisioning_status, tenant_id, key_prefix, key_digest"
@@ -46,6 +48,9 @@ class _Organization(NamedTuple):
 async def _failed(session: AsyncSession, org_id: OrgId | None, failed: PlatformFailed) -> None:
     status = "unknown" if isinstance(failed, NotConfigured) else "failed"
     await session.execute(_NOT_PROVISIONED, {"id": org_id, "status": status})
+    if org_id is not None and status == "failed":
+        why = f"The organization could not be made on the platform: {failed}"[:500]
+        await notifications.notify(session, org_id, "provisioning_failed", org_id, why)
     change = Change(session, org_id)
     change.record("organization.provisioning_failed", "organization", org_id, reason=str(failed))
     await change.commit()
@@ -68,6 +73,9 @@ async def provision(tools: Tools, org_id: OrgId | None) -> None:
         await session.execute(_PROVISIONED, {"id": org_id, "tenant": org.tenant})
         if owner is not None:
             await session.execute(_BIND_OWNER, {"id": org_id, "tenant": org.tenant, "sub": sub})
+        await notifications.resolve(session, org.id, "provisioning_failed", org.id)
+        # Outposts may have been registered before.
+        await queue(session, push_trust, None)
         change = Change(session, org_id)
         change.record("organization.provisioned", "organization", org_id, tenant_id=str(org.tenant))
         await change.commit()

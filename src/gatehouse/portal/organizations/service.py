@@ -16,6 +16,7 @@ from gatehouse.portal.organizations.errors import AlreadyCancelled, AlreadyProvi
 from gatehouse.portal.organizations.jobs import deprovision, provision, update_entitlements
 from gatehouse.portal.organizations.schemas import NewOrganization, Organization, OrganizationCreated
 from gatehouse.portal.organizations.table import OrganizationRow
+from gatehouse.portal.outposts.jobs import push_trust
 
 
 async def create(change: Change, new: NewOrganization) -> OrganizationCreated:
@@ -66,6 +67,8 @@ async def cancel(change: Change, org: OrganizationRow) -> None:
     org.cancelled_at = org.updated_at = utc_now()
     change.record("organization.cancelled", "organization", org.id)
     await jobs.queue(change.session, deprovision, org.id)
+    # Its outposts are refused, whatever becomes of the tenant.
+    await jobs.queue(change.session, push_trust, None)
 
 
 async def retry_provisioning(change: Change, org: OrganizationRow) -> UUID:

@@ -26,15 +26,18 @@ async def issue(
     lifetime_seconds: int,
     plan: str | None = None,
     member: MemberRow | None = None,
+    signed_in_at: int | None = None,
 ) -> IssuedToken:
-    """A token of the organization, or of one of its members."""
+    """A token of the organization, or of one of its members, who signed in at that Unix time."""
     # Tokens count whole seconds, and those of the second in which all were revoked are refused.
     if (before := org.tokens_revoked_before) is not None:
         await asyncio.sleep(max(0.0, int(before.timestamp()) + 1 - clock.now()))
     jti = str(uuid4())
-    claims = {"sub": str(org.id), "plan": plan or org.plan_tier, "jti": jti}
+    claims: dict[str, str | int] = {"sub": str(org.id), "plan": plan or org.plan_tier, "jti": jti}
     if member is not None:
         claims |= {"uid": str(member.id), "role": shown_role(member.role)}
+    if signed_in_at is not None:
+        claims["auth_time"] = signed_in_at
     token = await keys.sign(claims, lifetime_seconds=lifetime_seconds)
     change.record(
         "token.issued", "token", jti, expires_in=lifetime_seconds, member_id=None if member is None else str(member.id)

@@ -277,3 +277,43 @@ async def test_a_full_upload_is_stored_in_one_go(platform: RunningPlatform, tena
     answer = await outpost.hand_in(uuid4(), 1, lines(*(outcome() for _ in range(MOST_RECORDS))))
     assert answer.json() == {"next_sequence": MOST_RECORDS + 1, "stored": MOST_RECORDS, "rejected": []}
     assert len(usage(platform, tenant)) == MOST_RECORDS
+
+
+async def test_what_a_dead_process_left_open_was_interrupted(
+    platform: RunningPlatform, tenant: Tenant, outpost: Outpost
+) -> None:
+    before, begun, over, living = arrived(), arrived(), arrived(), arrived()
+    dead, alive = uuid4(), uuid4()
+    await outpost.hand_in(alive, 1, lines(Opened(**living)))
+    await outpost.hand_in(dead, 1, lines(Opened(**before)))
+    ends = [*lines(Opened(**begun), Opened(**over), outcome(**over, stream=True)), ["ended"]]
+    answer = await outpost.hand_in(dead, 2, ends)
+    assert (answer.json()["stored"], answer.json()["rejected"]) == (4, [])
+    events = {event["id"]: event for event in await platform.audit(tenant, "gateway.request")}
+    assert {key: event["outcome"] for key, event in events.items()} == {
+        before["id"]: "interrupted", begun["id"]: "interrupted", over["id"]: "success"
+    }  # fmt: skip
+    assert {event["details"]["outpost_id"] for event in events.values()} == {str(outpost.id)}
+    # Another journal's process lives.
+    assert len(platform.sql("SELECT 1 FROM open_streams WHERE id = %s", [living["id"]])) == 1
+
+
+async def test_what_an_outpost_has_lost_stands_in_the_chain(
+    platform: RunningPlatform, tenant: Tenant, outpost: Outpost
+) -> None:
+    journal = uuid4()
+    answer = await outpost.hand_in(journal, 1, [*lines(outcome()), ["lost", "damaged", None, 412], *lines(outcome())])
+    assert (answer.json()["next_sequence"], answer.json()["rejected"]) == (4, [])
+    (event,) = await platform.audit(tenant, "outpost.records_lost")
+    assert (event["actor_type"], event["resource_id"], event["reason"]) == ("outpost", str(outpost.id), "damaged")
+    assert event["details"] == {"journal_id": str(journal), "sequence": 2, "records": None, "bytes": 412}
+    assert len(usage(platform, tenant)) == 2
+    assert platform.breaks(tenant) == []
+
+
+@pytest.mark.parametrize(
+    "bad", [["lost"], ["lost", "stolen\t"], ["lost", "gone", -1], ["lost", "gone", 2**60], ["ended", 1]]
+)
+async def test_a_notice_that_says_something_else_is_told(outpost: Outpost, bad: Any) -> None:
+    told = (await outpost.hand_in(uuid4(), 1, [bad])).json()
+    assert [each["sequence"] for each in told["rejected"]] == ([] if bad[0] == "ended" else [1])

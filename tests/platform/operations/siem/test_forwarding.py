@@ -262,7 +262,7 @@ async def test_a_secret_that_does_not_open_is_told_and_nothing_is_sent(siem: Sie
 async def test_an_address_that_has_become_private_is_never_connected_to(siem: Siem, tools: Tools) -> None:
     await siem.begin()
     guarded = siem.receiver.trusted(allowlist=())
-    siem.forwarding._senders = forwarding.Senders(guarded, tools.sealer, tools.settings.gatehouse_home)
+    siem.forwarding._senders = forwarding.SealedSenders(guarded, tools.sealer, tools.settings.gatehouse_home)
     for body in ({}, {"type": "syslog_tcp", "host": "localhost", "port": int(siem.receiver.url.split(":")[2][:-1])}):
         await siem.put(**body)
         await siem.forward()

@@ -16,12 +16,12 @@ from tests.platform.operations.siem.conftest import Siem
 from tests.support.receiver import certificate
 
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.siem.events import Forwarded, of_test
+from gatehouse.foundation.siem.senders import file
+from gatehouse.foundation.siem.senders.sender import NotTaken
+from gatehouse.foundation.siem.senders.syslog import framed
 from gatehouse.platform.jobs import Tools
-from gatehouse.platform.operations.siem.events import Forwarded, of_test
-from gatehouse.platform.operations.siem.senders import file
-from gatehouse.platform.operations.siem.senders.sender import NotTaken, Target
-from gatehouse.platform.operations.siem.senders.syslog import framed
-from gatehouse.platform.operations.siem.sending import Senders
+from gatehouse.platform.operations.siem.sending import SealedSenders, SealedTarget
 
 #: RFC 5424, 6; the message's own text behind the structured data.
 _MESSAGE = re.compile(
@@ -83,14 +83,14 @@ def authority() -> str:
     return certificate().read_text().partition("-----BEGIN PRIVATE")[0]
 
 
-def target(kind: str, **fields: object) -> Target:
+def target(kind: str, **fields: object) -> SealedTarget:
     empty = dict.fromkeys(("url", "host", "port", "ca_certificate", "index", "sealed_secret"))
-    return Target(**{**empty, "tenant_id": new_id(), "type": kind, **fields})  # type: ignore[arg-type]
+    return SealedTarget(**{**empty, "tenant_id": new_id(), "type": kind, **fields})  # type: ignore[arg-type]
 
 
 @pytest.fixture
-def senders(tools: Tools) -> Senders:
-    return Senders(tools.receivers, tools.sealer, tools.settings.gatehouse_home)
+def senders(tools: Tools) -> SealedSenders:
+    return SealedSenders(tools.receivers, tools.sealer, tools.settings.gatehouse_home)
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ KINDS: dict[str, Callable[[], ssl.SSLContext | None]] = {"syslog_tcp": lambda: N
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_syslog_gets_each_event_as_a_message_with_its_length(
-    senders: Senders, events: list[Forwarded], kind: str
+    senders: SealedSenders, events: list[Forwarded], kind: str
 ) -> None:
     authorities = {"ca_certificate": authority()} if kind == "syslog_tls" else {}
     async with listening(KINDS[kind]()) as log:
@@ -127,7 +127,7 @@ def test_structured_data_is_escaped() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("stop_after", [1, 40_000])
 async def test_a_syslog_receiver_that_is_killed_while_it_reads_has_not_taken_the_batch(
-    senders: Senders, events: list[Forwarded], kind: str, stop_after: int
+    senders: SealedSenders, events: list[Forwarded], kind: str, stop_after: int
 ) -> None:
     authorities = {"ca_certificate": authority()} if kind == "syslog_tls" else {}
     async with listening(KINDS[kind]()) as log:
@@ -137,9 +137,9 @@ async def test_a_syslog_receiver_that_is_killed_while_it_reads_has_not_taken_the
 
 
 async def test_a_syslog_receiver_that_never_reads_costs_its_time_alone(
-    senders: Senders, events: list[Forwarded], monkeypatch: pytest.MonkeyPatch
+    senders: SealedSenders, events: list[Forwarded], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gatehouse.platform.operations.siem.senders.syslog._SECONDS", 0.5)
+    monkeypatch.setattr("gatehouse.foundation.siem.senders.syslog._SECONDS", 0.5)
 
     async def sleep(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(5)
@@ -157,14 +157,16 @@ async def test_a_syslog_receiver_that_never_reads_costs_its_time_alone(
         server.close()
 
 
-async def test_a_certificate_of_another_authority_is_not_trusted(senders: Senders, events: list[Forwarded]) -> None:
+async def test_a_certificate_of_another_authority_is_not_trusted(
+    senders: SealedSenders, events: list[Forwarded]
+) -> None:
     async with listening(tls()) as log:
         with pytest.raises(NotTaken, match="certificate is not trusted"):
             await senders.send(target("syslog_tls", host="localhost", port=log.port), events)
     assert log.connections == []
 
 
-async def test_nobody_there_is_told(senders: Senders, events: list[Forwarded]) -> None:
+async def test_nobody_there_is_told(senders: SealedSenders, events: list[Forwarded]) -> None:
     async with listening() as log:
         pass
     with pytest.raises(NotTaken, match="connection could not be made"):
@@ -227,7 +229,9 @@ def test_files_are_rotated_and_the_oldest_go(tmp_path: Path, monkeypatch: pytest
     assert (tmp_path / "events.jsonl.2").read_bytes().startswith(b"3-")
 
 
-async def test_a_file_that_cannot_be_written_is_told(senders: Senders, tools: Tools, events: list[Forwarded]) -> None:
+async def test_a_file_that_cannot_be_written_is_told(
+    senders: SealedSenders, tools: Tools, events: list[Forwarded]
+) -> None:
     to = target("file")
     (tools.settings.gatehouse_home / "siem").write_text(str(uuid4()))
     with pytest.raises(NotTaken, match="cannot be written"):

@@ -8,8 +8,8 @@ from uuid import UUID
 import msgspec
 import pytest
 
+from gatehouse.foundation.siem.events import Forwarded, of_audit, of_dlp, of_news
 from gatehouse.platform.chain.actions import ACTIONS
-from gatehouse.platform.operations.siem.events import Forwarded, of_audit, of_dlp, of_news
 
 TENANT, ID = UUID(int=1), UUID(int=2)
 AT = datetime(2026, 3, 4, 5, 6, 7, 890000, UTC)

@@ -10,8 +10,7 @@ distance to the head, and grows in no memory. DLP events and the outbox's events
 organization forwards, they wait in a queue of its own. Each is sent at least once, in its order; whoever gets one twice
 knows it by its `event.id`.
 
-    events      a record -> what is sent of it
-    senders     one module a type of receiver; `sending` holds them as a dictionary
+    sending     to a receiver, with the sealed secret; events and senders are `foundation.siem`'s
     queue       whose turn it is, and what is next: the queries of the forwarding processes
     forwarding  takes turns, and sends
     listening   the outbox's events into the queue

@@ -5,11 +5,11 @@ from typing import Final
 
 import structlog
 
+from gatehouse.foundation.siem.senders.sender import NotTaken
 from gatehouse.platform.jobs import Tools
 from gatehouse.platform.operations.siem import queue
 from gatehouse.platform.operations.siem.queue import Done, Turn, Work
-from gatehouse.platform.operations.siem.senders.sender import NotTaken
-from gatehouse.platform.operations.siem.sending import Senders
+from gatehouse.platform.operations.siem.sending import SealedSenders
 
 log = structlog.get_logger(__name__)
 
@@ -35,7 +35,7 @@ class Forwarding:
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
-        self._senders = Senders(tools.receivers, tools.sealer, tools.settings.gatehouse_home)
+        self._senders = SealedSenders(tools.receivers, tools.sealer, tools.settings.gatehouse_home)
         self._turns: set[asyncio.Task[None]] = set()
         # Of the pool's few connections, one: the rest is for others.
         self._database = asyncio.Lock()

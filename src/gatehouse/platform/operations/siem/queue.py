@@ -13,9 +13,10 @@ import msgspec
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gatehouse.platform.operations.siem import events
-from gatehouse.platform.operations.siem.events import Forwarded
-from gatehouse.platform.operations.siem.senders.sender import Target
+from gatehouse.foundation.siem import events
+from gatehouse.foundation.siem.events import Forwarded
+from gatehouse.foundation.siem.sending import BACKOFF
+from gatehouse.platform.operations.siem.sending import SealedTarget
 
 #: Of a batch: audit events, and those of the queue. Bounded in bytes too, for what is held in memory.
 AUDIT: Final = 800
@@ -25,8 +26,6 @@ BYTES: Final = 1024**2
 PROBE: Final = 50
 #: Seconds: longer than sending a batch takes, whatever the type.
 LEASE: Final = 30.0
-#: Seconds until the next attempt, after one failure, two, and so on.
-BACKOFF: Final = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 
 # For all organizations at once: where nothing waits, this is all that is asked. Whose turn was longest ago is first.
 _TAKE: Final = text(
@@ -86,7 +85,7 @@ class Place(NamedTuple):
 class Work(msgspec.Struct, frozen=True):
     """A batch. `after` is the sequence before it."""
 
-    target: Target
+    target: SealedTarget
     events: Sequence[Forwarded]
     places: Sequence[Place]
     after: int
@@ -122,7 +121,7 @@ async def advance(session: AsyncSession, turn: Turn, done: Done | None = None, *
     if done is not None:
         sequence, failures = await _note(session, key, done), 0
     if go_on:
-        work = await _next(session, Target.of(held), sequence, held.head, probing=failures > 0)
+        work = await _next(session, SealedTarget.of(held), sequence, held.head, probing=failures > 0)
     await session.execute(_DUE, {**key, "seconds": 0 if work is None else LEASE})
     await session.commit()
     return work
@@ -140,7 +139,7 @@ async def _note(session: AsyncSession, key: dict[str, UUID], done: Done) -> int:
     return sequence
 
 
-async def _next(session: AsyncSession, target: Target, sequence: int, head: int, *, probing: bool) -> Work | None:
+async def _next(session: AsyncSession, target: SealedTarget, sequence: int, head: int, *, probing: bool) -> Work | None:
     key: dict[str, Any] = {"tenant": target.tenant_id}
     found: list[tuple[Place, Forwarded]] = []
     values = {**key, "sequence": sequence, "most": PROBE if probing else AUDIT}

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Request
 from gatehouse.platform.callers import RESPONSES, Admin, AdminReader, AdminStepUp
 from gatehouse.platform.operations.siem import service, table
 from gatehouse.platform.operations.siem.schemas import Siem, SiemUpdate, Tested
-from gatehouse.platform.operations.siem.sending import Senders
+from gatehouse.platform.operations.siem.sending import SealedSenders
 from gatehouse.platform.operations.siem.table import SiemTargetRow
 from gatehouse.platform.ports import TheHost
 from gatehouse.platform.requests import Changing, InParts, Session
@@ -51,4 +51,4 @@ async def update_siem(caller: AdminStepUp, body: Checked, own: OwnSiem, change: 
 @router.post("/test", response_model=Tested, responses={409: {"description": "Nothing was set up yet."}})
 async def test_siem(caller: Admin, parts: InParts, host: TheHost) -> Tested:
     """Sends one event now and says whether the receiver took it."""
-    return await service.test(parts, Senders(host.receivers, host.sealer, host.settings.gatehouse_home))
+    return await service.test(parts, SealedSenders(host.receivers, host.sealer, host.settings.gatehouse_home))

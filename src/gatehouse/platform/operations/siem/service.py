@@ -13,13 +13,14 @@ from gatehouse.foundation.errors import FieldFault, Unprocessable
 from gatehouse.foundation.identity import Caller
 from gatehouse.foundation.receivers import Receivers
 from gatehouse.foundation.sealing import Sealer
+from gatehouse.foundation.siem import events
+from gatehouse.foundation.siem.senders.sender import NotTaken, address
 from gatehouse.platform.change import Change
 from gatehouse.platform.operations import receiver_urls
-from gatehouse.platform.operations.siem import events, table
+from gatehouse.platform.operations.siem import table
 from gatehouse.platform.operations.siem.errors import FileIsForOperators, NotConfigured
 from gatehouse.platform.operations.siem.schemas import Siem, SiemUpdate, Status, Tested
-from gatehouse.platform.operations.siem.senders.sender import NotTaken, Target, address, secret_context
-from gatehouse.platform.operations.siem.sending import Senders
+from gatehouse.platform.operations.siem.sending import SealedSenders, SealedTarget, secret_context
 from gatehouse.platform.operations.siem.table import SiemTargetRow
 from gatehouse.platform.requests import Apart
 
@@ -99,13 +100,13 @@ async def update(change: Change, sealer: Sealer, row: SiemTargetRow | None, body
     return row
 
 
-async def test(parts: Apart, senders: Senders) -> Tested:
+async def test(parts: Apart, senders: SealedSenders) -> Tested:
     """Sends one event now, past the queue and whatever the switches say. Raises `NotConfigured`."""
     async with parts.reading() as session:
         row = await table.find(session)
         if row is None:
             raise NotConfigured
-        target = Target.of(row)
+        target = SealedTarget.of(row)
     began, fault = monotonic(), None
     try:
         await senders.send(target, [events.of_test(target.tenant_id)])

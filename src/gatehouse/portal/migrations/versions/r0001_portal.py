@@ -11,7 +11,7 @@ revision = "0001"
 down_revision = None
 
 #: in this order: each may refer to tables of those before it
-_PARTS: Final[tuple[str, ...]] = ("organizations", "members", "tokens", "jobs", "audit")
+_PARTS: Final[tuple[str, ...]] = ("organizations", "members", "tokens", "jobs", "audit", "outposts", "notifications")
 
 
 def upgrade() -> None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from gatehouse.platform.operations.siem.events import Forwarded
-from gatehouse.platform.operations.siem.senders.sender import NotTaken, Target
+from gatehouse.foundation.siem.events import Forwarded
+from gatehouse.foundation.siem.senders.sender import NotTaken, Target
 
 #: below `GATEHOUSE_HOME`; in it a folder for each organization
 DIRECTORY: Final = "siem"

@@ -15,8 +15,8 @@ from typing import Final
 from gatehouse.foundation.clock import iso
 from gatehouse.foundation.egress import Address, HostNotFound
 from gatehouse.foundation.receivers import Receivers
-from gatehouse.platform.operations.siem.events import Forwarded
-from gatehouse.platform.operations.siem.senders.sender import NotTaken, Target, address
+from gatehouse.foundation.siem.events import Forwarded
+from gatehouse.foundation.siem.senders.sender import NotTaken, Target, address
 
 #: For the whole of a batch.
 _SECONDS: Final = 15.0

@@ -64,7 +64,7 @@ class Forwarded(NamedTuple):
 
 
 def of_audit(row: Any) -> Forwarded:
-    """`row` has the columns of `audit_events`."""
+    """`row` has the columns of `audit_events`; None where it has no place in a chain yet."""
     begins, dot, ends = row.action.rpartition(".")
     succeeded = row.outcome == "success"
     types = [_TYPES.get(ends, "change") if dot else "change"]
@@ -81,7 +81,7 @@ def of_audit(row: Any) -> Forwarded:
         "outcome": "success" if succeeded else "failure",
         "reason": row.reason,
         "sequence": row.sequence,
-        "hash": row.hash.hex(),
+        "hash": _hex(row.hash),
     }
     own = {
         "actor": {"id": row.actor_id, "type": row.actor_type},
@@ -89,7 +89,7 @@ def of_audit(row: Any) -> Forwarded:
         "resource": {"type": row.resource_type, "id": row.resource_id},
         "target": {"provider": row.target_provider, "model": row.target_model},
         "details": row.details,
-        "prev_hash": row.prev_hash.hex(),
+        "prev_hash": _hex(row.prev_hash),
     }
     about = {
         "user": {"id": row.actor_id if row.actor_type in _PEOPLE else None},
@@ -148,6 +148,10 @@ def _written(
         "gatehouse": own,
     }  # fmt: skip
     return head._replace(body=_encode(_present(whole)))
+
+
+def _hex(digest: bytes | None) -> str | None:
+    return None if digest is None else digest.hex()
 
 
 def _source(ip: str | None) -> dict[str, Any]:

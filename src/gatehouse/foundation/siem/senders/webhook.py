@@ -10,8 +10,8 @@ import msgspec
 from gatehouse.foundation.clock import iso, utc_now
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.receivers import Receivers
-from gatehouse.platform.operations.siem.events import Forwarded
-from gatehouse.platform.operations.siem.senders.sender import NotTaken, Target
+from gatehouse.foundation.siem.events import Forwarded
+from gatehouse.foundation.siem.senders.sender import NotTaken, Target
 
 _EVENT_TYPE: Final = "siem_events"
 _TOO_LARGE: Final = 413

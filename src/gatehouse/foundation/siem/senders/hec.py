@@ -7,8 +7,8 @@ import msgspec
 from yarl import URL
 
 from gatehouse.foundation.receivers import Receivers
-from gatehouse.platform.operations.siem.events import Forwarded
-from gatehouse.platform.operations.siem.senders.sender import NotTaken, Target
+from gatehouse.foundation.siem.events import Forwarded
+from gatehouse.foundation.siem.senders.sender import NotTaken, Target
 
 _PATH: Final = "/services/collector/event"
 _TOO_LARGE: Final = 413

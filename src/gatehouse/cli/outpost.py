@@ -1,0 +1,41 @@
+"""`outpost bundle`."""
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from gatehouse.cli.main import CommandError
+
+
+@click.group()
+def outpost() -> None:
+    """What an outpost in an air gap needs of the platform, as files."""
+
+
+@outpost.command(epilog="Example: gatehouse outpost bundle --out bundle.jws --keys keys.json")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True, help="Takes the signed bundle.")
+@click.option("--keys", type=click.Path(dir_okay=False, path_type=Path), required=True, help="Takes the platform's keys.")
+def bundle(out: Path, keys: Path) -> None:
+    """Fetch the newest policy for an outpost in an air gap, on a machine that reaches the platform.
+
+    Reads OUTPOST_ID, PLATFORM_MANAGEMENT_URL, TLS_CERT_PATH, TLS_KEY_PATH and TLS_CA_BUNDLE, as the outpost would.
+    Carry both files to OUTPOST_BUNDLE_PATH and OUTPOST_KEYS_PATH: it takes them within a second.
+    """
+    from gatehouse.foundation.clock import iso
+    from gatehouse.outpost.airgap import fetch
+    from gatehouse.outpost.platform import PlatformAway, PlatformRefuses
+    from gatehouse.outpost.settings import OutpostSettings
+    from gatehouse.policy.signing import BundleRefused
+
+    try:
+        held = asyncio.run(fetch(OutpostSettings.from_environment(), out, keys))
+    except PlatformAway as error:
+        raise CommandError(f"the platform cannot be reached: {error}") from None
+    except PlatformRefuses as error:
+        raise CommandError(f"the platform refuses this outpost: {error}") from None
+    except BundleRefused as error:
+        raise CommandError(f"what the platform has sent is no good bundle: {error}") from None
+    except OSError as error:
+        raise CommandError(f"cannot write: {error}") from None
+    click.echo(f"Version {held.version} for outpost {held.outpost_id}, to be renewed before {iso(held.expires_at)}.")

@@ -1,0 +1,32 @@
+"""Errors as pages."""
+
+from gatehouse.foundation.errors import BadRequest, NotFound, Refusal, Unprocessable
+from gatehouse.foundation.http.envelopes import Body, ErrorForm, detail
+from gatehouse.foundation.http.pages.rendering import Pages, headers
+
+
+class BadPageRequest(BadRequest):
+    message = "This link or form is not complete. Go back and try again."
+
+
+def form(pages: Pages) -> ErrorForm:
+    """The form of every path under which people find these pages."""
+
+    def encoded(body: Body) -> bytes:
+        return pages.markup(
+            "error.html", message=body["message"], reason=body.get("reason"), retry_after=body.get("retry_after")
+        )
+
+    return ErrorForm(_body, 400, "text/html; charset=utf-8", encode=encoded, headers=headers())
+
+
+def _body(error: Refusal) -> Body:
+    message = error.text
+    # Where the API's words would tell a person nothing.
+    if error.status == 429:
+        message = "Too many attempts. Wait a moment, then try again."
+    elif type(error) is NotFound:
+        message = "There is no such page."
+    elif isinstance(error, Unprocessable):
+        message = BadPageRequest.message
+    return {**detail(error), "message": message, "retry_after": error.extra.get("retry_after")}

@@ -1,0 +1,39 @@
+"""A batch to its receiver, of whatever type."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from gatehouse.foundation.egress import UnsafeUrl
+from gatehouse.foundation.receivers import ReceiverFailed, Receivers
+from gatehouse.foundation.siem.events import Forwarded
+from gatehouse.foundation.siem.senders.file import File
+from gatehouse.foundation.siem.senders.hec import Hec
+from gatehouse.foundation.siem.senders.sender import NotTaken, Sender, Target
+from gatehouse.foundation.siem.senders.syslog import Syslog
+from gatehouse.foundation.siem.senders.webhook import Webhook
+
+#: Seconds between two tries at a receiver that does not take a batch.
+BACKOFF: Final = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+
+
+class Senders:
+    """All that a process sends with. `home` is GATEHOUSE_HOME."""
+
+    def __init__(self, receivers: Receivers, home: Path) -> None:
+        self._by_type: Mapping[str, Sender] = {
+            "hec": Hec(receivers),
+            "webhook": Webhook(receivers),
+            "syslog_tcp": Syslog(receivers, tls=False),
+            "syslog_tls": Syslog(receivers, tls=True),
+            "file": File(home),
+        }
+
+    async def send(self, target: Target, secret: bytes, events: Sequence[Forwarded]) -> None:
+        """Returns when the receiver has all of them. Raises `NotTaken`."""
+        try:
+            await self._by_type[target.type].send(target, secret, events)
+        except UnsafeUrl as error:
+            raise NotTaken(f"blocked by the address guard: {error.reason}") from None
+        except ReceiverFailed as error:
+            raise NotTaken(error.reason) from None

@@ -1,0 +1,7 @@
+"""What can go wrong with notifications."""
+
+from gatehouse.foundation.errors import NotFound
+
+
+class NotificationNotFound(NotFound):
+    message = "Notification not found"

@@ -1,0 +1,10 @@
+"""What notifications are about, and how much they matter."""
+
+from typing import Final, Literal
+
+Kind = Literal["outpost_stale", "dead_letter", "provisioning_failed"]
+Severity = Literal["warning", "critical"]
+
+SEVERITIES: Final[dict[Kind, Severity]] = {
+    "outpost_stale": "warning", "dead_letter": "warning", "provisioning_failed": "critical",
+}  # fmt: skip

@@ -1,0 +1,40 @@
+"""The notifications' endpoints (reference 2, Cloud portal)."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+
+from gatehouse.foundation.http.lists import OffsetWindow, offset_window
+from gatehouse.portal.callers import RESPONSES, OrgAdmin, OrgMember
+from gatehouse.portal.notifications import service, table
+from gatehouse.portal.notifications.errors import NotificationNotFound
+from gatehouse.portal.notifications.schemas import Notification, Notifications
+from gatehouse.portal.notifications.table import NotificationRow
+from gatehouse.portal.requests import Changing, Session, loaded
+
+router = APIRouter(prefix="/v1/orgs/{org_id}/notifications", tags=["Notifications"], responses=RESPONSES)
+
+LoadedNotification = Annotated[
+    NotificationRow, Depends(loaded(NotificationRow, "notification_id", NotificationNotFound))
+]
+Window = Annotated[OffsetWindow, Depends(offset_window(default=100, maximum=500))]
+
+
+@router.get("", response_model=Notifications)
+async def list_notifications(
+    caller: OrgMember,
+    session: Session,
+    window: Window,
+    *,
+    resolved: Annotated[bool | None, Query(description="Only those that are over, or that are not.")] = None,
+) -> object:
+    """What your organization should know of, the newest first: outposts that are not seen, deliveries that have failed
+    for good, a failed provisioning."""
+    items, total = await table.listed(session, window, resolved=resolved)
+    return {"items": items, "total": total}
+
+
+@router.post("/{notification_id}/resolve", response_model=Notification)
+async def resolve_notification(caller: OrgAdmin, notification: LoadedNotification, change: Changing) -> object:
+    """Says that it has been seen to."""
+    return service.resolve(change, notification)

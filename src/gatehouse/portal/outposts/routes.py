@@ -1,0 +1,90 @@
+"""The outposts' endpoints (reference 2, Cloud portal; decisions 8, Outposts)."""
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Request
+
+from gatehouse.portal.callers import RESPONSES, AdminKey, KeyOrOrgAdmin, KeyOrOrgMember, OutpostCaller
+from gatehouse.portal.host import TheHost
+from gatehouse.portal.notifications import table as notifications
+from gatehouse.portal.outposts import service, table
+from gatehouse.portal.outposts.errors import OutpostNotFound
+from gatehouse.portal.outposts.schemas import Heartbeat, NewHeartbeat, NewOutpost, Outpost, OutpostCertified
+from gatehouse.portal.outposts.service import Certification
+from gatehouse.portal.outposts.table import OutpostRow
+from gatehouse.portal.requests import Changing, Session, loaded
+
+router = APIRouter(prefix="/v1", tags=["Outposts"], responses=RESPONSES)
+
+_PATH = "/orgs/{org_id}/outposts"
+LoadedOutpost = Annotated[OutpostRow, Depends(loaded(OutpostRow, "outpost_id", OutpostNotFound))]
+
+
+def _certification(request: Request, host: TheHost) -> Certification:
+    return Certification(host.authorities, host.settings, str(request.base_url))
+
+
+TheCertification = Annotated[Certification, Depends(_certification)]
+
+
+@router.post(
+    _PATH,
+    status_code=201,
+    response_model=OutpostCertified,
+    responses={409: {"description": "Another outpost of the organization has the name."}},
+)
+async def register_outpost(
+    caller: AdminKey, body: NewOutpost, certification: TheCertification, change: Changing
+) -> OutpostCertified:
+    """Registers an outpost. Its key is shown once; its certificate is good for 90 days, on the platform as soon as the
+    platform was told of it, which takes a second."""
+    return await service.register(change, certification, body)
+
+
+@router.get(_PATH, response_model=list[Outpost])
+async def list_outposts(caller: KeyOrOrgMember, session: Session) -> object:
+    """The organization's outposts, oldest first, and those that were revoked."""
+    return await table.all_outposts(session)
+
+
+@router.get(_PATH + "/{outpost_id}", response_model=Outpost)
+async def show_outpost(caller: KeyOrOrgMember, outpost: LoadedOutpost) -> object:
+    """One outpost."""
+    return outpost
+
+
+@router.delete(_PATH + "/{outpost_id}", status_code=204, responses={409: {"description": "It is revoked already."}})
+async def revoke_outpost(caller: KeyOrOrgAdmin, outpost: LoadedOutpost, change: Changing) -> None:
+    """Revokes an outpost for good: the portal refuses it from the answer on, the platform as soon as it was told, and
+    what the outpost still has of policy ends within seven days."""
+    await service.revoke(change, outpost)
+
+
+@router.post(
+    _PATH + "/{outpost_id}/renew",
+    response_model=OutpostCertified,
+    responses={409: {"description": "It is revoked."}},
+)
+async def renew_outpost(
+    caller: KeyOrOrgAdmin, outpost: LoadedOutpost, certification: TheCertification, change: Changing
+) -> OutpostCertified:
+    """Issues another certificate with another key, shown once. The one before is good for 24 hours more."""
+    return await service.renew(change, certification, outpost)
+
+
+@router.post("/outposts/heartbeat", response_model=Heartbeat)
+async def take_heartbeat(caller: OutpostCaller, session: Session, body: NewHeartbeat) -> Heartbeat:
+    """An outpost says that it is there. Without one for five minutes it is `stale`, and its organization is told."""
+    assert caller.org_id is not None
+    outpost = await table.seen(session, UUID(caller.id), body.model_dump(exclude_none=True))
+    await notifications.resolve(session, caller.org_id, "outpost_stale", outpost.id)
+    await session.commit()
+    assert outpost.last_seen_at is not None
+    return Heartbeat(
+        outpost_id=outpost.id,
+        status=outpost.status,
+        received_at=outpost.last_seen_at,
+        cert_serial=outpost.cert_serial,
+        cert_expires_at=outpost.cert_expires_at,
+    )

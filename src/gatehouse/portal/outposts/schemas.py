@@ -1,0 +1,68 @@
+"""Bodies of the outposts' endpoints (reference 2, Cloud portal resources; decisions 8, Outposts)."""
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from gatehouse.foundation.http.bodies import Body, Shown
+from gatehouse.portal.outposts.status import Status
+
+_Word = Annotated[str, Field(min_length=1, max_length=64)]
+
+
+class NewOutpost(Body):
+    outpost_name: Annotated[str, Field(min_length=1, max_length=128, examples=["warehouse-1"])]
+    region: Annotated[_Word, Field(examples=["eu-central-1"])]
+    deployment_env: Annotated[_Word, Field(examples=["production"])]
+
+
+class Outpost(Shown):
+    id: UUID
+    org_id: UUID
+    outpost_name: str
+    region: str
+    deployment_env: str
+    status: Annotated[Status, Field(description="`stale`: not seen for five minutes.")]
+    cert_serial: Annotated[str, Field(description="Of its newest certificate, in hexadecimal.")]
+    cert_issued_at: datetime
+    cert_expires_at: datetime
+    last_seen_at: datetime | None
+    reported: Annotated[dict[str, Any], Field(description="What its last heartbeat said.")]
+    created_at: datetime
+    revoked_at: datetime | None
+
+
+class OutpostCertified(Shown):
+    """An outpost with a new certificate."""
+
+    outpost: Outpost
+    client_cert: Annotated[str, Field(description="As PEM.")]
+    client_key: Annotated[str, Field(description="As PEM. Shown here and never again: the portal keeps no copy.")]
+    ca_chain: Annotated[
+        str, Field(description="As PEM: the authority that has issued it, then others that outposts are known by.")
+    ]
+    platform_url: Annotated[str | None, Field(description="PLATFORM_MANAGEMENT_URL of the outpost.")]
+    bundle_url: Annotated[str | None, Field(description="Where its policy comes from.")]
+    heartbeat_url: str
+
+
+class NewHeartbeat(BaseModel):
+    """What the outpost says of itself. One that is newer than the portal may say more."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    version: Annotated[str | None, Field(max_length=64, description="Of its software.")] = None
+    bundle_version: Annotated[int | None, Field(ge=0, le=2**53)] = None
+    unsent_records: Annotated[int | None, Field(ge=0, le=2**53, description="Records still to hand in.")] = None
+    journal_bytes: Annotated[int | None, Field(ge=0, le=2**63)] = None
+    status: Annotated[str | None, Field(max_length=64)] = None
+
+
+class Heartbeat(Shown):
+    outpost_id: UUID
+    status: Status
+    received_at: datetime
+    cert_serial: Annotated[str, Field(description="Of its newest certificate: after a renewal not its own.")]
+    cert_expires_at: datetime

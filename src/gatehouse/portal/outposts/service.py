@@ -1,0 +1,115 @@
+"""The rules of outposts."""
+
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+from sqlalchemy.exc import IntegrityError
+
+from gatehouse.foundation.authority import Issued
+from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.ids import new_id
+from gatehouse.portal import jobs
+from gatehouse.portal.authorities import LIFETIME, Authorities
+from gatehouse.portal.change import Change
+from gatehouse.portal.identity import OrgId
+from gatehouse.portal.notifications import table as notifications
+from gatehouse.portal.outposts import table
+from gatehouse.portal.outposts.errors import OutpostNameTaken, OutpostRevoked
+from gatehouse.portal.outposts.jobs import push_trust
+from gatehouse.portal.outposts.schemas import NewOutpost, Outpost, OutpostCertified
+from gatehouse.portal.outposts.table import CertificateRow, OutpostRow
+from gatehouse.portal.settings import PortalSettings
+
+#: What the certificate before is still good for (decisions 8, Outposts).
+OVERLAP: Final = timedelta(hours=24)
+
+
+class Certification:
+    """What a new certificate is made with. `address` is where the caller has found the portal."""
+
+    def __init__(self, authorities: Authorities, settings: PortalSettings, address: str) -> None:
+        self._authorities = authorities
+        self._platform = settings.platform_public_url or (settings.platform_url or "").rstrip("/") or None
+        self._portal = settings.portal_public_url or address.rstrip("/")
+
+    async def issue(self, outpost_id: UUID, org_id: OrgId) -> tuple[UUID, Issued, str]:
+        """The authority's id, the certificate, and the chain. Raises `NoAuthority`."""
+        authority_id, authority, chain = await self._authorities.issuing()
+        return authority_id, authority.issue(str(outpost_id), str(org_id), lifetime=LIFETIME), chain
+
+    def told(self, outpost: OutpostRow, issued: Issued, chain: str) -> OutpostCertified:
+        return OutpostCertified(
+            outpost=Outpost.model_validate(outpost),
+            client_cert=issued.certificate,
+            client_key=issued.key,
+            ca_chain=chain,
+            platform_url=self._platform,
+            bundle_url=self._platform and f"{self._platform}/v1/outposts/policy-bundle",
+            heartbeat_url=f"{self._portal}/v1/outposts/heartbeat",
+        )
+
+
+async def register(change: Change, certification: Certification, new: NewOutpost) -> OutpostCertified:
+    """Raises `OutpostNameTaken`, `NoAuthority`."""
+    assert change.org_id is not None
+    outpost_id = new_id()
+    authority_id, issued, chain = await certification.issue(outpost_id, change.org_id)
+    outpost = OutpostRow(
+        id=outpost_id,
+        org_id=change.org_id,
+        **new.model_dump(),
+        cert_serial=issued.serial,
+        cert_issued_at=issued.issued_at,
+        cert_expires_at=issued.expires_at,
+        last_seen_at=None,
+        reported={},
+        created_at=utc_now(),
+        revoked_at=None,
+    )
+    change.session.add(outpost)
+    try:
+        await change.session.flush()
+    except IntegrityError:
+        raise OutpostNameTaken from None
+    change.session.add(_recorded(outpost, authority_id))
+    change.record("outpost.registered", "outpost", outpost_id, outpost_name=new.outpost_name, serial=issued.serial)
+    await jobs.queue(change.session, push_trust, None)
+    return certification.told(outpost, issued, chain)
+
+
+async def renew(change: Change, certification: Certification, outpost: OutpostRow) -> OutpostCertified:
+    """Raises `OutpostRevoked`, `NoAuthority`."""
+    if outpost.revoked_at is not None:
+        raise OutpostRevoked
+    authority_id, issued, chain = await certification.issue(outpost.id, outpost.org_id)
+    await table.replace_certificates(change.session, outpost.id, utc_now() + OVERLAP)
+    previous, outpost.cert_serial = outpost.cert_serial, issued.serial
+    outpost.cert_issued_at, outpost.cert_expires_at = issued.issued_at, issued.expires_at
+    change.session.add(_recorded(outpost, authority_id))
+    change.record("outpost.renewed", "outpost", outpost.id, serial=issued.serial, previous=previous)
+    await jobs.queue(change.session, push_trust, None)
+    return certification.told(outpost, issued, chain)
+
+
+async def revoke(change: Change, outpost: OutpostRow) -> None:
+    """Raises `OutpostRevoked`."""
+    if outpost.revoked_at is not None:
+        raise OutpostRevoked
+    outpost.revoked_at = utc_now()
+    await notifications.resolve(change.session, outpost.org_id, "outpost_stale", outpost.id)
+    change.record(
+        "outpost.revoked", "outpost", outpost.id, outpost_name=outpost.outpost_name, serial=outpost.cert_serial
+    )
+    await jobs.queue(change.session, push_trust, None)
+
+
+def _recorded(outpost: OutpostRow, authority_id: UUID) -> CertificateRow:
+    return CertificateRow(
+        serial=outpost.cert_serial,
+        org_id=outpost.org_id,
+        outpost_id=outpost.id,
+        authority_id=authority_id,
+        issued_at=outpost.cert_issued_at,
+        good_until=outpost.cert_expires_at,
+    )

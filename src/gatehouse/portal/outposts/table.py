@@ -1,0 +1,65 @@
+"""Outposts' rows and named queries."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import select, update
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Mapped, mapped_column
+
+from gatehouse.foundation.clock import utc_now
+from gatehouse.portal.outposts.status import Status, status
+from gatehouse.portal.rows import OrgRow
+
+
+class OutpostRow(OrgRow):
+    __tablename__ = "outposts"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    outpost_name: Mapped[str]
+    region: Mapped[str]
+    deployment_env: Mapped[str]
+    cert_serial: Mapped[str]
+    cert_issued_at: Mapped[datetime]
+    cert_expires_at: Mapped[datetime]
+    last_seen_at: Mapped[datetime | None]
+    reported: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    created_at: Mapped[datetime]
+    revoked_at: Mapped[datetime | None]
+
+    @property
+    def status(self) -> Status:
+        return status(self.last_seen_at or self.created_at, self.revoked_at)
+
+
+class CertificateRow(OrgRow):
+    __tablename__ = "outpost_certificates"
+
+    serial: Mapped[str] = mapped_column(primary_key=True)
+    outpost_id: Mapped[UUID]
+    authority_id: Mapped[UUID]
+    issued_at: Mapped[datetime]
+    good_until: Mapped[datetime]
+
+
+async def all_outposts(session: AsyncSession) -> Sequence[OutpostRow]:
+    """The organization's, oldest first."""
+    return (await session.scalars(select(OutpostRow).order_by(OutpostRow.created_at, OutpostRow.id))).all()
+
+
+async def replace_certificates(session: AsyncSession, outpost_id: UUID, good_until: datetime) -> None:
+    """None of the outpost's is good for longer than that."""
+    await session.execute(
+        update(CertificateRow)
+        .where(CertificateRow.outpost_id == outpost_id, CertificateRow.good_until > good_until)
+        .values(good_until=good_until)
+    )
+
+
+async def seen(session: AsyncSession, outpost_id: UUID, reported: dict[str, Any]) -> OutpostRow:
+    """What it says of itself, now."""
+    query = update(OutpostRow).where(OutpostRow.id == outpost_id).values(last_seen_at=utc_now(), reported=reported)
+    return (await session.scalars(query.returning(OutpostRow))).one()

@@ -1,0 +1,19 @@
+"""The platform's own endpoint (decisions 8, Wires)."""
+
+from fastapi import APIRouter
+
+from gatehouse.portal.callers import RESPONSES, PlatformCaller
+from gatehouse.portal.host import TheHost
+from gatehouse.portal.platform_notices import service
+from gatehouse.portal.platform_notices.schemas import NewNotices, NoticesTaken
+
+router = APIRouter(prefix="/v1/platform-notices", tags=["Notifications"], responses=RESPONSES)
+
+
+@router.post("", response_model=NoticesTaken)
+async def take_platform_notices(caller: PlatformCaller, host: TheHost, body: NewNotices) -> NoticesTaken:
+    """The platform tells what organizations should know of."""
+    async with host.database.service() as session:
+        taken = await service.take(session, body)
+        await session.commit()
+    return taken

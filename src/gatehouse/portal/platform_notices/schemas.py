@@ -1,0 +1,23 @@
+"""Bodies of the platform's notices (decisions 8, Wires)."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gatehouse.foundation.http.bodies import Body, Id, Shown
+
+
+class Notice(Body):
+    type: Literal["dead_letter"]
+    tenant_id: Annotated[Id, Field(description="The organization's, on the platform.")]
+    subject_id: Annotated[Id, Field(description="The webhook.")]
+    message: Annotated[str, Field(min_length=1, max_length=500, examples=['Deliveries of the webhook "ops" failed.'])]
+
+
+class NewNotices(Body):
+    notices: Annotated[list[Notice], Field(max_length=1000)]
+
+
+class NoticesTaken(Shown):
+    accepted: int
+    unknown: Annotated[int, Field(description="About tenants that are no organization's (any more).")]

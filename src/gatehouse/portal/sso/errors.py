@@ -1,0 +1,27 @@
+"""What can go wrong with single sign-on."""
+
+from gatehouse.foundation.errors import Conflict, Forbidden, NotFound, Unauthenticated
+
+
+class NotAMember(Forbidden):
+    message = "You are not a member of this organization."
+
+
+class NoPerson(Forbidden):
+    message = "This token is nobody's: the admin key has issued it."
+
+
+class SignInAgain(Unauthenticated):
+    message = "You signed in too long ago. Sign in again."
+
+
+class InvitationNotFound(NotFound):
+    message = "There is no such invitation: it has expired, was used, or was taken back."
+
+
+class AnothersInvitation(Forbidden):
+    message = "The invitation is for another address than the one you have signed in with."
+
+
+class MemberAlready(Conflict):
+    message = "You are a member of this organization already."

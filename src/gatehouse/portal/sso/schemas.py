@@ -1,0 +1,38 @@
+"""Bodies of single sign-on (decisions 8, SSO session)."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from gatehouse.foundation.http.bodies import Body, Id, Shown
+from gatehouse.portal.identity import Plan, Role
+
+
+class Selection(Body):
+    org_id: Id
+
+
+class Acceptance(Body):
+    invite_token: Annotated[str, Field(min_length=1, max_length=200, examples=["inv_..."])]
+
+
+class SsoToken(Shown):
+    token: Annotated[str, Field(description="The organization's token: Authorization: Bearer <token>.")]
+    expires_in: Annotated[int, Field(description="Seconds.")]
+    token_type: Literal["Bearer"] = "Bearer"  # noqa: S105 - the contract's word
+    org_id: UUID
+
+
+class SsoSession(Shown):
+    user_id: Annotated[UUID | None, Field(description="The member's `id`; null for a token of the admin key's.")]
+    email: str | None
+    org_id: UUID
+    role: Role
+    plan: Plan
+    expires_at: datetime
+
+
+class SignedOut(Shown):
+    message: str = "You are signed out."

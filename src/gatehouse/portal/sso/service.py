@@ -1,0 +1,173 @@
+"""The rules of single sign-on."""
+
+import hmac
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+from starlette.requests import Request
+
+from gatehouse.foundation import emails
+from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.http import forms
+from gatehouse.foundation.http.forms import BadForm
+from gatehouse.foundation.sealing import CannotOpen
+from gatehouse.foundation.tokens import digest
+from gatehouse.portal.change import Change
+from gatehouse.portal.host import PortalHost
+from gatehouse.portal.identity import Caller, CallerKind, OrgId, shown_role
+from gatehouse.portal.members.table import MemberRow
+from gatehouse.portal.organizations.table import OrganizationRow
+from gatehouse.portal.provider import Begun, Person, SignInFailed
+from gatehouse.portal.requests import changing
+from gatehouse.portal.sso import table
+from gatehouse.portal.sso.errors import (
+    AnothersInvitation,
+    InvitationNotFound,
+    MemberAlready,
+    NoPerson,
+    NotAMember,
+    SignInAgain,
+)
+from gatehouse.portal.sso.schemas import SsoSession, SsoToken
+from gatehouse.portal.tokens import service as tokens
+
+#: How long somebody may be away at the platform, and then take to choose.
+BEGUN_SECONDS: Final = 600
+TOKEN_SECONDS: Final = 3600
+#: From the sign-in on: after that the platform is asked again whether the person is still one of its own.
+_LONGEST_SECONDS: Final = 12 * 3600
+_CONTEXT: Final = b"portal sign-in"
+
+
+def begin(host: PortalHost, next_page: str) -> tuple[Begun, str]:
+    """And as the browser keeps it."""
+    begun = Begun.new(next_page, int(host.clock.now()) + BEGUN_SECONDS)
+    return begun, host.sealer.seal(msgspec.json.encode(begun), context=_CONTEXT)
+
+
+def resumed(host: PortalHost, kept: str | None, query: bytes) -> tuple[Begun, dict[str, str]]:
+    """The sign-in that this browser began, and what it came back with. Raises `SignInFailed`."""
+    try:
+        told = forms.parsed(query)
+        begun = msgspec.json.decode(host.sealer.open(kept or "", context=_CONTEXT), type=Begun)
+    except (BadForm, CannotOpen, msgspec.DecodeError):
+        raise SignInFailed from None
+    if not hmac.compare_digest(told.get("state", "").encode(), begun.state.encode()) or host.clock.now() > begun.until:
+        raise SignInFailed
+    return begun, told
+
+
+async def arrive(host: PortalHost, begun: Begun, told: dict[str, str]) -> Person:
+    """Raises `SignInFailed`, `ProviderAway`."""
+    if told.get("iss") != await host.provider.issuer():
+        # Somebody else's answer, though the browser brings it (RFC 9207).
+        raise SignInFailed
+    if "error" in told or not told.get("code"):
+        raise SignInFailed("The platform did not sign you in. Begin again, or ask your administrator.")
+    return await host.provider.person(begun, told["code"])
+
+
+async def open_session(request: Request, host: PortalHost, person: Person, org_id: OrgId) -> SsoToken:
+    """Raises `NotAMember`."""
+    found = [each for each in await table.memberships(host.database, person) if each.org_id == org_id]
+    if not found:
+        raise NotAMember
+    async with changing(request, host, org_id, _caller(found[0].member_id, found[0].role, org_id)) as change:
+        member = await change.session.get(MemberRow, found[0].member_id, with_for_update=True)
+        if member is None:
+            raise NotAMember
+        if member.accepted_at is None:
+            member.accepted_at = utc_now()
+            change.record("member.accepted", "member", member.id)
+        return await _issued(change, host, member)
+
+
+async def accept(request: Request, host: PortalHost, person: Person, invite_token: str) -> SsoToken:
+    """Raises `InvitationNotFound`, `AnothersInvitation`, `MemberAlready`."""
+    invited = digest(invite_token)
+    org_id = await table.org_of_invitation(host.database, invited)
+    if org_id is None:
+        raise InvitationNotFound
+    async with changing(request, host, org_id) as change:
+        query = select(MemberRow).where(MemberRow.invite_digest == invited).with_for_update()
+        member = (await change.session.scalars(query)).one_or_none()
+        if member is None or member.invite_expires_at is None or member.invite_expires_at <= utc_now():
+            raise InvitationNotFound
+        if not _same_address(member.email, person.email):
+            raise AnothersInvitation
+        member.platform_sub, member.platform_tenant_id = person.sub, person.tenant_id
+        member.accepted_at, member.invite_digest, member.invite_expires_at = utc_now(), None, None
+        try:
+            await change.session.flush()
+        except IntegrityError:
+            raise MemberAlready from None
+        change.caller = _caller(member.id, member.role, org_id)
+        change.record("member.accepted", "member", member.id)
+        return await _issued(change, host, member)
+
+
+async def refresh(change: Change, host: PortalHost, caller: Caller, signed_in_at: int) -> SsoToken:
+    """Raises `NoPerson`, `SignInAgain`."""
+    if caller.member_id is None:
+        raise NoPerson
+    left = signed_in_at + _LONGEST_SECONDS - int(host.clock.now())
+    if left <= 0:
+        raise SignInAgain
+    member = await change.session.get(MemberRow, caller.member_id)
+    if member is None:
+        raise NotAMember
+    await end(change, caller, "refreshed")
+    return await _issued(change, host, member, signed_in_at=signed_in_at, seconds=min(TOKEN_SECONDS, left))
+
+
+async def end(change: Change, caller: Caller, reason: str) -> None:
+    """Raises `AlreadyRevoked`, where somebody was faster."""
+    assert caller.jti is not None
+    await tokens.revoke(change, caller.jti, reason, expires_at=datetime.fromtimestamp(caller.expires_at, UTC))
+
+
+def described(caller: Caller, org: OrganizationRow, member: MemberRow | None) -> SsoSession:
+    return SsoSession(
+        user_id=caller.member_id,
+        email=None if member is None else member.email,
+        org_id=org.id,
+        role=caller.role,
+        plan=org.plan_tier,
+        expires_at=datetime.fromtimestamp(caller.expires_at, UTC),
+    )
+
+
+async def _issued(
+    change: Change,
+    host: PortalHost,
+    member: MemberRow,
+    *,
+    signed_in_at: int | None = None,
+    seconds: int = TOKEN_SECONDS,
+) -> SsoToken:
+    org = await change.session.get(OrganizationRow, member.org_id)
+    assert org is not None
+    issued = await tokens.issue(
+        change,
+        host.keys,
+        host.clock,
+        org,
+        lifetime_seconds=seconds,
+        member=member,
+        signed_in_at=int(host.clock.now()) if signed_in_at is None else signed_in_at,
+    )
+    return SsoToken(token=issued.token, expires_in=issued.expires_in, org_id=org.id)
+
+
+def _caller(member_id: object, role: str, org_id: OrgId) -> Caller:
+    return Caller(kind=CallerKind.MEMBER, id=str(member_id), org_id=org_id, role=shown_role(role))
+
+
+def _same_address(invited: str, shown: str) -> bool:
+    try:
+        return emails.normal(invited) == emails.normal(shown)
+    except ValueError:
+        return False

@@ -1,0 +1,98 @@
+"""One form for every error (reference 1, Cloud portal errors), and what stands in front of every route."""
+
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from tests.support.portal import Org, RunningPortal
+from tests.support.watched import Watched
+
+from gatehouse.portal.front import Front
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "error"),
+    [
+        ("GET", "/", 404, "not_found"),
+        ("GET", "/v1/nowhere", 404, "not_found"),
+        # The gateway's paths, which have other forms there, are nothing here.
+        ("POST", "/v1/chat/completions", 404, "not_found"),
+        ("POST", "/v1/messages", 404, "not_found"),
+        ("POST", "/oauth/token", 404, "not_found"),
+        ("PUT", "/v1/orgs", 405, "invalid_request"),
+        ("DELETE", "/metrics", 405, "invalid_request"),
+        ("POST", "/v1/orgs", 401, "unauthorized"),
+    ],
+)
+async def test_an_error_has_a_code_by_its_status_and_a_detail(
+    portal: RunningPortal, method: str, path: str, status: int, error: str
+) -> None:
+    answer = await portal.anonymous.request(method, path)
+    assert (answer.status_code, answer.json()["error"]) == (status, error)
+    assert set(answer.json()) == {"error", "detail"}
+    assert answer.headers["content-type"] == "application/json"
+    assert ("allow" in answer.headers) == (status == 405)
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "error"),
+    [(b"{", 400, "invalid_request"), (b"[]", 422, "validation_error"), (b"", 422, "validation_error"),
+     (b"\xff", 400, "invalid_request"), (b" " * (2 * 1024**2 + 1), 413, "request_too_large")],
+    ids=["cut", "a list", "empty", "no text", "large"],
+)  # fmt: skip
+async def test_a_bad_body_is_told_in_the_same_form(
+    portal: RunningPortal, content: bytes, status: int, error: str
+) -> None:
+    answer = await portal.admin.post("/v1/orgs", content=content, headers={"Content-Type": "application/json"})
+    assert (answer.status_code, answer.json()["error"]) == (status, error)
+
+
+async def test_a_body_that_does_not_say_its_length_is_bounded_too(portal: RunningPortal) -> None:
+    async def endless() -> Any:
+        for _ in range(300):
+            yield b" " * 10_000
+
+    answer = await portal.admin.post("/v1/orgs", content=endless())
+    assert answer.status_code == 413
+
+
+async def test_a_fault_tells_nothing_of_itself(portal: RunningPortal) -> None:
+    front = portal.app._app if isinstance(portal.app, Watched) else portal.app
+    assert isinstance(front, Front)
+    behind = front._behind
+    assert isinstance(behind, FastAPI)
+
+    async def broken() -> None:
+        raise RuntimeError("the inside of it")
+
+    behind.add_api_route("/broken", broken, include_in_schema=False)
+    answer = await portal.anonymous.get("/broken")
+    assert (answer.status_code, answer.json()["error"]) == (500, "internal_error")
+    assert "inside" not in answer.text
+
+
+async def test_every_answer_has_the_requests_id_and_is_kept_by_nobody(portal: RunningPortal, org: Org) -> None:
+    for client, path in ((org.client, org.path), (portal.anonymous, "/v1/nowhere")):
+        answer = await client.get(path, headers={"X-Request-Id": "mine-1"})
+        assert (answer.headers["X-Request-Id"], answer.headers["Cache-Control"]) == ("mine-1", "no-store")
+
+
+async def test_it_says_that_it_is_alive_and_ready(portal: RunningPortal) -> None:
+    for path in ("/api/health/live", "/api/health/ready"):
+        answer = await portal.anonymous.get(path)
+        assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+
+
+async def test_figures_are_for_the_addresses_that_may_scrape(portal: RunningPortal) -> None:
+    refused = await portal.anonymous.get("/metrics", headers={"X-Forwarded-For": "203.0.113.9"})
+    assert (refused.status_code, refused.json()["error"]) == (403, "forbidden")
+    told = await portal.anonymous.get("/metrics", headers={"X-Forwarded-For": "10.0.0.9"})
+    assert told.status_code == 200
+    assert 'portal_http_requests_total{method="POST",route="/v1/orgs",status="401"}' in told.text
+
+
+async def test_the_documentation_runs_no_foreign_script(portal: RunningPortal) -> None:
+    page = await portal.anonymous.get("/docs")
+    assert page.status_code == 200
+    assert "script-src 'self'" in page.headers["content-security-policy"]
+    assert (await portal.anonymous.get("/docs/openapi.json")).json()["openapi"] == "3.0.3"
