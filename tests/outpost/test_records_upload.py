@@ -1,17 +1,16 @@
 """An outpost's records on the platform: once each and in order, whoever dies or is away meanwhile."""
 
-import asyncio
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import httpx2
-import pytest
 from tests.support.outpost_server import OutpostServer, Trust, asking
 
 #: The outpost's ends by kill -9 (20 prove more), and the requests of a day without the platform (100,000).
@@ -44,9 +43,6 @@ def usage(trust: Trust, requests: list[str]) -> list[tuple[str, str]]:
 
 
 def verified(trust: Trust) -> str:
-    import subprocess
-    import sys
-
     command = [sys.executable, "-P", "-m", "gatehouse", "audit", "verify"]
     done = subprocess.run(command, env=trust.server.env, cwd=trust.server.home, capture_output=True, check=False)
     assert done.returncode == 0, done.stdout.decode() + done.stderr.decode()
@@ -107,17 +103,16 @@ def test_requests_are_the_platform_s_records_within_seconds(trust: Trust, outpos
 def test_kill_9_loses_no_complete_answer_and_doubles_none(trust: Trust) -> None:
     with OutpostServer(trust) as outpost:
         callers = Callers(outpost)
-        for round_ in range(KILLS):
-            answers = len(callers.answered)
-            until(lambda answers=answers: len(callers.answered) > answers + 50)
+        for _ in range(KILLS):
+            wanted = len(callers.answered) + 50
+            until(lambda wanted=wanted: len(callers.answered) > wanted)  # type: ignore[misc]
             outpost.kill(signal.SIGKILL)
             outpost.start()
             outpost.wait()
-            assert round_ >= 0
         callers.stop()
         # What a kill has interrupted is recorded too, so there may be more than what was answered.
         until(lambda: set(callers.answered) <= set(stored(trust, outpost)))
-        until(lambda: not [path for path in (outpost.home / "outpost/journal").glob("*-*")][1:])
+        until(lambda: len(list((outpost.home / "outpost/journal").glob("*-*"))) == 1)
         found = usage(trust, callers.asked)
         assert len(found) == len({request_id for request_id, _ in found})
         assert {request_id for request_id, _ in found} >= set(callers.answered)
@@ -126,3 +121,107 @@ def test_kill_9_loses_no_complete_answer_and_doubles_none(trust: Trust) -> None:
         # Streams that were cut off have ended, as the platform sees it.
         assert trust.server.sql("SELECT 1 FROM open_streams") == []
         assert "the chain is whole" in verified(trust)
+
+
+def test_a_day_without_the_platform_is_handed_in_when_it_is_back(trust: Trust) -> None:
+    with OutpostServer(trust) as outpost:
+        assert outpost.ask().status_code == 200
+        until(lambda: len(stored(trust, outpost)) == 1)
+        trust.server.kill()
+        try:
+            callers = Callers(outpost)
+            until(lambda: len(callers.answered) >= AWAY, PATIENCE)
+            callers.stop()
+            assert callers.answered == callers.asked or set(callers.answered) == set(callers.asked)
+            assert journal(outpost) < 2_000 * len(callers.answered)
+            # The disk turns one bit of one record.
+            (segment, *_) = sorted((outpost.home / "outpost/journal").glob("*-*/*.log"))
+            with segment.open("r+b") as file:
+                held = file.read()
+                damaged = held.index(callers.answered[AWAY // 100].encode())
+                file.seek(damaged)
+                file.write(b"\0")
+        finally:
+            trust.server.start()
+        until(lambda: len(stored(trust, outpost)) >= len(callers.answered), PATIENCE)
+        records = stored(trust, outpost)[1:]
+        assert len(records) == len(set(records)) == len(callers.answered) - 1
+        assert set(records) == set(callers.answered) - {callers.answered[AWAY // 100]}
+        # In order: each caller asked one after the other.
+        for caller in range(4):
+            numbers = [int(each.rpartition("-")[2]) for each in records if each.split("-")[1] == str(caller)]
+            assert numbers == sorted(numbers)
+        ((reason, details),) = trust.server.sql(
+            "SELECT reason, details FROM audit_events WHERE action = 'outpost.records_lost' AND resource_id = %s",
+            [str(outpost.id)],
+        )
+        assert (reason, details["bytes"] > 100) == ("damaged", True)
+        said = verified(trust)
+        assert "the chain is whole" in said
+        assert outpost.admin().get("/admin/api/status").json()["journal"]["lost"] == 1
+
+
+def test_a_full_journal_refuses_requests_and_loses_none(trust: Trust) -> None:
+    with OutpostServer(trust, JOURNAL_MAX_BYTES=str(1024**2)) as outpost:
+        outpost.kill()
+        outpost.environment["PLATFORM_MANAGEMENT_URL"] = "http://127.0.0.1:9"
+        outpost.start()
+        outpost.wait()
+        callers = Callers(outpost)
+        until(lambda: httpx2.get(outpost.url + "/api/health/ready").status_code == 503)
+        callers.stop()
+        refused = outpost.ask()
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "journal_full")
+        assert journal(outpost) <= 1024**2
+        outpost.kill()
+        outpost.environment["PLATFORM_MANAGEMENT_URL"] = trust.server.url
+        outpost.start()
+        until(lambda: set(callers.answered) <= set(stored(trust, outpost)))
+        # What was handed in makes room.
+        outpost.wait()
+        assert outpost.ask().status_code == 200
+
+
+def test_a_platform_that_went_back_gets_again_what_it_lacks(trust: Trust) -> None:
+    """As one does that was restored from a backup."""
+    with OutpostServer(trust) as outpost, outpost.admin() as operator:
+        back = "UPDATE outpost_positions SET sequence = sequence - 3 WHERE outpost_id = %s"
+
+        def status() -> Any:
+            return operator.get("/admin/api/status").json()["journal"]
+
+        def asked(count: int) -> None:
+            for _ in range(5):
+                assert outpost.ask().status_code == 200
+            until(lambda: len(stored(trust, outpost)) == count)
+
+        asked(5)
+        trust.server.sql(back, [outpost.id])
+        # It has them still, and says so: nothing is there twice.
+        asked(10)
+        assert (status()["rejected"], status()["lost"]) == (3, 0)
+        # What is not kept any more cannot be sent again; the rest is, and the chain says what is missing.
+        until((outpost.home / "outpost/audit/00000001.jsonl").exists)
+        (outpost.home / "outpost/audit/00000001.jsonl").unlink()
+        trust.server.sql(back, [outpost.id])
+        asked(15)
+        assert (status()["rejected"], status()["lost"]) == (3, 3)
+        ((reason, details),) = trust.server.sql(
+            "SELECT reason, details FROM audit_events WHERE action = 'outpost.records_lost' AND resource_id = %s",
+            [str(outpost.id)],
+        )
+        assert (reason, details["records"], details["sequence"]) == ("gone", 3, 1)
+        asked(20)
+
+
+def test_without_the_note_of_what_was_handed_in_nothing_is_lost_or_doubled(trust: Trust) -> None:
+    with OutpostServer(trust) as outpost:
+        for _ in range(3):
+            assert outpost.ask().status_code == 200
+        until(lambda: len(stored(trust, outpost)) == 3)
+        outpost.kill(signal.SIGKILL)
+        (outpost.home / "outpost/uploaded.json").write_bytes(b"{")
+        outpost.start()
+        outpost.wait()
+        assert outpost.ask().status_code == 200
+        until(lambda: len(stored(trust, outpost)) == 4)

@@ -99,7 +99,7 @@ async def test_a_token_shows_its_organization(portal: RunningPortal, org: Org) -
     assert shown.status_code == 200, shown.text
     assert (shown.json()["id"], shown.json()["slug"], shown.json()["status"]) == (str(org.id), org.slug, "active")
     member = await portal.new_member(org)
-    assert (await member.client.get(f"{org.path}/")).json() == shown.json()
+    assert (await member.client.get(f"{org.path}/")).json()["slug"] == org.slug
 
 
 async def test_only_what_is_sent_changes(portal: RunningPortal) -> None:

@@ -3,6 +3,7 @@ Cloud portal errors; decisions 8, Members)."""
 
 import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -22,25 +23,29 @@ OPERATIONS = [
 ]
 
 
-def _by(scheme: str) -> list[Any]:
+def schemes(operation: dict[str, Any]) -> set[str]:
+    """Any one of them opens it."""
+    return {scheme for each in operation.get("security", ()) for scheme in each}
+
+
+def _those(fits: Callable[[dict[str, Any]], bool]) -> list[Any]:
     return [
-        pytest.param(method, path, id=f"{method} {path}")
-        for method, path, operation in OPERATIONS
-        if operation.get("security") == [{scheme: []}]
+        pytest.param(method, path, id=f"{method} {path}") for method, path, operation in OPERATIONS if fits(operation)
     ]
 
 
 #: Nobody shows anything for these.
 OPEN = {
     ("GET", "/api/health/live"), ("GET", "/api/health/ready"), ("GET", "/metrics"), ("GET", "/.well-known/jwks.json"),
+    ("GET", "/v1/auth/sso/login"), ("GET", "/v1/auth/sso/callback"),
 }  # fmt: skip
-ADMIN_KEY_ONLY = _by("adminKey")
-ORG_TOKEN = _by("orgToken")
-ADMINS = [
-    pytest.param(method, path, id=f"{method} {path}")
-    for method, path, operation in OPERATIONS
-    if operation.get("x-required-role") == "admin"
-]
+GUARDED = _those(lambda operation: bool(schemes(operation)))
+ADMIN_KEY_ONLY = _those(lambda operation: schemes(operation) == {"adminKey"})
+ORG_TOKEN = _those(lambda operation: "orgToken" in schemes(operation))
+ORG_TOKEN_ONLY = _those(lambda operation: schemes(operation) == {"orgToken"})
+ADMINS = _those(lambda operation: operation.get("x-required-role") == "admin")
+#: Outposts, and the platform: neither the admin key nor any organization's token opens these.
+MACHINES = _those(lambda operation: bool(schemes(operation)) and not schemes(operation) & {"adminKey", "orgToken"})
 
 
 @dataclass
@@ -75,9 +80,30 @@ def test_every_operation_says_who_may_call_it() -> None:
     """One that asks for nothing is entered above, by hand."""
     told = {(method, path) for method, path, operation in OPERATIONS if "security" not in operation}
     assert told == OPEN
-    assert {str(operation["security"]) for _, _, operation in OPERATIONS if "security" in operation} <= {
-        str([{scheme: []}]) for scheme in DOCUMENT["components"]["securitySchemes"]
-    }
+    assert {scheme for _, _, operation in OPERATIONS for scheme in schemes(operation)} <= set(
+        DOCUMENT["components"]["securitySchemes"]
+    )
+
+
+@pytest.mark.parametrize(("method", "path"), GUARDED)
+async def test_nobody_gets_in_without_a_credential(portal: RunningPortal, cast: Cast, method: str, path: str) -> None:
+    assert await status(portal.anonymous, method, path, cast.org) == 401
+
+
+@pytest.mark.parametrize(("method", "path"), MACHINES)
+async def test_what_is_for_machines_is_for_nobody_else(
+    portal: RunningPortal, cast: Cast, method: str, path: str
+) -> None:
+    for client in (portal.admin, cast.org.client):
+        # 503: without a platform nobody can say who it would be.
+        assert (await client.request(method, filled(path, cast.org))).status_code in {401, 403, 503}
+
+
+@pytest.mark.parametrize(("method", "path"), ORG_TOKEN_ONLY)
+async def test_the_admin_key_is_no_organizations_token(
+    portal: RunningPortal, cast: Cast, method: str, path: str
+) -> None:
+    assert await status(portal.admin, method, path, cast.org) == 401
 
 
 # the admin key -------------------------------------------------------------------------------------------------------
@@ -87,7 +113,6 @@ def test_every_operation_says_who_may_call_it() -> None:
 async def test_without_the_admin_key_nothing_is_administered(
     portal: RunningPortal, cast: Cast, method: str, path: str
 ) -> None:
-    assert await status(portal.anonymous, method, path, cast.org) == 401
     assert await status(portal.anonymous, method, path, cast.org, X_API_Key="not the portal's admin key") == 401
     assert await status(portal.anonymous, method, path, cast.org, X_API_Key="") == 401
     assert await status(portal.anonymous, method, path, cast.org, Authorization=f"Bearer {ADMIN_KEY}") == 401
@@ -129,7 +154,6 @@ async def test_without_a_good_token_nothing_is_shown(portal: RunningPortal, cast
     }
     for why, authorization in bad.items():
         assert await status(portal.anonymous, method, path, cast.org, Authorization=authorization) == 401, why
-    assert await status(portal.admin, method, path, cast.org) == 401
 
 
 @pytest.mark.parametrize(("method", "path"), ORG_TOKEN)

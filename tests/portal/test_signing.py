@@ -84,7 +84,7 @@ async def test_the_keys_are_sealed_and_can_be_sealed_under_another_master_key(ap
     async with AsyncSession(engine) as session:
         resealed = await reseal(session, Sealer(keys.keys, keys.current))
     await engine.dispose()
-    assert resealed.resealed == {"portal.signing_keys.sealed_private": 1}
+    assert resealed.resealed["portal.signing_keys.sealed_private"] == 1
     ((after,),) = apart.sql("SELECT sealed_private FROM signing_keys")
     assert after.startswith("v1.k2.")
     settings = apart.installed.settings.model_copy(update={"gatehouse_master_key": SecretStr(NEW)})

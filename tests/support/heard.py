@@ -21,6 +21,7 @@ from tests.support.talks import Asking, Talk
 from tests.support.watched import Exchange
 
 from gatehouse.platform.api import FAMILIES
+from gatehouse.portal.api import FAMILIES as PORTAL_FAMILIES
 
 #: who is told
 watch: Watch = WATCH
@@ -60,9 +61,9 @@ def _exchange(method: str, target: str, headers: Any, asked: object = b"") -> Ex
 
 @lru_cache(10_000)
 def _route(method: str, path: str) -> str | None:
-    """The template of administration's route that answers there, if one does: with or without the slash at its end."""
+    """The template of administration's route, or the portal's, that answers there, if one does: with or without the slash at its end."""
     spellings = {path, path.rstrip("/"), f"{path}/"}
-    for route in (route for family in FAMILIES for route in family.routes):
+    for route in (route for family in (*FAMILIES, *PORTAL_FAMILIES) for route in family.routes):
         if isinstance(route, APIRoute) and method in route.methods and any(map(route.path_regex.match, spellings)):
             return route.path_format
     return None

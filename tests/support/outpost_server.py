@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -34,6 +35,8 @@ class Trust:
         self.server = server
         self.authority = Authority()
         self.org_id = uuid4()
+        #: how servers are trusted by those who call them in tests
+        self.verify: ssl.SSLContext | bool = True
         #: serial numbers by outpost
         self.serials: dict[UUID, list[str]] = {}
 
@@ -56,7 +59,7 @@ class Trust:
         headers = {"Authorization": f"Bearer {self.server.key}"}
         # The key may have been made a moment ago.
         self.server.settled()
-        return httpx2.Client(base_url=self.server.url, headers=headers, timeout=60)
+        return httpx2.Client(base_url=self.server.url, headers=headers, timeout=60, verify=self.verify)
 
 
 class OutpostServer:
@@ -129,9 +132,10 @@ class OutpostServer:
     def wait(self, seconds: float = START_SECONDS) -> None:
         """Until it answers requests."""
         deadline = time.monotonic() + seconds
-        while httpx2.get(self.url + "/api/health/ready", timeout=30).status_code != 200:
-            assert time.monotonic() < deadline, self.log
-            time.sleep(0.02)
+        with self.client() as client:
+            while client.get("/api/health/ready").status_code != 200:
+                assert time.monotonic() < deadline, self.log
+                time.sleep(0.02)
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         if self.process is not None:
@@ -141,10 +145,11 @@ class OutpostServer:
 
     def client(self, key: str | None = None) -> httpx2.Client:
         headers = {"Authorization": f"Bearer {key or self.trust.server.key}"}
-        return httpx2.Client(base_url=self.url, headers=headers, timeout=60)
+        return httpx2.Client(base_url=self.url, headers=headers, timeout=60, verify=self.trust.verify)
 
     def admin(self) -> httpx2.Client:
-        return httpx2.Client(base_url=self.admin_url, headers={"Authorization": f"Bearer {ADMIN_TOKEN}"}, timeout=60)
+        headers = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
+        return httpx2.Client(base_url=self.admin_url, headers=headers, timeout=60, verify=self.trust.verify)
 
     def ask(self, text: str = "Hello", model: str = "sandbox/echo", key: str | None = None) -> httpx2.Response:
         with self.client(key) as client:

@@ -1,5 +1,7 @@
 """A portal in the test's own process over a database of its own, and organizations to call it for."""
 
+import asyncio
+import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -11,13 +13,16 @@ from uuid import UUID, uuid4
 
 import httpx2
 import psycopg
+import uvicorn
 from starlette.types import ASGIApp
+from tests.support import heard
 from tests.support.leaks import WATCH
 from tests.support.watched import Watched
 
 from gatehouse.foundation import jwt
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
+from gatehouse.ingress.protocol import WatchfulProtocol
 from gatehouse.portal import installation
 from gatehouse.portal.app import application
 from gatehouse.portal.host import PortalHost
@@ -80,6 +85,29 @@ class RunningPortal:
             for client in (running.anonymous, running.admin, *running._clients):
                 await client.aclose()
             await host.stop()
+
+    @asynccontextmanager
+    async def listening(self, port: int = 0) -> AsyncIterator[str]:
+        """The same application on a real socket, as `gatehouse serve portal` runs it. Gives its URL."""
+        config = uvicorn.Config(
+            self.app, port=0, http=WatchfulProtocol, lifespan="off", log_config=None, access_log=False, ws="none"
+        )
+        server = uvicorn.Server(config)
+        server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", port))
+            task = asyncio.create_task(server.serve(sockets=[listener]))
+            while not server.started:
+                await asyncio.sleep(0.01)
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            # The server has answers of its own, which no application has seen.
+            heard.listen_to(url)
+            try:
+                yield url
+            finally:
+                heard.leave(url)
+                server.should_exit = True
+                await task
 
     def sql(self, query: str, parameters: Any = None) -> list[Any]:
         """As the owner: sees every organization's rows. Results as tuples; nothing for a statement without any."""

@@ -44,6 +44,9 @@ PORTAL_TELLING: Final[dict[tuple[str, str], set[str]]] = {
     ("POST", "/v1/orgs"): {"api_key"},
     ("POST", "/v1/orgs/{org_id}/tokens"): {"token"},
     ("POST", "/v1/orgs/{org_id}/members"): {"invite_token"},
+    ("POST", "/v1/orgs/{org_id}/outposts"): {"client_key"},
+    ("POST", "/v1/orgs/{org_id}/outposts/{outpost_id}/renew"): {"client_key"},
+    **{("POST", f"/v1/auth/sso/{verb}"): {"token"} for verb in ("select-org", "accept-invite", "refresh")},
 }
 
 #: Pages that hold a secret in a form of theirs: it was made there, or the browser itself has sent it.

@@ -18,7 +18,10 @@ from gatehouse.platform.app import Platform
 _REQUEST_BYTES, _ANSWER_BYTES = 64 * 1024, 1024 * 1024
 _BLANK = "<told here>"
 #: Those that hold a secret: told to the browser that it is for.
-_COOKIES = ("gatehouse_session=", "gatehouse_saml=", "__Host-gatehouse_saml=", "gatehouse_pending=", "gatehouse_form=")
+_COOKIES = (
+    "gatehouse_session=", "gatehouse_saml=", "__Host-gatehouse_saml=", "gatehouse_pending=", "gatehouse_form=",
+    "gatehouse_portal=", "gatehouse_portal_arrived=", "gatehouse_portal_sign_in=",
+)  # fmt: skip
 _hexadecimal = re.compile(rb"\\\\x((?:[0-9a-f]{2})+)").sub
 #: Where passwords' hashes belong, and nowhere else.
 _hash = re.compile(rb'"password_hash":"[^"]*"').sub

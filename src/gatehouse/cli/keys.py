@@ -1,4 +1,4 @@
-"""`keys rotate`, `keys rotate-saml`, `keys rotate-master`."""
+"""`keys rotate`, `keys rotate-saml`, `keys rotate-ca`, `keys rotate-master`."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def keys() -> None:
-    """Rotate the keys that sign tokens and SAML requests, and the one that seals secrets."""
+    """Rotate the keys that sign tokens, SAML requests and certificates, and the one that seals secrets."""
 
 
 _APPLICATION = click.argument("application", type=click.Choice(["platform", "portal"]), default="platform")
@@ -94,6 +94,29 @@ def rotate_master(application: str) -> None:
         click.echo(f"Everything is under the key {sealer.current} now.")
     else:
         click.echo(f"Nothing to do: all {result.current_already} secrets are under the key {sealer.current}.")
+
+
+@keys.command("rotate-ca", epilog="Example: gatehouse keys rotate-ca; gatehouse keys rotate-ca --stolen")
+@click.option("--stolen", is_flag=True, help="Believe nothing that was issued until now: every outpost is out.")
+def rotate_ca(stolen: bool) -> None:
+    """Issue outposts' certificates by another authority of the portal from now on.
+
+    The one before is trusted until the last certificate that it has issued has ended, so no outpost is cut off. With
+    --stolen it is not: renew each outpost's certificate (POST .../outposts/{outpost_id}/renew) and put it in place.
+    """
+    import psycopg
+
+    from gatehouse.portal import authorities
+
+    installed = _portal()
+    try:
+        with psycopg.connect(installed.owner_url) as connection:
+            authority_id = authorities.rotate(connection, installed.sealer, stolen=stolen)
+    except authorities.TooManyAuthorities as error:
+        raise CommandError(str(error)) from None
+    click.echo(f"Authority {authority_id} issues from now on; the platform believes it as soon as it was told.")
+    if stolen:
+        click.echo("Nothing that was issued until now is believed: renew each outpost's certificate.")
 
 
 def _tell_old(kids: list[str], stolen: bool) -> None:

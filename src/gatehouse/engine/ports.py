@@ -85,7 +85,7 @@ class Spend(Protocol):
 
     async def reserve(self, budgets: Sequence[Budget], taking: Taking, *, enforced: bool) -> Reserved:
         """Sets aside what the call can take at most, so that parallel calls never pass a limit together. Not
-        `enforced`: counted, and never refused. Raises `Refusal`."""
+        `enforced`: counted, and refused by the host's own (`Budget.own`) alone. Raises `Refusal`."""
 
     def settle(self, reserved: Reserved, spent: Taking | None) -> None:
         """Gives back what was set aside and not used, all of it for None. Runs also for a call that failed or was

@@ -1,5 +1,5 @@
-"""Texts that only the holder of a key on P-256 can open: ECIES, that is ECDH with a key made for the one text, HKDF with
-SHA-256, AES-256-GCM.
+"""Texts that only the holder of a key on P-256 can open: ECIES, that is ECDH with a key made for the one text, HKDF
+with SHA-256, AES-256-GCM.
 
 A sealed text reads `e1.<base64url of the text's public key and ciphertext>`. Its context is authenticated with it: a
 text copied to another place opens no more than a forged one. Who has sealed it the text does not tell.

@@ -101,6 +101,9 @@ class CommonSettings(BaseModel):
     )  # fmt: skip
     tls_cert_path: Path | None = None
     tls_key_path: Path | None = None
+    tls_client_ca_path: Path | None = Field(
+        None, description="Authorities of outposts' certificates, which the listener then asks for."
+    )
     drain_seconds: int = Field(30, ge=0, le=3600, description="What requests in progress may take after SIGTERM.")
 
     @property

@@ -1,4 +1,4 @@
-"""uvicorn's protocol with three additions.
+"""uvicorn's protocol with four additions.
 
 It tells a request in progress that its client has left. By the ASGI standard an application learns that by waiting for
 a message, which takes a task a request; this costs a dictionary entry. Where another server runs the application, the
@@ -6,11 +6,14 @@ gateway waits for the message.
 
 What is written within one turn of the loop leaves in one system call: head and body, or several events.
 
-And it bounds what a client may cost that sends no whole request, or reads nothing of its answer.
+It bounds what a client may cost that sends no whole request, or reads nothing of its answer.
+
+And it tells the application which certificate the client has shown, where the listener asks for one.
 """
 
 import asyncio
 import re
+import ssl
 from collections.abc import Callable
 from typing import Any, Final, cast
 
@@ -19,6 +22,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 #: key in `scope["state"]`: a list for one callback
 _LEFT: Final = "gatehouse.client_left"
+#: key in `scope["state"]`, where the listener asks for certificates: the client's (DER), or None
+_SHOWN: Final = "gatehouse.client_certificate"
 
 #: Seconds between two looks at a connection: a client has one to two of them to send a request, or to read something.
 PATIENCE: Final = 60.0
@@ -107,10 +112,16 @@ class WatchfulProtocol(HttpToolsProtocol):
     _head = 0
     #: one for each time that the client would not take more
     _pause: object = None
+    #: whether the listener asks for certificates, and the one that the client has shown (DER)
+    _asks = False
+    _shown: bytes | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(cast("asyncio.Transport", _Corked(transport, self.loop)))
         self._look_due = self.loop.call_later(PATIENCE, self._look)
+        tls = transport.get_extra_info("ssl_object")
+        if tls is not None and tls.context.verify_mode is not ssl.CERT_NONE:
+            self._asks, self._shown = True, tls.getpeercert(binary_form=True)
 
     def data_received(self, data: bytes) -> None:
         if b"h2c" in data and (self.cycle is None or not self.cycle.more_body):
@@ -163,6 +174,8 @@ class WatchfulProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         cycle.scope["state"][_LEFT] = None
+        if self._asks:
+            cycle.scope["state"][_SHOWN] = self._shown
         if cycle.scope["http_version"] == "1.0":
             cycle.__class__ = _EndedByClosing
         self._answering = cycle
@@ -189,3 +202,9 @@ def on_client_left(scope: Scope, tell: Callable[[], object] | None) -> bool:
         return False
     state[_LEFT] = tell
     return True
+
+
+def shows(scope: Scope, certificate: bytes) -> bool:
+    """Whether the connection was made with this certificate (DER). Also where the listener asks for none."""
+    state = scope.get("state") or {}
+    return _SHOWN not in state or state[_SHOWN] == certificate

@@ -12,7 +12,6 @@ from typing import Final
 import msgspec
 import structlog
 
-from gatehouse.foundation.settings import BadSettings
 from gatehouse.outpost import kept
 from gatehouse.outpost.bundle import Bundles, keys_of
 from gatehouse.outpost.identity import Identity
@@ -85,8 +84,6 @@ async def fetch(settings: OutpostSettings, bundle: Path, keys: Path) -> Bundle:
     settings = settings.model_copy(update={"outpost_airgap": False}).checked()
     assert settings.outpost_id is not None
     assert settings.platform_management_url is not None
-    if bundle.absolute() == keys.absolute():
-        raise BadSettings("--out, --keys: must be two files")
     identity = Identity.of(settings)
     platform = Platform(settings.platform_management_url, identity, issuer=settings.platform_issuer)
     try:

@@ -12,6 +12,7 @@ from uuid import UUID
 
 import msgspec
 import structlog
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.identity import TenantId
@@ -19,6 +20,7 @@ from gatehouse.foundation.jwt import SigningKey
 from gatehouse.outpost import kept
 from gatehouse.outpost.callers import Callers
 from gatehouse.outpost.platform import read_keys
+from gatehouse.outpost.sealed import NOTHING, Opened, opened
 from gatehouse.policy.compile import compile_policy
 from gatehouse.policy.overlay import Overrides
 from gatehouse.policy.signing import BundleRefused, verify
@@ -48,6 +50,7 @@ class InForce(msgspec.Struct, frozen=True):
     bundle: Bundle
     snapshot: Snapshot
     callers: Callers
+    credentials: Opened = NOTHING
 
 
 class BundleStatus(msgspec.Struct):
@@ -65,10 +68,19 @@ class BundleStatus(msgspec.Struct):
 class Bundles:
     """The engine's `Policies`. One at a time comes into force, in the order of their versions."""
 
-    def __init__(self, outpost_id: UUID, folder: Path, activated: Callable[[InForce], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        outpost_id: UUID,
+        folder: Path,
+        activated: Callable[[InForce], None] = lambda _: None,
+        *,
+        private_keys: Callable[[], Sequence[EllipticCurvePrivateKey]] = tuple,
+    ) -> None:
+        """`private_keys` are those that credentials in a bundle may be sealed to."""
         self._outpost_id = outpost_id
         self._folder = folder
         self._activated = activated
+        self._private_keys = private_keys
         self._overrides = Overrides()
         self._turn = asyncio.Lock()
         self.keys: dict[str, SigningKey] = {}
@@ -101,9 +113,7 @@ class Bundles:
         if keep:
             kept.write(self._folder / _KEYS, msgspec.json.encode({"keys": list(published)}))
 
-    async def take(
-        self, signed: str, source: str, *, fetched: bool = True, aged: bool = False, etag: str = ""
-    ) -> bool:
+    async def take(self, signed: str, source: str, *, fetched: bool = True, aged: bool = False, etag: str = "") -> bool:
         """Whether it came into force. `fetched`: it is new here, so that it must not have expired (but for one that is
         `aged`, as what is carried over an air gap may be), and is kept."""
         async with self._turn:
@@ -134,7 +144,7 @@ class Bundles:
             before = self.in_force
             if before is not None:
                 snapshot = await asyncio.to_thread(_compiled, before.bundle, before.snapshot, overrides)
-                held = InForce(before.bundle, snapshot, before.callers)
+                held = msgspec.structs.replace(before, snapshot=snapshot)
                 self.in_force = held
                 self._activated(held)
             self._overrides = overrides
@@ -143,13 +153,15 @@ class Bundles:
         version = 0 if before is None else before.bundle.version
         bundle = verify(signed, self.keys, outpost_id=self._outpost_id, in_force=version, now=now)
         snapshot = _compiled(bundle, None if before is None else before.snapshot, self._overrides)
-        return InForce(bundle, snapshot, Callers(bundle))
+        return InForce(bundle, snapshot, Callers(bundle), opened(bundle, self._private_keys()))
 
     def _swap(self, found: InForce, source: str) -> None:
         self.in_force = found
         self.status.activated, self.status.source = time.time(), source
         self.status.failed = self.status.fault = None
         log.info("outpost.bundle_in_force", version=found.bundle.version, source=source)
+        if found.credentials.unopened:
+            log.warning("outpost.credentials_unopened", providers=list(found.credentials.unopened))
         self._activated(found)
 
     def _keep(self, signed: str, etag: str) -> None:

@@ -19,6 +19,9 @@ class OutpostFigures(GatewayFigures):
         self.records_lost = total(
             "service_outpost_records_lost", "Damaged places of the journal, and records that are not kept any more."
         )
+        self.siem_sent = total("service_outpost_siem_events_total", "Events that the SIEM took from here.")
+        self.siem_waiting = highest("service_outpost_siem_waiting_bytes", "Of the journal, not sent to the SIEM yet.")
+        self.siem_failing = highest("service_outpost_siem_failing", "1: the SIEM does not take events.")
         self.disk_used = highest("service_outpost_disk_used_percent", "Of the file system of GATEHOUSE_HOME.")
         self.disk_shed = highest(
             "service_outpost_disk_shed",

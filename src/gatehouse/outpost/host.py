@@ -37,6 +37,7 @@ from gatehouse.outpost.platform import Platform
 from gatehouse.outpost.records import Records
 from gatehouse.outpost.secrets import LocalSecrets
 from gatehouse.outpost.settings import OutpostSettings
+from gatehouse.outpost.siem import direct, receivers_of
 from gatehouse.outpost.state import LocalState
 from gatehouse.outpost.switches import LocalSwitches
 from gatehouse.outpost.upload import Upload
@@ -77,7 +78,8 @@ class OutpostHost:
         self.state = LocalState(folder)
         self.figures = OutpostFigures(settings.gatehouse_home)
         self.identity = _identity(settings)
-        self.bundles = Bundles(self.id, folder, self._activated)
+        keys = self.identity.private_keys if self.identity is not None else tuple
+        self.bundles = Bundles(self.id, folder, self._activated, private_keys=keys)
         self.platform: Platform | None = None
         self.follower: Follower | None = None
         self.files: BundleFiles | None = None
@@ -110,6 +112,8 @@ class OutpostHost:
         )
         self.records = Records(folder, audit)
         self.upload = None if self.platform is None else Upload(self.platform, self.records)
+        self.receivers = receivers_of(settings)
+        self.siem = direct(settings, self.receivers, self.records)
         self.disk = DiskMonitor(
             settings.gatehouse_home,
             self.records,
@@ -124,7 +128,7 @@ class OutpostHost:
             switches=LocalSwitches(self.bundles, self.state),
             spend=self.spend,
             approvals=NoApprovals(),
-            secrets=LocalSecrets(),
+            secrets=LocalSecrets(self.bundles),
             journal=Thinned(self.journal, self.disk.status),
             outbound=self.outbound,
             clock=self.clock,
@@ -163,6 +167,8 @@ class OutpostHost:
             self.follower.start()
         if self.upload is not None:
             self.upload.start()
+        if self.siem is not None:
+            self.siem.start()
         self.disk.start()
         self._purging = asyncio.create_task(self._purge(), name="purge")
 
@@ -180,6 +186,9 @@ class OutpostHost:
         await self.journal.close()
         if self.upload is not None:
             await self.upload.stop()
+        if self.siem is not None:
+            await self.siem.stop()
+        await self.receivers.close()
         self.records.close()
         if self.platform is not None:
             await self.platform.close()
@@ -216,6 +225,10 @@ class OutpostHost:
             figures.records_handed_in.read(lambda: upload.status.handed_in)
             figures.records_rejected.read(lambda: upload.status.rejected)
             figures.records_lost.read(lambda: upload.status.lost)
+        if (siem := self.siem) is not None:
+            figures.siem_sent.read(lambda: siem.status.sent)
+            figures.siem_waiting.read(lambda: siem.status.waiting_bytes)
+            figures.siem_failing.read(lambda: siem.status.fault is not None)
         figures.disk_used.read(lambda: self.disk.status.percent or 0.0)
         figures.disk_shed.read(lambda: STEPS.index(self.disk.status.shed))
         figures.entries_thinned.read(lambda: self.disk.status.entries_thinned)

@@ -44,6 +44,7 @@ class Identity:
         self._tokens: dict[str, tuple[str, float]] = {}
         self._looked = time.monotonic()
         self._held = self._load()
+        self._former: EllipticCurvePrivateKey | None = None
         self._context: ssl.SSLContext | None = None
 
     @classmethod
@@ -73,6 +74,11 @@ class Identity:
     def private_key(self) -> EllipticCurvePrivateKey:
         self.refresh()
         return self._held.key
+
+    def private_keys(self) -> tuple[EllipticCurvePrivateKey, ...]:
+        """The certificate's, and the one before it where it was renewed since the start. From any thread."""
+        held, former = self._held, self._former
+        return (held.key,) if former is None else (held.key, former)
 
     def token(self, audience: str) -> str:
         """One that is good for a while yet."""
@@ -104,11 +110,14 @@ class Identity:
         try:
             if kept.stamp(self._certificate, self._key) == self._held.stamp:
                 return
-            self._held = self._load()
+            held = self._load()
         except (BadSettings, OSError) as error:
             # Certificate and key are two files: between the two writes they do not fit.
             log.warning("outpost.certificate_unusable", reason=str(error))
             return
+        if held.key.private_numbers() != self._held.key.private_numbers():
+            self._former = self._held.key
+        self._held = held
         self._tokens.clear()
         self._context = None
         log.info("outpost.certificate_renewed", serial=self.serial, expires_at=self._expiry())

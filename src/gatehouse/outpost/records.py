@@ -6,7 +6,7 @@ writer as the last. So it is the same whoever reads, and however often.
 """
 
 import threading
-from collections.abc import Container, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -43,6 +43,8 @@ class Place(msgspec.Struct, frozen=True):
     journal_id: UUID | None = None
     skipped: int = 0
     lost: int | None = None
+    #: handed in to its end, and kept for the SIEM
+    over: bool = False
 
     @property
     def number(self) -> int:
@@ -84,6 +86,11 @@ class Records:
         self._path = folder / _FILE
         self._reader = JournalReader(self.journal)
         self._places = self._kept()
+        self._reader.pass_over(_over(self._places))
+
+    def follower(self) -> JournalReader:
+        """For another receiver of all records: what it has not confirmed stays in the journal."""
+        return self._reader.follower()
 
     def claim(self) -> bool:
         """Whether this is the one process that moves this home's records. Another one may be ending still."""
@@ -113,9 +120,11 @@ class Records:
             self.audit.append(done.begin, done.entries)
             self._put(done.writer_id, done.then)
             moved = {done.writer_id: Position(done.then.segment, done.then.offset)}
-            self._reader.release(Batch(positions=moved, finished=[done.writer_id] if done.finished else []))
-            if done.finished:
-                del self._places[done.writer_id]
+            finished = [done.writer_id] if done.finished else []
+            for gone in self._reader.release(Batch(positions=moved, finished=finished)):
+                self._places.pop(gone, None)
+            if done.finished and done.writer_id in self._places:
+                self._put(done.writer_id, msgspec.structs.replace(done.then, over=True))
 
     def told(self, done: Taken) -> None:
         """The platform has heard what this journal has lost."""
@@ -184,11 +193,11 @@ class Records:
 
 
 def taken(
-    reader: JournalReader, places: Mapping[UUID, Place], most: int, *, passing: Container[UUID] = ()
+    reader: JournalReader, places: Mapping[UUID, Place], most: int, *, passing: Iterable[UUID] = ()
 ) -> Taken | None:
     """The oldest writer's entries after `places`, at most so many. Raises `OSError`."""
     reader.resume({writer_id: Position(place.segment, place.offset) for writer_id, place in places.items()})
-    batch = reader.oldest(most, MOST_BYTES, passing)
+    batch = reader.oldest(most, MOST_BYTES, {*passing, *_over(places)})
     if not batch:
         return None
     (writer_id,) = batch.positions or batch.finished
@@ -220,3 +229,7 @@ def _unknown(segment: int) -> Place:
     """A writer's whose beginning is gone was handed in for a part, and up to which number cannot be known any more:
     under another id the platform takes the rest, and names what it had already."""
     return Place() if segment == 1 else Place(journal_id=new_id())
+
+
+def _over(places: Mapping[UUID, Place]) -> list[UUID]:
+    return [writer_id for writer_id, place in places.items() if place.over]

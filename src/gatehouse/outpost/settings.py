@@ -61,6 +61,12 @@ class OutpostSettings(Settings):
     siem_direct_type: Literal["hec", "syslog", "webhook", "file"] | None = Field(
         None, description="Events go to a SIEM straight from here."
     )
+    siem_direct_url: str | None = Field(None, description="Its address: `https://…`, `tcp://host:port`, `tls://…`.")
+    siem_direct_token: SecretStr | None = Field(
+        None, min_length=8, description="The collector's token, or what batches to a webhook are signed with."
+    )
+    siem_direct_index: str | None = Field(None, description="Splunk's index.")
+    siem_direct_ca_bundle: Path | None = Field(None, description="Authorities that it is trusted by.")
 
     @property
     def folder(self) -> Path:

@@ -30,6 +30,7 @@ from gatehouse.platform.conversations.conversations.routes import router as conv
 from gatehouse.platform.conversations.share_links.routes import router as share_links
 from gatehouse.platform.governance.approvals.routes import router as approvals
 from gatehouse.platform.governance.compliance_bundles.routes import router as compliance_bundles
+from gatehouse.platform.governance.config_import.routes import router as config_import
 from gatehouse.platform.governance.content_filters.errors import FORM as CONTENT_FILTERS_FORM
 from gatehouse.platform.governance.content_filters.routes import router as content_filters
 from gatehouse.platform.governance.dlp_customization.routes import router as dlp_customization
@@ -104,6 +105,7 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     budgets,
     cost_routing,
     tenants,
+    config_import,
     settings,
     allowed_domains,
     organization_policies,

@@ -26,11 +26,14 @@ import time
 from collections.abc import Callable
 from typing import Annotated, Any, cast
 
+from cryptography.hazmat.primitives.serialization import Encoding
 from fastapi import Depends, Request
 
+from gatehouse.foundation import certified
 from gatehouse.foundation.errors import Forbidden, Refusal, Unauthenticated
 from gatehouse.foundation.identity import Caller, CallerKind, Role
-from gatehouse.platform.live.credentials import InvalidToken, MissingCredential
+from gatehouse.ingress.protocol import shows
+from gatehouse.platform.live.credentials import InvalidToken, MissingCredential, presented
 
 
 class AdminOnly(Forbidden):
@@ -62,6 +65,11 @@ class NoTenant(Forbidden):
 
 class ScopeMissing(Forbidden):
     code = "insufficient_scope"
+
+
+class ClientCertificateMissing(Unauthenticated):
+    code = "client_certificate_missing"
+    message = "Show the token's certificate in the TLS handshake too."
 
 
 class MfaRequired(Forbidden):
@@ -175,9 +183,14 @@ def _scim_client(caller: Annotated[Caller, Depends(_member)]) -> Caller:
     return caller
 
 
-def _outpost(caller: Annotated[Caller, Depends(_member)]) -> Caller:
+def _outpost(request: Request, caller: Annotated[Caller, Depends(_member)]) -> Caller:
     if caller.kind is not CallerKind.OUTPOST:
         raise InvalidToken
+    token = presented(request.state.received)
+    assert token is not None
+    # A token that was overheard is good on no other connection, where the listener asks for certificates.
+    if not shows(request.scope, certified.shown(token).public_bytes(Encoding.DER)):
+        raise ClientCertificateMissing
     return caller
 
 

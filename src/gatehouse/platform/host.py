@@ -90,7 +90,7 @@ class PlatformHost:
         )
         self.passwords = Passwords()
         self.signer: TokenSigner = Signer(database, self.sealer, self.replica, self.clock, issuer=self.issuer)
-        self._supply = Supply(database, self.replica, self.figures.outpost_certificates)
+        self._supply = Supply(database, self.replica, self.sealer, self.figures.outpost_certificates)
         self.supply: OutpostSupply = self._supply
         self.later = Later()
         self.calls = InProgress()

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Protocol
+from uuid import UUID
 
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from fastapi import Depends, Request
 
 from gatehouse.detection.service.client import DetectionClient
@@ -44,6 +46,11 @@ class OutpostSupply(Protocol):
 
     async def contents(self, tenant_id: TenantId, at_least: int = 0) -> Contents:
         """What all outposts of an organization are sent, of this revision or a later one."""
+
+    async def credentials(
+        self, contents: Contents, key: EllipticCurvePublicKey, *, tenant_id: TenantId, outpost_id: UUID
+    ) -> dict[str, str]:
+        """The contents' credentials sealed to an outpost's key, by provider; none where the organization sends none."""
 
     def confirmed(self, said: Confirmed) -> None:
         """An outpost has said what it has in force. Waits for nothing."""

@@ -83,7 +83,8 @@ class Supervisor:
         signal.signal(signal.SIGTERM, self._end)
         signal.signal(signal.SIGINT, self._end)
         installed = installation.connect()
-        tls_context(installed.settings.tls_cert_path, installed.settings.tls_key_path)
+        settings = installed.settings
+        tls_context(settings.tls_cert_path, settings.tls_key_path, settings.tls_client_ca_path)
         embedded_database = installed.settings.embedded
         admin = installation.prepare(installed) if embedded_database else None
         installation.check_all(installed)

@@ -75,7 +75,7 @@ def serve_gateway(fd: int, ready_fd: int, database: str) -> None:
         timeout_keep_alive=75,
         timeout_graceful_shutdown=settings.drain_seconds,
     )
-    context = tls_context(settings.tls_cert_path, settings.tls_key_path)
+    context = tls_context(settings.tls_cert_path, settings.tls_key_path, settings.tls_client_ca_path)
     if context is not None:
         config.load()
         config.ssl = context

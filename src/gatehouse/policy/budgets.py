@@ -43,7 +43,8 @@ class Taking(msgspec.Struct, frozen=True, gc=False):
 
 
 class BudgetRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """`plan`: the monthly requests of the organization's plan, whose id is the tenant's."""
+    """`plan`: the monthly requests of the organization's plan, whose id is the tenant's. `own`: the host's, laid over
+    the organization's: no feature flag takes it out of force."""
 
     id: UUID
     scope_type: ScopeType
@@ -54,6 +55,7 @@ class BudgetRecord(msgspec.Struct, frozen=True, kw_only=True):
     limit_tokens: int | None = None
     action: str = "block"
     plan: bool = False
+    own: bool = False
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +69,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     #: refuses what does not fit; else it is only told
     blocks: bool
     plan: bool
+    own: bool
 
     @property
     def name(self) -> str:
@@ -84,6 +87,8 @@ class BudgetsOfCaller(msgspec.Struct, frozen=True, gc=False):
     block: bool
     #: whether one in dollars does
     block_usd: bool
+    #: those that hold whatever the organization's feature flags say
+    always: "BudgetsOfCaller | None" = None
 
 
 class Budgets:
@@ -116,11 +121,17 @@ class Budgets:
 def _together(budgets: Sequence[Budget]) -> BudgetsOfCaller | None:
     if not budgets:
         return None
+    own = [each for each in budgets if each.own]
+    return _of(budgets, _of(own) if own else None)
+
+
+def _of(budgets: Sequence[Budget], always: BudgetsOfCaller | None = None) -> BudgetsOfCaller:
     return BudgetsOfCaller(
         tuple(budgets),
         measure=any(each.limits.nano_usd is not None or each.limits.tokens is not None for each in budgets),
         block=any(each.blocks for each in budgets),
         block_usd=any(each.blocks and each.limits.nano_usd is not None for each in budgets),
+        always=always,
     )
 
 
@@ -133,8 +144,9 @@ def compile_budget(record: BudgetRecord, tenant_id: TenantId, zone: ZoneInfo) ->
         scope_id=record.scope_id,
         period=record.period,
         # The plan's months are the operator's: an organization that changes its time zone does not begin them anew.
-        zone=_UTC if record.plan else zone,
+        zone=_UTC if record.plan or record.own else zone,
         limits=Amounts(limit_usd, record.limit_requests, record.limit_tokens),
         blocks=record.action == "block",
         plan=record.plan,
+        own=record.own,
     )

@@ -42,11 +42,14 @@ class DlpRuleRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BundleRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An enabled, active compliance bundle: what it names is redacted at least."""
+    """An enabled, active compliance bundle: what it names is redacted at least. `framework` and `version` are for
+    people, and for whoever takes it over elsewhere."""
 
     id: UUID
     name: str
     entity_types: tuple[str, ...]
+    framework: str = ""
+    version: str = ""
 
 
 class FilterRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,14 +3,13 @@
 Tolerant when read: fields that a reader does not know are passed over, those that it misses have their defaults. What
 cannot be read so is another `KIND`, which an older reader refuses.
 
-No secret is in it that can be read on the way. Keys are SHA-256 digests. Providers come without their credentials, which
-an outpost has from its own environment, unless the organization has chosen to send them: then they are sealed to the key
-of the one outpost's certificate (`foundation.ecies`).
+No secret is in it that can be read on the way. Keys are SHA-256 digests. Providers come without their credentials,
+which an outpost has from its own environment, unless the organization has chosen to send them: then they are sealed to
+the key of the one outpost's certificate (`foundation.ecies`).
 """
 
 import hashlib
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
@@ -20,7 +19,6 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.policy.records import TenantRecords
 
 KIND: Final = "gatehouse/policy-bundle/1"
-NO_CREDENTIALS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class UnreadableBundle(Exception):
@@ -66,8 +64,8 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True):
     """What all of an organization's outposts are sent: `policy` and `callers` as they go over the wire.
 
     `switched_off` are the ids of models that a kill switch stops. `at_rest` are providers' credentials, where they are
-    sent, as the platform's rows have them: by provider, sealed under its own keys. `digest` changes with any of them and
-    with nothing else; `version` is the revision at which they were read.
+    sent, as the platform's rows have them: by provider, sealed under its own keys. `digest` changes with any of them
+    and with nothing else; `version` is the revision at which they were read.
     """
 
     version: int
@@ -114,8 +112,8 @@ class _Kind(msgspec.Struct, frozen=True):
 def contents(
     records: TenantRecords, callers: bytes, switched_off: frozenset[UUID], *, with_credentials: bool = False
 ) -> Contents:
-    """`callers` are `CallerRecords` as JSON. Leaves out the revision, which is the bundle's version; and what is sealed,
-    or puts it aside, for the providers that are in use."""
+    """`callers` are `CallerRecords` as JSON. Leaves out the revision, which is the bundle's version; and what is
+    sealed, or puts it aside, for the providers that are in use."""
     sealed = [(each.id, each.sealed_credentials) for each in records.providers if with_credentials and each.enabled]
     at_rest = tuple(sorted((provider, text) for provider, text in sealed if text is not None))
     providers = tuple(msgspec.structs.replace(each, sealed_credentials=None) for each in records.providers)
@@ -143,8 +141,9 @@ def encode(
     tenant_id: TenantId,
     issued_at: int,
     expires_at: int,
-    credentials: Mapping[str, str] = NO_CREDENTIALS,
+    credentials: Mapping[str, str] | None = None,
 ) -> bytes:
+    """`credentials` are the contents' own, sealed to this outpost."""
     return msgspec.json.encode(
         _Written(
             kind=KIND,
@@ -156,7 +155,7 @@ def encode(
             policy=held.policy,
             callers=held.callers,
             switched_off=held.switched_off,
-            credentials=credentials,
+            credentials=credentials or {},
         )
     )
 

@@ -22,6 +22,7 @@ from typing import Annotated, Any, Final
 from uuid import UUID
 
 import msgspec
+from cryptography.hazmat.primitives.serialization import Encoding
 from fastapi import Depends, Request
 
 from gatehouse.foundation import certified
@@ -29,6 +30,7 @@ from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.jwt import InvalidToken
 from gatehouse.foundation.tokens import digest
+from gatehouse.ingress.protocol import shows
 from gatehouse.portal import browser
 from gatehouse.portal.errors import (
     AdminKeyMissing,
@@ -45,7 +47,7 @@ from gatehouse.portal.errors import (
 from gatehouse.portal.host import PortalHost, TheHost
 from gatehouse.portal.identity import REQUESTS_PER_MINUTE, Caller, CallerKind, OrgId, shown_role
 from gatehouse.portal.provider import Person
-from gatehouse.portal.standing import Standing, of_certificate
+from gatehouse.portal.standing import Standing, of_certificate, person_of
 
 #: Credentials of one address that may be wrong in a minute.
 WRONG_A_MINUTE: Final = 60
@@ -143,6 +145,9 @@ async def _outpost(request: Request, host: TheHost) -> Caller:
         # The name in the token is the outpost's own word; whose certificate it is, the portal knows.
         if found is None or proven.subject != str(found.outpost_id):
             raise InvalidToken
+        # A token that was overheard is good on no other connection, where the listener asks for certificates.
+        if not shows(request.scope, certified.shown(token).public_bytes(Encoding.DER)):
+            raise CertificateMissing
     except Unauthenticated as error:
         raise await refused(request, host, error) from None
     if not found.good:
@@ -271,6 +276,8 @@ DESCRIBED: Final[dict[Callable[..., Any], dict[str, Any]]] = {
     _key_or_org_admin: {"security": [{"orgToken": []}, {"adminKey": []}], "x-required-role": "admin"},
     _outpost: {"security": [{"outpostToken": []}]},
     _platform: {"security": [{"platformToken": []}]},
+    _signed_in: {"security": [{"orgToken": []}], "x-required-role": "member"},
+    _arrived: {"security": [{"partialToken": []}]},
 }
 
 SECURITY_SCHEMES: Final[dict[str, Any]] = {
@@ -285,6 +292,11 @@ SECURITY_SCHEMES: Final[dict[str, Any]] = {
     "outpostToken": {
         "type": "http", "scheme": "bearer", "bearerFormat": "JWT",
         "description": "Signed by an outpost with the key of its certificate, which is in the header `x5c`.",
+    },
+    "partialToken": {
+        "type": "http", "scheme": "bearer", "bearerFormat": "JWT",
+        "description": "Who has signed in, while it is not said for which organization: a browser has it as a cookie."
+        " A member's organization token does as well.",
     },
     "platformToken": {
         "type": "http", "scheme": "bearer", "bearerFormat": "JWT",

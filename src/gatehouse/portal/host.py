@@ -50,8 +50,8 @@ class PortalHost:
         self.counters = RedisCounters(settings.redis_url, self._local) if settings.redis_url else self._local
         self.outbound: Outbound = AiohttpOutbound(100, guard=EgressGuard(settings.egress_allowlist))
         self.platform = PlatformClient(settings, self.outbound)
-        self.provider = Provider(settings, self.platform, clock)
         self.platform_keys = PlatformKeys(settings, self.outbound, clock)
+        self.provider = Provider(settings, self.platform, self.platform_keys)
         self.authorities = Authorities(self.database, self.sealer)
         self.figures = Figures(settings.home / "metrics")
         self.tools = Tools(settings=settings, database=self.database, platform=self.platform, figures=self.figures)

@@ -59,7 +59,8 @@ class Begun(msgspec.Struct, frozen=True):
 
     @classmethod
     def new(cls, next_page: str, until: int) -> "Begun":
-        return cls(*(secrets.token_urlsafe(32) for _ in range(3)), next_page, until)
+        state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
+        return cls(state, nonce, verifier, next_page, until)
 
     @property
     def challenge(self) -> str:

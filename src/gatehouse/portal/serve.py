@@ -55,7 +55,7 @@ def run(host: str, port: int) -> int:
     installed = installation.connect()
     settings = installed.settings
     log.configure(settings.log_level)
-    context = tls_context(settings.tls_cert_path, settings.tls_key_path)
+    context = tls_context(settings.tls_cert_path, settings.tls_key_path, settings.tls_client_ca_path)
     try:
         admin_key = installation.prepare(installed) if settings.embedded else None
         installation.check(installed)

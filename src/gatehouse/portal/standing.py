@@ -14,6 +14,7 @@ from sqlalchemy import text
 
 from gatehouse.foundation.storage.database import Database
 from gatehouse.portal.identity import OrgId
+from gatehouse.portal.provider import Person
 
 KEPT_SECONDS: Final = 0.5
 _MOST: Final = 10_000
@@ -88,3 +89,13 @@ async def of_certificate(database: Database, serial: int) -> CertificateStanding
     async with database.service() as session:
         row = (await session.execute(_CERTIFICATE, {"serial": f"{serial:x}"})).first()
     return None if row is None else CertificateStanding(row.outpost_id, row.org_id, row.good)
+
+
+_PERSON: Final = text("SELECT platform_sub, platform_tenant_id, email FROM members WHERE id = :id")
+
+
+async def person_of(database: Database, member_id: UUID) -> Person | None:
+    """Who a member is on the platform; None while that is not known."""
+    async with database.service() as session:
+        row = (await session.execute(_PERSON, {"id": member_id})).first()
+    return None if row is None or row.platform_sub is None else Person(*row)

@@ -246,3 +246,44 @@ async def test_what_a_start_left_behind_is_cleaned_once_it_is_old(
     assert young.exists()
     assert not old.exists()
     assert (tmp_path / str(writer.writer_id)).exists()
+
+
+async def test_what_a_follower_has_not_read_stays(writer: JournalWriter, reader: JournalReader, tmp_path: Path) -> None:
+    follower = reader.follower()
+    await write(writer, *range(9))
+    directory = tmp_path / str(writer.writer_id)
+    assert reader.release(reader.batch()) == []
+    assert list(segments(directory)) == [1, 2, 3]
+    follower.release(follower.batch(4))
+    assert list(segments(directory)) == [2, 3]
+    await writer.close()
+    assert reader.release(reader.batch()) == []
+    assert not reader.batch()
+    assert numbers(last := follower.batch()) == [4, 5, 6, 7, 8]
+    assert follower.release(last) == [writer.writer_id]
+    assert not directory.exists()
+    # And whoever was there first hears of it.
+    assert reader.release(Batch()) == [writer.writer_id]
+
+
+async def test_a_follower_that_is_ahead_waits_for_the_first(
+    writer: JournalWriter, reader: JournalReader, tmp_path: Path
+) -> None:
+    follower = reader.follower()
+    await write(writer, *range(9))
+    await writer.close()
+    assert follower.release(follower.batch()) == []
+    assert not follower.batch()
+    assert list(segments(tmp_path / str(writer.writer_id))) == [1, 2, 3]
+    assert reader.release(reader.batch()) == [writer.writer_id]
+
+
+async def test_a_new_reader_passes_over_what_the_old_one_has_read_for_a_follower(
+    writer: JournalWriter, reader: JournalReader, tmp_path: Path
+) -> None:
+    await write(writer, 0)
+    await writer.close()
+    reader.pass_over([writer.writer_id])
+    follower = reader.follower()
+    assert not reader.batch()
+    assert follower.release(follower.batch()) == [writer.writer_id]

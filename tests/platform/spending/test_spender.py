@@ -16,14 +16,15 @@ from tests.support.clock import HandClock
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.engine.ports import Reserved
+from gatehouse.engine.quotas import NOTHING, QuotaExceeded
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.database import Database
-from gatehouse.platform.spending.accounts import NOTHING, Ask
+from gatehouse.platform.spending.accounts import Ask
 from gatehouse.platform.spending.ledger import lease
-from gatehouse.platform.spending.periods import span
-from gatehouse.platform.spending.spender import BudgetUnavailable, QuotaExceeded, Spender
+from gatehouse.platform.spending.spender import BudgetUnavailable, Spender
 from gatehouse.policy.budgets import Budget, BudgetRecord, Taking, compile_budget
+from gatehouse.policy.periods import span
 
 ONE = Taking(requests=1)
 

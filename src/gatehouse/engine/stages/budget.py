@@ -27,9 +27,10 @@ class PriceUnknown(BadRequest):
 
 async def check(x: Identified, ports: Ports) -> Verdict:
     found = x.policy.budgets.of(x.caller)
-    if found is None or not _enforced(x):
+    binding = found if found is None or _enforced(x) else found.always
+    if binding is None:
         return ALLOW
-    refused = ports.spend.exhausted(found.budgets)
+    refused = ports.spend.exhausted(binding.budgets)
     return ALLOW if refused is None else Refuse(refused)
 
 
@@ -40,12 +41,13 @@ async def reserve(x: Admitted, ports: Ports) -> Verdict:
     if found is None:
         return ALLOW
     enforced = _enforced(asked.identified)
-    if enforced and found.block_usd:
+    binding = found if enforced else found.always
+    if binding is not None and binding.block_usd:
         left = tuple([each for each in x.chain if priced(asked, each)])
         if not left:
             return Refuse(PriceUnknown.of(x.chain[0]))
         x.chain = asked.chain = left
-    most = _most(x, limited=enforced and found.block) if found.measure else _ONE
+    most = _most(x, limited=binding is not None and binding.block) if found.measure else _ONE
     asked.reserved = await ports.spend.reserve(found.budgets, most, enforced=enforced)
     return ALLOW
 

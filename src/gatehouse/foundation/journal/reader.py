@@ -2,8 +2,9 @@
 
 import os
 import shutil
+import threading
 import time
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
@@ -25,6 +26,8 @@ class JournalReader:
 
     A failed transaction needs nothing: the next batch starts at the same place. Where a commit's outcome is unknown,
     `resume` with what the database says.
+
+    A `follower` reads the same journal for another receiver: what one of the two has not confirmed yet, stays.
     """
 
     def __init__(self, journal: Path) -> None:
@@ -33,7 +36,20 @@ class JournalReader:
         self._dead: set[UUID] = set()
         self._first = 0
         self._claim: int | None = None
+        #: read to their end here, and kept for another reader
+        self._through: set[UUID] = set()
+        #: gone since `release` last said which
+        self._gone: list[UUID] = []
+        self._readers = [self]
+        self._deleting = threading.Lock()
         journal.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def follower(self) -> "JournalReader":
+        """One with positions of its own."""
+        other = JournalReader(self._journal)
+        self._readers.append(other)
+        other._readers, other._deleting = self._readers, self._deleting
+        return other
 
     def claim(self) -> bool:
         """Whether this is the home's one keeper, from now until `close` or the process's end."""
@@ -50,6 +66,10 @@ class JournalReader:
     def resume(self, positions: Mapping[UUID, Position]) -> None:
         """Forgets what was confirmed here, and goes on from `positions`; unknown writers from their start."""
         self._confirmed = dict(positions)
+
+    def pass_over(self, writer_ids: Iterable[UUID]) -> None:
+        """These writers were read to their end, before this reader was made; they are there for another one."""
+        self._through.update(writer_ids)
 
     def batch(self, max_records: int = 5_000, max_bytes: int = 8 * 1024**2) -> Batch:
         """The records after the confirmed positions, each writer's in order; a fair share of each. Raises `OSError`."""
@@ -76,20 +96,17 @@ class JournalReader:
         return Batch()
 
     def release(self, batch: Batch) -> list[UUID]:
-        """Confirms a batch that is stored. Deletes the segments before its positions, and finished writers whole;
-        returns these. Raises `OSError`; the batch is confirmed all the same, and the next tries the deleting again."""
+        """Confirms a batch that is stored. Deletes what no reader needs any more: segments before the positions, and
+        finished writers whole; returns those of them that are gone now. Raises `OSError`; the batch is confirmed all
+        the same, and the next tries the deleting again."""
         self._confirmed.update(batch.positions)
-        for writer_id, position in batch.positions.items():
-            directory = self._journal / str(writer_id)
-            for number in files.segments(directory):
-                if number < position.segment:
-                    files.segment_path(directory, number).unlink(missing_ok=True)
-        for writer_id in batch.finished:
-            with suppress(FileNotFoundError):
-                shutil.rmtree(self._journal / str(writer_id))
-            self._confirmed.pop(writer_id, None)
-            self._dead.discard(writer_id)
-        return batch.finished
+        with self._deleting:
+            for writer_id in batch.positions:
+                self._drop_segments(writer_id)
+            for writer_id in batch.finished:
+                self._drop_writer(writer_id)
+            gone, self._gone = self._gone, []
+        return gone
 
     def backlog(self) -> list[Backlog]:
         """Of every writer, for metrics."""
@@ -101,6 +118,34 @@ class JournalReader:
             if directory.stat().st_mtime < time.time() - older_than and not files.is_locked(directory / files.LOCK):
                 shutil.rmtree(directory)
 
+    def _drop_segments(self, writer_id: UUID) -> None:
+        directory = self._journal / str(writer_id)
+        needed = [
+            reader._confirmed.get(writer_id, START).segment
+            for reader in self._readers
+            if writer_id not in reader._through
+        ]
+        for number in files.segments(directory):
+            if number < min(needed, default=1):
+                files.segment_path(directory, number).unlink(missing_ok=True)
+
+    def _drop_writer(self, writer_id: UUID) -> None:
+        self._through.add(writer_id)
+        if not all(writer_id in reader._through for reader in self._readers):
+            self._drop_segments(writer_id)
+            return
+        try:
+            with suppress(FileNotFoundError):
+                shutil.rmtree(self._journal / str(writer_id))
+        except OSError:
+            self._through.discard(writer_id)
+            raise
+        for reader in self._readers:
+            reader._confirmed.pop(writer_id, None)
+            reader._through.discard(writer_id)
+            reader._dead.discard(writer_id)
+            reader._gone.append(writer_id)
+
     def _is_dead(self, writer_id: UUID) -> bool:
         """For good: no process takes another's directory."""
         if writer_id not in self._dead and not files.is_locked(self._journal / str(writer_id) / files.LOCK):
@@ -108,6 +153,8 @@ class JournalReader:
         return writer_id in self._dead
 
     def _read_writer(self, writer_id: UUID, batch: Batch, limits: tuple[int, int]) -> None:
+        if writer_id in self._through:
+            return
         # In this order: a writer found dead writes no more, and a segment with a successor grows no more.
         dead = self._is_dead(writer_id)
         directory = self._journal / str(writer_id)

@@ -25,13 +25,17 @@ class PolicyStatus(Shown):
     expires_at: Time
     age_seconds: Annotated[int | None, Field(description="Since the platform has issued it.")]
     expired: Annotated[
-        bool, Field(description="It stays in force: an old policy is better than none. It is time to fetch a newer one.")
+        bool,
+        Field(description="It stays in force: an old policy is better than none. It is time to fetch a newer one."),
     ]
     asked_at: Time
     fetched_at: Time
     activated_at: Time
     failed_at: Time
     fault: Annotated[str | None, Field(description="Why the last one that came was refused.")]
+    credentials_unopened: Annotated[
+        list[str], Field(description="Providers whose credentials are sealed to a key that is not this outpost's.")
+    ]
 
 
 class PlatformStatus(Shown):
@@ -68,6 +72,15 @@ class DiskStatus(Shown):
     entries_thinned: int
 
 
+class SiemStatus(Shown):
+    type: str
+    sent: Annotated[int, Field(description="Events since the start.")]
+    sent_at: Time
+    skipped: Annotated[int, Field(description="Events that are too large for the receiver even alone.")]
+    waiting_bytes: Annotated[int, Field(description="Of the journal, not sent yet.")]
+    fault: Annotated[str | None, Field(description="Why it takes nothing, while it is so.")]
+
+
 class Status(Shown):
     outpost_id: str
     tenant_id: str | None
@@ -80,6 +93,7 @@ class Status(Shown):
     kill_switch: KillSwitchState
     journal: JournalStatus
     disk: DiskStatus
+    siem: Annotated[SiemStatus | None, Field(description="Null without `SIEM_DIRECT_TYPE`.")]
 
 
 @router.get("/admin/api/status", response_model=Status)
@@ -100,6 +114,7 @@ async def read_status(host: Operated) -> Status:
         kill_switch=kill_switch(host),
         journal=_journal(host),
         disk=_disk(host),
+        siem=_siem(host),
     )
 
 
@@ -118,6 +133,7 @@ def _policy(host: OutpostHost) -> PolicyStatus:
         activated_at=_time(status.activated),
         failed_at=_time(status.failed),
         fault=status.fault,
+        credentials_unopened=[] if held is None else list(held.credentials.unopened),
     )
 
 
@@ -151,6 +167,20 @@ def _disk(host: OutpostHost) -> DiskStatus:
         shed=said.shed,
         files_removed=said.files_removed,
         entries_thinned=said.entries_thinned,
+    )
+
+
+def _siem(host: OutpostHost) -> SiemStatus | None:
+    if host.siem is None:
+        return None
+    status = host.siem.status
+    return SiemStatus(
+        type=host.siem.type,
+        sent=status.sent,
+        sent_at=_time(status.at),
+        skipped=status.skipped,
+        waiting_bytes=status.waiting_bytes,
+        fault=status.fault,
     )
 
 

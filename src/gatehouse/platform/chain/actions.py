@@ -102,6 +102,7 @@ ACTIONS: Final[dict[str, str]] = {
     "dlp_rule.updated": "A DLP rule was changed.",
     "dlp_rule.deleted": "A DLP rule was removed; its versions stay.",
     "dlp_rule.imported": "DLP rules were imported.",
+    "config.imported": "An outpost's configuration was taken over into the organization.",
     "dlp_suppression.created": "A built-in pattern was taken out of force for the organization.",
     "dlp_suppression.deleted": "A built-in pattern was put in force again.",
     "dlp_custom_pattern.created": "A pattern of the organization's own was added.",

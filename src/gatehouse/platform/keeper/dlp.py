@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 import msgspec
 
 from gatehouse.detection.taxonomy import TAXONOMY
+from gatehouse.engine.audited import Found, dlp_event_ids
 from gatehouse.engine.outcome import DlpEvent, Outcome
 from gatehouse.platform.records import copying
 from gatehouse.platform.records.dlp_events import lines as dlp_events
-from gatehouse.platform.records.dlp_events.lines import Found
 
 #: Only these enter the counts of requests: bundles name no other, and a key of all of them fits an index.
 _COUNTED: Final = frozenset(TAXONOMY)
@@ -70,7 +70,7 @@ class DlpRows(msgspec.Struct):
     def add_events(self, entry: Found, moment: datetime) -> list[str]:
         """All that there is of a scan: it is part of no conversation, and no request that coverage could be of. The
         answer is the events' ids."""
-        ids, day = dlp_events.ids(entry), moment.date()
+        ids, day = dlp_event_ids(entry), moment.date()
         self.events.setdefault(copying.month(moment), []).extend(dlp_events.lines(entry, ids, moment))
         for event in entry.dlp_events:
             names = event.entity_type[:_LONGEST_NAME], event.rule_name[:_LONGEST_NAME]

@@ -12,7 +12,8 @@ from uuid import UUID
 import msgspec
 import structlog
 
-from gatehouse.engine.outcome import Entry, Opened, Outcome, Scanned, decode_with_text_ids, group_of
+from gatehouse.engine import audited
+from gatehouse.engine.outcome import Entry, Opened, Outcome, Scanned, decode_with_text_ids
 from gatehouse.foundation.journal import Batch
 from gatehouse.platform.chain.links import AuditEvent, personal_digest
 from gatehouse.platform.keeper.days import DayRows
@@ -26,7 +27,6 @@ from gatehouse.platform.records.usage.lines import Ended
 
 log = structlog.get_logger(__name__)
 
-ACTION: Final = "gateway.request"
 #: What a provider claims to have used may be nonsense, and must not cost the record.
 _MOST_TOKENS: Final = 2**53
 _MOST_USD: Final = Decimal(10**15)
@@ -137,31 +137,8 @@ def prepare(
 
 def _interrupted(payload: bytes) -> Outcome[str]:
     opened = _clean(decode_with_text_ids(payload))
-    known = {name: getattr(opened, name) for name in Opened.__struct_fields__}
-    # Nobody decides about a request any more whose worker is dead.
-    known["dlp_events"] = tuple(
-        msgspec.structs.replace(event, status="cancelled") if event.status == "pending" else event
-        for event in opened.dlp_events
-    )
-    return Outcome(
-        **known,
-        path="",
-        outcome="interrupted",
-        # What the client was given: its headers had gone out.
-        status=200,
-        error_code=None,
-        stream=True,
-        input_tokens=None,
-        output_tokens=None,
-        cached_tokens=None,
-        cost_usd=None,
-        latency_ms=0.0,
-        time_to_first_token_ms=None,
-        provider_latency_ms=None,
-        fallbacks=0,
-        dlp_action=None,
-        group_id=group_of(opened.group_ids),
-    )
+    assert isinstance(opened, Opened)
+    return audited.interrupted(opened)
 
 
 def _add(prepared: Prepared, outcome: Outcome[str], *, latency: float | None, outpost_id: UUID | None = None) -> None:
@@ -186,13 +163,12 @@ def _add(prepared: Prepared, outcome: Outcome[str], *, latency: float | None, ou
 
 def _event(outcome: Outcome[str], moment: datetime, outpost_id: UUID | None) -> AuditEvent:
     """The request's audit event. It has the id of its usage record."""
-    said = outcome.rule_events
     return AuditEvent(
         id=outcome.id,
         timestamp=moment,
         actor_id=outcome.user_id or outcome.client_id,
         actor_type=outcome.actor_type,
-        action=ACTION,
+        action=audited.ACTION,
         outcome=outcome.outcome,
         request_id=outcome.request_id,
         ip=outcome.ip,
@@ -200,18 +176,5 @@ def _event(outcome: Outcome[str], moment: datetime, outpost_id: UUID | None) -> 
         target_model=outcome.model_id,
         reason=outcome.error_code,
         salt=os.urandom(16),
-        details={
-            "api_key_id": outcome.api_key_id,
-            "path": outcome.path,
-            "model": outcome.requested_model,
-            "status": outcome.status,
-            "stream": outcome.stream,
-            "input_tokens": outcome.input_tokens,
-            "output_tokens": outcome.output_tokens,
-            "cost_usd": outcome.cost_usd,
-            **({"cache": outcome.cache} if outcome.cache else {}),
-            **({"outpost_id": str(outpost_id)} if outpost_id is not None else {}),
-            # Of the few requests that have any: what content filters and policy rules said.
-            **({"rules": [msgspec.structs.asdict(event) for event in said]} if said else {}),
-        },
+        details=audited.details(outcome, outpost_id),
     )

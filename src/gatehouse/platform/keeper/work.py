@@ -17,6 +17,7 @@ from gatehouse.platform.jobs import Tools
 from gatehouse.platform.live import approvals
 from gatehouse.platform.operations.alerts import notifying as alert_notifications
 from gatehouse.platform.operations.alerts import schedule as alert_rules
+from gatehouse.platform.operations.portal_notices import telling as portal_notices
 from gatehouse.platform.operations.siem import forwarding as siem
 from gatehouse.platform.operations.siem.backlog import Backlog
 from gatehouse.platform.operations.siem.listening import enqueue as for_siem
@@ -88,6 +89,7 @@ DUTIES: Final = (
     # As the notifications.
     Duty("webhook deliveries", 1.0, webhooks.deliver),
     Duty("dead letters of webhooks", 1.0, webhooks.bury),
+    Duty("notices to the portal", 2.0, portal_notices.tell),
     Duty("webhooks' lag", 5.0, WEBHOOK_LAG.measure),
     # As the notifications.
     Duty("SIEM forwarding", 1.0, siem.forward),

@@ -1,6 +1,5 @@
 """Budgets at work (decisions 7, Budgets; Plan limits).
 
-    periods    when a budget's period begins and ends
     accounts   what this worker may spend of a period, has set aside, and has spent
     ledger     PostgreSQL's side: who was granted how much
     spender    the engine's port `Spend` over both

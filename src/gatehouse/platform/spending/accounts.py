@@ -1,16 +1,11 @@
 """What one worker knows of one period of one budget. Everything here is arithmetic: nothing waits."""
 
-from collections.abc import Iterable
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
-from gatehouse.platform.spending.periods import Span
-from gatehouse.policy.budgets import NANO, Amounts, Budget
+from gatehouse.engine.quotas import NOTHING, Triple, shown_limits
+from gatehouse.policy.budgets import Amounts, Budget
+from gatehouse.policy.periods import Span
 
-#: nano USD, requests, tokens
-Triple: TypeAlias = tuple[int, int, int]
-NOTHING: Final[Triple] = (0, 0, 0)
-#: the three metrics' names, for clients and events
-METRICS: Final = ("usd", "requests", "tokens")
 #: Seconds for which the ledger's word on what there is at all is believed.
 _BELIEVED: Final = 0.5
 
@@ -98,7 +93,7 @@ class Account:
         self.limits = limits
         #: the metrics that have one
         self.limited = tuple(metric for metric, limit in enumerate(limits) if limit is not None)
-        self.shown_limits = _shown(limits)
+        self.shown_limits = shown_limits(limits)
 
     @property
     def blocks(self) -> bool:
@@ -175,12 +170,3 @@ class Account:
         if limit is None:
             return None
         return max(0, min(self.room[metric], limit) - self.spent[metric] - self.reserved[metric])
-
-
-def shown(metric: int, amount: int) -> str:
-    """As clients see it: dollars to the millionth, the others whole."""
-    return str(amount) if metric else f"{amount / NANO:.6f}"
-
-
-def _shown(limits: Iterable[int | None]) -> list[str]:
-    return ["" if limit is None else shown(metric, limit) for metric, limit in enumerate(limits)]

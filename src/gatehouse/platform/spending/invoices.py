@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation.clock import iso
 from gatehouse.foundation.ids import new_id
 from gatehouse.platform.jobs import Tools, scheduled
-from gatehouse.platform.spending.periods import Span, span
+from gatehouse.policy.periods import Span, span
 
 #: Seconds after a month's end: records come late where a keeper or the database was away.
 _LATE: Final = 3600

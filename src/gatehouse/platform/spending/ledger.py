@@ -9,9 +9,10 @@ import msgspec
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gatehouse.engine.quotas import METRICS, NOTHING, Triple
 from gatehouse.foundation.clock import iso
 from gatehouse.foundation.ids import new_id
-from gatehouse.platform.spending.accounts import METRICS, NOTHING, Ask, Grant, Triple, limits_of, plus
+from gatehouse.platform.spending.accounts import Ask, Grant, limits_of, plus
 from gatehouse.policy.budgets import NANO, Budget
 
 #: Percent of a plan's monthly requests that are told (decisions 7, Plan limits).

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
@@ -12,14 +11,15 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from gatehouse.engine.ports import Reserved
-from gatehouse.foundation.clock import Clock, iso
-from gatehouse.foundation.errors import Refusal, TooManyRequests, Unavailable
+from gatehouse.engine.quotas import LEAST, NOTHING, QuotaExceeded, Triple, left
+from gatehouse.foundation.clock import Clock
+from gatehouse.foundation.errors import Refusal, Unavailable
 from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.metrics import Figures
-from gatehouse.platform.spending.accounts import METRICS, NOTHING, Account, Triple, shown
+from gatehouse.platform.spending.accounts import Account
 from gatehouse.platform.spending.ledger import lease
-from gatehouse.platform.spending.periods import Span, span
 from gatehouse.policy.budgets import NANO, Budget, Taking
+from gatehouse.policy.periods import Span, span
 
 log = structlog.get_logger(__name__)
 
@@ -34,31 +34,6 @@ _AT_ONCE: Final = 500
 #: Seconds without a call after which an account is looked at for the last time, and dropped.
 _QUIET: Final = 10.0
 _DROPPED: Final = 60.0
-#: What every call takes at least.
-_LEAST: Final[Triple] = (1, 1, 1)
-_NAMES: Final = tuple(
-    (f"X-Budget-Limit-{name}", f"X-Budget-Remaining-{name}", f"X-Budget-Reset-{name}")
-    for name in ("USD", "Requests", "Tokens")
-)
-_WORDS: Final = {"usd": "dollars", "requests": "requests", "tokens": "tokens"}
-
-
-class QuotaExceeded(TooManyRequests):
-    """429 with `tier` (`plan`, or a scope and a period) and `retry_after` (seconds), as rate limits have."""
-
-    @classmethod
-    def of(cls, account: Account, metric: int, now: float) -> "QuotaExceeded":
-        end, name = account.span.end, account.budget.name
-        wait = max(1, math.ceil(end - now))
-        limit = account.limits[metric] or 0
-        told = "What the plan includes each month" if account.budget.plan else f"The budget {name}"
-        return cls(
-            f"{told} has too little left for this call ({shown(metric, account.remaining(metric) or 0)} of"
-            f" {shown(metric, limit)} {_WORDS[METRICS[metric]]}). It begins anew at {iso(end)}.",
-            headers={"X-RateLimit-Reset": str(end), "Retry-After": str(wait), **_headers([account])},
-            tier=name,
-            retry_after=wait,
-        )
 
 
 class BudgetUnavailable(Unavailable):
@@ -80,7 +55,7 @@ class Reservation:
         return tuple((account.budget.id, account.span.start) for account in self.accounts)
 
     def headers(self) -> dict[str, str]:
-        return _headers(self.accounts)
+        return left(self.accounts)
 
 
 class _Shown(NamedTuple):
@@ -136,7 +111,7 @@ class Spender:
             account = self._accounts.get(budget.id)
             # Not by what a call will cost, which is not known yet: by whether there is anything at all.
             if account is not None and budget.blocks and account.budget is budget:
-                metric = account.full(_LEAST, now)
+                metric = account.full(LEAST, now)
                 if metric is not None and account.span.end > self._clock.now():
                     return QuotaExceeded.of(account, metric, self._clock.now())
         return None
@@ -316,19 +291,3 @@ class Spender:
 def _batches(accounts: Iterable[Account]) -> Iterator[tuple[Account, ...]]:
     every = tuple(accounts)
     return (every[first : first + _AT_ONCE] for first in range(0, len(every), _AT_ONCE))
-
-
-def _headers(accounts: Iterable[Account]) -> dict[str, str]:
-    """Of each metric the budget with the least left."""
-    headers = {}
-    for metric, (limit, remaining, reset) in enumerate(_NAMES):
-        tightest, least = None, 0
-        for account in accounts:
-            left = account.remaining(metric)
-            if left is not None and (tightest is None or left < least):
-                tightest, least = account, left
-        if tightest is not None:
-            headers[limit] = tightest.shown_limits[metric]
-            headers[remaining] = shown(metric, least)
-            headers[reset] = tightest.shown_end
-    return headers

@@ -11,6 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.live.state import Replica
+from gatehouse.platform.organization.system_config import bundle as system_config
 from gatehouse.platform.publish import PolicyUnavailable, gather
 from gatehouse.platform.supply import rows
 from gatehouse.policy import wire
@@ -67,9 +68,11 @@ class Bundles:
                 records = await gather(session, tenant_id)
                 if records is None:
                     raise PolicyUnavailable
+                configured = await system_config.records(session, tenant_id)
                 known = await rows.callers(session, tenant_id)
                 stopped = await rows.switched_off(session, tenant_id)
         except (SQLAlchemyError, OSError):
             raise PolicyUnavailable from None
         # In a thread: an organization may have a thousand rules.
-        return _Held(seen, await asyncio.to_thread(wire.contents, records, known, stopped))
+        sent = configured["outpost_provider_credentials"] == "sealed"
+        return _Held(seen, await asyncio.to_thread(wire.contents, records, known, stopped, with_credentials=sent))

@@ -217,7 +217,7 @@ class _Writing:
         self._store.note_used_keys(self._store.own_keys(prepared.used_keys))
 
     def _prepared(self, records: Sequence[Numbered]) -> Prepared:
-        lines = [Line(self._outpost_id, 0, *record) for record in records if isinstance(record.payload, bytes)]
+        lines = [Line(self._outpost_id, 0, number, line) for number, line in records if isinstance(line, bytes)]
         entries, unreadable = decoded(Batch(lines))
         if unreadable:
             raise BadRecord("not an entry")

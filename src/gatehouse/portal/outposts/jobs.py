@@ -37,7 +37,7 @@ _STALE: Final = text(
 # One that has just been told, or is about to be, serves.
 _TOLD: Final = text(
     "SELECT EXISTS (SELECT FROM jobs WHERE kind = 'trust_push'"
-    " AND (status = 'done' AND updated_at > now() - interval '25 seconds' OR status = 'running'))"
+    " AND (status IN ('done', 'failed') AND updated_at > now() - interval '25 seconds' OR status = 'running'))"
 )
 _FORGET: Final = text(
     "DELETE FROM jobs WHERE kind = 'trust_push' AND status IN ('done', 'failed')"

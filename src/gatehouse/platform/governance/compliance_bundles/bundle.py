@@ -7,7 +7,7 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.policy.governance import BundleRecord
 
 _QUERY = text(
-    "SELECT id, name, seed_rule_mappings FROM compliance_bundles"
+    "SELECT id, name, seed_rule_mappings, regulatory_framework, version FROM compliance_bundles"
     " WHERE tenant_id = :tenant AND enabled AND state = 'active' ORDER BY name, id"
 )
 
@@ -15,4 +15,13 @@ _QUERY = text(
 async def records(session: AsyncSession, tenant_id: TenantId) -> tuple[BundleRecord, ...]:
     """Those in force."""
     rows = await session.execute(_QUERY, {"tenant": tenant_id})
-    return tuple(BundleRecord(id=row.id, name=row.name, entity_types=tuple(row.seed_rule_mappings)) for row in rows)
+    return tuple(
+        BundleRecord(
+            id=row.id,
+            name=row.name,
+            entity_types=tuple(row.seed_rule_mappings),
+            framework=row.regulatory_framework,
+            version=row.version,
+        )
+        for row in rows
+    )

@@ -11,7 +11,7 @@ down_revision = "0003"
 #: in this order: each may refer to tables of those before it
 _PARTS: Final[tuple[str, ...]] = (
     "people", "saml", "scim", "budgets", "registry", "figures", "lists", "cost_routing", "alerts", "webhooks",
-    "archive", "siem", "outposts", "cache", "sign_in",
+    "archive", "siem", "outposts", "cache", "sign_in", "portal_notices",
 )  # fmt: skip
 
 

@@ -10,8 +10,9 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 import msgspec
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 
-from gatehouse.foundation import certified
+from gatehouse.foundation import certified, ecies
 from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.platform.live.credentials import InvalidToken
 from gatehouse.platform.operations.outposts.service import enabled
@@ -70,7 +71,18 @@ async def bundle(caller: Caller, host: Host, waiting: Waiting, *, token: str, kn
     assert caller.outpost_id is not None
     tenant_id, news = caller.tenant_id, host.replica.news
     has = {digest: int(version) for version, digest in _ETAG(known)}
-    said = _said(tenant_id, caller.outpost_id, host, token)
+    certificate = certified.shown(token)
+    key = certificate.public_key()
+    # No other is verified.
+    assert isinstance(key, EllipticCurvePublicKey)
+    said = Confirmed(
+        tenant_id=tenant_id,
+        outpost_id=caller.outpost_id,
+        version=0,
+        at=host.clock.now(),
+        serial=f"{certificate.serial_number:x}",
+        ends=certificate.not_valid_after_utc.timestamp(),
+    )
     # What it has it has in force: only then it asks for the next one.
     host.supply.confirmed(msgspec.structs.replace(said, version=max(has.values(), default=0)))
     deadline = time.monotonic() + seconds
@@ -81,10 +93,10 @@ async def bundle(caller: Caller, host: Host, waiting: Waiting, *, token: str, kn
                 raise InvalidToken
             seen = news.seen(tenant_id)
             contents = await host.supply.contents(tenant_id, max(has.values(), default=0))
-            digest = _digest(contents, caller.outpost_id, host.clock.now())
+            digest = _digest(contents, caller.outpost_id, key, host.clock.now())
             etag = f'"{contents.version}-{digest}"'
             if digest not in has:
-                return Polled(etag, await _signed(contents, caller, host))
+                return Polled(etag, await _signed(contents, caller, key, host))
             if contents.version > has[digest]:
                 # What has changed since is nothing that it is sent: it is as good as confirmed.
                 has[digest] = contents.version
@@ -97,33 +109,25 @@ async def bundle(caller: Caller, host: Host, waiting: Waiting, *, token: str, kn
             await news.after(seen, tenant_id, left)
 
 
-def _said(tenant_id: TenantId, outpost_id: UUID, host: Host, token: str) -> Confirmed:
-    certificate = certified.shown(token)
-    return Confirmed(
-        tenant_id=tenant_id,
-        outpost_id=outpost_id,
-        version=0,
-        at=host.clock.now(),
-        serial=f"{certificate.serial_number:x}",
-        ends=certificate.not_valid_after_utc.timestamp(),
-    )
-
-
-def _digest(contents: Contents, outpost_id: UUID, now: float) -> str:
-    """Of what this outpost is sent, and of the day: not everybody's begins at the same time."""
+def _digest(contents: Contents, outpost_id: UUID, key: EllipticCurvePublicKey, now: float) -> str:
+    """Of what this outpost is sent, of the key that it is sealed to, and of the day: not everybody's begins at the same
+    time."""
     day = (int(now) + outpost_id.int % _RENEWED) // _RENEWED
-    return hashlib.sha256(msgspec.json.encode([outpost_id, day, contents.digest])).hexdigest()
+    to = ecies.fingerprint(key) if contents.at_rest else ""
+    return hashlib.sha256(msgspec.json.encode([outpost_id, day, to, contents.digest])).hexdigest()
 
 
-async def _signed(contents: Contents, caller: Caller, host: Host) -> str:
+async def _signed(contents: Contents, caller: Caller, key: EllipticCurvePublicKey, host: Host) -> str:
     assert caller.tenant_id is not None
     assert caller.outpost_id is not None
-    now = int(host.clock.now())
+    now, tenant_id, outpost_id = int(host.clock.now()), caller.tenant_id, caller.outpost_id
+    credentials = await host.supply.credentials(contents, key, tenant_id=tenant_id, outpost_id=outpost_id)
     document = wire.encode(
         contents,
-        outpost_id=caller.outpost_id,
-        tenant_id=caller.tenant_id,
+        outpost_id=outpost_id,
+        tenant_id=tenant_id,
         issued_at=now,
         expires_at=now + LIFETIME,
+        credentials=credentials,
     )
     return await host.signer.sign_document(document, kind=signing.TYPE)

@@ -55,7 +55,7 @@ async def read_policy_bundle(
     if_none_match: Annotated[str, Header(max_length=4096)] = "",
 ) -> Response:
     """The policy of the outpost's organization, and who may call, signed for this outpost alone. Providers' credentials
-    are not in it."""
+    are in it where the organization sends them (`outpost_provider_credentials`), sealed to the certificate's key."""
     token = presented(request.state.received) or ""
     polled = await polling.bundle(caller, host, waiting, token=token, known=if_none_match, seconds=wait)
     headers = {"ETag": polled.etag}

@@ -3,11 +3,15 @@
 import asyncio
 import contextlib
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
+from uuid import UUID
 
 import structlog
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.platform.jobs import Tools, scheduled
+from gatehouse.platform.operations.portal_notices import queue as portal_notices
 from gatehouse.platform.operations.webhooks import queue
 from gatehouse.platform.operations.webhooks.queue import Result, Turn, Work
 from gatehouse.platform.operations.webhooks.sending import Attempt, send
@@ -44,7 +48,7 @@ async def deliver(tools: Tools) -> None:
 
 async def bury(tools: Tools) -> None:
     async with tools.database.service() as session:
-        _count_dead(tools, await queue.bury(session))
+        await _tell_dead(tools, session, await queue.bury(session))
 
 
 @scheduled("webhooks.prune", "*/5 * * * *")
@@ -52,8 +56,8 @@ async def prune(tools: Tools) -> None:
     for _ in range(_ROUNDS):
         async with tools.database.service() as session:
             given_up = await queue.give_up(session, WAITING, _MOST)
-        _count_dead(tools, given_up)
-        if given_up < _MOST:
+            await _tell_dead(tools, session, given_up)
+        if len(given_up) < _MOST:
             break
     for _ in range(_ROUNDS):
         async with tools.database.service() as session:
@@ -61,9 +65,14 @@ async def prune(tools: Tools) -> None:
                 break
 
 
-def _count_dead(tools: Tools, letters: int) -> None:
-    if letters:
-        tools.notifications.add(("webhook", "dead_letter"), letters)
+async def _tell_dead(tools: Tools, session: AsyncSession, webhooks: Sequence[UUID]) -> None:
+    """Dead letters, by their webhooks: counted, and noted for the portal where there is one."""
+    if not webhooks:
+        return
+    if tools.settings.portal_public_url:
+        await portal_notices.add(session, webhooks)
+    await session.commit()
+    tools.notifications.add(("webhook", "dead_letter"), len(webhooks))
 
 
 def _counted(attempt: Attempt) -> str:

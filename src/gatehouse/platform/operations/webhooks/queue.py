@@ -76,11 +76,10 @@ _RELEASE: Final = text(
     "SELECT next_attempt_at FROM webhook_deliveries WHERE webhook_id = :webhook"
     " AND next_attempt_at IS NOT NULL ORDER BY position LIMIT 1) WHERE webhook_id = :webhook"
 )
-# Whoever wants to tell of dead letters finds them here.
 _BURY: Final = text(
     "UPDATE webhook_deliveries SET status = 'dead_letter', dead_at = NULL WHERE id = ANY(ARRAY("
     "SELECT id FROM webhook_deliveries WHERE dead_at <= now() LIMIT 1000 FOR UPDATE SKIP LOCKED))"
-    " RETURNING id, tenant_id, webhook_id"
+    " RETURNING webhook_id"
 )
 # A receiver that is dead takes less than comes: the oldest make room.
 _GIVE_UP: Final = text(
@@ -89,7 +88,7 @@ _GIVE_UP: Final = text(
     " LATERAL (SELECT position AS last FROM webhook_deliveries WHERE webhook_id = w.id AND next_attempt_at IS NOT NULL"
     " ORDER BY position DESC OFFSET :waiting LIMIT 1) old,"
     " LATERAL (SELECT ctid FROM webhook_deliveries WHERE webhook_id = w.id AND next_attempt_at IS NOT NULL"
-    " AND position <= old.last) d LIMIT :most))"
+    " AND position <= old.last) d LIMIT :most)) RETURNING webhook_id"
 )
 # Of each webhook the last 20, which are shown, and of these none that is older than a month. What is under way stays.
 _PRUNE: Final = text(
@@ -190,18 +189,15 @@ async def give_back(session: AsyncSession, turns: Collection[Turn]) -> None:
     await session.commit()
 
 
-async def bury(session: AsyncSession) -> int:
-    """Makes dead letters of what has failed for good; how many these were."""
-    buried = (await session.execute(_BURY)).all()
-    await session.commit()
-    return len(buried)
+async def bury(session: AsyncSession) -> Sequence[UUID]:
+    """Makes dead letters of what has failed for good: the webhook of each. Left to be committed."""
+    return (await session.scalars(_BURY)).all()
 
 
-async def give_up(session: AsyncSession, waiting: int, most: int) -> int:
-    """Makes dead letters of what waits beyond the newest `waiting` of a webhook; how many these were."""
-    given_up: Any = await session.execute(_GIVE_UP, {"waiting": waiting, "most": most})
-    await session.commit()
-    return int(given_up.rowcount)
+async def give_up(session: AsyncSession, waiting: int, most: int) -> Sequence[UUID]:
+    """Makes dead letters of what waits beyond the newest `waiting` of a webhook: the webhook of each. Left to be
+    committed."""
+    return (await session.scalars(_GIVE_UP, {"waiting": waiting, "most": most})).all()
 
 
 async def prune(session: AsyncSession, kept: int, most: int) -> int:

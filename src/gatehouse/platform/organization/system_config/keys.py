@@ -83,6 +83,10 @@ KEYS: Final[dict[str, Key]] = {
             "unregistered_model_tier", "security", _TIERS, "tier_4",
             "The risk tier that policy rules assume for a model that is not registered.",
         ),
+        Key(
+            "outpost_provider_credentials", "security", one_of("off", "sealed"), "off",
+            "Outposts are sent providers' credentials, sealed to the key of each one's certificate.",
+        ),
         Key("mfa_required", "auth", boolean, "false", "Everybody needs a second factor for sensitive operations."),
         _setting("oauth_scope_enforcement", "auth", "Tokens are held to their scopes."),
         _setting("rate_limit_requests_per_minute", "limits", "The general limit of requests a minute."),

@@ -15,7 +15,7 @@ from gatehouse.platform.routing.budgets import table
 from gatehouse.platform.routing.budgets.errors import BadField, BudgetExists, TooManyBudgets
 from gatehouse.platform.routing.budgets.schemas import Budget, BudgetUpdate, Current, NewBudget
 from gatehouse.platform.routing.budgets.table import BudgetRow, Spent
-from gatehouse.platform.spending.periods import span
+from gatehouse.policy.periods import span
 
 #: Budgets an organization may have.
 MOST: Final = 10_000

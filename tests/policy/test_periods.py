@@ -5,8 +5,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from gatehouse.platform.spending.periods import span
 from gatehouse.policy.budgets import Period
+from gatehouse.policy.periods import span
 
 
 def at(text: str) -> int:

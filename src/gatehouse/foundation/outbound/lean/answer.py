@@ -1,0 +1,70 @@
+"""What the head of an answer says. The parser has judged its form; here is what it means for the body (RFC 9112, 6)."""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Final
+
+from gatehouse.foundation.outbound import BrokenOff
+
+#: Bytes of a head, of a trailer, or of anything else that is no body.
+MAX_HEAD: Final = 64 * 1024
+
+_END: Final = b"\r\n\r\n"
+
+
+class Headers(Mapping[str, str]):
+    """Case-insensitive; of a name that comes twice the first. Taken apart when first asked: most answers' are not."""
+
+    def __init__(self, head: bytes) -> None:
+        self._head = head
+
+    @cached_property
+    def _values(self) -> dict[str, str]:
+        values: dict[str, str] = {}
+        for line in self._head.decode("latin-1").split("\r\n")[1:]:
+            name, _, value = line.partition(":")
+            values.setdefault(name.lower(), value.strip(" \t"))
+        return values
+
+    def __getitem__(self, name: str) -> str:
+        return self._values[name.lower()]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+def final_head(received: bytes, informational: int) -> bytes:
+    """The head behind so many informational ones, without its empty line. Raises `BrokenOff` for one that is too long,
+    or of a protocol that the parser takes too."""
+    start = end = behind = 0
+    for _ in range(informational + 1):
+        start = behind
+        # The parser lets empty lines pass in front of an answer.
+        while received[start] in b"\r\n":
+            start += 1
+        end = received.index(_END, start)
+        behind = end + 4
+    if behind > MAX_HEAD or not received.startswith(b"HTTP/1.", start):
+        raise BrokenOff
+    return received[start:end]
+
+
+def framing(head: bytes) -> tuple[bool, str]:
+    """Whether the body ends with the connection, and how it is packed (lower case; nothing where it is not). Raises
+    `BrokenOff` for a transfer coding other than `chunked`, once: nobody here asked for one."""
+    lower = head.lower()
+    chunked = b"\r\ntransfer-encoding:" in lower
+    if chunked and _values(lower, b"transfer-encoding") != [b"chunked"]:
+        raise BrokenOff
+    until_close = not chunked and b"\r\ncontent-length:" not in lower
+    if b"\r\ncontent-encoding:" not in lower:
+        return until_close, ""
+    return until_close, b", ".join(_values(lower, b"content-encoding")).decode("latin-1")
+
+
+def _values(head: bytes, name: bytes) -> list[bytes]:
+    fields = (line.partition(b":") for line in head.split(b"\r\n"))
+    return [value.strip(b" \t") for found, _, value in fields if found == name]

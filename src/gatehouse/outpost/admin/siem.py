@@ -1,0 +1,42 @@
+"""The SIEM that this outpost tells of its requests itself."""
+
+from time import monotonic
+from typing import Annotated
+
+import structlog
+from fastapi import APIRouter
+from pydantic import Field
+
+from gatehouse.foundation.errors import Conflict
+from gatehouse.foundation.http.bodies import Shown
+from gatehouse.foundation.siem.senders.sender import NotTaken
+from gatehouse.outpost.admin.access import Operated
+
+router = APIRouter(tags=["SIEM"])
+log = structlog.get_logger(__name__)
+
+
+class NotConfigured(Conflict):
+    code = "siem_not_configured"
+    message = "There is no receiver: set SIEM_DIRECT_TYPE."
+
+
+class Tested(Shown):
+    success: bool
+    error: Annotated[str | None, Field(description="Why the receiver has not taken it.")]
+    latency_ms: float
+
+
+@router.post("/admin/api/siem/test", response_model=Tested, responses={409: {"description": "No receiver is set."}})
+async def test_siem(host: Operated) -> Tested:
+    """Sends one event now, past those that wait, and says whether the receiver took it."""
+    if host.siem is None:
+        raise NotConfigured
+    began, fault = monotonic(), None
+    held = host.bundles.in_force
+    try:
+        await host.siem.test(None if held is None else held.bundle.tenant_id)
+    except NotTaken as error:
+        fault = error.reason
+    log.info("outpost.siem_tested", success=fault is None)
+    return Tested(success=fault is None, error=fault, latency_ms=round((monotonic() - began) * 1000, 1))

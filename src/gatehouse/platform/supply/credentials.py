@@ -1,0 +1,31 @@
+"""Providers' credentials on their way to one outpost: opened, and sealed to the key of its certificate at once."""
+
+from uuid import UUID
+
+import structlog
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+
+from gatehouse.foundation import ecies
+from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.sealing import CannotOpen, Sealer
+from gatehouse.platform.live.ports import sealing_context
+from gatehouse.policy import wire
+from gatehouse.policy.wire import Contents
+
+log = structlog.get_logger(__name__)
+
+
+def sealed_to(
+    key: EllipticCurvePublicKey, contents: Contents, sealer: Sealer, *, tenant_id: TenantId, outpost_id: UUID
+) -> dict[str, str]:
+    """By provider. What the master keys at hand do not open is left out: no outpost has to do without the rest."""
+    found = {}
+    for provider_id, at_rest in contents.at_rest:
+        try:
+            clear = sealer.open(at_rest, context=sealing_context(tenant_id, provider_id))
+        except CannotOpen:
+            log.warning("outposts.credentials_unreadable", tenant_id=str(tenant_id), provider=provider_id)
+            continue
+        context = wire.sealing_context(outpost_id, tenant_id, provider_id)
+        found[provider_id] = ecies.seal(clear, key, context=context)
+    return found

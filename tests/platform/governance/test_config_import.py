@@ -1,0 +1,239 @@
+"""Taking over an outpost's configuration (reference 1, What the service does, 8; decisions 8, Config import)."""
+
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import pytest
+from tests.support.platform import RunningPlatform, Tenant
+
+from gatehouse.detection.catalog import BUILT_IN
+
+RULE = {
+    "id": str(uuid4()), "name": "Cards", "detector_type": "regex", "entity_type": "credit_card", "action": "block",
+    "threshold": 0.5, "pattern": None, "context": [], "entities": [], "labels": [], "label_threshold": 0.5,
+    "reversible": False,
+}  # fmt: skip
+PATTERN = {
+    **RULE, "id": str(uuid4()), "name": "Employee numbers", "entity_type": "employee_id", "action": "redact",
+    "pattern": "EMP-[0-9]{6}", "context": ["employee"], "threshold": 0.7,
+}  # fmt: skip
+FILTER = {
+    "id": str(uuid4()), "name": "Projects", "filter_type": "keyword_block", "priority": 10, "group_id": None,
+    "keywords": ["Project Falcon"], "topics": [], "threshold": 0.5, "instruction": None,
+}  # fmt: skip
+BUNDLE = {
+    "id": str(uuid4()), "name": "Card data", "entity_types": ["credit_card"], "framework": "PCI-DSS",
+    "version": "4.0.1",
+}  # fmt: skip
+STANDARD = [pattern.id for pattern in BUILT_IN]
+
+
+def document(**parts: Any) -> dict[str, Any]:
+    return {
+        "version": "1.0", "exported_at": "2026-01-01T00:00:00Z", "outpost_id": str(uuid4()), "policy_version": 7,
+        "patterns": [each for each in STANDARD if each != "email"], "dlp_rules": [RULE], "custom_patterns": [PATTERN],
+        "suppressions": ["email"], "group_overrides": {}, "compliance_bundles": [BUNDLE], "content_filters": [FILTER],
+        "overrides": {"disabled": {}, "routes": {}}, **parts,
+    }  # fmt: skip
+
+
+@pytest.fixture
+async def portal(platform: RunningPlatform) -> httpx2.AsyncClient:
+    return await platform.new_m2m(None, "admin:write")
+
+
+def path(tenant: Tenant) -> str:
+    return f"/v1/platform/tenants/{tenant.id}/config-import"
+
+
+async def taken(client: httpx2.AsyncClient, tenant: Tenant, config: dict[str, Any], **more: Any) -> dict[str, Any]:
+    answer = await client.post(path(tenant), json={"config": config, **more})
+    assert answer.status_code == 200, answer.text
+    told: dict[str, Any] = answer.json()
+    return told
+
+
+async def held(tenant: Tenant) -> dict[str, list[str]]:
+    """Names of what the organization has, as its administrator sees it."""
+    lists = {
+        "dlp_rules": ("/api/admin/dlp-rules/", "detector_name"),
+        "custom_patterns": ("/api/admin/dlp-rules/custom-patterns", "name"),
+        "suppressions": ("/api/admin/dlp-rules/suppressions", "pattern_id"),
+        "compliance_bundles": ("/api/admin/compliance/bundles", "name"),
+        "content_filters": ("/api/admin/content-filters/", "name"),
+    }
+    found = {}
+    for part, (address, name) in lists.items():
+        answer = await tenant.admin.client.get(address)
+        assert answer.status_code == 200, (address, answer.text)
+        body = answer.json()
+        rows = body if isinstance(body, list) else body.get("items") or body.get("bundles") or []
+        found[part] = [row[name] for row in rows]
+    return found
+
+
+ALL = {
+    "dlp_rules": ["Cards"],
+    "custom_patterns": ["Employee numbers"],
+    "suppressions": ["email"],
+    "compliance_bundles": ["Card data"],
+    "content_filters": ["Projects"],
+}
+NOTHING: dict[str, list[str]] = {part: [] for part in ALL}
+
+
+async def test_what_is_imported_is_in_force(
+    platform: RunningPlatform, portal: httpx2.AsyncClient, tenant: Tenant
+) -> None:
+    told = await taken(portal, tenant, document())
+    assert {part: [each["name"] for each in told["imported"] if each["part"] == part] for part in ALL} == ALL
+    assert (told["standard_patterns"], len(STANDARD)) == (75, 76)
+    assert (told["missing_patterns"], told["errors"], told["dry_run"]) == ([], [], False)
+    assert await held(tenant) == ALL
+    found = (
+        await tenant.admin.client.post(
+            "/api/admin/dlp-rules/evaluate", json={"text": "employee EMP-123456, 4111 1111 1111 1111, a@example.com"}
+        )
+    ).json()
+    assert "EMP-123456" not in str(found.get("redacted_text"))
+    assert found["action"].upper() == "BLOCK"
+    (event,) = await platform.audit(tenant, "config.imported")
+    assert (event["details"]["imported"], event["details"]["errors"]) == (5, 0)
+    assert "EMP-" not in str(event)
+    assert await platform.audit(tenant, "dlp_custom_pattern.created")
+
+
+async def test_a_dry_run_tells_the_same_and_leaves_nothing(
+    platform: RunningPlatform, portal: httpx2.AsyncClient, tenant: Tenant
+) -> None:
+    dry = await taken(portal, tenant, document(), dry_run=True)
+    assert await held(tenant) == NOTHING
+    assert await platform.audit(tenant, "config.imported") == []
+    assert await platform.audit(tenant, "dlp_rule.created") == []
+    assert dry == {**await taken(portal, tenant, document()), "dry_run": True}
+
+
+async def test_once_more_changes_nothing(portal: httpx2.AsyncClient, tenant: Tenant) -> None:
+    await taken(portal, tenant, document())
+    again = await taken(portal, tenant, document())
+    assert again["imported"] == []
+    assert {each["part"] for each in again["skipped"]} == set(ALL)
+    assert await held(tenant) == ALL
+
+
+async def test_what_has_the_name_already_stays_as_it_is(portal: httpx2.AsyncClient, tenant: Tenant) -> None:
+    own = {"name": "Employee numbers", "entity_type": "staff", "pattern": "S-[0-9]{4}", "action_tier": "block"}
+    await tenant.admin.client.post("/api/admin/dlp-rules/custom-patterns", json=own)
+    told = await taken(portal, tenant, document())
+    assert {(each["part"], each["name"]) for each in told["skipped"]} == {("custom_patterns", "Employee numbers")}
+    (row,) = (await tenant.admin.client.get("/api/admin/dlp-rules/custom-patterns")).json()
+    assert row["pattern"] == "S-[0-9]{4}"
+
+
+async def test_patterns_that_are_named_and_nowhere_defined_are_missing(
+    portal: httpx2.AsyncClient, tenant: Tenant
+) -> None:
+    by_type = {**RULE, "name": "Badges", "entity_type": "badge_number"}
+    config = document(patterns=[*STANDARD, "acme-contract", PATTERN["name"]], dlp_rules=[RULE, by_type])
+    told = await taken(portal, tenant, config)
+    assert told["standard_patterns"] == 76
+    assert told["missing_patterns"] == ["acme-contract", "badge_number"]
+    assert ("dlp_rules", "Badges") in {(each["part"], each["name"]) for each in told["skipped"]}
+    assert (await held(tenant))["dlp_rules"] == ["Cards"]
+
+
+async def test_group_things_come_along_where_the_group_is_here(portal: httpx2.AsyncClient, tenant: Tenant) -> None:
+    group = (await tenant.admin.client.post("/api/admin/groups", json={"name": "Support"})).json()
+    elsewhere = str(uuid4())
+    config = document(
+        group_overrides={group["id"]: {"credit_card": "ALLOW", "employee_id": "BLOCK"}, elsewhere: {"email": "ALLOW"}},
+        content_filters=[
+            {**FILTER, "name": "Here", "group_id": group["id"]}, {**FILTER, "name": "There", "group_id": elsewhere}
+        ],
+    )  # fmt: skip
+    told = await taken(portal, tenant, config)
+    overrides = (await tenant.admin.client.get(f"/api/admin/groups/{group['id']}/dlp")).json()
+    assert {each["entity_type"]: each["action"] for each in overrides} == {
+        "credit_card": "ALLOW",
+        "employee_id": "BLOCK",
+    }
+    assert (await held(tenant))["content_filters"] == ["Here"]
+    assert {(each["part"], each["name"]) for each in told["skipped"]} == {
+        ("group_overrides", elsewhere),
+        ("content_filters", "There"),
+    }
+
+
+FAULTS: list[tuple[str, Any, str]] = [
+    ("custom_patterns", [{**PATTERN, "pattern": "EMP-("}], "custom_patterns[0].pattern"),
+    ("custom_patterns", [PATTERN, {**PATTERN, "name": "Two", "action": "ignore"}], "custom_patterns[1].action"),
+    ("custom_patterns", [{**PATTERN, "threshold": 7}], "custom_patterns[0].threshold"),
+    ("custom_patterns", [{**PATTERN, "name": 3}], "custom_patterns[0].name"),
+    ("custom_patterns", [{**PATTERN, "pattern": None}], "custom_patterns[0].pattern"),
+    ("custom_patterns", [PATTERN, PATTERN], "custom_patterns[1]"),
+    ("dlp_rules", [{**RULE, "entity_type": "no type!"}], "dlp_rules[0].entity_type"),
+    ("dlp_rules", [{**RULE, "detector_type": "llm"}], "dlp_rules[0].labels"),
+    ("suppressions", ["email", "no-such-pattern"], "suppressions[1]"),
+    ("compliance_bundles", [{**BUNDLE, "framework": "ACME"}], "compliance_bundles[0].framework"),
+    ("compliance_bundles", [{**BUNDLE, "entity_types": ["x"]}], "compliance_bundles[0].entity_types.0"),
+    ("content_filters", [{**FILTER, "keywords": []}], "content_filters[0].keywords"),
+    ("content_filters", [{**FILTER, "priority": "high"}], "content_filters[0].priority"),
+]
+
+
+@pytest.mark.parametrize(("part", "value", "where"), FAULTS)
+async def test_what_is_not_good_is_named_by_its_place_and_the_rest_comes_in(
+    portal: httpx2.AsyncClient, tenant: Tenant, part: str, value: Any, where: str
+) -> None:
+    told = await taken(portal, tenant, document(**{part: value}))
+    assert [each["where"] for each in told["errors"]] == [where] or where in told["errors"][0]["where"], told["errors"]
+    assert all(each["message"] for each in told["errors"])
+    others = {other: names for other, names in ALL.items() if other != part}
+    assert {name: names for name, names in (await held(tenant)).items() if name in others} == others
+
+
+@pytest.mark.parametrize(
+    ("config", "field"),
+    [
+        ({}, "version"),
+        ({"version": "2.0"}, "version"),
+        ({"version": "1.0", "dlp_rules": {}}, "dlp_rules"),
+        ({"version": "1.0", "dlp_rules": ["x"]}, "dlp_rules"),
+        ({"version": "1.0", "group_overrides": []}, "group_overrides"),
+        ({"version": "1.0", "patterns": [1]}, "patterns"),
+        ({"version": "1.0", "dlp_rules": [{}] * 1001}, "dlp_rules"),
+    ],
+)
+async def test_a_document_that_is_none_is_refused(
+    portal: httpx2.AsyncClient, tenant: Tenant, config: Any, field: str
+) -> None:
+    answer = await portal.post(path(tenant), json={"config": config})
+    assert answer.status_code == 422
+    assert field in answer.json()["detail"][0]["loc"]
+
+
+async def test_unknown_parts_and_the_outposts_own_are_told_as_skipped(
+    portal: httpx2.AsyncClient, tenant: Tenant
+) -> None:
+    config = {"version": "1.4", "moon_phases": [1], "overrides": {"disabled": {"openai": ["x"]}}}
+    told = await taken(portal, tenant, config)
+    assert [each["part"] for each in told["skipped"]] == ["moon_phases", "overrides"]
+
+
+async def test_the_platforms_client_alone_imports(
+    platform: RunningPlatform, portal: httpx2.AsyncClient, tenant: Tenant, other_tenant: Tenant
+) -> None:
+    body = {"config": document()}
+    assert (await platform.anonymous.post(path(tenant), json=body)).status_code == 401
+    for client in (
+        tenant.admin.client,
+        tenant.user.client,
+        await platform.new_m2m(tenant.id, "admin:write"),
+        await platform.new_m2m(None, "admin:read"),
+        other_tenant.admin.client,
+    ):
+        assert (await client.post(path(tenant), json=body)).status_code == 403
+    nobody = await portal.post(f"/v1/platform/tenants/{uuid4()}/config-import", json=body)
+    assert nobody.status_code == 404
+    assert await held(tenant) == NOTHING

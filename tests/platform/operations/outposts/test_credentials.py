@@ -1,0 +1,156 @@
+"""Providers' credentials that an organization has its outposts sent, sealed to each one's certificate."""
+
+import time
+from typing import Any
+
+import msgspec
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from tests.support.outposts import Outpost, Portal
+from tests.support.platform import RunningPlatform, Tenant
+
+from gatehouse.foundation import ecies
+from gatehouse.foundation.ecies import CannotOpen
+from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.policy import signing
+from gatehouse.policy.wire import Bundle, sealing_context
+
+CONFIG = "/api/admin/config/outpost_provider_credentials"
+SECRET = "sk-of-the-organization-alone"
+
+
+async def send(tenant: Tenant, value: str = "sealed") -> None:
+    answer = await tenant.admin.client.put(CONFIG, json={"value": value})
+    assert answer.status_code == 200, answer.text
+
+
+async def provider(tenant: Tenant, name: str = "own", key: str | None = SECRET) -> None:
+    byoe: dict[str, Any] = {
+        "id": name, "name": name, "base_url": "https://models.example.com/v1", "format": "openai", "api_key": key,
+        "models": [
+            {
+                "model_id": "m", "display_name": "M", "context_window": 8_000, "input_cost_per_1k": 1,
+                "output_cost_per_1k": 1,
+            }
+        ],
+    }  # fmt: skip
+    answer = await tenant.admin.client.post("/api/admin/providers/byoe", json=byoe)
+    assert answer.status_code == 201, answer.text
+
+
+async def taken(outpost: Outpost) -> tuple[str, str, Bundle]:
+    """The entity tag, the signed form, and what it holds."""
+    answer = await outpost.bundle()
+    assert answer.status_code == 200, answer.text
+    keys = outpost.platform.host.replica.signing_keys
+    bundle = signing.verify(answer.text, keys, outpost_id=outpost.id, now=time.time())
+    return answer.headers["etag"], answer.text, bundle
+
+
+def opened(outpost: Outpost, bundle: Bundle, name: str = "own") -> dict[str, str]:
+    context = sealing_context(outpost.id, bundle.tenant_id, name)
+    return msgspec.json.decode(ecies.unseal(bundle.credentials[name], outpost.key, context=context), type=dict)
+
+
+async def test_they_stay_at_home_unless_the_organization_sends_them(tenant: Tenant, outpost: Outpost) -> None:
+    await provider(tenant)
+    assert (await taken(outpost))[2].credentials == {}
+    await send(tenant)
+    etag, _, bundle = await taken(outpost)
+    assert opened(outpost, bundle) == {"api_key": SECRET}
+    assert all(each.sealed_credentials is None for each in bundle.policy.providers)
+    await send(tenant, "off")
+    other, _, bundle = await taken(outpost)
+    assert (bundle.credentials, other != etag) == ({}, True)
+
+
+async def test_only_the_outpost_they_are_for_opens_them(portal: Portal, tenant: Tenant, outpost: Outpost) -> None:
+    await provider(tenant)
+    await provider(tenant, "second", "another secret")
+    await send(tenant)
+    second = await portal.enrol(tenant.id)
+    _, signed, bundle = await taken(outpost)
+    theirs = (await taken(second))[2]
+    assert SECRET not in str(bundle)
+    assert SECRET not in signed
+    assert opened(second, theirs) == {"api_key": SECRET}
+    assert opened(outpost, bundle, "second") == {"api_key": "another secret"}
+    assert bundle.credentials["own"] != theirs.credentials["own"]
+    for holder, sealed, context in (
+        (second, bundle.credentials["own"], sealing_context(outpost.id, bundle.tenant_id, "own")),
+        (outpost, bundle.credentials["own"], sealing_context(second.id, bundle.tenant_id, "own")),
+        (outpost, bundle.credentials["own"], sealing_context(outpost.id, bundle.tenant_id, "second")),
+        (outpost, bundle.credentials["own"], sealing_context(outpost.id, DEFAULT_TENANT, "own")),
+    ):
+        with pytest.raises(CannotOpen):
+            ecies.unseal(sealed, holder.key, context=context)
+
+
+async def test_another_key_is_another_bundle_and_the_same_key_is_not(
+    portal: Portal, tenant: Tenant, outpost: Outpost
+) -> None:
+    await provider(tenant)
+    await send(tenant)
+    etag, _, _ = await taken(outpost)
+    assert (await outpost.bundle(etag)).status_code == 304
+    outpost.key = ec.generate_private_key(ec.SECP256R1())
+    outpost.certificate = portal.authority.issue(outpost.key)
+    await portal.vouch()
+    answer = await outpost.bundle(etag)
+    assert answer.status_code == 200
+    assert opened(outpost, (await taken(outpost))[2]) == {"api_key": SECRET}
+    assert (await outpost.bundle(answer.headers["etag"])).status_code == 304
+
+
+async def test_without_any_a_renewed_certificate_changes_nothing(
+    portal: Portal, tenant: Tenant, outpost: Outpost
+) -> None:
+    await provider(tenant)
+    etag, _, _ = await taken(outpost)
+    outpost.key = ec.generate_private_key(ec.SECP256R1())
+    outpost.certificate = portal.authority.issue(outpost.key)
+    await portal.vouch()
+    assert (await outpost.bundle(etag)).status_code == 304
+
+
+async def test_changed_ones_are_sent_and_those_of_a_provider_out_of_use_are_not(
+    tenant: Tenant, outpost: Outpost
+) -> None:
+    await provider(tenant)
+    await provider(tenant, "keyless", None)
+    await send(tenant)
+    etag, _, bundle = await taken(outpost)
+    assert list(bundle.credentials) == ["own"]
+    changed = await tenant.admin.client.patch("/api/admin/providers/byoe/own", json={"api_key": "a new secret"})
+    assert changed.status_code == 200, changed.text
+    other, _, bundle = await taken(outpost)
+    assert other != etag
+    assert opened(outpost, bundle) == {"api_key": "a new secret"}
+    status = await tenant.admin.client.put("/api/admin/providers/own/status", json={"enabled": False})
+    assert status.status_code == 200, status.text
+    assert (await taken(outpost))[2].credentials == {}
+
+
+async def test_what_the_platform_cannot_open_keeps_back_no_other(
+    platform: RunningPlatform, tenant: Tenant, outpost: Outpost
+) -> None:
+    await provider(tenant)
+    await provider(tenant, "broken")
+    await send(tenant)
+    platform.sql(
+        "UPDATE providers SET sealed_credentials = 'v1.gone.AAAA' WHERE tenant_id = %s AND id = 'broken'", [tenant.id]
+    )
+    platform.touch("policy", tenant.id)
+    await platform.refresh()
+    assert list((await taken(outpost))[2].credentials) == ["own"]
+
+
+async def test_who_may_send_them_and_the_trace_of_it(platform: RunningPlatform, tenant: Tenant) -> None:
+    for caller, status in ((tenant.user, 403), (tenant.auditor, 403)):
+        assert (await caller.client.put(CONFIG, json={"value": "sealed"})).status_code == status
+    assert (await platform.anonymous.put(CONFIG, json={"value": "sealed"})).status_code == 401
+    refused = await tenant.admin.client.put(CONFIG, json={"value": "clear"})
+    assert (refused.status_code, refused.json()["detail"][0]["loc"]) == (422, ["body", "value"])
+    await send(tenant)
+    (event,) = await platform.audit(tenant, "system_config.changed")
+    assert (event["resource_id"], event["details"]["value"]) == ("outpost_provider_credentials", "sealed")
