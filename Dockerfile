@@ -1,4 +1,7 @@
-# The platform in one image. What is installed is named by hash; nothing of an installation is in the image.
+# What is installed is named by hash; nothing of an installation is in the image.
+#
+#   docker build --tag gatehouse .
+#   docker build --target outpost --tag gatehouse-outpost .
 FROM python:3.11-slim AS build
 
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
@@ -19,7 +22,7 @@ RUN /tools/bin/pip wheel --no-deps --no-build-isolation --wheel-dir dist . \
     && /app/bin/pip install --no-deps dist/*.whl
 
 
-FROM python:3.11-slim
+FROM python:3.11-slim AS runtime
 
 ARG BUILD_DATE=""
 ARG GIT_COMMIT=""
@@ -37,10 +40,26 @@ USER gatehouse
 WORKDIR /var/lib/gatehouse
 # The journal: records that are not in the database yet.
 VOLUME /var/lib/gatehouse
+
+ENTRYPOINT ["gatehouse"]
+
+
+# At the customer's: the proxy, and its administration.
+FROM runtime AS outpost
+
+EXPOSE 8300 8301
+# For the port without TLS.
+HEALTHCHECK --interval=10s --timeout=3s --start-period=30s \
+    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8300/api/health/live', timeout=2)"]
+
+CMD ["serve", "outpost", "--host", "0.0.0.0"]
+
+
+FROM runtime
+
 EXPOSE 8000
 # For the port without TLS.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s \
     CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/api/health/live', timeout=2)"]
 
-ENTRYPOINT ["gatehouse"]
 CMD ["serve", "platform", "--host", "0.0.0.0"]

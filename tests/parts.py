@@ -1,8 +1,9 @@
-"""The whole suite in three parts at once, for `make test`: tests with servers of their own wait, the others compute.
+"""The whole suite in four parts at once, for `make test`: tests with servers of their own wait, the others compute.
 
-Exit status 0 where all parts pass. The output of the second and third follows the first's.
+Exit status 0 where all parts pass. The output of the others follows the first's.
 """
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -15,6 +16,8 @@ SERVERS: Final = (
     "tests/cli", "tests/journeys", "tests/platform/keeper", "tests/platform/live", "tests/platform/operations",
     "tests/platform/upkeep", "tests/platform/test_jobs.py", "tests/platform/test_worker.py",
 )  # fmt: skip
+#: The same of the other two deployables.
+BESIDE: Final = ("tests/outpost", "tests/portal")
 #: The platform in the test's own process.
 PLATFORM: Final = ("tests/platform",)
 
@@ -25,17 +28,19 @@ def main() -> int:
     # Compiled once: hundreds of processes start, and each would compile the whole package for itself.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     pytest = [sys.executable, "-m", "pytest", "--durations=10", *sys.argv[1:]]
-    beside = [
+    parts = [
         [*pytest, *SERVERS],
+        [*pytest, *BESIDE],
         [*pytest, *PLATFORM, *(f"--ignore={part}" for part in SERVERS)],
     ]
-    with tempfile.TemporaryFile() as second, tempfile.TemporaryFile() as third:
-        told = (second, third)
+    others = [f"--ignore={part}" for part in (*SERVERS, *BESIDE, *PLATFORM)]
+    with contextlib.ExitStack() as held:
+        told = [held.enter_context(tempfile.TemporaryFile()) for _ in parts]
         running = [
             subprocess.Popen(command, stdout=into, stderr=subprocess.STDOUT)
-            for command, into in zip(beside, told, strict=True)
+            for command, into in zip(parts, told, strict=True)
         ]
-        first = subprocess.run([*pytest, *(f"--ignore={part}" for part in (*SERVERS, *PLATFORM))], check=False)
+        first = subprocess.run([*pytest, *others], check=False)
         statuses = [first.returncode, *(each.wait() for each in running)]
         for output in told:
             output.seek(0)

@@ -54,18 +54,6 @@ def files(outpost: OutpostServer) -> tuple[Path, Path]:
     return outpost.home / "carried.jws", outpost.home / "carried.json"
 
 
-def fetch(outpost: OutpostServer, **environment: str) -> subprocess.CompletedProcess[str]:
-    """As an operator does, on a machine that reaches the platform."""
-    bundle, keys = files(outpost)
-    held = {
-        "GATEHOUSE_HOME": str(outpost.home / "elsewhere"), "OUTPOST_ID": str(outpost.id),
-        "PLATFORM_MANAGEMENT_URL": outpost.trust.server.url, "TLS_CERT_PATH": str(outpost.certificate),
-        "TLS_KEY_PATH": str(outpost.key), **environment,
-    }  # fmt: skip
-    command = [sys.executable, "-P", "-m", "gatehouse", "outpost", "bundle", "--out", str(bundle), "--keys", str(keys)]
-    return subprocess.run(command, env=held, capture_output=True, text=True, timeout=60, check=False)
-
-
 @pytest.fixture(scope="module")
 def cut_off(trust: Trust, listener: Listener) -> Iterator[OutpostServer]:
     outpost = OutpostServer(
@@ -76,7 +64,7 @@ def cut_off(trust: Trust, listener: Listener) -> Iterator[OutpostServer]:
     # The platform's settled policy, and the trial key in it.
     assert trust.server.key
     trust.server.settled()
-    done = fetch(outpost)
+    done = outpost.fetch(bundle, keys)
     assert done.returncode == 0, done.stderr
     with outpost:
         yield outpost
@@ -131,7 +119,7 @@ def test_what_is_brought_comes_into_force_without_a_restart(
         assert made.status_code == 201, made.text
     try:
         before = policy(cut_off)["version"]
-        done = fetch(cut_off)
+        done = cut_off.fetch(*files(cut_off))
         assert done.returncode == 0, done.stderr
         (version,) = re.findall(r"Version (\d+) for outpost", done.stdout)
         assert int(version) > before
@@ -197,7 +185,7 @@ def test_what_cannot_be_fetched_is_told_in_a_line_and_leaves_the_files_alone(cut
         ({"OUTPOST_ID": "00000000-0000-4000-8000-000000000001"}, "the platform refuses this outpost: 401"),
         ({"OUTPOST_ID": ""}, "OUTPOST_ID: set it"),
     ):
-        done = fetch(cut_off, **environment)
+        done = cut_off.fetch(*files(cut_off), **environment)
         assert done.returncode != 0
         assert why in done.stderr
         assert len(done.stderr.splitlines()) == 1

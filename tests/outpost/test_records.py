@@ -1,9 +1,7 @@
 """Records in an outpost's files: their numbers, the audit log, what an operator carries away."""
 
-import asyncio
 import itertools
 import json
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import UUID, uuid4
@@ -11,78 +9,17 @@ from uuid import UUID, uuid4
 import msgspec
 import pytest
 from tests.support.journal import opened, outcome
+from tests.support.outpost_files import RICH, TENANT, OutpostFiles, read, requests
 
-from gatehouse.engine.outcome import DlpEvent, Failed, RuleEvent, encode
-from gatehouse.foundation.journal import JournalWriter
-from gatehouse.outpost.audit_log import AuditLog, Cursor, NotALine, entry, line, place
+from gatehouse.engine.outcome import encode
+from gatehouse.outpost.audit_log import Cursor, NotALine, entry, line, place
 from gatehouse.outpost.export import Export
-from gatehouse.outpost.records import NotThere, Records
-
-TENANT = uuid4()
-FOUND = DlpEvent(
-    rule_id="r", rule_name="e-mail", detector_type="regex", entity_type="email", direction="input", status="redacted",
-    action="redact", severity="medium", source="platform", score=0.9, match_count=2,
-)  # fmt: skip
-SAID = RuleEvent(kind="content_filter", rule_id="f", rule_name="a filter", action="keyword_block", result="matched")
-TRIED = Failed(provider="one", model_id="m", status=503, reason="server_error")
-RICH = outcome(
-    TENANT, dlp_events=(FOUND,), rule_events=(SAID,), attempts=(TRIED,), budgets=((uuid4(), 1_770_000_000),),
-    group_ids=(uuid4(),), requested_model="a\nmodel\r", timestamp=1770000000.123457,
-)  # fmt: skip
-
-
-class Outpost:
-    """Its files, without the process."""
-
-    def __init__(self, folder: Path, *, max_bytes: int = 100_000, max_files: int = 100) -> None:
-        self.folder = folder
-        self.audit = AuditLog(folder / "audit", max_bytes=max_bytes, max_files=max_files)
-        (folder / "journal").mkdir(parents=True, exist_ok=True)
-        self.records = Records(folder, self.audit)
-        assert self.records.claim()
-
-    def answer(self, count: int) -> list[str]:
-        """Request ids of so many requests that a living process has answered."""
-        ids = [uuid4().hex for _ in range(count)]
-        time.sleep(0.002)  # writers' ids are ordered by the millisecond
-        asyncio.run(self._append([encode(outcome(TENANT, request_id=each)) for each in ids]))
-        return ids
-
-    async def _append(self, lines: list[bytes]) -> None:
-        writer = JournalWriter(self.folder / "journal", max_bytes=1024**2)
-        for each in lines:
-            await writer.append(each)
-        await writer.close()
-
-    def hand_in(self, most: int = 2_000) -> int:
-        """As `Upload` does, with a platform that takes everything. Says how many entries it were."""
-        taken = self.records.take(most)
-        if taken is None:
-            return 0
-        self.records.settle(taken)
-        return len(taken.entries)
-
-    def exported(self, **options: object) -> list[dict[str, object]]:
-        export = Export(self.records, **options)  # type: ignore[arg-type]
-        return read(iter(export.part, None))
-
-    def again(self) -> "Outpost":
-        """After a kill."""
-        self.records.close()
-        return Outpost(self.folder)
-
-
-def read(parts: Iterator[bytes | None]) -> list[dict[str, object]]:
-    return [json.loads(each) for part in parts if part for each in part.splitlines()]
-
-
-def requests(lines: list[dict[str, object]]) -> list[object]:
-    return [each["request_id"] for each in lines if each["type"] == "outcome"]
+from gatehouse.outpost.records import NotThere
 
 
 @pytest.fixture
-def outpost(tmp_path: Path) -> Iterator[Outpost]:
-    made = Outpost(tmp_path)
+def outpost(tmp_path: Path) -> Iterator[OutpostFiles]:
+    made = OutpostFiles(tmp_path)
     yield made
     made.records.close()
 
@@ -119,7 +56,7 @@ def test_what_is_no_line_is_told(text: bytes) -> None:
         entry(text)
 
 
-def test_writers_come_one_after_the_other_and_end(outpost: Outpost) -> None:
+def test_writers_come_one_after_the_other_and_end(outpost: OutpostFiles) -> None:
     first, second = outpost.answer(5), outpost.answer(3)
     taken = [outpost.records.take(2_000)]
     assert taken[0] is not None
@@ -133,7 +70,7 @@ def test_writers_come_one_after_the_other_and_end(outpost: Outpost) -> None:
     assert requests(outpost.exported()) == [*first, *second]
 
 
-def test_a_process_that_was_asked_nothing_leaves_no_trace(outpost: Outpost) -> None:
+def test_a_process_that_was_asked_nothing_leaves_no_trace(outpost: OutpostFiles) -> None:
     outpost.answer(0)
     taken = outpost.records.take()
     assert taken is not None
@@ -144,7 +81,7 @@ def test_a_process_that_was_asked_nothing_leaves_no_trace(outpost: Outpost) -> N
 
 @pytest.mark.parametrize("kill", ["before the note", "in the midst of a line", "before the release"])
 def test_a_kill_while_records_move_doubles_no_line(
-    outpost: Outpost, kill: str, monkeypatch: pytest.MonkeyPatch
+    outpost: OutpostFiles, kill: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = outpost.answer(9)
     assert outpost.hand_in(4) == 4
@@ -169,7 +106,7 @@ def test_a_kill_while_records_move_doubles_no_line(
     after.records.close()
 
 
-def test_damage_is_an_entry_of_its_own(outpost: Outpost) -> None:
+def test_damage_is_an_entry_of_its_own(outpost: OutpostFiles) -> None:
     ids = outpost.answer(5)
     (segment,) = (outpost.folder / "journal").glob("*/*.log")
     held = bytearray(segment.read_bytes())
@@ -181,7 +118,7 @@ def test_damage_is_an_entry_of_its_own(outpost: Outpost) -> None:
 
 
 def test_files_rotate_and_the_oldest_go(tmp_path: Path) -> None:
-    outpost = Outpost(tmp_path, max_bytes=4_000, max_files=3)
+    outpost = OutpostFiles(tmp_path, max_bytes=4_000, max_files=3)
     ids = outpost.answer(40)
     while outpost.hand_in(7):
         pass
@@ -193,7 +130,7 @@ def test_files_rotate_and_the_oldest_go(tmp_path: Path) -> None:
     outpost.records.close()
 
 
-def test_an_export_tells_each_record_once_while_records_move(outpost: Outpost) -> None:
+def test_an_export_tells_each_record_once_while_records_move(outpost: OutpostFiles) -> None:
     ids = outpost.answer(700) + outpost.answer(700)
     for most in (1, 90, 450):
         export, parts = Export(outpost.records), []
@@ -207,7 +144,7 @@ def test_an_export_tells_each_record_once_while_records_move(outpost: Outpost) -
         assert requests(read(iter(parts))) == ids
 
 
-def test_an_export_goes_on_after_a_place_and_may_leave_out_what_was_handed_in(outpost: Outpost) -> None:
+def test_an_export_goes_on_after_a_place_and_may_leave_out_what_was_handed_in(outpost: OutpostFiles) -> None:
     first, second = outpost.answer(6), outpost.answer(6)
     outpost.hand_in(4)
     told = outpost.exported()
@@ -218,12 +155,12 @@ def test_an_export_goes_on_after_a_place_and_may_leave_out_what_was_handed_in(ou
     assert outpost.exported(after=Cursor(UUID(str(told[-1]["journal_id"])), 7)) == []
 
 
-def confirmed(outpost: Outpost, number: int) -> int:
+def confirmed(outpost: OutpostFiles, number: int) -> int:
     told = outpost.exported()[number]
     return outpost.records.confirm(Cursor(UUID(str(told["journal_id"])), int(str(told["sequence"]))))
 
 
-def test_what_an_operator_has_leaves_the_journal_and_stays_in_the_audit_log(outpost: Outpost) -> None:
+def test_what_an_operator_has_leaves_the_journal_and_stays_in_the_audit_log(outpost: OutpostFiles) -> None:
     first, second = outpost.answer(6), outpost.answer(6)
     assert confirmed(outpost, 2) == 3
     assert confirmed(outpost, 1) == 0
@@ -234,7 +171,7 @@ def test_what_an_operator_has_leaves_the_journal_and_stays_in_the_audit_log(outp
     assert requests(outpost.exported()) == [*first, *second]
 
 
-def test_a_place_that_is_not_there_releases_nothing(outpost: Outpost) -> None:
+def test_a_place_that_is_not_there_releases_nothing(outpost: OutpostFiles) -> None:
     ids = outpost.answer(6)
     journal_id = UUID(str(outpost.exported()[0]["journal_id"]))
     for through in (Cursor(journal_id, 99), Cursor(uuid4(), 1)):
@@ -243,14 +180,14 @@ def test_a_place_that_is_not_there_releases_nothing(outpost: Outpost) -> None:
     assert requests(outpost.exported(unsent=True)) == ids
 
 
-def test_a_disk_that_takes_no_audit_line_keeps_back_no_record(outpost: Outpost) -> None:
+def test_a_disk_that_takes_no_audit_line_keeps_back_no_record(outpost: OutpostFiles) -> None:
     outpost.answer(3)
     (outpost.folder / "audit").write_text("a file, where a folder should be")
     assert outpost.hand_in() == 4
     assert outpost.hand_in() == 0
 
 
-FAULTS: dict[str, Callable[[Outpost], object]] = {
+FAULTS: dict[str, Callable[[OutpostFiles], object]] = {
     "gone": lambda outpost: (outpost.folder / "uploaded.json").unlink(),
     "unreadable": lambda outpost: (outpost.folder / "uploaded.json").write_bytes(b"{"),
 }
@@ -258,7 +195,7 @@ FAULTS: dict[str, Callable[[Outpost], object]] = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_without_its_note_a_journal_whose_beginning_is_gone_goes_on_under_another_id(
-    outpost: Outpost, fault: str
+    outpost: OutpostFiles, fault: str
 ) -> None:
     # So many that the first segment is released.
     outpost.answer(400)

@@ -2,16 +2,13 @@
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx2
-from tests.support.outpost_server import OutpostServer, Trust, asking
+from tests.support.outpost_server import OutpostServer, Trust, asking, stored, until, verified
 
 #: The outpost's ends by kill -9 (20 prove more), and the requests of a day without the platform (100,000).
 KILLS = int(os.environ.get("OUTPOST_KILLS", "4"))
@@ -19,34 +16,9 @@ AWAY = int(os.environ.get("OUTPOST_AWAY_REQUESTS", "3000"))
 PATIENCE = 60 + AWAY / 100
 
 
-def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return found
-
-
-def stored(trust: Trust, outpost: OutpostServer) -> list[str]:
-    """Request ids of the outpost's records, in the chain's order."""
-    rows = trust.server.sql(
-        "SELECT request_id FROM audit_events WHERE action = 'gateway.request' AND details->>'outpost_id' = %s"
-        " ORDER BY sequence",
-        [str(outpost.id)],
-    )
-    return [request_id for (request_id,) in rows]
-
-
 def usage(trust: Trust, requests: list[str]) -> list[tuple[str, str]]:
     rows = trust.server.sql("SELECT request_id, status FROM usage_records WHERE request_id = ANY(%s)", [requests])
     return [tuple(row) for row in rows]
-
-
-def verified(trust: Trust) -> str:
-    command = [sys.executable, "-P", "-m", "gatehouse", "audit", "verify"]
-    done = subprocess.run(command, env=trust.server.env, cwd=trust.server.home, capture_output=True, check=False)
-    assert done.returncode == 0, done.stdout.decode() + done.stderr.decode()
-    return done.stdout.decode()
 
 
 def journal(outpost: OutpostServer) -> int:
@@ -158,11 +130,13 @@ def test_a_day_without_the_platform_is_handed_in_when_it_is_back(trust: Trust) -
         assert (reason, details["bytes"] > 100) == ("damaged", True)
         said = verified(trust)
         assert "the chain is whole" in said
+        assert f"of outpost {outpost.id}" in said
         assert outpost.admin().get("/admin/api/status").json()["journal"]["lost"] == 1
 
 
 def test_a_full_journal_refuses_requests_and_loses_none(trust: Trust) -> None:
     with OutpostServer(trust, JOURNAL_MAX_BYTES=str(1024**2)) as outpost:
+        until((outpost.home / "outpost/bundle.jws").exists)
         outpost.kill()
         outpost.environment["PLATFORM_MANAGEMENT_URL"] = "http://127.0.0.1:9"
         outpost.start()

@@ -95,6 +95,12 @@ def until(judge: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
+def unopened(outpost: OutpostServer) -> list[str]:
+    with outpost.admin() as operator:
+        found: list[str] = operator.get("/admin/api/status").json()["policy"]["credentials_unopened"]
+        return found
+
+
 def kept_files(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
 
@@ -159,6 +165,26 @@ def test_what_is_sealed_to_a_lost_key_is_told_and_fetched_anew(trust: Trust) -> 
         outpost.start()
         outpost.wait()
         until(lambda: used(outpost) == f"Bearer {SECRET}")
+
+
+@pytest.mark.usefixtures("provider")
+def test_they_cross_an_air_gap_and_a_renewal_there(trust: Trust) -> None:
+    outpost = OutpostServer(trust, OUTPOST_AIRGAP="true")
+    bundle, keys = outpost.home / "carried.jws", outpost.home / "carried.json"
+    outpost.environment.update(OUTPOST_BUNDLE_PATH=str(bundle), OUTPOST_KEYS_PATH=str(keys))
+    assert outpost.fetch(bundle, keys).returncode == 0
+    with outpost:
+        assert used(outpost) == f"Bearer {SECRET}"
+        # The bundle comes before the certificate that it is sealed to.
+        there = outpost.certificate, outpost.key
+        outpost.certificate, outpost.key = outpost.home / "renewed.pem", outpost.home / "renewed.key"
+        outpost.enrol()
+        assert outpost.fetch(bundle, keys).returncode == 0
+        until(lambda: unopened(outpost) == ["own-place"])
+        outpost.key.replace(there[1])
+        outpost.certificate.replace(there[0])
+        until(lambda: unopened(outpost) == [])
+        assert used(outpost) == f"Bearer {SECRET}"
 
 
 def test_a_bundle_opens_with_the_former_key_too_and_shows_nothing() -> None:

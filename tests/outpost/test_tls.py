@@ -3,15 +3,12 @@
 import ssl
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
 
 import httpx2
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -19,39 +16,15 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 from tests.support.outpost_server import OutpostServer, Trust
-from tests.support.outposts import Authority, named
+from tests.support.outposts import Authority
 from tests.support.server import GatehouseServer
+from tests.support.tls import Served
 
 from gatehouse.foundation import certified
 from gatehouse.foundation.settings import BadSettings
 from gatehouse.foundation.tls import tls_context
 
 BUNDLE = "/v1/outposts/policy-bundle"
-
-
-class Served:
-    """An authority of this machine's servers, and the files of a server's certificate."""
-
-    def __init__(self, folder: Path) -> None:
-        authority, key = Authority("servers"), ec.generate_private_key(ec.SECP256R1())
-        now = datetime.now(UTC)
-        builder = x509.CertificateBuilder(
-            authority.certificate.subject, named("a server"), key.public_key(), x509.random_serial_number(),
-            now - timedelta(days=1), now + timedelta(days=5),
-        )  # fmt: skip
-        address = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
-        certificate = builder.add_extension(address, critical=False).sign(authority.key, SHA256())
-        self.authority, self.certificate, self.key = folder / "ca.pem", folder / "tls.pem", folder / "tls.key"
-        self.authority.write_text(authority.pem)
-        self.certificate.write_bytes(certificate.public_bytes(Encoding.PEM))
-        self.key.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-
-    def trusted(self, *shown: Path) -> ssl.SSLContext:
-        """What believes the server, and shows a certificate and key if it is given one."""
-        context = ssl.create_default_context(cafile=str(self.authority))
-        if shown:
-            context.load_cert_chain(*shown)
-        return context
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +63,15 @@ def token(outpost: OutpostServer) -> str:
     return certified.sign({"sub": str(outpost.id), "aud": "gatehouse"}, key, [certificate])
 
 
+def issued(authority: Authority, folder: Path) -> tuple[Path, Path]:
+    """The files of an outpost's certificate, and of its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    certificate, path = folder / "client.pem", folder / "client.key"
+    certificate.write_bytes(authority.issue(key).public_bytes(Encoding.PEM))
+    path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return certificate, path
+
+
 def call(asking: Trust, context: ssl.SSLContext, shown: str) -> httpx2.Response:
     headers = {"Authorization": f"Bearer {shown}"}
     return httpx2.get(asking.server.url + BUNDLE, headers=headers, verify=context, timeout=60)
@@ -114,17 +96,14 @@ def test_an_outpost_shows_its_certificate_and_serves_over_tls(secured: OutpostSe
 
 
 def test_a_token_is_good_over_its_own_certificates_connection_alone(
-    asking: Trust, secured: OutpostServer, served: Served
+    asking: Trust, secured: OutpostServer, served: Served, tmp_path: Path
 ) -> None:
-    another = OutpostServer(asking)
-    try:
-        own = call(asking, served.trusted(secured.certificate, secured.key), token(secured))
-        assert own.status_code == 200, own.text
-        for context in (served.trusted(), served.trusted(another.certificate, another.key)):
-            refused = call(asking, context, token(secured))
-            assert (refused.status_code, refused.json()["error"]) == (401, "client_certificate_missing")
-    finally:
-        another.__exit__()
+    own = call(asking, served.trusted(secured.certificate, secured.key), token(secured))
+    assert own.status_code == 200, own.text
+    another = issued(asking.authority, tmp_path)
+    for context in (served.trusted(), served.trusted(*another)):
+        refused = call(asking, context, token(secured))
+        assert (refused.status_code, refused.json()["error"]) == (401, "client_certificate_missing")
 
 
 def test_everybody_else_may_do_without(asking: Trust, secured: OutpostServer, served: Served) -> None:
@@ -137,11 +116,8 @@ def test_everybody_else_may_do_without(asking: Trust, secured: OutpostServer, se
 def test_a_certificate_of_another_authority_ends_the_handshake(
     asking: Trust, secured: OutpostServer, served: Served, tmp_path: Path
 ) -> None:
-    key = ec.generate_private_key(ec.SECP256R1())
-    (tmp_path / "key").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    (tmp_path / "pem").write_bytes(Authority().issue(key).public_bytes(Encoding.PEM))
     with pytest.raises(httpx2.TransportError):
-        call(asking, served.trusted(tmp_path / "pem", tmp_path / "key"), token(secured))
+        call(asking, served.trusted(*issued(Authority(), tmp_path)), token(secured))
 
 
 def test_a_renewal_goes_on_with_the_new_certificate(asking: Trust, secured: OutpostServer) -> None:

@@ -1,5 +1,6 @@
 """One portal a run, over a database of its own in the suite's PostgreSQL; each test makes its own organization."""
 
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from pathlib import Path
 from uuid import uuid4
@@ -10,6 +11,9 @@ from tests.support.portal import ADMIN_KEY, MASTER_KEY, Org, RunningPortal
 
 from gatehouse.foundation.storage import embedded
 from gatehouse.portal.settings import PortalSettings
+
+#: The master key of `apart`.
+OLD = f"k1:{b64encode(b'one master key, which has 32 b. ').decode()}"
 
 
 @pytest.fixture(scope="session")
@@ -49,3 +53,22 @@ async def org(portal: RunningPortal) -> Org:
 async def other_org(portal: RunningPortal) -> Org:
     """Another one, whose rows must look as if they were not there."""
     return await portal.new_org()
+
+
+@pytest.fixture
+async def apart(suite_home: Path) -> AsyncIterator[RunningPortal]:
+    """A portal with keys and authorities of its own: what other tests hold must not end with these."""
+    url, name = embedded.start(suite_home), f"portal_{uuid4().hex[:8]}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    settings = PortalSettings.from_environment(
+        {
+            "GATEHOUSE_HOME": str(suite_home),
+            "GATEHOUSE_MASTER_KEY": OLD,
+            "PORTAL_DATABASE_URL": url.replace("/postgres?", f"/{name}?"),
+            "PORTAL_ADMIN_API_KEY": ADMIN_KEY,
+            "TRUSTED_PROXIES": "127.0.0.0/8",
+        }
+    )
+    async with RunningPortal.start(settings) as running:
+        yield running

@@ -41,7 +41,7 @@ def test_an_answer_has_the_secret_fields_that_it_may_have_and_no_other(name: str
 def test_an_operation_is_described_and_its_errors_have_the_portals_form(name: str) -> None:
     _, path, operation = BY_NAME[name]
     assert operation["description"]
-    if path.startswith("/v1/"):
+    if path.startswith("/v1/") and "security" in operation:
         failures = {status: answer for status, answer in operation["responses"].items() if status >= "400"}
         assert {"401", "403", "422", "429"} <= set(failures)
         for answer in failures.values():

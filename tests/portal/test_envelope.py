@@ -13,7 +13,7 @@ from gatehouse.portal.front import Front
 @pytest.mark.parametrize(
     ("method", "path", "status", "error"),
     [
-        ("GET", "/", 404, "not_found"),
+        ("GET", "/nowhere", 404, "not_found"),
         ("GET", "/v1/nowhere", 404, "not_found"),
         # The gateway's paths, which have other forms there, are nothing here.
         ("POST", "/v1/chat/completions", 404, "not_found"),

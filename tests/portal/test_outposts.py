@@ -9,14 +9,15 @@ import httpx2
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 from cryptography.x509.oid import ExtendedKeyUsageOID
+from starlette.types import Receive, Scope, Send
 from tests.support.outposts import Authority
 from tests.support.portal import Org, RunningPortal
 
 from gatehouse.foundation import certified
 from gatehouse.foundation.clock import utc_now
-from gatehouse.portal.outposts import jobs
+from gatehouse.portal.outposts import jobs, service
 
 HEARTBEAT = "/v1/outposts/heartbeat"
 
@@ -117,6 +118,17 @@ async def test_an_organization_has_a_name_once(portal: RunningPortal, org: Org, 
     await registered(portal, other_org, **body)
     assert (await portal.admin.delete(path(org, first))).status_code == 204
     await registered(portal, org, **body)
+
+
+async def test_an_organization_has_so_many_outposts_and_no_more(
+    portal: RunningPortal, org: Org, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "MOST", 2)
+    first, _ = await registered(portal, org), await registered(portal, org)
+    refused = await portal.admin.post(f"{org.path}/outposts", json=wanted())
+    assert (refused.status_code, refused.json()["error"]) == (409, "conflict")
+    await portal.admin.delete(path(org, first))
+    await registered(portal, org)
 
 
 @pytest.mark.parametrize(
@@ -242,6 +254,23 @@ async def test_what_does_not_prove_an_outpost_is_refused(portal: RunningPortal, 
     # It opens nothing else.
     answer = await portal.client(token(told)).get(f"{org.path}/outposts")
     assert answer.status_code == 401
+
+
+async def test_where_the_listener_asks_for_certificates_the_tokens_own_is_shown(
+    portal: RunningPortal, org: Org
+) -> None:
+    told, other = await registered(portal, org), await registered(portal, org)
+    for shown, status in ((told, 200), (other, 401), (None, 401)):
+
+        async def behind_tls(scope: Scope, receive: Receive, send: Send, shown: dict[str, Any] | None = shown) -> None:
+            """As the server's protocol says it."""
+            der = None if shown is None else certificate(shown).public_bytes(Encoding.DER)
+            await portal.app({**scope, "state": {"gatehouse.client_certificate": der}}, receive, send)
+
+        transport = httpx2.ASGITransport(app=behind_tls)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://portal.test") as client:
+            headers = {"Authorization": f"Bearer {token(told)}", "X-Forwarded-For": "203.0.113.9"}
+            assert (await client.post(HEARTBEAT, json={}, headers=headers)).status_code == status
 
 
 async def test_a_cancelled_organizations_outpost_is_not_there(portal: RunningPortal, org: Org) -> None:

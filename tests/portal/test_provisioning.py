@@ -168,10 +168,13 @@ async def test_what_the_platform_refuses_has_failed_until_it_is_tried_again(
     ((error,),) = portal.sql("SELECT error FROM jobs WHERE id = %s", [created["provisioning_job_id"]])
     assert error.startswith("409: slug")
     assert len(portal.audit(UUID(org_id), "organization.provisioning_failed")) == 1
+    notified = "SELECT type, severity, subject_id, resolved_at IS NULL FROM notifications WHERE org_id = %s"
+    assert portal.sql(notified, [org_id]) == [("provisioning_failed", "critical", UUID(org_id), True)]
     server.sql("UPDATE tenants SET slug = slug || '-old' WHERE slug = %s", [taken])
     answer = await portal.admin.post(f"{BASE}/{org_id}/provision")
     assert (answer.status_code, answer.json()["org"]["provisioning_status"]) == (202, "provisioning")
     await until(portal, org_id, "active")
+    assert portal.sql(notified, [org_id]) == [("provisioning_failed", "critical", UUID(org_id), False)]
 
 
 async def test_a_lost_answer_makes_nothing_twice(portal: RunningPortal, server: GatehouseServer) -> None:

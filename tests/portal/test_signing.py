@@ -2,44 +2,19 @@
 
 import asyncio
 from base64 import b64encode
-from collections.abc import AsyncIterator
-from pathlib import Path
-from uuid import uuid4
 
 import psycopg
-import pytest
 from pydantic import SecretStr
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
-from tests.support.portal import ADMIN_KEY, RunningPortal
+from tests.portal.conftest import OLD
+from tests.support.portal import RunningPortal
 
 from gatehouse.foundation.sealing import Sealer, parse_master_keys
-from gatehouse.foundation.storage import embedded
 from gatehouse.foundation.storage.database import sqlalchemy_url
 from gatehouse.portal import signing
 from gatehouse.portal.sealed import reseal
-from gatehouse.portal.settings import PortalSettings
 
-OLD = f"k1:{b64encode(b'one master key, which has 32 b. ').decode()}"
 NEW = f"k2:{b64encode(b'another master key of 32 bytes. ').decode()}"
-
-
-@pytest.fixture
-async def apart(suite_home: Path) -> AsyncIterator[RunningPortal]:
-    """A portal with keys of its own: other tests' tokens must not end with these."""
-    url, name = embedded.start(suite_home), f"portal_{uuid4().hex[:8]}"
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    settings = PortalSettings.from_environment(
-        {
-            "GATEHOUSE_HOME": str(suite_home),
-            "GATEHOUSE_MASTER_KEY": OLD,
-            "PORTAL_DATABASE_URL": url.replace("/postgres?", f"/{name}?"),
-            "PORTAL_ADMIN_API_KEY": ADMIN_KEY,
-            "TRUSTED_PROXIES": "127.0.0.0/8",
-        }
-    )
-    async with RunningPortal.start(settings) as running:
-        yield running
 
 
 def rotated(portal: RunningPortal, *, stolen: bool = False) -> tuple[str, list[str]]:
@@ -84,10 +59,11 @@ async def test_the_keys_are_sealed_and_can_be_sealed_under_another_master_key(ap
     async with AsyncSession(engine) as session:
         resealed = await reseal(session, Sealer(keys.keys, keys.current))
     await engine.dispose()
-    assert resealed.resealed["portal.signing_keys.sealed_private"] == 1
+    assert resealed.resealed == {"portal.signing_keys.sealed_private": 1, "portal.authorities.sealed_private": 1}
     ((after,),) = apart.sql("SELECT sealed_private FROM signing_keys")
     assert after.startswith("v1.k2.")
     settings = apart.installed.settings.model_copy(update={"gatehouse_master_key": SecretStr(NEW)})
     async with RunningPortal.start(settings) as again:
         token = (await again.admin.post(f"{org.path}/tokens", json={})).json()["token"]
         assert (await again.client(token).get(org.path)).status_code == 200
+        await again.host.authorities.issuing()

@@ -61,7 +61,8 @@ def _exchange(method: str, target: str, headers: Any, asked: object = b"") -> Ex
 
 @lru_cache(10_000)
 def _route(method: str, path: str) -> str | None:
-    """The template of administration's route, or the portal's, that answers there, if one does: with or without the slash at its end."""
+    """The template of the route of administration, or of the portal, that answers there, if one does: with or without
+    the slash at its end."""
     spellings = {path, path.rstrip("/"), f"{path}/"}
     for route in (route for family in (*FAMILIES, *PORTAL_FAMILIES) for route in family.routes):
         if isinstance(route, APIRoute) and method in route.methods and any(map(route.path_regex.match, spellings)):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 from uuid import UUID, uuid4
@@ -143,6 +144,17 @@ class OutpostServer:
             self.process.wait(60)
             self.process = None
 
+    def fetch(self, bundle: Path, keys: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+        """What an operator of one in an air gap does, on a machine that reaches the platform."""
+        held = {
+            "GATEHOUSE_HOME": str(self.home / "elsewhere"), "OUTPOST_ID": str(self.id),
+            "PLATFORM_MANAGEMENT_URL": self.trust.server.url, "TLS_CERT_PATH": str(self.certificate),
+            "TLS_KEY_PATH": str(self.key), **environment,
+        }  # fmt: skip
+        command = [sys.executable, "-P", "-m", "gatehouse", "outpost", "bundle"]
+        command += ["--out", str(bundle), "--keys", str(keys)]
+        return subprocess.run(command, env=held, capture_output=True, text=True, timeout=60, check=False)
+
     def client(self, key: str | None = None) -> httpx2.Client:
         headers = {"Authorization": f"Bearer {key or self.trust.server.key}"}
         return httpx2.Client(base_url=self.url, headers=headers, timeout=60, verify=self.trust.verify)
@@ -171,3 +183,28 @@ class OutpostServer:
 
 def asking(text: str, model: str = "sandbox/echo", **more: Any) -> dict[str, Any]:
     return {"model": model, "messages": [{"role": "user", "content": text}], **more}
+
+
+def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return found
+
+
+def stored(trust: Trust, outpost: OutpostServer) -> list[str]:
+    """Request ids of the outpost's records, in the chain's order."""
+    rows = trust.server.sql(
+        "SELECT request_id FROM audit_events WHERE action = 'gateway.request' AND details->>'outpost_id' = %s"
+        " ORDER BY sequence",
+        [str(outpost.id)],
+    )
+    return [request_id for (request_id,) in rows]
+
+
+def verified(trust: Trust) -> str:
+    command = [sys.executable, "-P", "-m", "gatehouse", "audit", "verify"]
+    done = subprocess.run(command, env=trust.server.env, cwd=trust.server.home, capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout.decode() + done.stderr.decode()
+    return done.stdout.decode()

@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -21,15 +20,9 @@ from tests.support.server import GatehouseServer
 START_SECONDS = 60
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
 class PortalServer:
-    """`with PortalServer(platform, port) as portal:`. The platform was started with `url_of(port)` as PORTAL_PUBLIC_URL,
-    where it is to tell the portal something."""
+    """`with PortalServer(platform, port) as portal:`. A platform that is to tell the portal something was started with
+    `url_of(port)` as its PORTAL_PUBLIC_URL."""
 
     def __init__(self, platform: GatehouseServer, port: int) -> None:
         self.platform = platform

@@ -1,6 +1,7 @@
 """A provider on 127.0.0.1 that misbehaves as told: raw bytes over a real socket, and a note of what it saw."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -49,7 +50,7 @@ class Upstream:
 
 
 @asynccontextmanager
-async def upstream(behave: Behave) -> AsyncIterator[Upstream]:
+async def upstream(behave: Behave, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[Upstream]:
     """`behave` answers each request; when it returns, the connection waits for the next one."""
 
     tasks: set[asyncio.Task[None]] = set()
@@ -74,8 +75,9 @@ async def upstream(behave: Behave) -> AsyncIterator[Upstream]:
         finally:
             writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    state = Upstream(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
+    scheme = "http" if tls is None else "https"
+    state = Upstream(f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}")
     try:
         yield state
     finally:

@@ -20,8 +20,8 @@ def audit() -> None:
 def verify(tenant: str | None) -> None:
     """Read every audit event and check that none was changed, removed, put in or moved.
 
-    Archived events too, where they lie. Says where a chain breaks, and ends with status 1 then. It can run while the
-    platform serves.
+    Archived events too, where they lie. Says where a chain breaks, and ends with status 1 then; names what outposts
+    could not hand in. It can run while the platform serves.
     """
     from gatehouse.foundation.sealing import Sealer
     from gatehouse.platform import installation
@@ -44,6 +44,10 @@ def verify(tenant: str | None) -> None:
                 click.echo(f"  sequence {each.sequence}: {each.reason}")
             if len(breaks) > _SHOWN:
                 click.echo("  and more")
+            for gap in verifier.gaps[:_SHOWN]:
+                click.echo(f"  sequence {gap.sequence}: an outpost lost records ({gap.reason})")
+            if len(verifier.gaps) > _SHOWN:
+                click.echo(f"  and {len(verifier.gaps) - _SHOWN} more of these")
     finally:
         verifier.close()
     if broken:

@@ -15,7 +15,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "users": ("users", "List and create users, reset a password, make operators."),
     "audit": ("audit", "Check the audit chain."),
     "archive": ("archive", "Query, list, check and fill the archive of old records."),
-    "outpost": ("outpost", "Fetch what an outpost in an air gap needs."),
+    "outpost": ("outpost", "Carry files between the platform and an outpost in an air gap."),
     "openapi": ("openapi", "Print the OpenAPI document of an application."),
     "sandbox": ("sandbox", "Serve the sandbox provider as an upstream of its own."),
     "scan": ("scan", "Look for secrets and personal data in files or standard input."),

@@ -11,7 +11,7 @@ from gatehouse.cli.main import CommandError
 
 @click.group()
 def outpost() -> None:
-    """What an outpost in an air gap needs of the platform, as files."""
+    """Carry files between the platform and an outpost in an air gap: the policy there, the records back."""
 
 
 @outpost.command(epilog="Example: gatehouse outpost bundle --out bundle.jws --keys keys.json")

@@ -49,8 +49,8 @@ PARTS: Final[Mapping[object, str]] = {
     content_filters.instruct: "filters",
 }
 
-#: for each that `route.candidates` names, and each that a rule sends the call to: `judge(Asked, Candidate)`, which waits
-#: for nothing; whoever is refused leaves the chain
+#: for each that `route.candidates` names, and each that a rule sends the call to: `judge(Asked, Candidate)`, which
+#: waits for nothing; whoever is refused leaves the chain
 OF_A_CANDIDATE: Final = (policy_rules.judge, model_access.judge, overrides.judge, registry.judge, kill_switch.judge)
 
 #: when it is known where the call goes: `prepare(Admitted)`

@@ -31,7 +31,7 @@ class Counted(Protocol):
     span: Span
     limits: tuple[int | None, int | None, int | None]
     #: what headers say, made once
-    shown_limits: Sequence[str]
+    shown_limits: list[str]
     shown_end: str
 
     def remaining(self, metric: int) -> int | None:
@@ -56,7 +56,7 @@ class QuotaExceeded(TooManyRequests):
         )
 
 
-def left(accounts: Iterable[Counted]) -> dict[str, str]:
+def left(accounts: Sequence[Counted]) -> dict[str, str]:
     """`X-Budget-*`: of each metric the budget with the least left."""
     headers = {}
     for metric, (limit, remaining, reset) in enumerate(_NAMES):

@@ -33,7 +33,7 @@ class BundleFiles:
     def __init__(self, bundles: Bundles, bundle: Path, keys: Path) -> None:
         self._bundles = bundles
         self._bundle, self._keys = bundle, keys
-        self._seen: tuple[int, ...] | None = None
+        self._seen: object = None
         self._task: asyncio.Task[None] | None = None
 
     def trust(self) -> None:
@@ -63,7 +63,9 @@ class BundleFiles:
         self._bundles.status.asked = time.time()
         try:
             stamp = await asyncio.to_thread(kept.stamp, self._bundle, self._keys)
-            if stamp == self._seen:
+            # A renewed key, too, may open what did not open before.
+            seen = (stamp, self._bundles.private_keys())
+            if seen == self._seen:
                 return
             signed = await asyncio.to_thread(self._bundle.read_bytes)
         except OSError as error:
@@ -71,7 +73,7 @@ class BundleFiles:
             self._bundles.failed(f"The bundle's file cannot be read: {error}")
             return
         # One that is being copied is refused for its signature, and looked at again when it is whole.
-        self._seen = stamp
+        self._seen = seen
         self.trust()
         await self._bundles.take(signed.decode("ascii", "replace").strip(), "file", aged=True)
 

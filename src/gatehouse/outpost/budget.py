@@ -23,7 +23,7 @@ from gatehouse.outpost.leases import Leases, Limits, Pair
 from gatehouse.outpost.settings import OutpostSettings
 from gatehouse.outpost.state import BudgetSet, LocalState
 from gatehouse.outpost.tally import Tally
-from gatehouse.policy.budgets import NANO, Budget, BudgetRecord, Taking
+from gatehouse.policy.budgets import NANO, Budget, BudgetRecord, Taking, compile_budget
 from gatehouse.policy.periods import Span, span
 
 log = structlog.get_logger(__name__)
@@ -90,7 +90,7 @@ class Account:
         """The budget as it is now."""
         self.budget = budget
         self.limits = budget.limits.nano_usd, budget.limits.requests, budget.limits.tokens
-        self.shown_limits: Sequence[str] = shown_limits(self.limits)
+        self.shown_limits = shown_limits(self.limits)
 
     @property
     def need(self) -> Triple:
@@ -126,7 +126,7 @@ class Reservation:
         return tuple((each.budget.id, each.span.start) for each in self.accounts if not each.budget.own)
 
     def headers(self) -> dict[str, str]:
-        headers = left(each for each in self.accounts if not each.budget.own)
+        headers = left([each for each in self.accounts if not each.budget.own])
         if self.status is not None:
             headers["X-Budget-Status"] = self.status
         return headers
@@ -136,7 +136,14 @@ class LocalSpend:
     """The engine's `Spend`. `start` before the first call, `stop` after the last."""
 
     def __init__(
-        self, outpost_id: UUID, settings: OutpostSettings, state: LocalState, tally: Tally, leases: Leases, clock: Clock
+        self,
+        outpost_id: UUID,
+        settings: OutpostSettings,
+        state: LocalState,
+        *,
+        tally: Tally,
+        leases: Leases,
+        clock: Clock,
     ) -> None:
         self._outpost_id = outpost_id
         self._settings = BudgetSet(usd=settings.budget_monthly_usd, requests=settings.budget_monthly_requests)
@@ -149,6 +156,7 @@ class LocalSpend:
         self._waiting: list[Triple] = []
         self._task: asyncio.Task[None] | None = None
         self._failing = False
+        self._limits = BudgetSet(), Limits(None, None)
         self.peers: Sharing
 
     @property
@@ -160,7 +168,9 @@ class LocalSpend:
     @property
     def limits(self) -> Limits:
         found = self.set
-        return Limits(None if found.usd is None else int(found.usd * NANO), found.requests)
+        if found is not self._limits[0]:
+            self._limits = found, Limits(None if found.usd is None else int(found.usd * NANO), found.requests)
+        return self._limits[1]
 
     @property
     def expired(self) -> bool:
@@ -214,7 +224,7 @@ class LocalSpend:
         except OSError as error:
             self.settle(reservation, None)
             if not self._failing:
-                log.error("outpost.budget_unwritable", reason=str(error))
+                log.warning("outpost.budget_unwritable", reason=str(error))
             self._failing = True
             raise BudgetUnavailable from None
         self._failing = False
@@ -256,6 +266,10 @@ class LocalSpend:
         own = self._own(start)
         return (0, 0) if own is None else own.need[:2]
 
+    def share(self, start: int) -> tuple[int | None, int | None]:
+        """Of the own budget's month, this outpost's; None: without end."""
+        return self._leases.share(start, self.limits)
+
     def status(self) -> Status | None:
         """Of the own budget; None where there is none."""
         own = self._own(self.month().start)
@@ -274,7 +288,7 @@ class LocalSpend:
             # Nobody has called since the start: what was spent before still counts.
             record = own_budget(self.set, self._outpost_id, TenantId(self._outpost_id))
             assert record is not None
-            account = self._open(compiled_own(record), self._clock.now())
+            account = self._open(compile_budget(record, TenantId(self._outpost_id), _UTC), self._clock.now())
         return account if account.span.start == start else None
 
     def _fits(self, own: Account, amounts: Triple) -> bool:
@@ -319,7 +333,9 @@ class LocalSpend:
     def _exceeded(self, own: Account, amounts: Triple) -> BudgetExceeded:
         now = self._clock.now()
         if self.expired:
-            told = f"The outpost's budget was set until {iso(self.set.expires_at or 0)}. An operator has to set it anew."
+            told = (
+                f"The outpost's budget was set until {iso(self.set.expires_at or 0)}. An operator has to set it anew."
+            )
             wait = _LATER
         else:
             metric = self._lacks(own, amounts) or 0

@@ -18,9 +18,11 @@ from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.jwt import SigningKey
 from gatehouse.outpost import kept
+from gatehouse.outpost.budget import own_budget
 from gatehouse.outpost.callers import Callers
 from gatehouse.outpost.platform import read_keys
 from gatehouse.outpost.sealed import NOTHING, Opened, opened
+from gatehouse.outpost.state import BudgetSet
 from gatehouse.policy.compile import compile_policy
 from gatehouse.policy.overlay import Overrides
 from gatehouse.policy.signing import BundleRefused, verify
@@ -80,8 +82,9 @@ class Bundles:
         self._outpost_id = outpost_id
         self._folder = folder
         self._activated = activated
-        self._private_keys = private_keys
+        self.private_keys = private_keys
         self._overrides = Overrides()
+        self._budget = BudgetSet()
         self._turn = asyncio.Lock()
         self.keys: dict[str, SigningKey] = {}
         self.in_force: InForce | None = None
@@ -138,22 +141,25 @@ class Bundles:
             log.warning("outpost.bundle_failed", reason=why)
         self.status.failed, self.status.fault = time.time(), why
 
-    async def lay_over(self, overrides: Overrides) -> None:
-        """The outpost's own overrides, from now on. Raises `BundleRefused` where no policy can be made with them."""
+    async def lay_over(self, overrides: Overrides | None = None, *, budget: BudgetSet | None = None) -> None:
+        """The outpost's own overrides and budget, from now on; None: as before. Raises `BundleRefused` where no policy
+        can be made with them."""
         async with self._turn:
             before = self.in_force
+            overrides = self._overrides if overrides is None else overrides
+            budget = self._budget if budget is None else budget
             if before is not None:
-                snapshot = await asyncio.to_thread(_compiled, before.bundle, before.snapshot, overrides)
+                snapshot = await asyncio.to_thread(_compiled, before.bundle, before.snapshot, overrides, budget)
                 held = msgspec.structs.replace(before, snapshot=snapshot)
                 self.in_force = held
                 self._activated(held)
-            self._overrides = overrides
+            self._overrides, self._budget = overrides, budget
 
     def _made(self, signed: str, before: InForce | None, now: float | None) -> InForce:
         version = 0 if before is None else before.bundle.version
         bundle = verify(signed, self.keys, outpost_id=self._outpost_id, in_force=version, now=now)
-        snapshot = _compiled(bundle, None if before is None else before.snapshot, self._overrides)
-        return InForce(bundle, snapshot, Callers(bundle), opened(bundle, self._private_keys()))
+        snapshot = _compiled(bundle, None if before is None else before.snapshot, self._overrides, self._budget)
+        return InForce(bundle, snapshot, Callers(bundle), opened(bundle, self.private_keys()))
 
     def _swap(self, found: InForce, source: str) -> None:
         self.in_force = found
@@ -174,10 +180,15 @@ class Bundles:
             log.warning("outpost.bundle_not_kept", reason=str(error))
 
 
-def _compiled(bundle: Bundle, before: Snapshot | None, overrides: Overrides) -> Snapshot:
+def _compiled(bundle: Bundle, before: Snapshot | None, overrides: Overrides, budget: BudgetSet) -> Snapshot:
     """Raises `BundleRefused`."""
     laid = overrides if overrides != Overrides() else None
-    compiled = compile_policy(msgspec.structs.replace(bundle.policy, overrides=laid), before)
+    # Whatever the platform says, what is this outpost's own is said here.
+    budgets = tuple(each for each in bundle.policy.budgets if not each.own)
+    own = own_budget(budget, bundle.outpost_id, bundle.tenant_id)
+    if own is not None:
+        budgets = (*budgets, own)
+    compiled = compile_policy(msgspec.structs.replace(bundle.policy, overrides=laid, budgets=budgets), before)
     if isinstance(compiled, list):
         raise BundleRefused("; ".join(map(str, compiled)))
     return compiled

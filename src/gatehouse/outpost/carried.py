@@ -46,9 +46,8 @@ async def hand_in(settings: OutpostSettings, lines: Iterable[bytes]) -> Brought:
             except PlatformRefuses as refused:
                 if refused.status == 409 and isinstance(refused.body, dict):
                     expected = refused.body.get("expected_sequence")
-                    raise Missing(
-                        f"journal {begin.journal_id}: the file has {begin.sequence}, the platform needs {expected} first"
-                    ) from None
+                    why = f"journal {begin.journal_id}, {begin.sequence}: the platform needs {expected} first"
+                    raise Missing(why) from None
                 raise
             brought.lines += len(entries)
             brought.stored += answer["stored"]

@@ -31,6 +31,7 @@ class Follower:
         self._bundles = bundles
         self._keys_at = 0.0
         self._task: asyncio.Task[None] | None = None
+        self._hurry = asyncio.Event()
         #: Unix time of the platform's last answer
         self.heard: float | None = None
         #: why it gives no answer, while it does not
@@ -45,6 +46,10 @@ class Follower:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
+    def hurry(self) -> None:
+        """There is a newer bundle: whoever pauses asks now."""
+        self._hurry.set()
+
     async def _follow(self) -> None:
         pause = _FIRST_PAUSE
         while True:
@@ -58,7 +63,10 @@ class Follower:
                 # What nobody has thought of must not keep the outpost from ever hearing of a change again.
                 self._away("an unexpected fault; the log has it")
                 log.exception("outpost.follow_fault")
-            await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load
+            self._hurry.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause * random.uniform(0.5, 1.0)):  # noqa: S311 - spreads load
+                    await self._hurry.wait()
             pause = min(pause * 2, _LAST_PAUSE)
 
     async def _once(self) -> bool:

@@ -2,23 +2,25 @@
 
 import asyncio
 import time
+from pathlib import Path
 from typing import Final
 from uuid import UUID
 
 import structlog
 
+from gatehouse import __version__
 from gatehouse.detection.service.client import DetectionClient
 from gatehouse.engine.dlp.tiers import DlpOptions
 from gatehouse.engine.exchange import Asked
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.run import Engine
 from gatehouse.engine.verdict import Ask
-from gatehouse.foundation.clock import SYSTEM_CLOCK, Clock
+from gatehouse.foundation.clock import SYSTEM_CLOCK, Clock, iso
 from gatehouse.foundation.counters.memory import MemoryCounters
 from gatehouse.foundation.egress import EgressGuard
 from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.journal.writer import JournalWriter
-from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
+from gatehouse.foundation.outbound.carriers import open_outbound
 from gatehouse.foundation.response_cache.memory import MemoryCache
 from gatehouse.foundation.settings import BadSettings
 from gatehouse.ingress.in_progress import InProgress
@@ -31,15 +33,20 @@ from gatehouse.outpost.detection import DetectionProcess
 from gatehouse.outpost.disk import STEPS, DiskMonitor, Thinned
 from gatehouse.outpost.figures import OutpostFigures
 from gatehouse.outpost.follow import Follower
+from gatehouse.outpost.heartbeat import Beat, Heartbeat
 from gatehouse.outpost.identity import Identity
+from gatehouse.outpost.leases import Leases
 from gatehouse.outpost.limits import LocalLimits
+from gatehouse.outpost.peers import Peers
 from gatehouse.outpost.platform import Platform
+from gatehouse.outpost.proof import Proof
 from gatehouse.outpost.records import Records
 from gatehouse.outpost.secrets import LocalSecrets
 from gatehouse.outpost.settings import OutpostSettings
 from gatehouse.outpost.siem import direct, receivers_of
-from gatehouse.outpost.state import LocalState
+from gatehouse.outpost.state import BudgetSet, LocalState
 from gatehouse.outpost.switches import LocalSwitches
+from gatehouse.outpost.tally import Tally
 from gatehouse.outpost.upload import Upload
 from gatehouse.policy.overlay import Overrides
 from gatehouse.policy.signing import BundleRefused
@@ -92,6 +99,11 @@ class OutpostHost:
             assert settings.platform_management_url is not None
             self.platform = Platform(settings.platform_management_url, self.identity, issuer=settings.platform_issuer)
             self.follower = Follower(self.platform, self.bundles)
+        self.heartbeat: Heartbeat | None = None
+        if self.identity is not None and settings.cloud_portal_url is not None and not settings.outpost_airgap:
+            self.heartbeat = Heartbeat(
+                settings.cloud_portal_url, self.identity, self._beat, issuer=settings.portal_issuer
+            )
         self.detection = DetectionProcess()
         self.detectors = DetectionClient(
             settings.gatehouse_home,
@@ -102,8 +114,9 @@ class OutpostHost:
         self.calls = InProgress()
         self.counters = MemoryCounters(self.clock)
         self.cache = MemoryCache(settings.cache_max_bytes, self.clock)
-        self.spend = LocalSpend(settings, self.state, self.clock)
-        self.outbound = AiohttpOutbound(settings.provider_max_connections, guard=EgressGuard(settings.egress_allowlist))
+        self.spend, self.peers = self._money(folder)
+        guard = EgressGuard(settings.egress_allowlist)
+        self.outbound = open_outbound(settings.outbound, settings.provider_max_connections, guard)
         journal = folder / "journal"
         journal.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.journal = JournalWriter(journal, sync=settings.journal_sync, max_bytes=settings.journal_max_bytes)
@@ -156,7 +169,7 @@ class OutpostHost:
     async def start(self) -> None:
         self._publish_figures()
         self.figures.metrics.start()
-        await self.bundles.lay_over(self.state.said.overrides)
+        await self.bundles.lay_over(self.state.said.overrides, budget=self.spend.set)
         if self.files is not None:
             self.files.trust()
         await self.bundles.load_kept()
@@ -169,12 +182,18 @@ class OutpostHost:
             self.upload.start()
         if self.siem is not None:
             self.siem.start()
+        if self.heartbeat is not None:
+            self.heartbeat.start()
         self.disk.start()
+        self.spend.start()
+        self.peers.start()
         self._purging = asyncio.create_task(self._purge(), name="purge")
 
     async def stop(self) -> None:
         if self._purging is not None:
             self._purging.cancel()
+        if self.heartbeat is not None:
+            await self.heartbeat.stop()
         if self.follower is not None:
             await self.follower.stop()
         if self.files is not None:
@@ -184,6 +203,7 @@ class OutpostHost:
         await self.detection.stop()
         await self.outbound.close()
         await self.journal.close()
+        await self.spend.stop()
         if self.upload is not None:
             await self.upload.stop()
         if self.siem is not None:
@@ -204,6 +224,43 @@ class OutpostHost:
             await self.state.change(overrides=before)
             raise
         log.warning("outpost.overrides_set", disabled=len(overrides.disabled), routes=len(overrides.routes))
+
+    async def set_budget(self, budget: BudgetSet) -> None:
+        """In force, and kept, when it returns. Raises `OSError`, and nothing has changed."""
+        before = self.state.said.budget
+        await self.state.change(budget=budget)
+        try:
+            await self.bundles.lay_over(budget=budget)
+        except BundleRefused:
+            await self.state.change(budget=before)
+            raise
+        log.warning("outpost.budget_set", **_shown(budget))
+
+    def _money(self, folder: Path) -> tuple[LocalSpend, Peers]:
+        settings = self.settings
+        leases = Leases(folder / "share.json", parts=len(settings.peers) + 1, place=settings.place)
+        tally = Tally(folder / "spent", self.clock.now())
+        spend = LocalSpend(self.id, settings, self.state, tally=tally, leases=leases, clock=self.clock)
+        peers = Peers(
+            self.id,
+            settings.peers,
+            proof=_proof(settings, self.identity),
+            identity=self.identity,
+            leases=leases,
+            spend=spend,
+            state=self.state,
+            version=self._version,
+            newer=self._poll,
+        )
+        spend.peers = peers
+        return spend, peers
+
+    def _version(self) -> int:
+        return 0 if self.bundles.in_force is None else self.bundles.in_force.bundle.version
+
+    def _poll(self) -> None:
+        if self.follower is not None:
+            self.follower.hurry()
 
     def _activated(self, held: InForce) -> None:
         """Its figures; and the models that its rules need are loaded ahead, so that no request has to wait for that."""
@@ -240,10 +297,37 @@ class OutpostHost:
         if (identity := self.identity) is not None:
             figures.outpost_certificates.read(lambda: identity.expires_at, (str(self.id),))
 
+    def _beat(self) -> Beat:
+        held = self.bundles.in_force
+        return Beat(
+            version=__version__,
+            status="ready" if self.ready else "not_ready",
+            journal_bytes=self.journal.size_bytes(),
+            bundle_version=None if held is None else held.bundle.version,
+        )
+
     async def _purge(self) -> None:
         while True:
             await asyncio.sleep(_PURGE_SECONDS)
             self.counters.purge()
+
+
+def _shown(budget: BudgetSet) -> dict[str, object]:
+    return {
+        "monthly_usd": None if budget.usd is None else str(budget.usd),
+        "monthly_requests": budget.requests,
+        "expires_at": None if budget.expires_at is None else iso(budget.expires_at),
+    }
+
+
+def _proof(settings: OutpostSettings, identity: Identity | None) -> Proof | None:
+    """None without peers to prove anything to."""
+    if not settings.peers:
+        return None
+    assert settings.outpost_id is not None
+    assert identity is not None
+    assert settings.tls_ca_bundle is not None
+    return Proof(settings.outpost_id, identity, settings.tls_ca_bundle)
 
 
 def _identity(settings: OutpostSettings) -> Identity | None:

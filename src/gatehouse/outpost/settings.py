@@ -32,6 +32,9 @@ class OutpostSettings(Settings):
         None, description="The platform's `PUBLIC_URL`, where it cannot be asked for it (`/.well-known/…`)."
     )
     cloud_portal_url: WebAddress | None = Field(None, description="The portal that takes this outpost's heartbeats.")
+    portal_issuer: str | None = Field(
+        None, description="The portal's `PORTAL_PUBLIC_URL`, where `CLOUD_PORTAL_URL` is another way to it."
+    )
     tls_ca_bundle: Path | None = Field(None, description="Authorities that platform, portal and peers are trusted by.")
     proxy_tls_cert_path: Path | None = Field(None, description="Certificate of the proxy's and admin API's listeners.")
     proxy_tls_key_path: Path | None = None
@@ -46,6 +49,9 @@ class OutpostSettings(Settings):
     outpost_bundle_path: Path | None = Field(None, description="The bundle's file, with OUTPOST_AIRGAP.")
     outpost_keys_path: Path | None = Field(None, description="The platform's key set, with OUTPOST_AIRGAP.")
     outpost_peers: Words = Field((), description="Admin addresses of the outposts that share this one's budget.")
+    outpost_self_address: WebAddress | None = Field(
+        None, description="Which of OUTPOST_PEERS this outpost itself is, where the list names all of them."
+    )
 
     rate_limit_proxy_per_minute: int = Field(600, ge=1, description="Model calls of one caller.")
     rate_limit_scan_per_minute: int = Field(300, ge=1, description="Scans of one caller.")
@@ -73,6 +79,20 @@ class OutpostSettings(Settings):
         """What this outpost keeps."""
         return self.gatehouse_home / "outpost"
 
+    @property
+    def peers(self) -> tuple[str, ...]:
+        """The addresses of the others, in order."""
+        own = (self.outpost_self_address or "").rstrip("/")
+        return tuple(sorted({each.rstrip("/") for each in self.outpost_peers} - {own}))
+
+    @property
+    def place(self) -> int | None:
+        """The how many-eth of all peers this is, in the order of their addresses; None where it is not known."""
+        if self.outpost_self_address is None:
+            return None
+        own = self.outpost_self_address.rstrip("/")
+        return sorted({*self.peers, own}).index(own)
+
     def checked(self) -> "OutpostSettings":
         """Raises `BadSettings` where something is missing."""
         faults = []
@@ -86,6 +106,11 @@ class OutpostSettings(Settings):
                 faults.append("PLATFORM_MANAGEMENT_URL: set it to the platform's address, or OUTPOST_AIRGAP=true")
             if self.tls_cert_path is None or self.tls_key_path is None:
                 faults.append("TLS_CERT_PATH, TLS_KEY_PATH: set them to the certificate and key of the registration")
+        if self.peers:
+            if not all(each.startswith(("http://", "https://")) for each in self.peers):
+                faults.append("OUTPOST_PEERS: addresses like https://outpost-2.example.com:8301, with commas between")
+            if self.tls_cert_path is None or self.tls_key_path is None or self.tls_ca_bundle is None:
+                faults.append("OUTPOST_PEERS: needs TLS_CERT_PATH, TLS_KEY_PATH and TLS_CA_BUNDLE")
         if faults:
             raise BadSettings("\n".join(faults))
         return self

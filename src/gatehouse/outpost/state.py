@@ -2,15 +2,19 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Final
 
 import msgspec
+import structlog
 
 from gatehouse.foundation.settings import BadSettings
 from gatehouse.outpost import kept
 from gatehouse.policy.overlay import Overrides
+
+log = structlog.get_logger(__name__)
 
 _FILE: Final = "state.json"
 
@@ -25,9 +29,11 @@ class BudgetSet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """`budget` None: what the settings say. `stopped_at`: when the kill switch was engaged, Unix time."""
+    """`budget` None: what the settings say. `stopped_at`: when the kill switch was engaged, Unix time; `stopped_by`:
+    ids of the peers that have engaged theirs."""
 
     stopped_at: float | None = None
+    stopped_by: tuple[str, ...] = ()
     overrides: Overrides = Overrides()
     budget: BudgetSet | None = None
 
@@ -40,21 +46,40 @@ class LocalState:
         self._path = folder / _FILE
         self._turn = asyncio.Lock()
         self.said = self._read()
-        #: engaged by a peer
-        self.stopped_by: str | None = None
+        #: whether a peer, by its id, was heard of late: then it alone releases what it has engaged
+        self.present: Callable[[str], bool] = lambda _: False
 
     @property
     def stopped(self) -> bool:
-        return self.said.stopped_at is not None or self.stopped_by is not None
+        return self.said.stopped_at is not None or bool(self.said.stopped_by)
+
+    @property
+    def stopped_by(self) -> str | None:
+        """The peer that has engaged it, the first of several."""
+        return min(self.said.stopped_by, default=None)
 
     async def switch(self, *, active: bool) -> bool:
-        """Whether it was the other way before. Engaging holds at once, whether the disk takes it or not."""
+        """Whether it was the other way before. Engaging holds at once, whether the disk takes it or not. Releasing
+        also lets go what a peer has engaged that is not heard any more."""
         before = self.said
         stopped_at = (before.stopped_at or time.time()) if active else None
         if active:
             self.said = msgspec.structs.replace(before, stopped_at=stopped_at)
-        await self.change(stopped_at=stopped_at)
+            await self.change(stopped_at=stopped_at)
+        else:
+            await self.change(stopped_at=None, stopped_by=tuple(filter(self.present, before.stopped_by)))
         return (before.stopped_at is None) == active
+
+    async def stop_for_peer(self, peer_id: str, *, stopped: bool) -> None:
+        """What a peer says of its own kill switch. An engaged one holds at once. Raises `OSError`."""
+        if stopped == (peer_id in self.said.stopped_by):
+            return
+        others = tuple(each for each in self.said.stopped_by if each != peer_id)
+        stopped_by = (*others, peer_id) if stopped else others
+        if stopped:
+            self.said = msgspec.structs.replace(self.said, stopped_by=stopped_by)
+        await self.change(stopped_by=stopped_by)
+        log.warning("outpost.kill_switch_of_peer", peer=peer_id, active=stopped)
 
     async def change(self, **fields: object) -> None:
         """Raises `OSError`, and nothing is changed then (but for an engaged kill switch)."""

@@ -35,12 +35,15 @@ class Tally:
         self._free: list[int] = []
         self._known: dict[tuple[UUID, int], Triple] = {}
         self._end = 0
-        self._dirty = False
+        #: whether the disk is behind
+        self.dirty = False
         self._read(now)
 
     def close(self) -> None:
         self.sync()
         os.close(self._descriptor)
+        # A call that is settled late finds no file, and not another's.
+        self._descriptor = -1
 
     def take(self, budget_id: UUID, period: Span) -> Triple:
         """What is on record of the period."""
@@ -55,7 +58,7 @@ class Tally:
         usd, requests, tokens = held
         body = _BODY.pack(budget_id.bytes, period.start, period.end, max(usd, 0), max(requests, 0), max(tokens, 0))
         os.pwrite(self._descriptor, _CRC.pack(crc32(body)) + body, place)
-        self._dirty = True
+        self.dirty = True
 
     def drop(self, budget_id: UUID, period: Span) -> None:
         """Its period is over."""
@@ -67,8 +70,8 @@ class Tally:
 
     def sync(self) -> None:
         """For a thread: takes milliseconds. A disk that fails is told by the next write."""
-        if self._dirty:
-            self._dirty = False
+        if self.dirty:
+            self.dirty = False
             with contextlib.suppress(OSError):
                 os.fdatasync(self._descriptor)
 

@@ -18,8 +18,9 @@ from gatehouse.foundation.errors import Refusal, Unauthenticated
 from gatehouse.foundation.http import forms
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.forms import BadForm
-from gatehouse.foundation.http.handlers import DATABASE_AWAY, ErrorResponses
+from gatehouse.foundation.http.handlers import ErrorResponses
 from gatehouse.foundation.identity import Caller
+from gatehouse.foundation.storage.away import DATABASE_AWAY
 from gatehouse.ingress import receive as receiving
 from gatehouse.ingress.gateway import CLIENT_LEFT, Observe
 from gatehouse.ingress.receive import Body

@@ -17,6 +17,7 @@ from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.envelopes import ErrorForms
 from gatehouse.foundation.http.variants import Variant, VariantMiddleware
 from gatehouse.foundation.settings import Settings
+from gatehouse.foundation.storage.away import DATABASE_AWAY
 from gatehouse.ingress.gateway import GATEWAY_PATHS, Gateway
 from gatehouse.platform import openapi
 from gatehouse.platform.admission import Admission
@@ -41,7 +42,7 @@ def administration(settings: Settings) -> tuple[FastAPI, handlers.ErrorResponses
         docs_url=None,
         redoc_url=None,
     )
-    responses = handlers.install(app, ErrorForms(ERROR_FORMS))
+    responses = handlers.install(app, ErrorForms(ERROR_FORMS), away=DATABASE_AWAY)
     app.add_middleware(VariantMiddleware, default=Variant(settings.api_variant), refuse=responses.to)
     for family in FAMILIES:
         app.include_router(family)

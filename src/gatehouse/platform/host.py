@@ -19,7 +19,7 @@ from gatehouse.foundation.egress import EgressGuard
 from gatehouse.foundation.http.lists import CursorSigner
 from gatehouse.foundation.journal.writer import JournalWriter
 from gatehouse.foundation.outbound import Outbound
-from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
+from gatehouse.foundation.outbound.carriers import open_outbound
 from gatehouse.foundation.passwords import Passwords
 from gatehouse.foundation.receivers import Receivers
 from gatehouse.foundation.response_cache.memory import MemoryCache
@@ -105,7 +105,7 @@ class PlatformHost:
         else:
             self.cache = MemoryCache(settings.cache_max_bytes, self.clock)
         guard = EgressGuard(settings.egress_allowlist)
-        self.outbound: Outbound = AiohttpOutbound(settings.provider_max_connections, guard=guard)
+        self.outbound: Outbound = open_outbound(settings.outbound, settings.provider_max_connections, guard)
         self.receivers = Receivers(guard)
         self.resolver: TxtResolver = SystemResolver()
         self.journal: JournalWriter

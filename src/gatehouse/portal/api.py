@@ -1,14 +1,19 @@
-"""The table of contents of the portal: one line a family."""
+"""The table of contents of the portal: one line a family; and in which form its errors are told."""
 
+from dataclasses import replace
 from typing import Final
 
 from fastapi import APIRouter
 
+from gatehouse.foundation.http.envelopes import DEFAULT_FORMS, PORTAL, ErrorForms
 from gatehouse.portal import health
+from gatehouse.portal.config_import import routes as config_import
 from gatehouse.portal.members import routes as members
 from gatehouse.portal.notifications import routes as notifications
 from gatehouse.portal.organizations import routes as organizations
 from gatehouse.portal.outposts import routes as outposts
+from gatehouse.portal.pages import routes as pages
+from gatehouse.portal.pages.rendering import FORM, PATHS
 from gatehouse.portal.platform_notices import routes as platform_notices
 from gatehouse.portal.sso import routes as sso
 from gatehouse.portal.tokens import routes as tokens
@@ -18,8 +23,20 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     tokens.router,
     members.router,
     sso.router,
+    config_import.router,
     outposts.router,
     notifications.router,
     platform_notices.router,
     health.router,
+    pages.router,
+)
+
+#: One form, where there is no page: the gateway's paths are nothing here.
+ERROR_FORMS: Final = ErrorForms(
+    {
+        **dict.fromkeys(DEFAULT_FORMS, PORTAL),
+        **dict.fromkeys(PATHS, FORM),
+        **dict.fromkeys(("/v1/auth/sso/login", "/v1/auth/sso/callback"), replace(PORTAL, in_browsers=FORM)),
+    },
+    otherwise=PORTAL,
 )

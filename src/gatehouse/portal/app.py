@@ -10,9 +10,9 @@ from starlette.types import ASGIApp
 from gatehouse import __version__
 from gatehouse.foundation.http import docs, handlers, slashes
 from gatehouse.foundation.http.addresses import ClientAddresses
+from gatehouse.foundation.storage.away import DATABASE_AWAY
 from gatehouse.portal import openapi
-from gatehouse.portal.api import FAMILIES
-from gatehouse.portal.errors import ERROR_FORMS
+from gatehouse.portal.api import ERROR_FORMS, FAMILIES
 from gatehouse.portal.front import Front
 from gatehouse.portal.host import PortalHost
 
@@ -27,7 +27,7 @@ def described(lifespan: Callable[[FastAPI], Any] | None = None) -> tuple[FastAPI
         redoc_url=None,
         lifespan=lifespan,
     )
-    responses = handlers.install(app, ERROR_FORMS)
+    responses = handlers.install(app, ERROR_FORMS, away=DATABASE_AWAY)
     for family in FAMILIES:
         app.include_router(family)
     openapi.install(app)

@@ -15,7 +15,6 @@ from cryptography import x509
 from sqlalchemy import text
 
 from gatehouse.foundation.authority import Authority
-from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.sealing import CannotOpen, Sealer
@@ -88,21 +87,27 @@ def ensure(connection: Connection, sealer: Sealer) -> None:
 
 def rotate(connection: Connection, sealer: Sealer, *, stolen: bool = False) -> UUID:
     """Another one issues from now on; what the ones before have issued is good until it ends, or with `stolen` no more.
-    The answer is the new one's id. Raises `TooManyAuthorities`."""
+    The platform hears of it as soon as a portal runs. The answer is the new one's id. Raises `TooManyAuthorities`."""
     # Two at once are one after the other.
     connection.execute("LOCK portal.authorities IN SHARE ROW EXCLUSIVE MODE")
-    until = utc_now() if stolen else utc_now() + LIFETIME + _MARGIN
+    for_seconds = 0.0 if stolen else (LIFETIME + _MARGIN).total_seconds()
     connection.execute(
         "UPDATE portal.authorities SET retired_at = coalesce(retired_at, clock_timestamp()),"
-        " trusted_until = least(trusted_until, %s) WHERE retired_at IS NULL OR %s",
-        [until, stolen],
+        " trusted_until = least(trusted_until, clock_timestamp() + make_interval(secs => %s))"
+        " WHERE retired_at IS NULL OR %s",
+        [for_seconds, stolen],
     )
     row = connection.execute(
-        "SELECT count(*), min(trusted_until) FROM portal.authorities WHERE trusted_until > now()"
+        "SELECT count(*), min(trusted_until) FROM portal.authorities WHERE trusted_until > clock_timestamp()"
     ).fetchone()
     assert row is not None
     if isinstance(row[0], int) and row[0] >= MOST:
         raise TooManyAuthorities(f"{row[0]} authorities are trusted, which is the most; one ends on {row[1]}")
+    connection.execute(
+        "INSERT INTO portal.jobs (id, kind, lane) VALUES (%s, 'trust_push', 'trust_push')"
+        " ON CONFLICT (kind, lane) WHERE status = 'queued' DO UPDATE SET run_at = now()",
+        [new_id()],
+    )
     return _add(connection, sealer)
 
 

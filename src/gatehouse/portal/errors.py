@@ -1,14 +1,8 @@
-"""The portal's error form, and what can go wrong in front of every family (reference 1, Cloud portal errors)."""
-
-from typing import Final
+"""What can go wrong in front of every family (reference 1, Cloud portal errors)."""
 
 from gatehouse.foundation.clock import iso
 from gatehouse.foundation.counters import Taken
 from gatehouse.foundation.errors import Forbidden, NotFound, TooManyRequests, Unauthenticated
-from gatehouse.foundation.http.envelopes import DEFAULT_FORMS, PORTAL, ErrorForms
-
-#: One form, on every path: the gateway's paths are nothing here.
-ERROR_FORMS: Final = ErrorForms(dict.fromkeys(DEFAULT_FORMS, PORTAL), otherwise=PORTAL)
 
 
 class AdminKeyMissing(Unauthenticated):
@@ -24,6 +18,10 @@ class TokenMissing(Unauthenticated):
 
 class CertificateMissing(Unauthenticated):
     message = "This needs an outpost's token, signed with its certificate's key: Authorization: Bearer <token>."
+
+
+class CertificateNotShown(Unauthenticated):
+    message = "Show the token's certificate in the TLS handshake too."
 
 
 class PlatformTokenMissing(Unauthenticated):

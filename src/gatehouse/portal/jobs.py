@@ -22,8 +22,8 @@ from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gatehouse.foundation.http.handlers import DATABASE_AWAY
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.storage.away import DATABASE_AWAY
 from gatehouse.foundation.storage.database import Database
 from gatehouse.portal.identity import OrgId
 from gatehouse.portal.metrics import Figures

@@ -60,7 +60,7 @@ async def held(tenant: Tenant) -> dict[str, list[str]]:
         "dlp_rules": ("/api/admin/dlp-rules/", "detector_name"),
         "custom_patterns": ("/api/admin/dlp-rules/custom-patterns", "name"),
         "suppressions": ("/api/admin/dlp-rules/suppressions", "pattern_id"),
-        "compliance_bundles": ("/api/admin/compliance/bundles", "name"),
+        "compliance_bundles": ("/api/admin/compliance-bundles", "name"),
         "content_filters": ("/api/admin/content-filters/", "name"),
     }
     found = {}
@@ -91,13 +91,14 @@ async def test_what_is_imported_is_in_force(
     assert (told["standard_patterns"], len(STANDARD)) == (75, 76)
     assert (told["missing_patterns"], told["errors"], told["dry_run"]) == ([], [], False)
     assert await held(tenant) == ALL
-    found = (
-        await tenant.admin.client.post(
-            "/api/admin/dlp-rules/evaluate", json={"text": "employee EMP-123456, 4111 1111 1111 1111, a@example.com"}
-        )
-    ).json()
-    assert "EMP-123456" not in str(found.get("redacted_text"))
-    assert found["action"].upper() == "BLOCK"
+    text = "employee EMP-123456, 4111 1111 1111 1111, a@example.com"
+    found = (await tenant.admin.client.post("/api/admin/dlp-rules/evaluate", json={"text": text})).json()
+    assert found["final_action"] == "block"
+    assert {(each["rule_name"], each["action_tier"]) for each in found["matched_rules"]} == {
+        ("Cards", "block"),
+        ("Employee numbers", "redact"),
+    }
+    assert found["suppressed_rule_ids"] == ["email"]
     (event,) = await platform.audit(tenant, "config.imported")
     assert (event["details"]["imported"], event["details"]["errors"]) == (5, 0)
     assert "EMP-" not in str(event)
@@ -172,7 +173,7 @@ FAULTS: list[tuple[str, Any, str]] = [
     ("custom_patterns", [{**PATTERN, "name": 3}], "custom_patterns[0].name"),
     ("custom_patterns", [{**PATTERN, "pattern": None}], "custom_patterns[0].pattern"),
     ("custom_patterns", [PATTERN, PATTERN], "custom_patterns[1]"),
-    ("dlp_rules", [{**RULE, "entity_type": "no type!"}], "dlp_rules[0].entity_type"),
+    ("dlp_rules", [{**RULE, "entity_type": "no type!", "pattern": "a"}], "dlp_rules[0].entity_type"),
     ("dlp_rules", [{**RULE, "detector_type": "llm"}], "dlp_rules[0].labels"),
     ("suppressions", ["email", "no-such-pattern"], "suppressions[1]"),
     ("compliance_bundles", [{**BUNDLE, "framework": "ACME"}], "compliance_bundles[0].framework"),

@@ -1,9 +1,26 @@
 """Single sign-on, the whole way (reference 2, Cloud portal; decisions 8, Members and SSO session)."""
 
+import time
+from datetime import datetime
+from uuid import UUID, uuid4
 
-from tests.portal.with_platform.conftest import Provisioned
+import pytest
 from tests.support.portal import RunningPortal
+from tests.support.server import GatehouseServer
 from tests.support.surfer import Surfer
+from tests.support.town import Provisioned, Town
+
+SSO = "/v1/auth/sso"
+
+
+async def session_of(surfer: Surfer) -> dict[str, object]:
+    answer = await surfer.client.get(surfer.portal + f"{SSO}/session")
+    assert answer.status_code == 200, answer.text
+    found: dict[str, object] = answer.json()
+    return found
+
+
+# the whole way ------------------------------------------------------------------------------------------------------
 
 
 async def test_an_owner_signs_in_and_lands_on_the_dashboard(
@@ -12,16 +29,341 @@ async def test_an_owner_signs_in_and_lands_on_the_dashboard(
     await surfer.sign_in(org.owner)
     assert (surfer.page.status_code, surfer.at) == (200, "/dashboard")
     assert org.name in surfer.page.text
-    session = await surfer.client.get(surfer.portal + "/v1/auth/sso/session")
-    assert session.json() == {
-        "user_id": session.json()["user_id"],
-        "email": org.owner.email,
-        "org_id": str(org.id),
-        "role": "admin",
-        "plan": "enterprise",
-        "expires_at": session.json()["expires_at"],
-    }
-    ((accepted,),) = portal.sql("SELECT accepted_at FROM members WHERE org_id = %s", [org.id])
-    assert accepted is not None
+    session = await session_of(surfer)
+    assert session.keys() == {"user_id", "email", "org_id", "role", "plan", "expires_at"}
+    assert (session["email"], session["org_id"]) == (org.owner.email, str(org.id))
+    assert (session["role"], session["plan"]) == ("admin", "enterprise")
+    assert 3500 < datetime.fromisoformat(str(session["expires_at"])).timestamp() - time.time() <= 3600
+    ((member_id, accepted),) = portal.sql("SELECT id, accepted_at FROM members WHERE org_id = %s", [org.id])
+    assert (str(member_id), accepted is not None) == (session["user_id"], True)
     (row,) = portal.audit(org.id, "member.accepted")
-    assert (row["actor_type"], row["actor_id"]) == ("member", session.json()["user_id"])
+    assert (row["actor_type"], row["actor_id"]) == ("member", session["user_id"])
+
+
+async def test_the_cookie_is_out_of_reach_of_scripts_and_of_other_sites_forms(org: Provisioned, surfer: Surfer) -> None:
+    await surfer.to_the_platform(org.owner)
+    await surfer.follow()
+    (cookie,) = [c for c in surfer.page.headers.get_list("set-cookie") if c.startswith("gatehouse_portal=")]
+    attributes = {part.strip().lower() for part in cookie.split(";")[1:]}
+    assert {"httponly", "samesite=lax", "path=/", "max-age=3600"} <= attributes
+    assert "secure" not in attributes
+    assert surfer.cookie("gatehouse_portal_sign_in") is None
+
+
+async def test_a_sign_in_ends_at_the_page_that_was_asked_for(org: Provisioned, surfer: Surfer) -> None:
+    await surfer.get("/settings")
+    assert (surfer.page.status_code, surfer.page.headers["Location"]) == (303, "/login?next=%2Fsettings")
+    await surfer.follow()
+    assert f"{SSO}/login?redirect_uri=%2Fsettings" in surfer.page.text
+    await surfer.sign_in(org.owner, path=f"{SSO}/login?redirect_uri={surfer.portal}/settings")
+    assert surfer.at == "/settings"
+
+
+async def test_the_token_in_the_cookie_is_the_organizations(
+    portal: RunningPortal, org: Provisioned, surfer: Surfer
+) -> None:
+    await surfer.sign_in(org.owner)
+    token = surfer.cookie()
+    assert token is not None
+    claims = await portal.host.keys.verify(token)
+    assert (claims["sub"], claims["plan"], claims["role"]) == (str(org.id), "enterprise", "admin")
+    assert claims.keys() >= {"uid", "iat", "exp", "jti"}
+    client = portal.client(token)
+    assert (await client.get(org.path)).status_code == 200
+    # Its cookie opens the pages alone: no other site's page calls the API with a visitor's rights.
+    assert (await surfer.client.get(surfer.portal + org.path)).status_code == 401
+
+
+# several organizations, and none ---------------------------------------------------------------------------------
+
+
+async def test_who_belongs_to_several_organizations_chooses_one(town: Town, org: Provisioned, surfer: Surfer) -> None:
+    other = await town.organization()
+    member_id = town.join(other, org.owner)
+    await surfer.sign_in(org.owner)
+    assert surfer.at == "/organizations"
+    assert org.name in surfer.page.text
+    assert surfer.cookie() is None
+    partial = surfer.cookie("gatehouse_portal_arrived")
+    nothing = await surfer.client.get(surfer.portal + f"{SSO}/session", headers={"Authorization": f"Bearer {partial}"})
+    assert nothing.status_code == 401
+    answer = await surfer.send(f"{SSO}/select-org", {"org_id": str(other.id)})
+    assert answer.status_code == 200, answer.text
+    told = answer.json()
+    assert told.keys() == {"token", "expires_in", "token_type", "org_id"}
+    assert (told["expires_in"], told["token_type"], told["org_id"]) == (3600, "Bearer", str(other.id))
+    session = await session_of(surfer)
+    assert (session["user_id"], session["role"]) == (str(member_id), "member")
+    assert surfer.cookie("gatehouse_portal_arrived") is None
+
+
+async def test_a_page_leads_from_one_organization_to_another(town: Town, org: Provisioned, surfer: Surfer) -> None:
+    other = await town.organization()
+    town.join(other, org.owner)
+    await surfer.sign_in(org.owner)
+    for wanted in (other, org):
+        surfer.page = await surfer.client.post(
+            surfer.portal + "/organizations", data={"org_id": str(wanted.id)}, headers={"Origin": surfer.portal}
+        )
+        await surfer.follow_all()
+        assert (surfer.at, wanted.name in surfer.page.text) == ("/dashboard", True)
+        assert "/organizations" in surfer.page.text
+        await surfer.get("/organizations")
+
+
+async def test_an_organization_of_others_cannot_be_chosen(town: Town, org: Provisioned, surfer: Surfer) -> None:
+    other, foreign = await town.organization(), await town.organization()
+    town.join(other, org.owner)
+    await surfer.sign_in(org.owner)
+    for org_id in (foreign.id, uuid4()):
+        answer = await surfer.send(f"{SSO}/select-org", {"org_id": str(org_id)})
+        assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
+    bad = await surfer.send(f"{SSO}/select-org", {"org_id": "x"})
+    assert (bad.status_code, "org_id" in bad.json()["detail"]) == (422, True)
+
+
+async def test_who_belongs_to_none_is_told_so(town: Town, org: Provisioned, surfer: Surfer) -> None:
+    await surfer.sign_in(town.person(org))
+    assert (surfer.page.status_code, surfer.at) == (200, "/invitation")
+    assert "not a member of any organization" in surfer.page.text
+    assert surfer.cookie() is None
+
+
+async def test_an_address_makes_nobody_a_member(town: Town, org: Provisioned, surfer: Surfer) -> None:
+    """Somebody else, in another tenant, has the owner's address."""
+    other = await town.organization()
+    twin = town.person(other, email=org.owner.email)
+    town.server.sql("UPDATE users SET is_active = false WHERE id = %s", [org.owner.id])
+    await surfer.sign_in(twin)
+    assert surfer.at == "/invitation"
+
+
+async def test_a_cancelled_organization_is_not_among_them(
+    portal: RunningPortal, town: Town, org: Provisioned, surfer: Surfer
+) -> None:
+    other = await town.organization()
+    town.join(other, org.owner)
+    assert (await portal.admin.delete(other.path)).status_code == 204
+    await surfer.sign_in(org.owner)
+    assert surfer.at == "/dashboard"
+
+
+# invitations -----------------------------------------------------------------------------------------------------
+
+
+async def test_an_invitation_is_accepted_after_the_sign_in(
+    portal: RunningPortal, town: Town, org: Provisioned, surfer: Surfer
+) -> None:
+    who = town.person(org)
+    token = await town.invite(org, who.email.upper(), "admin")
+    await surfer.sign_in(who)
+    await surfer.submit("/invitation", invite_token=f" {token} ")
+    await surfer.follow_all()
+    assert (surfer.at, org.name in surfer.page.text) == ("/dashboard", True)
+    rows = portal.sql(
+        "SELECT platform_sub, platform_tenant_id, accepted_at IS NOT NULL, invite_digest FROM members"
+        " WHERE org_id = %s AND email = %s",
+        [org.id, who.email],
+    )
+    assert rows == [(who.id, UUID(who.tenant_id), True, None)]
+    (row,) = portal.audit(org.id, "member.accepted")
+    assert row["resource_id"] == (await session_of(surfer))["user_id"]
+    assert token not in str(row)
+    # From now on they belong to it.
+    await surfer.submit("/logout")
+    await surfer.sign_in(who)
+    assert surfer.at == "/dashboard"
+
+
+async def test_an_invitation_is_accepted_once(town: Town, org: Provisioned, surfer: Surfer, stranger: Surfer) -> None:
+    who = town.person(org)
+    token = await town.invite(org, who.email)
+    await surfer.sign_in(who)
+    first = await surfer.send(f"{SSO}/accept-invite", {"invite_token": token})
+    assert (first.status_code, first.json()["org_id"]) == (200, str(org.id))
+    for again in (surfer, stranger):
+        if again is stranger:
+            await again.sign_in(town.person(org))
+        answer = await again.send(f"{SSO}/accept-invite", {"invite_token": token})
+        assert (answer.status_code, answer.json()["error"]) == (404, "not_found")
+
+
+async def test_somebody_elses_invitation_is_refused_and_stays_good(
+    town: Town, org: Provisioned, surfer: Surfer, stranger: Surfer
+) -> None:
+    who = town.person(org)
+    token = await town.invite(org, who.email)
+    await stranger.sign_in(town.person(org))
+    answer = await stranger.send(f"{SSO}/accept-invite", {"invite_token": token})
+    assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
+    await stranger.submit("/invitation", invite_token=token)
+    assert (stranger.page.status_code, "another address" in stranger.page.text) == (403, True)
+    assert stranger.cookie() is None
+    await surfer.sign_in(who)
+    assert (await surfer.send(f"{SSO}/accept-invite", {"invite_token": token})).status_code == 200
+
+
+@pytest.mark.parametrize("fate", ["expired", "taken back", "made up", "of a cancelled organization"])
+async def test_an_invitation_that_is_over_is_not_found(
+    portal: RunningPortal, town: Town, surfer: Surfer, fate: str
+) -> None:
+    home, org = await town.organization(), await town.organization()
+    who = town.person(home)
+    token = await town.invite(org, who.email)
+    if fate == "expired":
+        portal.sql("UPDATE members SET invite_expires_at = now() WHERE email = %s", [who.email])
+    elif fate == "taken back":
+        members = (await org.client.get(f"{org.path}/members")).json()
+        (member_id,) = [each["id"] for each in members if each["email"] == who.email]
+        assert (await org.client.delete(f"{org.path}/members/{member_id}")).status_code == 204
+    elif fate == "made up":
+        token = "inv_" + "x" * 43
+    else:
+        await portal.admin.delete(org.path)
+    await surfer.sign_in(who)
+    answer = await surfer.send(f"{SSO}/accept-invite", {"invite_token": token})
+    assert (answer.status_code, answer.json()["error"]) == (404, "not_found")
+
+
+async def test_a_member_joins_another_organization(town: Town, org: Provisioned, surfer: Surfer) -> None:
+    other = await town.organization()
+    token = await town.invite(other, org.owner.email)
+    await surfer.sign_in(org.owner)
+    assert surfer.at == "/dashboard"
+    await surfer.get("/invitation")
+    await surfer.submit("/invitation", invite_token=token)
+    await surfer.follow_all()
+    assert (await session_of(surfer))["org_id"] == str(other.id)
+
+
+async def test_one_person_is_a_member_once(portal: RunningPortal, town: Town, surfer: Surfer) -> None:
+    """Invited again under an address that their account has got meanwhile."""
+    org = await town.organization()
+    who = town.person(org)
+    town.join(org, who)
+    renamed = f"renamed-{uuid4().hex[:8]}@example.test"
+    token = await town.invite(org, renamed)
+    town.server.sql("UPDATE users SET email = %s WHERE id = %s", [renamed, who.id])
+    who.email = renamed
+    other = await town.organization()
+    town.join(other, who)
+    await surfer.sign_in(who)
+    answer = await surfer.send(f"{SSO}/accept-invite", {"invite_token": token})
+    assert (answer.status_code, answer.json()["error"]) == (409, "conflict")
+
+
+# sessions ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_refreshed_session_has_another_token_and_the_old_one_is_refused(
+    portal: RunningPortal, org: Provisioned, surfer: Surfer
+) -> None:
+    await surfer.sign_in(org.owner)
+    old = surfer.cookie()
+    answer = await surfer.send(f"{SSO}/refresh")
+    assert answer.status_code == 200, answer.text
+    told = answer.json()
+    assert told.keys() == {"token", "expires_in", "token_type", "org_id"}
+    assert (told["org_id"], told["token"] != old, surfer.cookie()) == (str(org.id), True, told["token"])
+    assert (await portal.client(str(old)).get(f"{SSO}/session")).status_code == 403
+    # By a token, no cookie comes back.
+    again = await portal.client(told["token"]).post(f"{SSO}/refresh")
+    assert (again.status_code, "set-cookie" in again.headers) == (200, False)
+
+
+async def test_a_session_is_not_refreshed_for_ever(portal: RunningPortal, org: Provisioned) -> None:
+    ((member_id,),) = portal.sql("SELECT id FROM members WHERE org_id = %s", [org.id])
+    now = int(time.time())
+    claims = {"sub": str(org.id), "uid": str(member_id), "role": "admin"}
+    late = await portal.signed({**claims, "auth_time": now - 12 * 3600 + 600})
+    answer = await portal.client(late).post(f"{SSO}/refresh")
+    assert answer.status_code == 200
+    assert 590 <= answer.json()["expires_in"] <= 600
+    over = await portal.signed({**claims, "auth_time": now - 12 * 3600 - 1})
+    answer = await portal.client(over).post(f"{SSO}/refresh")
+    assert (answer.status_code, answer.json()["error"]) == (401, "unauthorized")
+
+
+async def test_what_the_admin_key_issues_is_nobodys_session(org: Provisioned) -> None:
+    session = (await org.client.get(f"{SSO}/session")).json()
+    assert (session["user_id"], session["email"], session["role"]) == (None, None, "admin")
+    answer = await org.client.post(f"{SSO}/refresh")
+    assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
+
+
+async def test_who_signs_out_has_no_token_any_more(portal: RunningPortal, org: Provisioned, surfer: Surfer) -> None:
+    await surfer.sign_in(org.owner)
+    token = str(surfer.cookie())
+    answer = await surfer.send(f"{SSO}/logout")
+    assert (answer.status_code, answer.json().keys()) == (200, {"message"})
+    assert surfer.cookie() is None
+    assert (await portal.client(token).get(f"{SSO}/session")).status_code == 403
+    assert [row["details"]["reason"] for row in portal.audit(org.id, "token.revoked")] == ["signed out"]
+    await surfer.get("/dashboard")
+    assert surfer.page.headers["Location"] == "/login?next=%2Fdashboard"
+
+
+async def test_the_page_signs_out_too(portal: RunningPortal, org: Provisioned, surfer: Surfer) -> None:
+    await surfer.sign_in(org.owner)
+    token = str(surfer.cookie())
+    await surfer.submit("/logout")
+    await surfer.follow()
+    assert "You are signed out" in surfer.page.text
+    assert (await portal.client(token).get(f"{SSO}/session")).status_code == 403
+
+
+async def test_a_session_that_has_ended_goes_on_where_the_platform_knows_the_person(
+    portal: RunningPortal, org: Provisioned, surfer: Surfer
+) -> None:
+    await surfer.sign_in(org.owner)
+    claims = await portal.host.keys.verify(str(surfer.cookie()))
+    surfer.client.cookies.delete("gatehouse_portal")
+    surfer.client.cookies.set(
+        "gatehouse_portal", await portal.signed(claims, exp=int(time.time()) - 5), domain="127.0.0.1", path="/"
+    )
+    await surfer.get("/settings")
+    await surfer.follow_all()
+    assert (surfer.page.status_code, surfer.at) == (200, "/settings")
+
+
+async def test_a_removed_members_session_ends(
+    portal: RunningPortal, town: Town, org: Provisioned, surfer: Surfer
+) -> None:
+    who = town.person(org)
+    member_id = town.join(org, who)
+    await surfer.sign_in(who)
+    assert surfer.at == "/dashboard"
+    assert (await org.client.delete(f"{org.path}/members/{member_id}")).status_code == 204
+    answer = await surfer.client.get(surfer.portal + f"{SSO}/session")
+    assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
+    await surfer.get("/dashboard")
+    await surfer.follow()
+    assert (surfer.at, "session has ended" in surfer.page.text, surfer.cookie()) == ("/login", True, None)
+    await surfer.sign_in(who)
+    assert surfer.at == "/invitation"
+
+
+async def test_a_demoted_administrators_page_offers_nothing_to_change(
+    town: Town, org: Provisioned, surfer: Surfer
+) -> None:
+    who = town.person(org)
+    member_id = town.join(org, who, "admin")
+    town.join(org, town.person(org), "admin")
+    await surfer.sign_in(who, path=f"{SSO}/login?redirect_uri=/settings")
+    demoted = await org.client.put(f"{org.path}/members/{member_id}", json={"role": "member"})
+    assert demoted.status_code == 200
+    await surfer.submit("/settings", name="Mine")
+    assert surfer.page.status_code == 403
+    await surfer.get("/settings")
+    assert "<form" not in surfer.page.text.replace('<form method="post" action="/logout">', "")
+
+
+async def test_a_person_who_may_not_sign_in_any_more_ends_with_their_token(
+    server: GatehouseServer, org: Provisioned, surfer: Surfer
+) -> None:
+    """At the platform they are locked out: the next sign-in, an hour later at most, fails."""
+    await surfer.sign_in(org.owner)
+    server.sql("UPDATE users SET is_active = false WHERE id = %s", [org.owner.id])
+    await surfer.get(f"{SSO}/login")
+    await surfer.follow()
+    assert surfer.page.headers["Location"].startswith("/login")

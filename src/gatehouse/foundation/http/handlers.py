@@ -4,12 +4,10 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-import psycopg
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import iter_route_contexts
-from sqlalchemy import exc as sql
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -42,8 +40,6 @@ class DatabaseUnavailable(errors.Unavailable):
     message = "The database is not available now. Try again in a moment, and look first whether a change was made."
 
 
-#: The database is away, overloaded, or gave a transaction up that can be tried again: not a fault of ours.
-DATABASE_AWAY = (sql.OperationalError, sql.InterfaceError, sql.TimeoutError, psycopg.OperationalError)
 _RETRY_SECONDS = 5
 
 _BY_STATUS: dict[int, type[Refusal]] = {
@@ -63,10 +59,11 @@ def _leaf(status: int) -> type[Refusal]:
 
 
 class ErrorResponses:
-    """Answers in an application's error forms."""
+    """Answers in an application's error forms. `away` is what says that its database cannot be asked now."""
 
-    def __init__(self, forms: ErrorForms) -> None:
+    def __init__(self, forms: ErrorForms, away: tuple[type[Exception], ...] = ()) -> None:
         self._forms = forms
+        self.away = away
 
     def to(self, scope: Scope, error: Refusal) -> Response:
         try:
@@ -146,7 +143,7 @@ class _LastResort:
         try:
             await self._app(scope, receive, watch)
         except Exception as error:
-            away = isinstance(error, DATABASE_AWAY)
+            away = isinstance(error, self._responses.away)
             answer = self._responses.database_away if away else self._responses.fault
             response = await answer(Request(scope), error)
             if started:
@@ -154,14 +151,15 @@ class _LastResort:
             await response(scope, receive, send)
 
 
-def install(app: FastAPI, forms: ErrorForms | None = None) -> ErrorResponses:
-    """Registers the handlers. Call it before other middleware is added, so that theirs sees the finished answers."""
-    responses = ErrorResponses(forms or ErrorForms())
+def install(app: FastAPI, forms: ErrorForms | None = None, *, away: tuple[type[Exception], ...] = ()) -> ErrorResponses:
+    """Registers the handlers; `away` as for `ErrorResponses`. Call it before other middleware is added, so that theirs
+    sees the finished answers."""
+    responses = ErrorResponses(forms or ErrorForms(), away)
     app.add_exception_handler(Refusal, responses.refusal)
     app.add_exception_handler(RequestValidationError, responses.validation)
     app.add_exception_handler(HTTPException, responses.http)
-    for away in DATABASE_AWAY:
-        app.add_exception_handler(away, responses.database_away)
+    for each in away:
+        app.add_exception_handler(each, responses.database_away)
     app.add_exception_handler(Exception, responses.fault)
     app.add_middleware(_LastResort, responses=responses)
     return responses

@@ -1,6 +1,6 @@
 """What leaves the house: one request to a provider, and its reply, whatever library carries them.
 
-The engine knows only these types. `aiohttp_client` is today's carrier; a leaner one can stand beside it.
+The engine knows only these types. `carriers` chooses who carries them: `aiohttp_client`, or `lean` beside it.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -20,6 +20,8 @@ class OutboundRequest(msgspec.Struct, frozen=True, kw_only=True):
     first_byte_timeout: float = 30.0
     #: longest silence between two chunks of a body
     idle_timeout: float = 30.0
+    #: bounds all of it, the body included
+    total_timeout: float | None = None
     #: called when a connection is at hand, with nothing awaited between it and the first byte; what it raises ends
     #: the call unsent
     before_first_byte: Callable[[], None] | None = None

@@ -1,9 +1,7 @@
 """`Outbound` carried by aiohttp: one pooled session, nothing remembered between calls, every wait bounded."""
 
 import asyncio
-import re
 import ssl
-import urllib.request
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import lru_cache
 
@@ -23,6 +21,7 @@ from gatehouse.foundation.outbound import (
     OutboundTimeout,
     ReplyTooLarge,
 )
+from gatehouse.foundation.outbound.proxies import environment_proxy
 
 
 class AiohttpOutbound:
@@ -61,6 +60,11 @@ class AiohttpOutbound:
         except BaseException:
             self._free.release()
             raise
+        if response.status == 101:
+            # Nobody asked to speak another protocol, and aiohttp would wait for it without end.
+            response.close()
+            self._free.release()
+            raise BrokenOff
         if request.idle_timeout != request.first_byte_timeout and response.connection is not None:
             protocol = response.connection.protocol
             if protocol is not None:
@@ -92,7 +96,7 @@ class AiohttpOutbound:
                 data=body,
                 headers={**request.headers, **(proxy_headers or {})} if to_proxy else request.headers,
                 allow_redirects=False,
-                timeout=_timeout(request.connect_timeout, request.first_byte_timeout),
+                timeout=_timeout(request.connect_timeout, request.first_byte_timeout, request.total_timeout),
                 proxy=proxy,
                 proxy_headers=proxy_headers,
             )
@@ -192,17 +196,15 @@ class _Body(aiohttp.BytesPayload):
 
 
 @lru_cache(maxsize=256)
-def _timeout(connect: float, first_byte: float) -> aiohttp.ClientTimeout:
+def _timeout(connect: float, first_byte: float, total: float | None) -> aiohttp.ClientTimeout:
     # `connect` counts from the lookup of the name on.
-    return aiohttp.ClientTimeout(total=None, connect=connect, sock_connect=connect, sock_read=first_byte)
+    return aiohttp.ClientTimeout(total=total, connect=connect, sock_connect=connect, sock_read=first_byte)
 
 
 def _proxy_for(url: URL) -> tuple[URL | None, Mapping[str, str] | None]:
     """The environment's proxy for a URL, and the headers that it asks for."""
-    proxies = urllib.request.getproxies()
-    named = proxies.get(url.scheme) or proxies.get("all")
-    # A proxy's own loopback is not this machine's.
-    if not named or _LOOPBACK(url.host or "") or urllib.request.proxy_bypass(url.host or ""):
+    named = environment_proxy(url.scheme, url.host or "")
+    if named is None:
         return None, None
     proxy = URL(named)
     if proxy.user is None:
@@ -210,8 +212,6 @@ def _proxy_for(url: URL) -> tuple[URL | None, Mapping[str, str] | None]:
     credentials = aiohttp.encode_basic_auth(proxy.user, proxy.password or "")
     return proxy.with_user(None), {"Proxy-Authorization": credentials}
 
-
-_LOOPBACK = re.compile(r"localhost|127\.[0-9.]+|::1").fullmatch
 
 _NOT_CONNECTED = (
     aiohttp.ConnectionTimeoutError,

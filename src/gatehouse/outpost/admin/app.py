@@ -11,11 +11,13 @@ from gatehouse.foundation.http import handlers
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.envelopes import CODED, ErrorForms
 from gatehouse.ingress.openapi import SCHEMAS, SECURITY_SCHEMES, gateway_paths
-from gatehouse.outpost.admin import audit, config, overrides, siem, status
+from gatehouse.outpost.admin import audit, budget, config, overrides, peers, siem, status
 from gatehouse.outpost.app import SERVED
 from gatehouse.outpost.host import OutpostHost
 
-_FAMILIES: Final = (status.router, overrides.router, config.router, audit.router, siem.router)
+_FAMILIES: Final = (
+    status.router, overrides.router, budget.router, config.router, audit.router, siem.router, peers.router,
+)  # fmt: skip
 _PROBES: Final = {
     "/api/health/live": ("live", "Whether the process answers", "application/json"),
     "/api/health/ready": ("ready", "Whether requests are answered, else why not", "application/json"),

@@ -70,6 +70,7 @@ async def set_kill_switch(host: Operated, body: KillSwitch) -> KillSwitchState:
     """Engages or releases the outpost's kill switch: engaged, it rejects every request from the answer on."""
     if await host.state.switch(active=body.active):
         log.warning("outpost.kill_switch", active=body.active)
+    host.peers.tell()
     return kill_switch(host)
 
 

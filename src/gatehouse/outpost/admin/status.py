@@ -44,6 +44,12 @@ class PlatformStatus(Shown):
     fault: Annotated[str | None, Field(description="Why it gives no answer, while it does not.")]
 
 
+class PortalStatus(Shown):
+    url: str
+    taken_at: Annotated[Time, Field(description="The last heartbeat that it has taken.")]
+    fault: Annotated[str | None, Field(description="Why it takes none, while it does not.")]
+
+
 class CertificateStatus(Shown):
     serial: str
     expires_at: str
@@ -89,6 +95,7 @@ class Status(Shown):
     ready: bool
     policy: PolicyStatus
     platform: Annotated[PlatformStatus | None, Field(description="Null in an air gap.")]
+    portal: Annotated[PortalStatus | None, Field(description="Null in an air gap, and without `CLOUD_PORTAL_URL`.")]
     certificate: CertificateStatus | None
     kill_switch: KillSwitchState
     journal: JournalStatus
@@ -108,6 +115,7 @@ async def read_status(host: Operated) -> Status:
         ready=host.ready,
         policy=_policy(host),
         platform=_platform(host),
+        portal=_portal(host),
         certificate=None
         if identity is None
         else CertificateStatus(serial=identity.serial, expires_at=iso(identity.expires_at)),
@@ -182,6 +190,13 @@ def _siem(host: OutpostHost) -> SiemStatus | None:
         waiting_bytes=status.waiting_bytes,
         fault=status.fault,
     )
+
+
+def _portal(host: OutpostHost) -> PortalStatus | None:
+    heartbeat, url = host.heartbeat, host.settings.cloud_portal_url
+    if heartbeat is None or url is None:
+        return None
+    return PortalStatus(url=url, taken_at=_time(heartbeat.taken), fault=heartbeat.fault)
 
 
 def _time(at: float | None) -> str | None:

@@ -2,6 +2,9 @@
 
 from typing import Final
 
+#: It stands where records should: the chain is whole, and says what it lacks.
+RECORDS_LOST: Final = "outpost.records_lost"
+
 ACTIONS: Final[dict[str, str]] = {
     "tenant.created": "An organization was made.",
     "tenant.entitlements_changed": "An organization's plan or limits were changed.",
@@ -24,7 +27,7 @@ ACTIONS: Final[dict[str, str]] = {
     "maintenance.enabled": "An operator closed the platform for maintenance, or changed the message.",
     "maintenance.disabled": "An operator ended the maintenance.",
     "outpost_trust.changed": "Whom the platform believes to be an outpost was changed by the portal or an operator.",
-    "outpost.records_lost": "An outpost said that it cannot hand in records which it had kept.",
+    RECORDS_LOST: "An outpost said that it cannot hand in records which it had kept.",
     "gateway.request": "A model call went through the gateway, or was refused by it.",
     "api_key.created": "A user made an API key, or an administrator one for a service account.",
     "api_key.updated": "An API key was enabled or disabled.",

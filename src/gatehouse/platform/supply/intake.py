@@ -15,6 +15,7 @@ from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.identity import Caller, CallerKind, TenantId
 from gatehouse.foundation.journal import Batch, Position
 from gatehouse.foundation.journal import Entry as Line
+from gatehouse.platform.chain.actions import RECORDS_LOST
 from gatehouse.platform.chain.links import AuditEvent
 from gatehouse.platform.keeper.prepare import Prepared, decoded, prepare
 from gatehouse.platform.keeper.store import BadRecord, Overtaken, Store
@@ -27,8 +28,6 @@ log = structlog.get_logger(__name__)
 WAITING: Final = 16
 #: How often one upload begins anew because another one of the same outpost was faster.
 _TRIES: Final = 5
-
-RECORDS_LOST: Final = "outpost.records_lost"
 
 _POSITION: Final = "SELECT sequence FROM outpost_positions WHERE (tenant_id, outpost_id, journal_id) = (%s, %s, %s)"
 _BEGIN: Final = (

@@ -11,5 +11,10 @@ class OutpostNameTaken(Conflict):
     message = "outpost_name: another outpost of the organization has it."
 
 
+class TooManyOutposts(Conflict):
+    def __init__(self, most: int) -> None:
+        super().__init__(f"The organization has {most} outposts, which is the most: revoke one that is not used.")
+
+
 class OutpostRevoked(Conflict):
     message = "The outpost is revoked: register another one."

@@ -1,18 +1,19 @@
 """What the platform has to know of outposts, and what organizations are told of them (decisions 8, Outposts, Wires)."""
 
+import time
 from typing import Any, Final
 
-import structlog
 from sqlalchemy import text
 
 from gatehouse.portal import authorities, jobs
 from gatehouse.portal.identity import OrgId
 from gatehouse.portal.jobs import Tools, duty, job
 
-log = structlog.get_logger(__name__)
-
 #: Serial numbers of one outpost that the platform takes; who renews more often loses the oldest.
 _MOST_SERIALS: Final = 10
+#: Seconds for which nobody is called stale: while the portal was away, nobody could be seen.
+_GRACE: Final = 90.0
+_BEGAN: Final = time.monotonic()
 
 _OUTPOSTS: Final = text(
     "SELECT o.id AS org_id, o.tenant_id, p.id AS outpost_id, c.serials FROM organizations o"
@@ -65,9 +66,7 @@ async def push_trust(tools: Tools, org_id: OrgId | None) -> None:
             {"outpost_id": str(row.outpost_id), "org_id": str(row.org_id), "serials": row.serials} for row in rows
         ],
     }
-    answer = await tools.platform.call("PUT", "/v1/platform/outpost-trust", body)
-    if answer["unknown_tenants"]:
-        log.warning("trust.unknown_tenants", tenants=answer["unknown_tenants"][:10])
+    await tools.platform.call("PUT", "/v1/platform/outpost-trust", body)
 
 
 @duty("trust in outposts", 5.0)
@@ -83,7 +82,13 @@ async def tell_regularly(tools: Tools) -> None:
 
 
 @duty("stale outposts", 10.0)
+async def watch(tools: Tools) -> None:
+    if time.monotonic() - _BEGAN >= _GRACE:
+        await find_stale(tools)
+
+
 async def find_stale(tools: Tools) -> None:
+    """Tells organizations of outposts that are not seen."""
     async with tools.database.service() as session:
         await session.execute(_STALE)
         await session.commit()

@@ -32,7 +32,7 @@ TheCertification = Annotated[Certification, Depends(_certification)]
     _PATH,
     status_code=201,
     response_model=OutpostCertified,
-    responses={409: {"description": "Another outpost of the organization has the name."}},
+    responses={409: {"description": "Another outpost of the organization has the name, or it has 500 outposts."}},
 )
 async def register_outpost(
     caller: AdminKey, body: NewOutpost, certification: TheCertification, change: Changing

@@ -15,7 +15,7 @@ from gatehouse.portal.change import Change
 from gatehouse.portal.identity import OrgId
 from gatehouse.portal.notifications import table as notifications
 from gatehouse.portal.outposts import table
-from gatehouse.portal.outposts.errors import OutpostNameTaken, OutpostRevoked
+from gatehouse.portal.outposts.errors import OutpostNameTaken, OutpostRevoked, TooManyOutposts
 from gatehouse.portal.outposts.jobs import push_trust
 from gatehouse.portal.outposts.schemas import NewOutpost, Outpost, OutpostCertified
 from gatehouse.portal.outposts.table import CertificateRow, OutpostRow
@@ -23,6 +23,8 @@ from gatehouse.portal.settings import PortalSettings
 
 #: What the certificate before is still good for (decisions 8, Outposts).
 OVERLAP: Final = timedelta(hours=24)
+#: Outposts of one organization. The platform takes 20,000 of all, and without a limit one could keep out the others'.
+MOST: Final = 500
 
 
 class Certification:
@@ -51,8 +53,10 @@ class Certification:
 
 
 async def register(change: Change, certification: Certification, new: NewOutpost) -> OutpostCertified:
-    """Raises `OutpostNameTaken`, `NoAuthority`."""
+    """Raises `TooManyOutposts`, `OutpostNameTaken`, `NoAuthority`."""
     assert change.org_id is not None
+    if await table.count_outposts(change.session) >= MOST:
+        raise TooManyOutposts(MOST)
     outpost_id = new_id()
     authority_id, issued, chain = await certification.issue(outpost_id, change.org_id)
     outpost = OutpostRow(

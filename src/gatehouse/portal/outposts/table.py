@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
@@ -48,6 +48,12 @@ class CertificateRow(OrgRow):
 async def all_outposts(session: AsyncSession) -> Sequence[OutpostRow]:
     """The organization's, oldest first."""
     return (await session.scalars(select(OutpostRow).order_by(OutpostRow.created_at, OutpostRow.id))).all()
+
+
+async def count_outposts(session: AsyncSession) -> int:
+    """Of the organization's, those that are not revoked."""
+    query = select(func.count()).select_from(OutpostRow).where(OutpostRow.revoked_at.is_(None))
+    return (await session.execute(query)).scalar_one()
 
 
 async def replace_certificates(session: AsyncSession, outpost_id: UUID, good_until: datetime) -> None:

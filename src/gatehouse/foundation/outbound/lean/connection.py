@@ -38,6 +38,7 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "_armed",
+        "_arrived",
         "_barren",
         "_born",
         "_complete",
@@ -46,9 +47,11 @@ class Connection(asyncio.Protocol):
         "_headed",
         "_informational",
         "_keeper",
+        "_kept",
         "_loop",
         "_parser",
         "_paused",
+        "_pieces",
         "_poll",
         "_reply",
         "_spoilt",
@@ -58,6 +61,7 @@ class Connection(asyncio.Protocol):
         "_until_close",
         "_used",
         "ended",
+        "on_body",
         "origin",
     )
 
@@ -66,6 +70,9 @@ class Connection(asyncio.Protocol):
         self.origin = origin
         self._loop = asyncio.get_running_loop()
         self._born = self._loop.time()
+        self._arrived: list[bytes] = []
+        #: of the parser, called as often as all else together
+        self.on_body = self._arrived.append
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         self._transport: asyncio.Transport | None = None
         self._reply: LeanReply | None = None
@@ -79,8 +86,8 @@ class Connection(asyncio.Protocol):
 
     def _reset(self) -> None:
         self._head = b""
-        self._headed = self._complete = self._spoilt = self._until_close = False
-        self._informational = self._status = self._barren = 0
+        self._headed = self._complete = self._kept = self._spoilt = self._until_close = False
+        self._informational = self._status = self._barren = self._pieces = 0
 
     # For whoever calls.
 
@@ -140,25 +147,28 @@ class Connection(asyncio.Protocol):
             # Unasked for: it would be taken for the next call's answer.
             self.abort()
             return
-        headed, had = self._headed, len(reply.parts)
+        headed, arrived = self._headed, self._arrived
         if not headed:
             self._head += data
         try:
             parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             self._spoilt = True
-        if not headed:
-            try:
-                self._read_head(reply)
-            except OutboundFailed as failure:
-                self._fail(reply, failure)
-                return
+        if not headed and not self._read_head(reply):
+            return
+        barren = not arrived
+        if arrived:
+            if self._complete:
+                # The rest belongs to another message, which nobody wants.
+                del arrived[self._pieces :]
+            reply.parts += arrived
+            arrived.clear()
         if self._complete:
             self._finish(reply)
         elif self._spoilt:
             self._fail(reply, BrokenOff())
-        elif self._headed:
-            self._progress(reply, len(data), barren=len(reply.parts) == had)
+        else:
+            self._progress(reply, len(data), barren=barren)
 
     def eof_received(self) -> None:
         reply = self._reply
@@ -192,32 +202,37 @@ class Connection(asyncio.Protocol):
             self._status = status
             self._headed = True
 
-    def on_body(self, body: bytes) -> None:
-        reply = self._reply
-        if reply is not None and not self._complete:
-            reply.parts.append(body)
-
     def on_message_complete(self) -> None:
-        if self._headed:
+        if self._headed and not self._complete:
+            assert self._parser is not None
             self._complete = True
+            self._pieces = len(self._arrived)
+            # Behind this the parser has forgotten.
+            self._kept = self._parser.should_keep_alive()
 
     # An answer's way.
 
-    def _read_head(self, reply: "LeanReply") -> None:
-        """Raises `BrokenOff`. The head may not be all there yet."""
+    def _read_head(self, reply: "LeanReply") -> bool:
+        """Whether it is all there. If it makes no sense the call is over."""
         if not self._headed:
-            if len(self._head) > MAX_HEAD:
-                raise BrokenOff
-            return
-        head = final_head(self._head, self._informational)
-        until_close, encoding = framing(head)
+            if self._spoilt or len(self._head) > MAX_HEAD:
+                self._fail(reply, BrokenOff())
+            return False
+        try:
+            head = final_head(self._head, self._informational)
+            until_close, encoding = framing(head)
+            unpacking = inflater(encoding)
+        except OutboundFailed as failure:
+            self._fail(reply, failure)
+            return False
         if reply.bodiless:
             # The parser does not know what was asked.
-            reply.parts.clear()
+            self._pieces = 0
             self._complete = self._spoilt = True
         elif not self._complete:
             self._until_close = until_close
-        reply.begin(self._status, head, inflater(encoding))
+        reply.begin(self._status, head, unpacking)
+        return True
 
     def _progress(self, reply: "LeanReply", size: int, *, barren: bool) -> None:
         self._barren = self._barren + size if barren else 0
@@ -232,14 +247,12 @@ class Connection(asyncio.Protocol):
         reply.wake()
 
     def _finish(self, reply: "LeanReply") -> None:
-        transport, parser = self._transport, self._parser
+        transport = self._transport
         assert transport is not None
-        assert parser is not None
         self._reply = None
         reusable = (
-            not self._spoilt
-            and not self._until_close
-            and parser.should_keep_alive()
+            self._kept
+            and not self._spoilt
             # An answer may come before its request was taken.
             and not transport.get_write_buffer_size()
             and self._loop.time() - self._born < MAX_AGE

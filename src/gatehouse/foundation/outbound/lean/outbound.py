@@ -2,16 +2,23 @@
 
 import asyncio
 import ssl
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
 from gatehouse.foundation.egress import EgressGuard, HostNotFound, UnsafeUrl
-from gatehouse.foundation.outbound import AddressRefused, ConnectFailed, OutboundFailed, OutboundRequest
+from gatehouse.foundation.outbound import (
+    AddressRefused,
+    ConnectFailed,
+    OutboundFailed,
+    OutboundRequest,
+    OutboundTimeout,
+)
 from gatehouse.foundation.outbound.lean.connection import Connection
 from gatehouse.foundation.outbound.lean.dial import Dialler
 from gatehouse.foundation.outbound.lean.head import head_of
 from gatehouse.foundation.outbound.lean.names import Names
-from gatehouse.foundation.outbound.lean.pool import Bounds, Host, Pool
+from gatehouse.foundation.outbound.lean.pool import Bounds, Pool
 from gatehouse.foundation.outbound.lean.reply import LeanReply
 from gatehouse.foundation.outbound.lean.route import Origin, Route, find_route
 
@@ -69,11 +76,47 @@ class LeanOutbound:
             repeatable=request.method in _IDEMPOTENT,
         )
         try:
-            connection = self._pool.idle(host) or await self._dial(host, request.connect_timeout)
+            connection = self._pool.idle(host) or await self._dial(host.origin, request.connect_timeout, total)
             if request.before_first_byte is not None:
-                self._ask(request, connection)
+                self._pass(request.before_first_byte, connection)
             await reply.asked(connection, head, request.body)
         except BaseException:
             await reply.close()
             raise
         return reply
+
+    async def close(self) -> None:
+        self._names.close()
+        self._pool.close()
+        # The transports' own last callbacks.
+        await asyncio.sleep(0)
+
+    async def _dial(self, origin: Origin, seconds: float, total: float | None) -> Connection:
+        self._pool.make_room()
+        if total is not None:
+            seconds = min(seconds, total - asyncio.get_running_loop().time())
+        try:
+            async with asyncio.timeout(seconds):
+                connection = await self._dialler.dial(origin, lambda: Connection(self._pool, origin))
+        except UnsafeUrl as error:
+            raise _refusal(error) from None
+        except (OSError, EOFError):
+            if total is not None and asyncio.get_running_loop().time() >= total:
+                raise OutboundTimeout from None
+            raise ConnectFailed from None
+        self._pool.opened(connection)
+        return connection
+
+    def _pass(self, gate: Callable[[], None], connection: Connection) -> None:
+        try:
+            gate()
+        except BaseException:
+            self._pool.rests(connection)
+            raise
+
+    def _find_route(self, url: str) -> Route:
+        return find_route(url, self._guard)
+
+
+def _refusal(error: UnsafeUrl) -> OutboundFailed:
+    return ConnectFailed() if isinstance(error, HostNotFound) else AddressRefused()

@@ -37,7 +37,15 @@ class LeanReply:
     )
 
     def __init__(
-        self, pool: Pool, host: Host, *, first_byte: float, idle: float, total: float | None, method: str, repeatable: bool
+        self,
+        pool: Pool,
+        host: Host,
+        *,
+        first_byte: float,
+        idle: float,
+        total: float | None,
+        method: str,
+        repeatable: bool,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._pool = pool
@@ -76,25 +84,27 @@ class LeanReply:
         while not self.status:
             if self._failure is not None:
                 raise self._failure
-            await self._wait(self._first_byte)
+            await self._news(self._first_byte)
 
     async def read(self, limit: int) -> bytes:
-        if not self._ended and int(self.headers.get("content-length", 0)) > limit:
+        if not self._ended and int(self.headers.get("content-length") or 0) > limit:
             self._abandon()
             raise ReplyTooLarge
-        parts: list[bytes] = []
+        pieces: list[bytes] = []
         size = 0
-        while chunk := await self._next():
-            size += len(chunk)
-            if size > limit:
-                self._abandon()
-                raise ReplyTooLarge
-            parts.append(chunk)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        if self._inflater is not None:
+            async for piece in self._unpacked(self._inflater):
+                size = self._within(limit, size + len(piece))
+                pieces.append(piece)
+        else:
+            while self.parts or await self._more():
+                piece = self._take()
+                size = self._within(limit, size + len(piece))
+                pieces.append(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    async def chunks(self) -> AsyncIterator[bytes]:
-        while chunk := await self._next():
-            yield chunk
+    def chunks(self) -> AsyncIterator[bytes]:
+        return self._plain() if self._inflater is None else self._unpacked(self._inflater)
 
     async def close(self) -> None:
         self._abandon()
@@ -106,7 +116,7 @@ class LeanReply:
 
     @property
     def waiting(self) -> bool:
-        return self._waiter is not None
+        return self._waiter is not None and not self._waiter.done()
 
     def begin(self, status: int, head: bytes, inflater: Inflater | None) -> None:
         self.status = status
@@ -119,7 +129,7 @@ class LeanReply:
             waiter.set_result(None)
 
     def wait_anew(self) -> None:
-        if self._waiter is not None:
+        if self.waiting:
             self._expect(self._first_byte)
 
     def end(self) -> None:
@@ -132,31 +142,34 @@ class LeanReply:
         self._connection = None
         self.wake()
 
-    async def _next(self) -> bytes:
-        """What has arrived; nothing at the end."""
-        inflater = self._inflater
-        if inflater is None:
-            return await self._arrived()
+    async def _plain(self) -> AsyncIterator[bytes]:
+        while self.parts or await self._more():
+            yield self._take()
+
+    async def _unpacked(self, inflater: Inflater) -> AsyncIterator[bytes]:
         try:
-            while not (piece := inflater.take()):
-                packed = await self._arrived()
-                if not packed:
-                    inflater.end()
-                    return b""
-                inflater.put(packed)
+            while self.parts or await self._more():
+                inflater.put(self._take())
+                while piece := inflater.take():
+                    yield piece
+            inflater.end()
         except OutboundFailed:
             self._abandon()
             raise
-        return piece
 
-    async def _arrived(self) -> bytes:
-        parts = self.parts
-        while not parts:
+    async def _more(self) -> bool:
+        """Waits for parts, of which there are none. False at the end. Raises `OutboundFailed`."""
+        while not self.parts:
             if self._failure is not None:
                 raise self._failure
             if self._ended:
-                return b""
-            await self._wait(self._idle)
+                return False
+            await self._news(self._idle)
+        return True
+
+    def _take(self) -> bytes:
+        """All that has arrived."""
+        parts = self.parts
         data = parts[0] if len(parts) == 1 else b"".join(parts)
         parts.clear()
         self.held = 0
@@ -164,13 +177,17 @@ class LeanReply:
             self._connection.resume()
         return data
 
-    async def _wait(self, seconds: float) -> None:
+    def _within(self, limit: int, size: int) -> int:
+        if size > limit:
+            self._abandon()
+            raise ReplyTooLarge
+        return size
+
+    def _news(self, seconds: float) -> asyncio.Future[None]:
+        """Done when something has arrived, or gone wrong, or will not come."""
         self._expect(seconds)
         self._waiter = waiter = self._loop.create_future()
-        try:
-            await waiter
-        finally:
-            self._waiter = None
+        return waiter
 
     def _expect(self, seconds: float) -> None:
         assert self._connection is not None

@@ -35,7 +35,14 @@ class OwnerKey(Body):
         Email | None, Field(description="Whose key it is; made an administrator where new. Null: a service account's.")
     ] = None
     key_prefix: Annotated[str, Field(pattern=r"^gk_[0-9A-Za-z]{5}$", examples=["gk_3kP9v"])]
-    key_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="Of the whole key, in hexadecimal.")]
+    key_sha256: Annotated[
+        str,
+        Field(
+            pattern=r"^[0-9a-f]{64}$",
+            description="Of the whole key, in hexadecimal.",
+            examples=["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"],
+        ),
+    ]
 
 
 class OwnerRegistered(Shown):

@@ -90,7 +90,7 @@ class _Import:
         for part in config.model_extra or {}:
             if part not in _HEADING:
                 self._skip(part[:100], "", "unknown to this version")
-        if config.overrides:
+        if any(config.overrides.values()):
             self._skip("overrides", "", "the outpost's own: it keeps them")
         return ConfigImported(
             dry_run=False,

@@ -21,6 +21,7 @@ from psycopg.rows import class_row, namedtuple_row
 from gatehouse.foundation.sealing import Sealer
 from gatehouse.foundation.storage import roles
 from gatehouse.foundation.storage.roles import SERVICE_ROLE
+from gatehouse.platform.chain.actions import RECORDS_LOST
 from gatehouse.platform.chain.links import GENESIS, AuditEvent, link, personal_digest
 from gatehouse.platform.records.archive import manifest, verifying
 from gatehouse.platform.records.archive.manifest import File
@@ -53,6 +54,13 @@ class Break(NamedTuple):
     reason: str
 
 
+class Gap(NamedTuple):
+    """An event that says which records an outpost could not hand in."""
+
+    sequence: int
+    reason: str
+
+
 class Verifier:
     """Sees the chains as they were at its start, whatever is written meanwhile. Raises `psycopg.Error`."""
 
@@ -62,6 +70,8 @@ class Verifier:
         self._connection = roles.connect(url, SERVICE_ROLE, connect_timeout=10)
         self._connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         self._connection.read_only = True
+        #: of the chain whose `breaks` were read last
+        self.gaps: list[Gap] = []
 
     def close(self) -> None:
         self._connection.close()
@@ -72,6 +82,7 @@ class Verifier:
 
     def breaks(self, chain: Chain) -> Iterator[Break]:
         """In order. After a break it goes on with what is there, so that each is told once."""
+        self.gaps = []
         sequence, previous = 0, GENESIS
         archived = [
             *manifest.kept(self._connection, chain.tenant_id, records="audit_events", state="gone"),
@@ -94,7 +105,7 @@ class Verifier:
             # Those before are in the archive, and not all gone from here yet.
             rows: Iterator[Any] = iter(cursor.execute(_EVENTS, [chain.tenant_id, sequence]))
             for row in rows:
-                yield from _checked(row, sequence, previous)
+                yield from self._checked(row, sequence, previous)
                 sequence, previous = row.sequence, row.hash
         if sequence < chain.sequence:
             yield Break(sequence + 1, f"missing: the chain goes on to {chain.sequence}")
@@ -105,8 +116,15 @@ class Verifier:
         for event in verifying.events(self._place, file):
             row = SimpleNamespace(**event)
             row.details = msgspec.json.decode(row.details)
-            yield from _checked(row, sequence, previous)
+            yield from self._checked(row, sequence, previous)
             sequence, previous = row.sequence, row.hash
+
+    def _checked(self, row: Any, last: int, previous: bytes) -> Iterator[Break]:
+        if row.action == RECORDS_LOST:
+            held = row.details
+            much = f"{held['records']} records" if held.get("records") else f"{held.get('bytes')} bytes"
+            self.gaps.append(Gap(row.sequence, f"{row.reason}: {much} of outpost {row.resource_id}"))
+        yield from _checked(row, last, previous)
 
 
 def _checked(row: Any, last: int, previous: bytes) -> Iterator[Break]:

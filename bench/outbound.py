@@ -1,0 +1,138 @@
+"""What a call to a provider costs this process, by carrier.
+
+    .venv/bin/python -m bench.outbound                                # against `gatehouse sandbox`, started here
+    .venv/bin/python -m bench.outbound --upstream http://127.0.0.1:9100   # or bench/upstream/mock.c
+
+Processor time of this thread a call, plain and as a stream of 50 chunks, 16 calls at once. The carriers take turns in
+one run, each round begins with another one, and the least of all rounds is told beside the median: the upstream works
+in a process of its own, and whatever else the machine does only adds. `pieces`: in how many reads a stream came.
+"""
+
+import argparse
+import asyncio
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import uvloop
+
+from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundRequest
+from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
+from gatehouse.foundation.outbound.lean.outbound import LeanOutbound
+
+CARRIERS: dict[str, Callable[[], Outbound]] = {"aiohttp": AiohttpOutbound, "lean": LeanOutbound}
+PORT = 9188
+AT_ONCE = 16
+PLAIN, STREAMS = 2000, 200
+
+HEADERS = {"Content-Type": "application/json", "Authorization": "Bearer sk-of-the-provider-0123456789"}
+#: The sandbox echoes it, a word a chunk.
+WORDS = " ".join(["word"] * 47)
+
+
+def request(url: str, *, stream: bool) -> OutboundRequest:
+    body: dict[str, object] = {"model": "sandbox/echo", "messages": [{"role": "user", "content": WORDS}]}
+    if stream:
+        body["stream"] = True
+    return OutboundRequest(
+        method="POST",
+        url=f"{url}/v1/chat/completions",
+        headers=HEADERS,
+        body=json.dumps(body).encode(),
+        first_byte_timeout=60.0,
+        idle_timeout=60.0,
+        before_first_byte=lambda: None,
+    )
+
+
+async def call(outbound: Outbound, asked: OutboundRequest, *, stream: bool) -> int:
+    """The number of pieces in which the answer came."""
+    reply = await outbound.send(asked)
+    pieces = 0
+    if stream:
+        async for _ in reply.chunks():
+            pieces += 1
+    else:
+        await reply.read(1_000_000)
+        pieces = 1
+    await reply.close()
+    assert reply.status == 200, reply.status
+    return pieces
+
+
+async def cost(outbound: Outbound, asked: OutboundRequest, calls: int, *, stream: bool) -> tuple[float, float]:
+    """CPU microseconds a call, and pieces a call."""
+    pieces = 0
+
+    async def some() -> None:
+        nonlocal pieces
+        for _ in range(calls // AT_ONCE):
+            came = await call(outbound, asked, stream=stream)
+            pieces += came
+
+    began = time.thread_time()
+    await asyncio.gather(*[some() for _ in range(AT_ONCE)])
+    spent = time.thread_time() - began
+    done = calls // AT_ONCE * AT_ONCE
+    return spent / done * 1e6, pieces / done
+
+
+async def measure(url: str, rounds: int) -> None:
+    outbounds = {name: make() for name, make in CARRIERS.items()}
+    print(f"{'CPU us a call':24}{'carrier':>10}{'least':>8}{'median':>8}{'pieces':>8}")
+    for stream, calls in ((False, PLAIN), (True, STREAMS)):
+        asked = request(url, stream=stream)
+        found: dict[str, list[tuple[float, float]]] = {name: [] for name in outbounds}
+        for number in range(rounds + 1):
+            order = list(outbounds) if number % 2 else list(reversed(outbounds))
+            for name in order:
+                found[name].append(await cost(outbounds[name], asked, calls, stream=stream))
+        for name, each in found.items():
+            # The first round opens connections.
+            costs = [spent for spent, _ in each[1:]]
+            kind = "stream of 50 chunks" if stream else "plain"
+            pieces = each[-1][1]
+            print(f"{kind:24}{name:>10}{min(costs):8.1f}{statistics.median(costs):8.1f}{pieces:8.1f}", flush=True)
+    for outbound in outbounds.values():
+        await outbound.close()
+
+
+@asynccontextmanager
+async def sandbox() -> AsyncIterator[str]:
+    url = f"http://127.0.0.1:{PORT}"
+    command = [sys.executable, "-m", "gatehouse", "sandbox", "--port", str(PORT)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        probe = AiohttpOutbound(1)
+        async with asyncio.timeout(60):
+            while True:
+                try:
+                    await call(probe, request(url, stream=False), stream=False)
+                    break
+                except OutboundFailed:
+                    await asyncio.sleep(0.2)
+        await probe.close()
+        yield url
+    finally:
+        process.terminate()
+        process.wait()
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--upstream", help="URL of an upstream that runs already")
+    parser.add_argument("--rounds", type=int, default=8)
+    chosen = parser.parse_args()
+    if chosen.upstream:
+        await measure(chosen.upstream, chosen.rounds)
+        return
+    async with sandbox() as url:
+        await measure(url, chosen.rounds)
+
+
+if __name__ == "__main__":
+    uvloop.run(main())

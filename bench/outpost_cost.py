@@ -1,0 +1,94 @@
+"""What a request costs an outpost beside the platform that it follows, and what an idle outpost holds in memory.
+
+    .venv/bin/python -m bench.outpost_cost [--seconds 5] [--rounds 5]
+
+Both answer the same requests by the same policy (the built-in patterns in force) from the sandbox provider, in turn,
+at 16 connections of wrk. The platform's figure is its one gateway worker; what its keeper and PostgreSQL do with the
+records is not counted. Of the outpost there are two: its loop, which is the thread that answers, and the whole process,
+which hands the records in, too. CPU time is the kernel's, by thread. Exit status 1 where a goal is not reached.
+"""
+
+import argparse
+import json
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+from tests.support.outpost_server import OutpostServer, Trust, asking
+from tests.support.server import GatehouseServer
+
+#: of the platform's worker; MiB
+GOAL, MEMORY_GOAL = 1.10, 150.0
+TEXT = "Please summarise what we agreed on about the delivery in March, in three sentences. " * 5
+CONNECTIONS = 16
+
+_SCRIPT = """
+wrk.method = "POST"
+wrk.body = [==[{body}]==]
+wrk.headers["Content-Type"] = "application/json"
+wrk.headers["Authorization"] = "Bearer {key}"
+"""
+
+
+def on_cpu(pid: int, *, main: bool = False) -> float:
+    """Seconds that its threads, or its first one alone, have run."""
+    threads = [Path(f"/proc/{pid}/task/{pid}")] if main else list(Path(f"/proc/{pid}/task").iterdir())
+    return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
+
+
+def memory(process: psutil.Process) -> float:
+    """MiB of it and of what it has started; shared pages count once."""
+    return sum(each.memory_full_info().pss for each in [process, *process.children(recursive=True)]) / 1024**2
+
+
+def load(url: str, script: Path, seconds: int) -> tuple[int, int]:
+    """Answers, and those that were none with 2xx."""
+    command = ["wrk", "-t", "1", "-c", str(CONNECTIONS), "-d", str(seconds), "-s", str(script)]
+    said = subprocess.run([*command, f"{url}/v1/chat/completions"], capture_output=True, text=True, check=True).stdout
+    found, bad = re.search(r"(\d+) requests in", said), re.search(r"Non-2xx or 3xx responses: (\d+)", said)
+    assert found is not None, said
+    return int(found[1]), int(bad[1]) if bad else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=5)
+    chosen = parser.parse_args()
+    with GatehouseServer() as server, OutpostServer(Trust(server)) as outpost, tempfile.TemporaryDirectory() as folder:
+        assert outpost.process is not None
+        pid, worker = outpost.process.pid, server.workers[0].pid
+        time.sleep(3)
+        idle = memory(psutil.Process(pid))
+        script = Path(folder) / "chat.lua"
+        script.write_text(_SCRIPT.format(body=json.dumps(asking(TEXT)), key=server.key))
+        columns: dict[str, list[float]] = {"platform": [], "loop": [], "process": []}
+        for _ in range(chosen.rounds):
+            began = on_cpu(worker)
+            count, bad = load(server.url, script, chosen.seconds)
+            assert bad == 0
+            columns["platform"].append((on_cpu(worker) - began) / count * 1e6)
+            began, before = on_cpu(pid), on_cpu(pid, main=True)
+            count, bad = load(outpost.url, script, chosen.seconds)
+            assert bad == 0
+            columns["loop"].append((on_cpu(pid, main=True) - before) / count * 1e6)
+            columns["process"].append((on_cpu(pid) - began) / count * 1e6)
+        loaded = memory(psutil.Process(pid))
+    cost = {name: statistics.median(found) for name, found in columns.items()}
+    ratio = cost["loop"] / cost["platform"]
+    for name, found in columns.items():
+        shown = " ".join(f"{each:.0f}" for each in found)
+        print(f"{name:10} {cost[name]:6.0f} us of processor a request  ({shown})")
+    whole = cost["process"] / cost["platform"]
+    print(f"an outpost's cost is {ratio:.2f} of the platform's (goal {GOAL}); {whole:.2f} with handing in")
+    print(f"memory: {idle:.0f} MiB idle (goal {MEMORY_GOAL:.0f}), {loaded:.0f} MiB after the load")
+    return int(ratio > GOAL or idle > MEMORY_GOAL)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,89 @@
+"""How long a kill switch on the platform takes to three connected outposts.
+
+    .venv/bin/python -m bench.outpost_switch [--switches 50]
+
+From the moment at which the operator's call is sent until an outpost first refuses the model, as a client of it sees:
+each outpost is asked again and again, and what it takes to ask is in the figure. Exit status 1 where the 99th
+percentile is above the goal.
+"""
+
+import argparse
+import asyncio
+import sys
+import time
+from contextlib import ExitStack
+
+import aiohttp
+from tests.support.outpost_server import OutpostServer, Trust, asking
+from tests.support.server import GatehouseServer
+
+#: Seconds.
+GOAL = 1.0
+OUTPOSTS = 3
+PATIENCE = 30.0
+#: between two questions: what is asked more often takes the processor from those who are to answer
+PAUSE = 0.02
+
+
+async def until(session: aiohttp.ClientSession, outpost: OutpostServer, status: int) -> float:
+    """When it first answers so."""
+    deadline = time.perf_counter() + PATIENCE
+    while True:
+        async with session.post(f"{outpost.url}/v1/chat/completions", json=asking("Hello")) as answer:
+            await answer.read()
+            now = time.perf_counter()
+            if answer.status == status:
+                return now
+        assert now < deadline, f"an outpost still answers {answer.status}"
+        await asyncio.sleep(PAUSE)
+
+
+async def switch(session: aiohttp.ClientSession, server: GatehouseServer, path: str) -> float:
+    """Seconds until the platform's answer."""
+    began = time.perf_counter()
+    async with session.post(f"{server.url}/api/v1/admin/kill-switch/{path}", json={"reason": "other"}) as answer:
+        assert answer.status == 200, await answer.text()
+    return time.perf_counter() - began
+
+
+async def measure(server: GatehouseServer, outposts: list[OutpostServer], switches: int) -> tuple[list[float], ...]:
+    headers = {"Authorization": f"Bearer {server.key}"}
+    taken: list[float] = []
+    answered: list[float] = []
+    async with aiohttp.ClientSession(headers=headers) as session:
+        async with session.get(f"{server.url}/api/v1/admin/kill-switch/providers") as answer:
+            providers = await answer.json()
+        (echo,) = [model["id"] for each in providers for model in each["models"] if model["model_id"] == "echo"]
+        for _ in range(switches):
+            await asyncio.gather(*(until(session, each, 200) for each in outposts))
+            began = time.perf_counter()
+            watching = [asyncio.create_task(until(session, each, 503)) for each in outposts]
+            answered.append(await switch(session, server, f"models/{echo}/disable"))
+            taken += [moment - began for moment in await asyncio.gather(*watching)]
+            await switch(session, server, f"models/{echo}/enable")
+    return sorted(taken), sorted(answered)
+
+
+def at(values: list[float], share: float) -> float:
+    """A percentile, in milliseconds."""
+    return values[min(len(values) - 1, int(share * len(values)))] * 1000
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--switches", type=int, default=50)
+    chosen = parser.parse_args()
+    with ExitStack() as stack:
+        server = stack.enter_context(GatehouseServer())
+        trust = Trust(server)
+        outposts = [stack.enter_context(OutpostServer(trust)) for _ in range(OUTPOSTS)]
+        taken, answered = asyncio.run(measure(server, outposts, chosen.switches))
+    median, high, most = at(taken, 0.5), at(taken, 0.99), taken[-1] * 1000
+    print(f"{chosen.switches} switches, {OUTPOSTS} outposts, in force after: {median:.0f} ms (median)")
+    print(f"{high:.0f} ms (p99; goal {GOAL * 1000:.0f} ms), {most:.0f} ms (most)")
+    print(f"the platform's own answer: {at(answered, 0.5):.0f} ms (median), {at(answered, 0.99):.0f} ms (p99)")
+    return int(at(taken, 0.99) > GOAL * 1000)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

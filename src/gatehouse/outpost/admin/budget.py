@@ -1,0 +1,124 @@
+"""The outpost's own monthly budget: what it is, what of it may be spent here, and what is spent (decisions 9)."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from fastapi import APIRouter
+from pydantic import AfterValidator, Field, PlainSerializer, model_validator
+
+from gatehouse.foundation.clock import iso
+from gatehouse.foundation.http.bodies import Body, Moment, Shown
+from gatehouse.outpost.admin.access import Operated
+from gatehouse.outpost.budget import Status
+from gatehouse.outpost.peers import Peer
+from gatehouse.outpost.state import BudgetSet
+from gatehouse.policy.budgets import NANO
+
+router = APIRouter(tags=["Budget"])
+
+ShownUsd = Annotated[Decimal, PlainSerializer(float, return_type=float)]
+
+
+def _ahead(end: datetime) -> datetime:
+    end = end if end.tzinfo else end.replace(tzinfo=UTC)
+    if end <= datetime.now(UTC):
+        raise ValueError("must be in the future")
+    return end
+
+
+class Budget(Body):
+    """Replaces all of it; what is null or left out is without end."""
+
+    monthly_usd: Annotated[
+        Decimal | None,
+        Field(ge=0, le=1_000_000_000, decimal_places=9, strict=False, allow_inf_nan=False, examples=[250]),
+    ] = None
+    monthly_requests: Annotated[int | None, Field(ge=0, le=1_000_000_000_000_000, examples=[100_000])] = None
+    expires_at: Annotated[
+        Annotated[Moment, AfterValidator(_ahead)] | None,
+        Field(description="From then on every request is 429 `budget_exceeded`, until the budget is set anew."),
+    ] = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> "Budget":
+        if not self.model_fields_set:
+            raise ValueError("needs monthly_usd, monthly_requests or expires_at; null takes one away")
+        return self
+
+
+class PeerState(Shown):
+    address: str
+    outpost_id: str | None
+    heard_at: str | None
+    fault: Annotated[str | None, Field(description="Why it gives no answer, while it does not.")]
+    spent_usd: ShownUsd
+    spent_requests: int
+
+
+class BudgetState(Shown):
+    monthly_usd: ShownUsd | None
+    monthly_requests: int | None
+    expires_at: str | None
+    source: Annotated[
+        Literal["settings", "operator"],
+        Field(description="`operator`: it was set here, and the settings do not count."),
+    ]
+    status: Annotated[Status | None, Field(description="Null: there is no budget. `warning`: 80 percent are spent.")]
+    began_at: str
+    ends_at: str
+    share_usd: Annotated[ShownUsd | None, Field(description="What this outpost may spend of it.")]
+    share_requests: int | None
+    spent_usd: Annotated[ShownUsd, Field(description="By this outpost, with what is set aside for calls under way.")]
+    spent_requests: int
+    peers: list[PeerState]
+
+
+@router.get("/admin/api/budget", response_model=BudgetState)
+async def read_budget(host: Operated) -> BudgetState:
+    spend = host.spend
+    said, month = spend.set, spend.month()
+    share = spend.share(month.start)
+    spent = spend.spent(month.start)
+    return BudgetState(
+        monthly_usd=said.usd,
+        monthly_requests=said.requests,
+        expires_at=None if said.expires_at is None else iso(said.expires_at),
+        source="settings" if host.state.said.budget is None else "operator",
+        status=spend.status(),
+        began_at=iso(month.start),
+        ends_at=iso(month.end),
+        share_usd=None if share[0] is None else _usd(share[0]),
+        share_requests=share[1],
+        spent_usd=_usd(spent[0]),
+        spent_requests=spent[1],
+        peers=[_peer(each, month.start) for each in host.peers.all],
+    )
+
+
+@router.put("/admin/api/budget", response_model=BudgetState)
+async def set_budget(host: Operated, body: Budget) -> BudgetState:
+    """In force for every request that comes after the answer. Set it the same at all peers: each divides its own."""
+    end = body.expires_at
+    await host.set_budget(
+        BudgetSet(
+            usd=body.monthly_usd, requests=body.monthly_requests, expires_at=None if end is None else end.timestamp()
+        )
+    )
+    return await read_budget(host)
+
+
+def _peer(peer: Peer, start: int) -> PeerState:
+    spent = peer.told.spent if peer.told is not None and peer.told.month == start else (0, 0)
+    return PeerState(
+        address=peer.address,
+        outpost_id=None if peer.told is None else str(peer.told.id),
+        heard_at=None if peer.heard is None else iso(peer.heard),
+        fault=peer.fault,
+        spent_usd=_usd(spent[0]),
+        spent_requests=spent[1],
+    )
+
+
+def _usd(amount: int) -> Decimal:
+    return Decimal(amount) / NANO

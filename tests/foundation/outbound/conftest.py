@@ -1,0 +1,63 @@
+"""Both carriers, each on both event loops: what is served runs on uvloop."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+import uvloop
+
+from gatehouse.foundation.outbound import Outbound
+from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
+from gatehouse.foundation.outbound.lean.outbound import LeanOutbound
+
+Make = Callable[..., Outbound]
+
+
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+
+
+async def _closing(kind: Callable[..., Any]) -> AsyncIterator[Make]:
+    made: list[Outbound] = []
+
+    def make(most: int = 8, **options: object) -> Outbound:
+        made.append(kind(most, **options))
+        return made[-1]
+
+    yield make
+    for each in made:
+        await each.close()
+
+
+@pytest.fixture(params=[AiohttpOutbound, LeanOutbound], ids=["aiohttp", "lean"])
+async def make(request: pytest.FixtureRequest) -> AsyncIterator[Make]:
+    """A carrier of each kind: `make(most, **options)`."""
+    async for each in _closing(request.param):
+        yield each
+
+
+@pytest.fixture
+def outbound(make: Make) -> Outbound:
+    return make()
+
+
+@pytest.fixture
+async def make_lean() -> AsyncIterator[Make]:
+    async for each in _closing(LeanOutbound):
+        yield each
+
+
+@pytest.fixture
+def lean(make_lean: Make) -> LeanOutbound:
+    carrier = make_lean()
+    assert isinstance(carrier, LeanOutbound)
+    return carrier
+
+
+@pytest.fixture(autouse=True)
+def no_proxy_around(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the machine that tests run on."""
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)

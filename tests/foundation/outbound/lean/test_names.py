@@ -1,0 +1,116 @@
+"""Names: looked up off the loop, judged, kept for a while, and looked up anew."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator
+from ipaddress import ip_address
+
+import pytest
+
+from gatehouse.foundation.egress import BlockedAddress, EgressGuard, HostNotFound
+from gatehouse.foundation.outbound.lean import names as names_module
+from gatehouse.foundation.outbound.lean.names import Names
+
+
+class Resolver:
+    def __init__(self) -> None:
+        self.addresses: list[str] = ["10.0.0.1"]
+        self.asked = 0
+        self.free = threading.Event()
+        self.free.set()
+
+    def __call__(self, *_: object, **__: object) -> list[tuple[object, ...]]:
+        self.asked += 1
+        self.free.wait(5)
+        if not self.addresses:
+            raise socket.gaierror
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 0)) for address in self.addresses]
+
+
+@pytest.fixture
+def resolver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Resolver]:
+    resolver = Resolver()
+    monkeypatch.setattr(socket, "getaddrinfo", resolver)
+    yield resolver
+    resolver.free.set()
+
+
+@pytest.fixture
+def names() -> Iterator[Names]:
+    made = Names(EgressGuard())
+    yield made
+    made.close()
+
+
+async def found(names: Names) -> list[str]:
+    return [str(address) for address in await names.addresses("provider.example", 443)]
+
+
+async def test_a_name_is_looked_up_once_however_many_ask(names: Names, resolver: Resolver) -> None:
+    resolver.addresses = ["10.0.0.1", "10.0.0.2"]
+    assert await asyncio.gather(*[found(names) for _ in range(20)]) == [["10.0.0.1", "10.0.0.2"]] * 20
+    await found(names)
+    assert resolver.asked == 1
+
+
+async def test_who_leaves_takes_the_answer_from_nobody_else(names: Names, resolver: Resolver) -> None:
+    resolver.free.clear()
+    first, second = asyncio.create_task(found(names)), asyncio.create_task(found(names))
+    await asyncio.sleep(0.02)
+    first.cancel()
+    resolver.free.set()
+    assert await second == ["10.0.0.1"]
+
+
+async def test_an_older_answer_serves_while_a_new_one_is_fetched(
+    names: Names, resolver: Resolver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await found(names)
+    monkeypatch.setattr(names_module, "FRESH", 0.0)
+    resolver.addresses = ["10.0.0.2"]
+    resolver.free.clear()
+    async with asyncio.timeout(1):
+        assert await found(names) == ["10.0.0.1"]
+    resolver.free.set()
+    await asyncio.sleep(0.1)
+    assert await found(names) == ["10.0.0.2"]
+
+
+async def test_a_resolver_that_fails_leaves_the_last_answer_in_place_until_it_is_too_old(
+    names: Names, resolver: Resolver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await found(names)
+    monkeypatch.setattr(names_module, "FRESH", 0.0)
+    resolver.addresses = []
+    assert await found(names) == ["10.0.0.1"]
+    await asyncio.sleep(0.1)
+    assert await found(names) == ["10.0.0.1"]
+    monkeypatch.setattr(names_module, "USABLE", 0.0)
+    with pytest.raises(HostNotFound):
+        await found(names)
+
+
+async def test_a_name_that_leads_out_of_bounds_now_is_not_used_any_more(
+    names: Names, resolver: Resolver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await found(names)
+    monkeypatch.setattr(names_module, "FRESH", 0.0)
+    # A single one is enough.
+    resolver.addresses = ["10.0.0.2", "169.254.169.254"]
+    await found(names)
+    await asyncio.sleep(0.1)
+    with pytest.raises(BlockedAddress):
+        await found(names)
+
+
+async def test_an_address_that_could_not_be_reached_is_looked_up_anew(names: Names, resolver: Resolver) -> None:
+    await found(names)
+    names.forget("provider.example")
+    resolver.addresses = ["10.0.0.7"]
+    assert await found(names) == ["10.0.0.7"]
+
+
+async def test_an_address_needs_no_look_up(names: Names, resolver: Resolver) -> None:
+    assert await names.addresses("10.1.2.3", 443) == (ip_address("10.1.2.3"),)
+    assert resolver.asked == 0

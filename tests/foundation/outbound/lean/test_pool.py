@@ -1,0 +1,172 @@
+"""Who may call, and who waits."""
+
+import asyncio
+import socket
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from tests.support.upstream import Connection, upstream
+
+from gatehouse.foundation.outbound import NoConnectionFree, Outbound, OutboundReply, OutboundRequest
+from gatehouse.foundation.outbound.lean.outbound import LeanOutbound
+from gatehouse.foundation.outbound.lean.pool import Bounds, Pool
+from gatehouse.foundation.outbound.lean.route import Origin
+
+Make = Callable[..., LeanOutbound]
+A, B = Origin("a", 80, False, None), Origin("b", 80, False, None)
+
+
+async def echo(connection: Connection) -> None:
+    await connection.answer(connection.body)
+
+
+async def ask(outbound: Outbound, url: str, wait: float = 1.0) -> OutboundReply:
+    return await outbound.send(OutboundRequest(method="POST", url=url, headers={}, body=b"{}", connect_timeout=wait))
+
+
+async def test_one_provider_takes_no_more_than_its_share(make_lean: Make) -> None:
+    carrier = make_lean(3, max_each=2)
+    async with upstream(echo) as one, upstream(echo) as other:
+        held = [await ask(carrier, one.url) for _ in range(2)]
+        with pytest.raises(NoConnectionFree):
+            await ask(carrier, one.url, 0.05)
+        held.append(await ask(carrier, other.url))
+        with pytest.raises(NoConnectionFree):
+            await ask(carrier, other.url, 0.05)
+        for each in held:
+            await each.close()
+
+
+async def test_who_waits_is_let_in_as_soon_as_a_call_ends(make_lean: Make) -> None:
+    carrier = make_lean(1)
+    async with upstream(echo) as server:
+        first = await ask(carrier, server.url)
+        second = asyncio.create_task(ask(carrier, server.url))
+        await asyncio.sleep(0.05)
+        assert not second.done()
+        await first.close()
+        await (await asyncio.wait_for(second, 1)).close()
+
+
+async def test_as_many_wait_for_a_provider_as_may_call_and_the_next_is_refused_at_once() -> None:
+    pool = Pool(Bounds(2, 2, 2), 30.0)
+    hosts = [pool.enter(A), pool.enter(A)]
+    assert pool.enter(A) is None
+    waiting = [asyncio.create_task(pool.wait(A, 5)) for _ in range(2)]
+    await asyncio.sleep(0)
+    with pytest.raises(NoConnectionFree):
+        await asyncio.wait_for(pool.wait(A, 5), 0.1)
+    for host in hosts:
+        assert host is not None
+        pool.leave(host)
+    for each in waiting:
+        pool.leave(await each)
+    assert pool.enter(A) is not None
+
+
+async def test_providers_take_turns_when_all_wait() -> None:
+    pool = Pool(Bounds(1, 1, 10), 30.0)
+    held = pool.enter(A)
+    order: list[str] = []
+
+    async def one(origin: Origin) -> None:
+        host = pool.enter(origin) or await pool.wait(origin, 5)
+        order.append(host.origin.host)
+        await asyncio.sleep(0)
+        pool.leave(host)
+
+    tasks = []
+    for origin in (A, A, A, B, B):
+        tasks.append(asyncio.create_task(one(origin)))
+        await asyncio.sleep(0)
+    assert held is not None
+    pool.leave(held)
+    await asyncio.gather(*tasks)
+    assert order == ["a", "b", "a", "b", "a"]
+
+
+async def test_nothing_is_lost_when_waits_are_given_up_at_any_moment() -> None:
+    pool = Pool(Bounds(3, 2, 50), 30.0)
+    running: Counter[str] = Counter()
+    most: Counter[str] = Counter()
+
+    async def one(number: int) -> None:
+        origin = (A, B)[number % 2]
+        host = pool.enter(origin) or await pool.wait(origin, 0.005 + number % 7 / 500)
+        try:
+            running[host.origin.host] += 1
+            most[host.origin.host] = max(most[host.origin.host], running[host.origin.host])
+            most["all"] = max(most["all"], running.total())
+            await asyncio.sleep(number % 5 / 1000)
+        finally:
+            running[host.origin.host] -= 1
+            pool.leave(host)
+
+    tasks = [asyncio.create_task(one(number)) for number in range(80)]
+    for number, task in enumerate(tasks):
+        if number % 3 == 0:
+            task.cancel()
+        if number % 10 == 0:
+            await asyncio.sleep(0.001)
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert most["all"] <= 3
+    assert max(most["a"], most["b"]) <= 2
+    free = [pool.enter(A), pool.enter(A), pool.enter(B)]
+    assert None not in free
+    for host in free:
+        assert host is not None
+        pool.leave(host)
+    assert not pool._hosts
+
+
+async def test_idle_connections_count_and_the_oldest_makes_room(make_lean: Make) -> None:
+    carrier = make_lean(2)
+    async with upstream(echo) as one, upstream(echo) as two, upstream(echo) as three:
+        for server in (one, two, three):
+            reply = await ask(carrier, server.url)
+            await reply.read(10)
+            await reply.close()
+        await asyncio.wait_for(one.closed_by_client.wait(), 1)
+        assert not two.closed_by_client.is_set()
+
+
+async def test_nothing_is_kept_of_providers_that_nobody_calls(lean: LeanOutbound) -> None:
+    for _ in range(3):
+        async with upstream(echo) as server:
+            reply = await ask(lean, server.url)
+            await reply.read(10)
+            await reply.close()
+    for _ in range(100):
+        if not lean._pool._hosts:
+            break
+        await asyncio.sleep(0.01)
+    assert not lean._pool._hosts
+    assert not lean._pool._open
+
+
+async def test_calls_at_once_share_connections_and_one_look_up(
+    make_lean: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[object] = []
+
+    def getaddrinfo(*asked: object, **_: object) -> list[tuple[object, ...]]:
+        looked.append(asked)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 0))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    carrier = make_lean(10)
+    async with upstream(echo) as server:
+        url = server.url.replace("127.0.0.1", "provider.example")
+
+        async def one() -> bytes:
+            reply = await ask(carrier, url, 5.0)
+            try:
+                return await reply.read(10)
+            finally:
+                await reply.close()
+
+        answers = await asyncio.gather(*[one() for _ in range(20)])
+        assert set(answers) == {b"{}"}
+        assert server.connections == 10
+    assert len(looked) == 1

@@ -1,0 +1,590 @@
+"""What every carrier does, whichever it is: the same table over both."""
+
+import asyncio
+import base64
+import contextlib
+import gzip
+import socket
+import ssl
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.support.receiver import certificate
+from tests.support.upstream import Connection, upstream
+
+from gatehouse.foundation.egress import EgressGuard
+from gatehouse.foundation.outbound import (
+    AddressRefused,
+    BrokenOff,
+    ConnectFailed,
+    NoConnectionFree,
+    OutboundRequest,
+    OutboundTimeout,
+    ReplyTooLarge,
+)
+
+
+def post(url: str, **changes) -> OutboundRequest:
+    return OutboundRequest(**{"method": "POST", "url": url, "headers": {"x-a": "1"}, "body": b"{}", **changes})
+
+
+async def echo(connection: Connection) -> None:
+    await connection.answer(connection.body)
+
+
+async def test_a_reply_has_status_headers_and_body(outbound):
+    async def behave(connection: Connection) -> None:
+        await connection.answer(b'{"a":1}', status=418, more="X-Thing: yes\r\n")
+
+    async with upstream(behave) as server:
+        reply = await outbound.send(post(server.url + "/v1/x?y=1"))
+        assert (reply.status, reply.headers["x-thing"], await reply.read(100)) == (418, "yes", b'{"a":1}')
+        await reply.close()
+        request = server.requests[0]
+    assert request.head.startswith("POST /v1/x?y=1 HTTP/1.1")
+    assert request.body == b"{}"
+    assert request.headers["x-a"] == "1"
+
+
+async def test_a_connection_is_used_again_after_a_body_was_read(outbound):
+    async with upstream(echo) as server:
+        for _ in range(3):
+            reply = await outbound.send(post(server.url))
+            await reply.read(100)
+            await reply.close()
+        assert server.connections == 1
+
+
+async def test_cookies_are_not_kept_and_redirects_not_followed(outbound):
+    async def behave(connection: Connection) -> None:
+        await connection.answer(b"", status=307, more="Location: /elsewhere\r\nSet-Cookie: a=b\r\n")
+
+    async with upstream(behave) as server:
+        for _ in range(2):
+            reply = await outbound.send(post(server.url))
+            assert reply.status == 307
+            await reply.read(10)
+        assert len(server.requests) == 2
+        assert "cookie" not in server.requests[1].headers
+
+
+async def test_nobody_listening_is_a_failed_connect(outbound):
+    async with upstream(echo) as server:
+        url = server.url
+    with pytest.raises(ConnectFailed):
+        await outbound.send(post(url))
+
+
+@pytest.mark.parametrize("url", ["http://no-such-host.invalid/v1", "ftp://127.0.0.1/", "http:///x", "nonsense"])
+async def test_a_url_that_leads_nowhere_fails_without_an_answer(outbound, url):
+    with pytest.raises((ConnectFailed, AddressRefused)):
+        await outbound.send(post(url))
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "169.254.169.254",
+        "169.254.170.2",
+        "[fd00:ec2::254]",
+        "[::ffff:169.254.169.254]",
+        "[64:ff9b::a9fe:a9fe]",
+        "metadata.google.internal",
+        "100.100.100.200",
+    ],
+)
+async def test_a_metadata_address_is_refused(outbound, host):
+    with pytest.raises(AddressRefused):
+        await outbound.send(post(f"http://{host}/latest"))
+
+
+async def test_a_name_that_resolves_to_a_metadata_address_is_refused(make, monkeypatch):
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(2, 1, 6, "", ("169.254.169.254", 80))])
+    carrier = make(guard=EgressGuard())
+    with pytest.raises(AddressRefused):
+        await carrier.send(post("http://harmless.example/latest"))
+
+
+async def test_no_status_line_in_time_is_a_timeout(outbound):
+    async def behave(connection: Connection) -> None:
+        await asyncio.sleep(5)
+
+    async with upstream(behave) as server:
+        with pytest.raises(OutboundTimeout):
+            await outbound.send(post(server.url, first_byte_timeout=0.1))
+
+
+async def test_silence_between_two_chunks_is_a_timeout(outbound):
+    async def behave(connection: Connection) -> None:
+        await connection.begin_stream()
+        await connection.chunk(b"one")
+        await asyncio.sleep(5)
+
+    async with upstream(behave) as server:
+        reply = await outbound.send(post(server.url, first_byte_timeout=3.0, idle_timeout=0.1))
+        seen = []
+        with pytest.raises(OutboundTimeout):
+            async for chunk in reply.chunks():
+                seen.append(chunk)
+        assert seen == [b"one"]
+
+
+@pytest.mark.parametrize("promised", ["content-length: 100", "transfer-encoding: chunked"])
+async def test_a_body_that_ends_early_is_broken_off(outbound, promised):
+    async def behave(connection: Connection) -> None:
+        await connection.send(f"HTTP/1.1 200 OK\r\n{promised}\r\n\r\n".encode() + b"5\r\nhello\r\n")
+        raise ConnectionError
+
+    async with upstream(behave) as server:
+        reply = await outbound.send(post(server.url))
+        with pytest.raises(BrokenOff):
+            await reply.read(1000)
+
+
+async def test_garbage_instead_of_http_is_broken_off(outbound):
+    async def behave(connection: Connection) -> None:
+        await connection.send(b"\x00\x01\x02 certainly not HTTP\r\n\r\n")
+
+    async with upstream(behave) as server:
+        with pytest.raises(BrokenOff):
+            await outbound.send(post(server.url))
+
+
+async def test_a_body_of_100_mb_is_refused_by_what_it_declares(outbound):
+    async def behave(connection: Connection) -> None:
+        await connection.send(b"HTTP/1.1 200 OK\r\ncontent-length: 104857600\r\n\r\n" + b"x" * 1000)
+        await connection.reader.read()
+        raise ConnectionError
+
+    async with upstream(behave) as server:
+        reply = await outbound.send(post(server.url))
+        with pytest.raises(ReplyTooLarge):
+            await reply.read(1_000_000)
+        await asyncio.wait_for(server.closed_by_client.wait(), 1)
+
+
+async def test_an_endless_body_is_read_to_its_limit_and_no_further(outbound):
+    sent = 0
+
+    async def behave(connection: Connection) -> None:
+        nonlocal sent
+        await connection.begin_stream()
+        while sent < 100 * 1024 * 1024:
+            await connection.chunk(b"x" * 65_536)
+            sent += 65_536
+
+    async with upstream(behave) as server:
+        reply = await outbound.send(post(server.url))
+        with pytest.raises(ReplyTooLarge):
+            await reply.read(1_000_000)
+        await asyncio.wait_for(server.closed_by_client.wait(), 1)
+    assert sent < 20 * 1024 * 1024
+
+
+async def test_a_packed_body_counts_by_what_it_unpacks_to(outbound):
+    packed = gzip.compress(b"0" * 5_000_000)
+
+    async def behave(connection: Connection) -> None:
+        await connection.answer(packed, more="content-encoding: gzip\r\n")
+
+    async with upstream(behave) as server:
+        reply = await outbound.send(post(server.url))
+        with pytest.raises(ReplyTooLarge):
+            await reply.read(1_000_000)
+
+
+async def test_closing_an_unread_reply_closes_the_connection_at_once(outbound):
+    async def behave(connection: Connection) -> None:
+        await connection.begin_stream()
+        await connection.chunk(b"one")
+        await connection.reader.read()
+        raise ConnectionError
+
+    async with upstream(behave) as server:
+        reply = await outbound.send(post(server.url))
+        async for _ in reply.chunks():
+            break
+        started = time.monotonic()
+        await reply.close()
+        await asyncio.wait_for(server.closed_by_client.wait(), 1)
+        assert time.monotonic() - started < 1
+
+
+async def test_a_cancelled_wait_closes_the_connection(outbound):
+    async def behave(connection: Connection) -> None:
+        await connection.reader.read()
+        raise ConnectionError
+
+    async with upstream(behave) as server:
+        call = asyncio.ensure_future(outbound.send(post(server.url)))
+        while not server.requests:
+            await asyncio.sleep(0.01)
+        call.cancel()
+        await asyncio.wait_for(server.closed_by_client.wait(), 1)
+
+
+async def test_a_full_pool_refuses_after_the_connect_timeout_and_does_not_blame_the_far_end(make):
+    async def behave(connection: Connection) -> None:
+        await asyncio.sleep(5)
+
+    carrier = make(1)
+    async with upstream(behave) as server:
+        first = asyncio.ensure_future(carrier.send(post(server.url)))
+        await asyncio.sleep(0.05)
+        with pytest.raises(NoConnectionFree):
+            await carrier.send(post(server.url, connect_timeout=0.1))
+        first.cancel()
+
+
+@pytest.mark.parametrize("ending", ["closed", "closed twice", "cancelled", "failed", "refused"])
+async def test_a_call_that_is_over_makes_room_for_the_next(make, ending):
+    waiting = ending == "cancelled"
+
+    async def behave(connection: Connection) -> None:
+        if waiting:
+            await asyncio.sleep(5)
+        await connection.answer(b"{}")
+
+    def refuse() -> None:
+        raise RuntimeError
+
+    carrier = make(1)
+    async with upstream(behave) as server:
+        match ending:
+            case "cancelled":
+                call = asyncio.ensure_future(carrier.send(post(server.url)))
+                await asyncio.sleep(0.05)
+                call.cancel()
+                await asyncio.wait([call])
+                waiting = False
+            case "failed":
+                with pytest.raises(ConnectFailed):
+                    await carrier.send(post("http://127.0.0.1:1"))
+            case "refused":
+                with pytest.raises(RuntimeError):
+                    await carrier.send(post(server.url, before_first_byte=refuse))
+            case _:
+                reply = await carrier.send(post(server.url))
+                for _ in range(1 + ending.endswith("twice")):
+                    await reply.close()
+        second = await carrier.send(post(server.url, connect_timeout=0.1))
+        with pytest.raises(NoConnectionFree):
+            await carrier.send(post(server.url, connect_timeout=0.1))
+        await second.close()
+
+
+async def test_the_environments_proxy_carries_the_call(make, monkeypatch):
+    async with upstream(echo) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url.replace("http://", "http://me:secret@"))
+        carrier = make()
+        reply = await carrier.send(post("http://provider.example/v1/x"))
+        assert await reply.read(10) == b"{}"
+        assert proxy.requests[0].head.startswith("POST http://provider.example/v1/x ")
+        assert proxy.requests[0].headers["proxy-authorization"].startswith("Basic ")
+
+
+async def test_this_machine_is_reached_without_a_proxy(make, monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    monkeypatch.delenv("no_proxy", raising=False)
+    carrier = make()
+    async with upstream(echo) as server:
+        reply = await carrier.send(post(server.url))
+        assert await reply.read(10) == b"{}"
+
+
+class Shut(Exception):
+    pass
+
+
+async def test_the_gate_is_asked_once_a_connection_is_there_and_before_the_first_byte(outbound):
+    async with upstream(echo) as server:
+        seen = []
+
+        def gate() -> None:
+            seen.append(len(server.requests))
+
+        for _ in range(2):
+            reply = await outbound.send(post(server.url, before_first_byte=gate))
+            await reply.read(10)
+        assert seen == [0, 1]
+
+
+@pytest.mark.parametrize("body", [b"{}", b""])
+async def test_a_shut_gate_ends_the_call_with_not_a_byte_sent(outbound, body):
+    received = bytearray()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        received.extend(await reader.read())
+        writer.close()
+
+    def gate() -> None:
+        raise Shut
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    with pytest.raises(Shut):
+        await outbound.send(post(url, body=body, before_first_byte=gate))
+    await asyncio.sleep(0.05)
+    server.close()
+    assert received == b""
+
+
+async def test_a_call_is_bounded_in_all_whatever_it_is_doing(outbound):
+    async def behave(connection: Connection) -> None:
+        await connection.begin_stream()
+        while True:
+            await connection.chunk(b"one")
+            await asyncio.sleep(0.05)
+
+    async with upstream(behave) as server:
+        reply = await outbound.send(post(server.url, total_timeout=0.3))
+        with pytest.raises(OutboundTimeout):
+            await reply.read(1000)
+        await asyncio.wait_for(server.closed_by_client.wait(), 1)
+
+
+async def test_a_reader_that_takes_its_time_does_not_time_out(outbound):
+    async def behave(connection: Connection) -> None:
+        await connection.begin_stream()
+        for _ in range(4):
+            await connection.chunk(b"x" * 300_000)
+        await connection.end_stream()
+
+    async with upstream(behave) as server:
+        reply = await outbound.send(post(server.url, first_byte_timeout=3.0, idle_timeout=0.2))
+        size = 0
+        async for chunk in reply.chunks():
+            size += len(chunk)
+            if size < 300_000:
+                await asyncio.sleep(0.3)
+        assert size == 1_200_000
+
+
+async def test_a_provider_is_held_back_when_the_client_reads_slowly(outbound):
+    sent = 0
+
+    async def behave(connection: Connection) -> None:
+        nonlocal sent
+        await connection.begin_stream()
+        for _ in range(1600):
+            await connection.chunk(b"x" * 65_536)
+            sent += 65_536
+        await connection.end_stream()
+
+    async with upstream(behave) as server:
+        reply = await outbound.send(post(server.url))
+        chunks = reply.chunks()
+        await anext(chunks)
+        await asyncio.sleep(0.5)
+        # The rest lies in the system's buffers on both sides.
+        assert sent < 20 * 1024 * 1024
+        size = 0
+        async for chunk in chunks:
+            size += len(chunk)
+        assert size > 1590 * 65_536
+        await reply.close()
+
+
+async def test_a_long_body_that_nobody_takes_is_a_timeout(outbound):
+    async def deaf(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        reader._transport.pause_reading()
+        await asyncio.sleep(5)
+
+    server = await asyncio.start_server(deaf, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    with pytest.raises(OutboundTimeout):
+        await outbound.send(post(url, body=b"x" * 30_000_000, first_byte_timeout=0.3, total_timeout=2.0))
+    server.close()
+
+
+@pytest.mark.parametrize("size", [0, 1, 16_384, 16_385, 5_000_000])
+async def test_a_request_of_any_length_arrives_whole(outbound, size):
+    async def behave(connection: Connection) -> None:
+        await connection.answer(str(len(connection.body)).encode())
+
+    async with upstream(behave) as server:
+        reply = await outbound.send(post(server.url, body=b"x" * size))
+        assert await reply.read(100) == str(size).encode()
+        await reply.close()
+
+
+@pytest.mark.parametrize("headers", [{"x-a": "1\r\nx-b: 2"}, {"x-a\r\nx-b": "1"}, {"x-a": "1\n"}, {"x-a": "1\0"}])
+async def test_a_header_that_would_make_two_is_not_sent(outbound, headers):
+    async with upstream(echo) as server:
+        with pytest.raises(ValueError, match=r"."):
+            await outbound.send(post(server.url, headers=headers))
+        assert not server.requests
+
+
+async def test_a_callers_headers_take_the_place_of_the_carriers_own(outbound):
+    mine = {"User-Agent": "me", "ACCEPT": "text/event-stream", "host": "elsewhere.example", "X-Long": "é"}
+    async with upstream(echo) as server:
+        await (await outbound.send(post(server.url, headers=mine))).read(10)
+        request = server.requests[0]
+    assert {name: request.headers[name] for name in ("user-agent", "accept", "host", "x-long")} == {
+        "user-agent": "me",
+        "accept": "text/event-stream",
+        "host": "elsewhere.example",
+        "x-long": "é",
+    }
+    assert request.head.lower().count("\r\nhost:") == 1
+    assert request.headers["accept-encoding"] == "identity"
+
+
+async def test_a_connection_that_rested_too_long_is_not_used_again(make):
+    carrier = make(keepalive_seconds=0.1)
+    async with upstream(echo) as server:
+        for _ in range(2):
+            reply = await carrier.send(post(server.url))
+            await reply.read(10)
+            await reply.close()
+            await asyncio.sleep(0.3)
+        assert server.connections == 2
+
+
+def serving() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate())
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    return context
+
+
+def trusting() -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=str(certificate()))
+
+
+async def test_tls_is_verified_negotiated_and_kept_alive(make):
+    spoken = []
+
+    async def behave(connection: Connection) -> None:
+        spoken.append(connection.writer.get_extra_info("ssl_object").selected_alpn_protocol())
+        await connection.answer(connection.body * 100_000)
+
+    carrier = make(tls=trusting())
+    async with upstream(behave, tls=serving()) as server:
+        for _ in range(2):
+            reply = await carrier.send(post(server.url))
+            assert len(await reply.read(1_000_000)) == 200_000
+            await reply.close()
+        assert server.connections == 1
+    assert set(spoken) <= {None, "http/1.1"}
+
+
+@pytest.mark.parametrize("case", ["unknown authority", "another name"])
+async def test_a_certificate_that_is_not_the_hosts_is_a_failed_connect(make, monkeypatch, case):
+    async with upstream(echo, tls=serving()) as server:
+        url = server.url
+        if case == "another name":
+            monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(2, 1, 6, "", ("127.0.0.1", 0))])
+            url = url.replace("127.0.0.1", "provider.example")
+        carrier = make(tls=trusting() if case == "another name" else None)
+        with pytest.raises(ConnectFailed):
+            await carrier.send(post(url))
+        assert not server.requests
+
+
+async def test_a_far_end_that_accepts_and_says_nothing_is_a_failed_connect(make):
+    async def deaf(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(5)
+
+    server = await asyncio.start_server(deaf, "127.0.0.1", 0)
+    url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    with pytest.raises(ConnectFailed):
+        await make(tls=trusting()).send(post(url, connect_timeout=0.2))
+    server.close()
+
+
+async def test_a_name_with_a_dead_address_is_reached_by_another(make, monkeypatch):
+    async with upstream(echo) as server:
+        # Nobody listens on the first one.
+        addresses = ["127.0.0.99", "127.0.0.1"]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(2, 1, 6, "", (a, 0)) for a in addresses])
+        reply = await make().send(post(server.url.replace("127.0.0.1", "provider.example")))
+        assert await reply.read(10) == b"{}"
+
+
+class Tunnels:
+    """A proxy that connects to `to`, wherever it is asked for, or answers `refusal`."""
+
+    def __init__(self, to: str, refusal: bytes = b"") -> None:
+        self.to, self.refusal = to, refusal
+        self.heads: list[str] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
+        if self.refusal:
+            writer.write(self.refusal)
+            writer.close()
+            return
+        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", int(self.to.rpartition(":")[2]))
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        await asyncio.gather(self._pipe(reader, far_writer), self._pipe(far_reader, writer))
+
+    async def _pipe(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(65_536):
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+
+@contextlib.asynccontextmanager
+async def tunnels(
+    to: str, refusal: bytes = b"", tls: ssl.SSLContext | None = None
+) -> AsyncIterator[tuple[str, Tunnels]]:
+    proxy = Tunnels(to, refusal)
+    server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0, ssl=tls)
+    scheme = "http" if tls is None else "https"
+    yield f"{scheme}://me:se%40cret@127.0.0.1:{server.sockets[0].getsockname()[1]}", proxy
+    server.close()
+
+
+@pytest.mark.parametrize("secure", [False, True])
+async def test_https_goes_through_the_proxys_tunnel_and_is_verified_at_its_end(make, monkeypatch, secure):
+    async with (
+        upstream(echo, tls=serving()) as server,
+        tunnels(server.url, tls=serving() if secure else None) as (url, proxy),
+    ):
+        monkeypatch.setenv("https_proxy", url)
+        # The certificate is for localhost; the proxy would take any name there.
+        monkeypatch.setattr("gatehouse.foundation.outbound.proxies._LOOPBACK", lambda host: False)
+        carrier = make(tls=trusting())
+        for _ in range(2):
+            reply = await carrier.send(post(server.url.replace("127.0.0.1", "localhost") + "/v1"))
+            assert await reply.read(10) == b"{}"
+            await reply.close()
+        assert server.connections == 1
+        assert server.requests[0].head.startswith("POST /v1 HTTP/1.1")
+        assert "proxy-authorization" not in server.requests[0].headers
+        (head,) = proxy.heads
+        assert head.startswith(f"CONNECT localhost:{server.url.rpartition(':')[2]} HTTP/1.1\r\n")
+        assert base64.b64encode(b"me:se@cret").decode() in head
+        if not secure:
+            # asyncio of Python 3.11 stumbles over a handshake that fails inside another TLS; uvloop does not.
+            with pytest.raises(ConnectFailed):
+                await make(tls=trusting()).send(post("https://provider.example/v1"))
+
+
+async def test_a_proxy_that_refuses_is_a_failed_connect(make, monkeypatch):
+    async with tunnels("", b"HTTP/1.1 407 Who are you\r\ncontent-length: 0\r\n\r\n") as (url, _):
+        monkeypatch.setenv("https_proxy", url)
+        with pytest.raises(ConnectFailed):
+            await make().send(post("https://provider.example/v1"))
+
+
+@pytest.mark.parametrize("answer", [b"nonsense\r\n\r\n", b"HTTP/1.1 200", b"", b"HTTP/1.1 200 OK\r\n\r\nmore"])
+async def test_a_proxy_that_makes_no_sense_ends_the_call(make, monkeypatch, answer):
+    async with tunnels("", answer or b"\0") as (url, _):
+        monkeypatch.setenv("https_proxy", url)
+        with pytest.raises((ConnectFailed, BrokenOff)):
+            await make().send(post("https://provider.example/v1"))
+
+
+async def test_no_proxy_is_asked_for_hosts_that_the_environment_excepts(make, monkeypatch):
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(2, 1, 6, "", ("127.0.0.1", 0))])
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    monkeypatch.setenv("no_proxy", "other.example,.provider.example")
+    async with upstream(echo) as server:
+        reply = await make().send(post(server.url.replace("127.0.0.1", "eu.provider.example")))
+        assert await reply.read(10) == b"{}"

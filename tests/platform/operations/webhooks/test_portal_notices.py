@@ -1,0 +1,162 @@
+"""What the portal is told of dead letters (decisions 8, Wires)."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+from tests.platform.operations.webhooks.conftest import Hooks
+from tests.support.upstream import Connection, Upstream, upstream
+
+from gatehouse.foundation import jwt
+from gatehouse.foundation.jwt import SigningKey
+from gatehouse.platform.jobs import Tools
+from gatehouse.platform.operations.portal_notices import telling
+from gatehouse.platform.operations.portal_notices.telling import NotTaken
+from gatehouse.platform.operations.webhooks import delivering
+
+
+def knowing(tools: Tools, portal: str | None) -> Tools:
+    settings = tools.settings.model_copy(update={"portal_public_url": portal})
+    return msgspec.structs.replace(tools, settings=settings)
+
+
+@asynccontextmanager
+async def portal_that_answers(*statuses: int) -> AsyncIterator[Upstream]:
+    """These, and 200 afterwards."""
+    left = list(statuses)
+
+    async def behave(asked: Connection) -> None:
+        await asked.answer(b"{}", status=left.pop(0) if left else 200)
+
+    async with upstream(behave) as portal:
+        yield portal
+
+
+async def die(hooks: Hooks, tools: Tools, *webhook_ids: str) -> None:
+    """Each has a delivery that has failed for good."""
+    for webhook_id in webhook_ids:
+        hooks.platform.sql(
+            "INSERT INTO webhook_deliveries (id, tenant_id, webhook_id, event_type, payload, status, next_attempt_at,"
+            " dead_at) VALUES (gen_random_uuid(), %s, %s, 'new_conversation', '{}', 'failed', NULL, now())",
+            [hooks.tenant.id, webhook_id],
+        )
+    await delivering.bury(tools)
+
+
+def waiting(hooks: Hooks) -> set[UUID]:
+    return {
+        row
+        for (row,) in hooks.platform.sql(
+            "SELECT subject_id FROM portal_notices WHERE tenant_id = %s", [hooks.tenant.id]
+        )
+    }
+
+
+def told(asked: Connection) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(asked.body)["notices"]
+    return sorted(found, key=lambda each: str(each["subject_id"]))
+
+
+@pytest.fixture(autouse=True)
+def nothing_waits(hooks: Hooks) -> None:
+    hooks.platform.sql("DELETE FROM portal_notices")
+
+
+async def test_each_webhook_with_dead_letters_is_told_once(hooks: Hooks, tools: Tools) -> None:
+    one, two = sorted([await hooks.new(), await hooks.new()])
+    async with portal_that_answers() as portal:
+        tools = knowing(tools, portal.url + "/")
+        await die(hooks, tools, one, one, two)
+        await telling.tell(tools)
+        await telling.tell(tools)
+        (asked,) = portal.requests
+    assert asked.head.startswith("POST /v1/platform-notices ")
+    first, second = told(asked)
+    assert (first["type"], first["tenant_id"], first["subject_id"]) == ("dead_letter", str(hooks.tenant.id), one)
+    assert second["subject_id"] == two
+    assert first["message"].startswith('Deliveries of the webhook "mine" have failed for good, the last of them at 20')
+    assert waiting(hooks) == set()
+
+
+async def test_the_token_is_the_platforms_for_this_portal_and_this_alone(hooks: Hooks, tools: Tools) -> None:
+    async with portal_that_answers() as portal:
+        tools = knowing(tools, portal.url)
+        await die(hooks, tools, await hooks.new())
+        await telling.tell(tools)
+        token = portal.requests[0].headers["authorization"].removeprefix("Bearer ")
+        keys = (await hooks.platform.anonymous.get("/.well-known/jwks.json")).json()["keys"]
+        known = {each["kid"]: SigningKey.from_jwk(each) for each in keys}
+        claims = jwt.verify(token, known, issuer=hooks.platform.host.issuer, audience=portal.url)
+    assert claims["token_type"] == "platform_notice"
+    assert claims["exp"] - claims["iat"] <= 60
+    # The platform itself takes it for nothing.
+    headers = {"Authorization": f"Bearer {token}"}
+    assert (await hooks.platform.anonymous.get("/v1/models", headers=headers)).status_code == 401
+
+
+@pytest.mark.parametrize("status", [401, 404, 422, 500, 503])
+async def test_what_the_portal_does_not_take_is_told_again_a_minute_later(
+    hooks: Hooks, tools: Tools, status: int
+) -> None:
+    webhook_id = await hooks.new()
+    async with portal_that_answers(status) as portal:
+        tools = knowing(tools, portal.url)
+        await die(hooks, tools, webhook_id)
+        with pytest.raises(NotTaken, match=str(status)):
+            await telling.tell(tools)
+        await telling.tell(tools)
+        assert (len(portal.requests), waiting(hooks)) == (1, {UUID(webhook_id)})
+        ((pause,),) = hooks.platform.sql("SELECT due_at - now() FROM portal_notices")
+        assert 50 < pause.total_seconds() <= 60
+        hooks.platform.sql("UPDATE portal_notices SET due_at = now()")
+        await telling.tell(tools)
+        assert (len(portal.requests), waiting(hooks)) == (2, set())
+
+
+async def test_a_portal_that_is_away_is_told_later(hooks: Hooks, tools: Tools) -> None:
+    webhook_id = await hooks.new()
+    tools = knowing(tools, "http://127.0.0.1:9")
+    await die(hooks, tools, webhook_id)
+    with pytest.raises(NotTaken, match="connect_failed"):
+        await telling.tell(tools)
+    assert waiting(hooks) == {UUID(webhook_id)}
+
+
+async def test_what_dies_while_the_portal_is_told_is_told_too(hooks: Hooks, tools: Tools) -> None:
+    webhook_id = await hooks.new()
+    again = [True]
+
+    async def behave(asked: Connection) -> None:
+        if again:
+            again.pop()
+            await die(hooks, tools, webhook_id)
+        await asked.answer(b"{}")
+
+    async with upstream(behave) as portal:
+        tools = knowing(tools, portal.url)
+        await die(hooks, tools, webhook_id)
+        await telling.tell(tools)
+        assert [told(asked)[0]["subject_id"] for asked in portal.requests] == [webhook_id] * 2
+    assert waiting(hooks) == set()
+
+
+async def test_without_a_portal_nothing_is_noted(hooks: Hooks, tools: Tools) -> None:
+    tools = knowing(tools, None)
+    await die(hooks, tools, await hooks.new())
+    await telling.tell(tools)
+    assert waiting(hooks) == set()
+
+
+async def test_what_is_given_up_is_a_dead_letter_too(
+    hooks: Hooks, tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook_id = await hooks.new()
+    monkeypatch.setattr(delivering, "WAITING", 1)
+    await hooks.announce({"n": 1}, {"n": 2}, {"n": 3})
+    await hooks.dispatch()
+    await delivering.prune(knowing(tools, "https://portal.test"))
+    assert waiting(hooks) == {UUID(webhook_id)}

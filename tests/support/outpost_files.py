@@ -1,0 +1,77 @@
+"""An outpost's files without its process: answered requests, handing in, exports."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+from tests.support.journal import outcome
+
+from gatehouse.engine.outcome import DlpEvent, Failed, RuleEvent, encode
+from gatehouse.foundation.journal import JournalWriter
+from gatehouse.outpost.audit_log import AuditLog
+from gatehouse.outpost.export import Export
+from gatehouse.outpost.records import Records
+
+TENANT = uuid4()
+FOUND = DlpEvent(
+    rule_id="r", rule_name="e-mail", detector_type="regex", entity_type="email", direction="input", status="redacted",
+    action="redact", severity="medium", source="platform", score=0.9, match_count=2,
+)  # fmt: skip
+SAID = RuleEvent(kind="content_filter", rule_id="f", rule_name="a filter", action="keyword_block", result="matched")
+TRIED = Failed(provider="one", model_id="m", status=503, reason="server_error")
+RICH = outcome(
+    TENANT, dlp_events=(FOUND,), rule_events=(SAID,), attempts=(TRIED,), budgets=((uuid4(), 1_770_000_000),),
+    group_ids=(uuid4(),), requested_model="a\nmodel\r", timestamp=1770000000.123457,
+)  # fmt: skip
+
+
+class OutpostFiles:
+    """Its files, without the process."""
+
+    def __init__(self, folder: Path, *, max_bytes: int = 100_000, max_files: int = 100) -> None:
+        self.folder = folder
+        self.audit = AuditLog(folder / "audit", max_bytes=max_bytes, max_files=max_files)
+        (folder / "journal").mkdir(parents=True, exist_ok=True)
+        self.records = Records(folder, self.audit)
+        assert self.records.claim()
+
+    def answer(self, count: int) -> list[str]:
+        """Request ids of so many requests that a living process has answered."""
+        ids = [uuid4().hex for _ in range(count)]
+        time.sleep(0.002)  # writers' ids are ordered by the millisecond
+        asyncio.run(self._append([encode(outcome(TENANT, request_id=each)) for each in ids]))
+        return ids
+
+    async def _append(self, lines: list[bytes]) -> None:
+        writer = JournalWriter(self.folder / "journal", max_bytes=1024**2)
+        for each in lines:
+            await writer.append(each)
+        await writer.close()
+
+    def hand_in(self, most: int = 2_000) -> int:
+        """As `Upload` does, with a platform that takes everything. Says how many entries it were."""
+        taken = self.records.take(most)
+        if taken is None:
+            return 0
+        self.records.settle(taken)
+        return len(taken.entries)
+
+    def exported(self, **options: object) -> list[dict[str, object]]:
+        export = Export(self.records, **options)  # type: ignore[arg-type]
+        return read(iter(export.part, None))
+
+    def again(self) -> "OutpostFiles":
+        """After a kill."""
+        self.records.close()
+        return OutpostFiles(self.folder)
+
+
+def read(parts: Iterator[bytes | None]) -> list[dict[str, object]]:
+    return [json.loads(each) for part in parts if part for each in part.splitlines()]
+
+
+def requests(lines: list[dict[str, object]]) -> list[object]:
+    return [each["request_id"] for each in lines if each["type"] == "outcome"]
