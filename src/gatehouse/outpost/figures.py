@@ -19,6 +19,11 @@ class OutpostFigures(GatewayFigures):
         self.records_lost = total(
             "service_outpost_records_lost", "Damaged places of the journal, and records that are not kept any more."
         )
+        self.budget_spent = highest(
+            "service_outpost_budget_spent_usd", "By this outpost this month, with what is set aside."
+        )
+        self.budget_share = highest("service_outpost_budget_share_usd", "What of the month's budget is this outpost's.")
+        self.peers_away = highest("service_outpost_peers_away", "Peers that give no answer.")
         self.siem_sent = total("service_outpost_siem_events_total", "Events that the SIEM took from here.")
         self.siem_waiting = highest("service_outpost_siem_waiting_bytes", "Of the journal, not sent to the SIEM yet.")
         self.siem_failing = highest("service_outpost_siem_failing", "1: the SIEM does not take events.")

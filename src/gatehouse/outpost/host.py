@@ -48,6 +48,7 @@ from gatehouse.outpost.state import BudgetSet, LocalState
 from gatehouse.outpost.switches import LocalSwitches
 from gatehouse.outpost.tally import Tally
 from gatehouse.outpost.upload import Upload
+from gatehouse.policy.budgets import NANO
 from gatehouse.policy.overlay import Overrides
 from gatehouse.policy.signing import BundleRefused
 
@@ -294,6 +295,10 @@ class OutpostHost:
         figures.active_calls.read(lambda: self.calls.count)
         if (follower := self.follower) is not None:
             figures.platform_silence.read(lambda: time.time() - (follower.heard or self.began))
+        spend = self.spend
+        figures.budget_spent.read(lambda: spend.spent(spend.month().start)[0] / NANO)
+        figures.budget_share.read(lambda: (spend.share(spend.month().start)[0] or 0) / NANO)
+        figures.peers_away.read(lambda: sum(each.fault is not None for each in self.peers.all))
         if (identity := self.identity) is not None:
             figures.outpost_certificates.read(lambda: identity.expires_at, (str(self.id),))
 

@@ -146,6 +146,7 @@ async def test_an_answer_that_is_no_http_is_broken_off_and_its_connection_closed
         pytest.param([OK + b"x: y\ncontent-length: 2\r\n\r\nhi"], id="one bare LF"),
         pytest.param([b"HTTP/2.0 200 OK\r\ncontent-length: 2\r\n\r\nhi"], id="HTTP/2.0"),
         pytest.param([b"RTSP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nhi"], id="RTSP"),
+        pytest.param([b"HTTP/1.1 000 OK\r\ncontent-length: 2\r\n\r\nhi"], id="status 0"),
         pytest.param([OK + b"transfer-encoding: gzip\r\n\r\nhi"], id="coding that is not chunked"),
         pytest.param([OK + b"transfer-encoding: gzip, chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n"], id="two codings"),
         pytest.param([OK + b"transfer-encoding: chunked, identity\r\n\r\n2\r\nhi\r\n0\r\n\r\n"], id="chunked first"),

@@ -11,6 +11,7 @@ from gatehouse.foundation.clock import iso
 from gatehouse.foundation.http.bodies import Body, Moment, Shown
 from gatehouse.outpost.admin.access import Operated
 from gatehouse.outpost.budget import Status
+from gatehouse.outpost.host import OutpostHost
 from gatehouse.outpost.peers import Peer
 from gatehouse.outpost.state import BudgetSet
 from gatehouse.policy.budgets import NANO
@@ -76,6 +77,10 @@ class BudgetState(Shown):
 
 @router.get("/admin/api/budget", response_model=BudgetState)
 async def read_budget(host: Operated) -> BudgetState:
+    return budget_state(host)
+
+
+def budget_state(host: OutpostHost) -> BudgetState:
     spend = host.spend
     said, month = spend.set, spend.month()
     share = spend.share(month.start)
@@ -105,7 +110,7 @@ async def set_budget(host: Operated, body: Budget) -> BudgetState:
             usd=body.monthly_usd, requests=body.monthly_requests, expires_at=None if end is None else end.timestamp()
         )
     )
-    return await read_budget(host)
+    return budget_state(host)
 
 
 def _peer(peer: Peer, start: int) -> PeerState:

@@ -10,6 +10,7 @@ from gatehouse import __version__
 from gatehouse.foundation.clock import iso
 from gatehouse.foundation.http.bodies import Shown
 from gatehouse.outpost.admin.access import Operated
+from gatehouse.outpost.admin.budget import BudgetState, budget_state
 from gatehouse.outpost.admin.overrides import KillSwitchState, kill_switch
 from gatehouse.outpost.host import OutpostHost
 
@@ -98,6 +99,7 @@ class Status(Shown):
     portal: Annotated[PortalStatus | None, Field(description="Null in an air gap, and without `CLOUD_PORTAL_URL`.")]
     certificate: CertificateStatus | None
     kill_switch: KillSwitchState
+    budget: Annotated[BudgetState, Field(description="With the peers that share it.")]
     journal: JournalStatus
     disk: DiskStatus
     siem: Annotated[SiemStatus | None, Field(description="Null without `SIEM_DIRECT_TYPE`.")]
@@ -120,6 +122,7 @@ async def read_status(host: Operated) -> Status:
         if identity is None
         else CertificateStatus(serial=identity.serial, expires_at=iso(identity.expires_at)),
         kill_switch=kill_switch(host),
+        budget=budget_state(host),
         journal=_journal(host),
         disk=_disk(host),
         siem=_siem(host),

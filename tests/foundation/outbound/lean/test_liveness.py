@@ -153,3 +153,17 @@ async def test_closing_the_carrier_ends_the_calls_in_progress(lean: Outbound) ->
         with pytest.raises(BrokenOff):
             await asyncio.wait_for(call, 1)
         await asyncio.wait_for(server.closed_by_client.wait(), 1)
+
+
+@pytest.mark.parametrize(("told", "connections"), [("timeout=1", 2), ("max=5, timeout=60", 1), ("nonsense", 1)])
+async def test_a_connection_rests_no_longer_than_the_far_end_keeps_it(
+    lean: Outbound, told: str, connections: int
+) -> None:
+    async def behave(connection: Connection) -> None:
+        await connection.answer(b"hi", more=f"Keep-Alive: {told}\r\n")
+
+    async with upstream(behave) as server:
+        for _ in range(2):
+            assert await ask(lean, server.url) == b"hi"
+            await asyncio.sleep(0.05)
+        assert server.connections == connections

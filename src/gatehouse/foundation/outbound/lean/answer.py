@@ -1,5 +1,7 @@
 """What the head of an answer says. The parser has judged its form; here is what it means for the body (RFC 9112, 6)."""
 
+import math
+import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Final
@@ -9,6 +11,7 @@ from gatehouse.foundation.outbound import BrokenOff
 #: Bytes of a head, of a trailer, or of anything else that is no body.
 MAX_HEAD: Final = 64 * 1024
 
+_timeout: Final = re.compile(rb"\r\nkeep-alive:[^\r]*timeout=([0-9]{1,9})").search
 _END: Final = b"\r\n\r\n"
 
 
@@ -52,17 +55,22 @@ def final_head(received: bytes, informational: int) -> bytes:
     return received[start:end]
 
 
-def framing(head: bytes) -> tuple[bool, str]:
-    """Whether the body ends with the connection, and how it is packed (lower case; nothing where it is not). Raises
-    `BrokenOff` for a transfer coding other than `chunked`, once: nobody here asked for one."""
+def framing(head: bytes) -> tuple[bool, str, float]:
+    """Whether the body ends with the connection, how it is packed (lower case; nothing where it is not), and for how
+    many seconds the connection may rest. Raises `BrokenOff` for a transfer coding other than `chunked`, once: nobody
+    here asked for one."""
     lower = head.lower()
     chunked = b"\r\ntransfer-encoding:" in lower
     if chunked and _values(lower, b"transfer-encoding") != [b"chunked"]:
         raise BrokenOff
     until_close = not chunked and b"\r\ncontent-length:" not in lower
-    if b"\r\ncontent-encoding:" not in lower:
-        return until_close, ""
-    return until_close, b", ".join(_values(lower, b"content-encoding")).decode("latin-1")
+    encoding, rests = "", math.inf
+    if b"\r\ncontent-encoding:" in lower:
+        encoding = b", ".join(_values(lower, b"content-encoding")).decode("latin-1")
+    if b"\r\nkeep-alive:" in lower and (told := _timeout(lower)):
+        # A second earlier: a request and the far end's patience may cross on their way.
+        rests = int(told[1]) - 1.0
+    return until_close, encoding, rests
 
 
 def _values(head: bytes, name: bytes) -> list[bytes]:

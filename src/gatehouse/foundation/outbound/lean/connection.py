@@ -1,18 +1,16 @@
 """One connection to a provider: it carries one answer at a time, takes it apart, and watches the clock."""
 
 import asyncio
+import math
 import select
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import Final, Protocol, cast
 
 import httptools
 
 from gatehouse.foundation.outbound import BrokenOff, ConnectFailed, OutboundFailed, OutboundTimeout
 from gatehouse.foundation.outbound.lean.answer import MAX_HEAD, final_head, framing
-from gatehouse.foundation.outbound.lean.inflate import inflater
+from gatehouse.foundation.outbound.lean.inflate import Inflater, inflater
 from gatehouse.foundation.outbound.lean.route import Origin
-
-if TYPE_CHECKING:
-    from gatehouse.foundation.outbound.lean.reply import LeanReply
 
 #: A reply that holds more bytes than this has its connection stop reading.
 HIGH_WATER: Final = 64 * 1024
@@ -31,6 +29,43 @@ class Keeper(Protocol):
 
     def ended(self, connection: "Connection") -> None:
         """It will serve none any more. Told once."""
+
+
+class Call(Protocol):
+    """Who hears of the answer. `parts` are filled; `held` counts what came since they were taken last."""
+
+    parts: list[bytes]
+    held: int
+    #: whether its connection has served another call before
+    reused: bool
+
+    @property
+    def bodiless(self) -> bool:
+        """Whatever the answer declares, nothing follows its head."""
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether the same request twice does what it does once."""
+
+    @property
+    def waiting(self) -> bool: ...
+
+    @property
+    def total(self) -> float | None:
+        """When all of it has to be over, by the loop's time."""
+
+    def begin(self, status: int, head: bytes, inflater: Inflater | None) -> None: ...
+
+    def wake(self) -> None: ...
+
+    def wait_anew(self) -> None:
+        """The time until the first byte begins now."""
+
+    def end(self) -> None:
+        """The body is complete, and the connection the call's no more."""
+
+    def fail(self, failure: OutboundFailed) -> None:
+        """No more will come, and the connection is closed."""
 
 
 class Connection(asyncio.Protocol):
@@ -63,6 +98,7 @@ class Connection(asyncio.Protocol):
         "ended",
         "on_body",
         "origin",
+        "rest_seconds",
     )
 
     def __init__(self, keeper: Keeper, origin: Origin) -> None:
@@ -75,13 +111,15 @@ class Connection(asyncio.Protocol):
         self.on_body = self._arrived.append
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         self._transport: asyncio.Transport | None = None
-        self._reply: LeanReply | None = None
+        self._reply: Call | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._armed = 0.0
         self._deadline: float | None = None
         self._used = False
         self._paused = False
         self.ended = False
+        #: how long the far end will keep it, as far as it told
+        self.rest_seconds = math.inf
         self._reset()
 
     def _reset(self) -> None:
@@ -97,7 +135,7 @@ class Connection(asyncio.Protocol):
         assert self._transport is not None
         return not self._transport.is_closing() and not self._poll.poll(0)
 
-    def begin(self, reply: "LeanReply", head: bytes, body: bytes) -> None:
+    def begin(self, reply: Call, head: bytes, body: bytes) -> None:
         assert self._transport is not None
         self._reply = reply
         reply.reused, self._used = self._used, True
@@ -212,15 +250,17 @@ class Connection(asyncio.Protocol):
 
     # An answer's way.
 
-    def _read_head(self, reply: "LeanReply") -> bool:
+    def _read_head(self, reply: Call) -> bool:
         """Whether it is all there. If it makes no sense the call is over."""
         if not self._headed:
             if self._spoilt or len(self._head) > MAX_HEAD:
                 self._fail(reply, BrokenOff())
             return False
         try:
+            if self._status < 200:
+                raise BrokenOff
             head = final_head(self._head, self._informational)
-            until_close, encoding = framing(head)
+            until_close, encoding, self.rest_seconds = framing(head)
             unpacking = inflater(encoding)
         except OutboundFailed as failure:
             self._fail(reply, failure)
@@ -234,7 +274,7 @@ class Connection(asyncio.Protocol):
         reply.begin(self._status, head, unpacking)
         return True
 
-    def _progress(self, reply: "LeanReply", size: int, *, barren: bool) -> None:
+    def _progress(self, reply: Call, size: int, *, barren: bool) -> None:
         self._barren = self._barren + size if barren else 0
         if self._barren > MAX_HEAD:
             # An endless trailer.
@@ -246,7 +286,7 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()
         reply.wake()
 
-    def _finish(self, reply: "LeanReply") -> None:
+    def _finish(self, reply: Call) -> None:
         transport = self._transport
         assert transport is not None
         self._reply = None
@@ -276,7 +316,7 @@ class Connection(asyncio.Protocol):
         else:
             self._fail(reply, BrokenOff())
 
-    def _fail(self, reply: "LeanReply", failure: OutboundFailed) -> None:
+    def _fail(self, reply: Call, failure: OutboundFailed) -> None:
         self.abort()
         reply.fail(failure)
 

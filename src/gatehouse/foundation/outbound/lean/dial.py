@@ -66,7 +66,8 @@ class Dialler:
 
         try:
             return await race.first(addresses, attempt, lambda late: late.transport.abort())
-        except OSError:
+        except (OSError, asyncio.CancelledError):
+            # An address that never answers ends by the caller's patience.
             self._names.forget(host)
             raise
 

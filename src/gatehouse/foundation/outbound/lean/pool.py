@@ -117,7 +117,7 @@ class Pool:
             host = self._hosts[origin] = Host(origin)
         host.idle[connection] = None
         self._idle += 1
-        connection.expect(asyncio.get_running_loop().time() + self._keepalive)
+        connection.expect(asyncio.get_running_loop().time() + min(self._keepalive, connection.rest_seconds))
 
     def ended(self, connection: Connection) -> None:
         self._open.discard(connection)

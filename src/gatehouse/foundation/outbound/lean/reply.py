@@ -56,7 +56,6 @@ class LeanReply:
         self.total = total
         self.bodiless = method == "HEAD"
         self.repeatable = repeatable
-        #: whether its connection has served another call before
         self.reused = False
         self.status = 0
         self.parts: list[bytes] = []
