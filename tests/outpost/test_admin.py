@@ -1,11 +1,12 @@
 """The outpost's administration: who may call, overrides and what they do to requests, status, configuration."""
 
 import json
+import socket
 from typing import Any
 
 import httpx2
 import pytest
-from tests.support.outpost_server import OutpostServer, Trust
+from tests.support.outpost_server import ADMIN_TOKEN, OutpostServer, Trust
 
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.outpost.admin.app import document
@@ -43,6 +44,37 @@ def test_guesses_are_limited(trust: Trust) -> None:
         assert 0 < int(answers[-1].headers["Retry-After"]) <= 60
 
 
+def test_a_stranger_s_body_is_not_waited_for(outpost: OutpostServer) -> None:
+    """Nor held: the requests of the proxy share the process' memory."""
+    host, port = outpost.admin_url.removeprefix("http://").split(":")
+    for sent, status in (
+        ("POST /admin/config/import", b"401"),
+        ("PUT /admin/api/budget", b"401"),
+        ("POST /nowhere", b"401"),
+        ("POST /peer/state", b"413"),
+    ):
+        with socket.create_connection((host, int(port)), timeout=10) as connection:
+            head = f"{sent} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99999999\r\n\r\n"
+            connection.sendall(head.encode() + b"{")
+            answer = connection.recv(4096)
+        assert answer.split(b" ")[1] == status, answer
+        assert b"connection: close" in answer.lower()
+
+
+def test_an_operator_s_body_is_bounded_in_size_and_time(trust: Trust) -> None:
+    with OutpostServer(trust, MAX_REQUEST_BYTES="4096", BODY_TIMEOUT_SECONDS="1") as outpost:
+        host, port = outpost.admin_url.removeprefix("http://").split(":")
+        for length, status in ((5000, b"413"), (4000, b"408")):
+            with socket.create_connection((host, int(port)), timeout=10) as connection:
+                head = (
+                    f"POST /admin/config/import HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {ADMIN_TOKEN}\r\n"
+                    f"Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+                )
+                connection.sendall(head.encode() + b"{")
+                answer = connection.recv(4096)
+            assert answer.split(b" ")[1] == status, answer
+
+
 def test_the_proxy_s_port_has_no_administration(outpost: OutpostServer, operator: httpx2.Client) -> None:
     answer = httpx2.get(outpost.url + "/admin/api/status", headers=dict(operator.headers))
     assert answer.status_code == 404
@@ -59,7 +91,11 @@ def test_the_proxy_s_port_has_no_administration(outpost: OutpostServer, operator
         ("/admin/api/override/routing", "PUT", {"routes": {}, "rotues": {}}, "rotues"),
         ("/admin/config/import", "POST", {}, "version"),
         ("/admin/config/import", "POST", {"version": "2.0"}, "version"),
-        ("/admin/config/import", "POST", {"version": "1.0", "overrides": {"routes": 3}}, "overrides"),
+        ("/admin/config/import", "POST", {"version": "1.0", "overrides": {"routes": 3}}, "overrides.routes"),
+        ("/admin/config/import", "POST", {"version": "1.0", "overrides": {"routes": {"gpt": "none"}}}, "routes.gpt"),
+        ("/admin/config/import", "POST", {"version": "1.0", "overrides": {"disabled": {"": [""]}}}, "overrides"),
+        ("/admin/config/import", "POST", {"version": "1.0", "overrides": {"elsewhere": {}}}, "overrides.elsewhere"),
+        ("/admin/config/import", "POST", {"version": "1.0", "overrides": None}, "overrides"),
     ],
 )
 def test_what_is_wrong_with_a_body_is_named(

@@ -132,7 +132,7 @@ def test_what_is_brought_comes_into_force_without_a_restart(
 
 
 def test_files_that_cannot_be_used_change_nothing(cut_off: OutpostServer) -> None:
-    bundle, _ = files(cut_off)
+    bundle, keys = files(cut_off)
     whole, version = bundle.read_text(), policy(cut_off)["version"]
     for content, why in (
         (whole[: len(whole) // 2], "signature"),
@@ -144,6 +144,13 @@ def test_files_that_cannot_be_used_change_nothing(cut_off: OutpostServer) -> Non
         assert policy(cut_off)["version"] == version
         assert cut_off.ask().status_code == 200
         bundle.write_text(whole)
+        until(lambda: policy(cut_off)["fault"] is None)
+    named = keys.read_text()
+    for content in ("", "<html>", '{"keys": []}', '{"keys": [{"kty": "RSA"}]}'):
+        keys.write_text(content)
+        until(lambda: "keys' file" in (policy(cut_off)["fault"] or ""))
+        assert cut_off.ask().status_code == 200
+        keys.write_text(named)
         until(lambda: policy(cut_off)["fault"] is None)
     bundle.unlink()
     until(lambda: "cannot be read" in (policy(cut_off)["fault"] or ""))

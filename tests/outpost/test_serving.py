@@ -53,6 +53,31 @@ def test_an_own_token_without_the_scope_is_refused(outpost: OutpostServer) -> No
     assert (answer.status_code, answer.json()["error"]["type"]) == (403, "authentication_error")
 
 
+def test_an_own_token_of_a_user_is_good_while_the_organization_has_the_user(
+    trust: Trust, outpost: OutpostServer
+) -> None:
+    with trust.admin() as admin:
+        made = admin.post("/api/admin/users", json={"email": "leaver@example.com", "role": "user"})
+        assert made.status_code == 201, made.text
+        user = f"/api/admin/users/{made.json()['id']}"
+        token = own_token(sub=made.json()["id"])
+        _wait_for(200, outpost, token)
+        assert admin.patch(user, json={"is_active": False}).status_code == 200
+        refused = _wait_for(401, outpost, token)
+        assert refused.json()["error"]["code"] == "invalid_token"
+        assert admin.patch(user, json={"is_active": True}).status_code == 200
+        _wait_for(200, outpost, token)
+        assert admin.delete(user).status_code == 204
+        _wait_for(401, outpost, token)
+
+
+def _wait_for(status: int, outpost: OutpostServer, token: str) -> httpx2.Response:
+    deadline = time.monotonic() + 10
+    while (answer := outpost.ask(key=token)).status_code != status:
+        assert time.monotonic() < deadline, answer.text
+    return answer
+
+
 def test_a_changed_rule_is_in_force_within_a_second(trust: Trust, outpost: OutpostServer) -> None:
     text = "the word is zanzibar"
     assert outpost.ask(text).status_code == 200
@@ -75,6 +100,21 @@ def test_a_kept_bundle_serves_while_the_platform_is_away(trust: Trust) -> None:
         outpost.start()
         outpost.wait()
         assert outpost.ask().status_code == 200
+
+
+def test_after_a_restart_it_is_in_touch_without_waiting_for_a_change(trust: Trust) -> None:
+    with OutpostServer(trust) as outpost:
+        etag, deadline = outpost.home / "outpost" / "bundle.etag", time.monotonic() + 10
+        while not (etag.exists() and etag.read_bytes()):
+            assert time.monotonic() < deadline
+        outpost.kill()
+        outpost.start()
+        outpost.wait()
+        deadline = time.monotonic() + 10
+        with outpost.admin() as operator:
+            while (found := operator.get("/admin/api/status").json())["platform"]["heard_at"] is None:
+                assert time.monotonic() < deadline, found
+        assert found["policy"]["source"] == "kept"
 
 
 def test_without_any_bundle_it_says_so(trust: Trust) -> None:

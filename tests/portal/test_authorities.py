@@ -54,6 +54,8 @@ async def test_of_a_stolen_one_nothing_is_believed(apart: RunningPortal) -> None
     rotated(apart)
     rotated(apart, stolen=True)
     (only,) = await chain(apart)
+    done = apart.sql("SELECT details FROM audit WHERE action = 'authority.rotated' ORDER BY at")
+    assert done == [({"stolen": False},), ({"stolen": True},)]
     issued = stolen.issue("an outpost", "an organization", lifetime=LIFETIME)
     held = Authority.from_pem(issued.certificate, issued.key.encode())
     token = certified.sign({"sub": "an outpost", "aud": "here"}, held.key, [held.certificate])

@@ -198,6 +198,9 @@ async def test_the_platforms_absence_is_survived(portal: RunningPortal, server: 
     await until(portal, before, "active")
     cancelled = (await made(portal))["org"]["id"]
     await until(portal, cancelled, "active")
+    # A job that loses the database at its last word holds its organization's lane until its lease is over.
+    for each in (before, cancelled):
+        await settled(portal, each)
     assert server.stop() == 0
     server.stop_database()
     try:
@@ -252,6 +255,35 @@ async def test_after_the_last_attempt_it_has_failed(settings: PortalSettings, po
         portal.host.platform._secret = right
     assert (await portal.admin.post(f"{BASE}/{org_id}/provision")).status_code == 202
     await until(portal, org_id, "active")
+
+
+async def test_a_tenant_is_ended_however_long_the_platform_was_away(
+    portal: RunningPortal, server: GatehouseServer
+) -> None:
+    """Whose organization is cancelled is never left with keys that work."""
+    created = await made(portal)
+    org_id = created["org"]["id"]
+    await until(portal, org_id, "active")
+    platform = portal.host.platform
+    late = (
+        "SELECT status, attempts, run_at - updated_at > interval '40 minutes' FROM jobs"
+        " WHERE org_id = %s AND kind = 'org_deprovision'"
+    )
+    platform._base, there = "http://127.0.0.1:9", platform._base
+    try:
+        assert (await portal.admin.delete(f"{BASE}/{org_id}")).status_code == 204
+        for attempts in (ATTEMPTS, 5000):
+            portal.sql("UPDATE jobs SET attempts = %s WHERE org_id = %s AND status = 'queued'", [attempts, org_id])
+            now(portal, org_id)
+            deadline = time.monotonic() + 20
+            while portal.sql(late, [org_id]) != [("queued", attempts + 1, True)]:
+                assert time.monotonic() < deadline, portal.sql("SELECT * FROM jobs WHERE org_id = %s", [org_id])
+                await asyncio.sleep(0.05)
+    finally:
+        platform._base = there
+    now(portal, org_id)
+    await settled(portal, org_id)
+    assert called(server, created["api_key"]).status_code == 401
 
 
 async def test_an_organization_that_is_cancelled_before_it_is_there_leaves_nothing(

@@ -95,6 +95,30 @@ def test_a_first_start_makes_what_it_needs_and_tells_the_admin_key_once(served: 
     WATCH.saw("the portal's log", served.log.read_text().replace(key, ""))
 
 
+def test_a_second_process_of_a_home_leaves_the_first_its_database(served: Served) -> None:
+    served.start()
+    first, url = served.process, served.url
+    try:
+        served.start()
+        assert served.stop() == 0
+        assert httpx2.get(f"{url}/.well-known/jwks.json").status_code == 200
+    finally:
+        first.send_signal(signal.SIGTERM)
+    assert first.wait(30) == 0
+    assert not (served.home / "portal" / "postgres" / "postmaster.pid").exists()
+
+
+def test_a_home_that_cannot_be_made_is_told_in_a_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    served = Served(tmp_path)
+    served.env["GATEHOUSE_HOME"] = str(tmp_path / "file")
+    for words in (("serve", "portal"), ("migrate", "portal")):
+        done = served.command(*words)
+        assert done.returncode != 0
+        assert "GATEHOUSE_HOME: " in done.stderr
+        assert "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize(
     ("environment", "told"),
     [

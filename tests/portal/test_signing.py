@@ -31,6 +31,8 @@ async def test_a_new_key_signs_and_the_old_ones_tokens_stay_good(apart: RunningP
     (first,) = await kids(apart)
     new, old = rotated(apart)
     assert old == [first]
+    ((actor, done),) = apart.sql("SELECT actor_type, details FROM audit WHERE resource_id = %s", [new])
+    assert (actor, done) == ("system", {"previous": [first], "stolen": False})
     while await kids(apart) != [new, first]:
         await asyncio.sleep(0.05)
     assert (await org.client.get(org.path)).status_code == 200

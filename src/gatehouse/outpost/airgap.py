@@ -36,9 +36,10 @@ class BundleFiles:
         self._seen: object = None
         self._task: asyncio.Task[None] | None = None
 
-    def trust(self) -> None:
-        """Before the bundle that was kept is looked at: what the file does not name any more signs nothing."""
-        self._bundles.trust(keys_of(kept.read(self._keys)))
+    def trust(self) -> bool:
+        """Before the bundle that was kept is looked at: what the file does not name any more signs nothing. False where
+        it names no key."""
+        return self._bundles.trust(keys_of(kept.read(self._keys)))
 
     async def start(self) -> None:
         await self._look()
@@ -74,7 +75,10 @@ class BundleFiles:
             return
         # One that is being copied is refused for its signature, and looked at again when it is whole.
         self._seen = seen
-        self.trust()
+        if not self.trust():
+            # Whoever has taken a stolen key out of it must not believe that it is out.
+            self._bundles.failed("The keys' file holds no key that can be used: those of before are trusted still")
+            return
         await self._bundles.take(signed.decode("ascii", "replace").strip(), "file", aged=True)
 
 

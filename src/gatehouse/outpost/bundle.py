@@ -107,14 +107,17 @@ class Bundles:
         if signed is not None and await self.take(signed.decode("ascii", "replace"), "kept", fetched=False):
             self.etag = (kept.read(self._folder / _ETAG) or b"").decode("latin-1")
 
-    def trust(self, published: Sequence[Mapping[str, Any]], *, keep: bool = True) -> None:
-        """The platform's keys, all of them: what is not among them signs nothing any more."""
+    def trust(self, published: Sequence[Mapping[str, Any]], *, keep: bool = True) -> bool:
+        """The platform's keys, all of them: what is not among them signs nothing any more. False where there is none
+        that can be used, which changes nothing."""
         found = read_keys([dict(each) for each in published])
-        if not found or found.keys() == self.keys.keys():
-            return
-        self.keys = found
-        if keep:
-            kept.write(self._folder / _KEYS, msgspec.json.encode({"keys": list(published)}))
+        if not found:
+            return False
+        if found.keys() != self.keys.keys():
+            self.keys = found
+            if keep:
+                kept.write(self._folder / _KEYS, msgspec.json.encode({"keys": list(published)}))
+        return True
 
     async def take(self, signed: str, source: str, *, fetched: bool = True, aged: bool = False, etag: str = "") -> bool:
         """Whether it came into force. `fetched`: it is new here, so that it must not have expired (but for one that is

@@ -1,8 +1,9 @@
 """Who calls: by a key that the bundle names, or by a token of this outpost's own clients (decisions 9).
 
 An own token is a JWT under `OUTPOST_JWT_SECRET` (HS256) with `sub` and `exp`, and `scope` where it is not for model
-calls alone. `sub` may be the id of a user of the organization, whose groups and limits then hold; any other is the name
-of a client that this outpost alone knows.
+calls alone. `sub` may be the id of a user of the organization, whose groups and limits then hold; what is no id is the
+name of a client that this outpost alone knows. An id of nobody is refused: who was deactivated or removed must not go
+on as such a client, free of the groups.
 """
 
 import time
@@ -49,6 +50,10 @@ class ExpiredApiKey(Unauthenticated):
 class InvalidToken(Unauthenticated):
     code = "invalid_token"
     message = "The token is not valid, or has expired."
+
+
+class UnknownUser(InvalidToken):
+    message = "The token is for a user that the organization does not have, or has deactivated."
 
 
 class _Verified(msgspec.Struct, frozen=True, gc=False):
@@ -109,8 +114,10 @@ class LocalCredentials:
             self._verified.pop(token, None)
             raise InvalidToken
         user_id = _uuid(known.subject)
-        user = held.callers.user(user_id)
-        if user is not None:
+        if user_id is not None:
+            user = held.callers.user(user_id)
+            if user is None:
+                raise UnknownUser
             return held.callers.by_user(user, known.scopes)
         # The platform has no row of it: its records carry an id that is always the same for this name.
         client_id = uuid5(self._outpost_id, known.subject)

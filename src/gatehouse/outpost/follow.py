@@ -76,7 +76,9 @@ class Follower:
         if not bundles.keys or time.time() - self._keys_at > _KEYS_SECONDS:
             bundles.trust(await self._platform.keys())
             self._keys_at = time.time()
-        polled = await self._platform.bundle(bundles.etag, _WAIT if bundles.in_force else 0)
+        # The first answer, and that after a silence, is asked for at once: that it is there must not wait for a change.
+        in_touch = bundles.in_force is not None and self.heard is not None and self.fault is None
+        polled = await self._platform.bundle(bundles.etag, _WAIT if in_touch else 0)
         if self.fault is not None:
             log.info("outpost.platform_back")
         self.heard, self.fault = time.time(), None

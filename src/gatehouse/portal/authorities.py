@@ -19,6 +19,7 @@ from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.sealing import CannotOpen, Sealer
 from gatehouse.foundation.storage.database import Database
+from gatehouse.portal.change import record_by_hand
 
 #: How long an outpost's certificate is good.
 LIFETIME: Final = timedelta(days=90)
@@ -108,7 +109,9 @@ def rotate(connection: Connection, sealer: Sealer, *, stolen: bool = False) -> U
         " ON CONFLICT (kind, lane) WHERE status = 'queued' DO UPDATE SET run_at = now()",
         [new_id()],
     )
-    return _add(connection, sealer)
+    made = _add(connection, sealer)
+    record_by_hand(connection, "authority.rotated", "authority", made, stolen=stolen)
+    return made
 
 
 def _add(connection: Connection, sealer: Sealer) -> UUID:

@@ -148,9 +148,6 @@ async def _outpost(request: Request, host: TheHost) -> Caller:
             raise InvalidToken
         # A token that was overheard is good on no other connection, where the listener asks for certificates.
         if not shows(request.scope, certified.shown(token).public_bytes(Encoding.DER)):
-            raise CertificateMissing
-        # A token that was overheard is good on no other connection, where the listener asks for certificates.
-        if not shows(request.scope, certified.shown(token).public_bytes(Encoding.DER)):
             raise CertificateNotShown
     except Unauthenticated as error:
         raise await refused(request, host, error) from None

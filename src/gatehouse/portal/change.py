@@ -7,6 +7,8 @@ before its answer is sent.
 from typing import Any
 
 import msgspec
+import psycopg
+from psycopg.types.json import Jsonb
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -64,3 +66,18 @@ class Change:
             await self.session.execute(_RECORD, self._rows)
         await self.session.commit()
         self._rows = []
+
+
+def record_by_hand(
+    connection: psycopg.Connection[tuple[object, ...]],
+    action: str,
+    resource_type: str,
+    resource_id: object,
+    **details: Any,
+) -> None:
+    """What an operator did at the command line, in the connection's transaction. `details` as of `Change.record`."""
+    connection.execute(
+        "INSERT INTO portal.audit (id, actor_type, action, resource_type, resource_id, details)"
+        " VALUES (%s, 'system', %s, %s, %s, %s)",
+        [new_id(), action, resource_type, str(resource_id), Jsonb(details)],
+    )

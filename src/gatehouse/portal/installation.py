@@ -1,6 +1,9 @@
 """One installation of the portal: which database it has, its schema, its keys."""
 
+import errno
+import os
 import subprocess
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -31,18 +34,28 @@ class Installation(msgspec.Struct, frozen=True):
         return Sealer(self.master_keys.keys, self.master_keys.current)
 
 
+def make_home(settings: PortalSettings) -> Path:
+    """Where the portal's files are. Raises `BadSettings`."""
+    try:
+        settings.home.mkdir(parents=True, exist_ok=True)
+        if not os.access(settings.home, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise BadSettings(f"GATEHOUSE_HOME: {settings.home} cannot be written to ({error.strerror})") from None
+    return settings.home
+
+
 def connect(settings: PortalSettings | None = None) -> Installation:
     """Starts the embedded database where there is no other. Raises `BadSettings`, also when nothing answers."""
     settings = settings or PortalSettings.from_environment()
     if settings.portal_database_url is None:
-        settings.home.mkdir(parents=True, exist_ok=True)
+        home = make_home(settings)
         try:
-            url = embedded.start(settings.home)
+            url = embedded.start(home)
         except (subprocess.SubprocessError, OSError, AssertionError, RuntimeError) as error:
             said = f"{type(error).__name__}: {error}".split("\n", 1)[0]
             raise BadSettings(
-                f"GATEHOUSE_HOME: the embedded PostgreSQL does not start ({said});"
-                f" {settings.home / 'postgres' / 'log'} says why"
+                f"GATEHOUSE_HOME: the embedded PostgreSQL does not start ({said}); {home / 'postgres' / 'log'} says why"
             ) from None
         return Installation(settings, url, url, load_master_keys(settings))
     url = settings.portal_database_url

@@ -7,7 +7,8 @@
 
 A job carries no orders: it reads what is so when it runs, and does it so that once more does no harm. So one that waits
 serves all that want it. Jobs of one organization run one after the other. Whoever runs one has a lease on it: of a
-killed process, another takes it up when that is over.
+killed process, another takes it up when that is over. Whose failure nobody is told of (`gave_up`) is owed to the
+platform: it is tried again until that has answered.
 """
 
 import asyncio
@@ -27,12 +28,12 @@ from gatehouse.foundation.storage.away import DATABASE_AWAY
 from gatehouse.foundation.storage.database import Database
 from gatehouse.portal.identity import OrgId
 from gatehouse.portal.metrics import Figures
-from gatehouse.portal.platform import PlatformAway, PlatformClient, PlatformFailed
+from gatehouse.portal.platform import NotConfigured, PlatformAway, PlatformClient, PlatformFailed
 from gatehouse.portal.settings import PortalSettings
 
 log = structlog.get_logger(__name__)
 
-#: 2 s, 4 s, ... 34 min, then an hour each: ten hours in all.
+#: 2 s, 4 s, ... 34 min, then an hour each: after ten hours in all, who wants to be told is.
 ATTEMPTS: Final = 21
 _FIRST_PAUSE: Final = 2.0
 _LONGEST_PAUSE: Final = 3600.0
@@ -59,7 +60,8 @@ Work: TypeAlias = Callable[[Tools, OrgId | None], Awaitable[None]]
 class Job(msgspec.Struct, frozen=True):
     kind: str
     work: Work
-    #: told that the last attempt has failed: in the transaction that says so, as the service role
+    #: told that the platform refuses, or that the last attempt has failed: in the transaction that says so, as the
+    #: service role. Without it there is no last attempt.
     gave_up: Callable[[AsyncSession, OrgId | None, PlatformFailed], Awaitable[None]] | None
 
 
@@ -217,8 +219,13 @@ class Worker:
         return None if row is None else Taken(row.id, _jobs[row.kind], row.org_id, row.attempts)
 
     async def _failed(self, taken: Taken, failed: PlatformFailed) -> None:
-        if isinstance(failed, PlatformAway) and taken.attempts < ATTEMPTS:
-            pause = min(_FIRST_PAUSE * 2 ** (taken.attempts - 1), _LONGEST_PAUSE)
+        if isinstance(failed, PlatformAway):
+            again = taken.job.gave_up is None or taken.attempts < ATTEMPTS
+        else:
+            # An address that is taken out of the settings may come back, too.
+            again = taken.job.gave_up is None and isinstance(failed, NotConfigured)
+        if again:
+            pause = min(_FIRST_PAUSE * 2 ** min(taken.attempts - 1, ATTEMPTS), _LONGEST_PAUSE)
             # Apart from each other: a platform that comes back is not asked for everything in one moment.
             await self._again(taken, str(failed), pause * random.uniform(0.8, 1.0))  # noqa: S311
             self._count(taken, "again")

@@ -20,6 +20,8 @@ _NAMELESS: Final = "gatehouse"
 _KEPT_SECONDS: Final = 600.0
 #: Between two questions for a key that is not there: strangers can make up as many as they like.
 _PAUSE_SECONDS: Final = 5.0
+#: After one that was not answered: nobody else waits for the same.
+_AWAY_SECONDS: Final = 1.0
 _MOST_BYTES: Final = 256 * 1024
 
 
@@ -37,6 +39,7 @@ class PlatformKeys:
         self._keys: Mapping[str, SigningKey] = {}
         self._issuer = _NAMELESS
         self._asked_at = -_KEPT_SECONDS
+        self._away_at = -_AWAY_SECONDS
         self._asking = asyncio.Lock()
 
     async def verify(self, token: str, *, audience: str) -> dict[str, Any]:
@@ -58,16 +61,27 @@ class PlatformKeys:
         async with self._asking:
             if time.monotonic() - self._asked_at < seconds:
                 return
-            if not self._base:
+            if not self._base or time.monotonic() - self._away_at < _AWAY_SECONDS:
                 raise PlatformUnknown
-            status, keys = await self._ask("/.well-known/jwks.json")
-            told, configuration = await self._ask("/.well-known/openid-configuration")
-            # 404: it has no address of its own, and so no such document.
-            if status != 200 or told not in {200, 404}:
-                raise PlatformUnknown
-            self._keys = _read(keys)
-            self._issuer = str(configuration["issuer"]) if told == 200 else _NAMELESS
+            try:
+                self._keys, self._issuer = await self._told()
+            except PlatformUnknown:
+                self._away_at = time.monotonic()
+                raise
             self._asked_at = time.monotonic()
+
+    async def _told(self) -> tuple[dict[str, SigningKey], str]:
+        """The platform's keys, and what it calls itself. Raises `PlatformUnknown`."""
+        status, keys = await self._ask("/.well-known/jwks.json")
+        told, configuration = await self._ask("/.well-known/openid-configuration")
+        # 404: it has no address of its own, and so no such document.
+        if status != 200 or told not in {200, 404}:
+            raise PlatformUnknown
+        try:
+            return _read(keys), str(configuration["issuer"]) if told == 200 else _NAMELESS
+        except (KeyError, TypeError):
+            # Somebody answers there, who is no platform.
+            raise PlatformUnknown from None
 
     async def _ask(self, path: str) -> tuple[int, Any]:
         try:

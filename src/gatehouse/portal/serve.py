@@ -1,7 +1,10 @@
 """`gatehouse serve portal`: one process, with its jobs and duties in it."""
 
+import fcntl
 import signal
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import click
 import uvicorn
@@ -13,6 +16,7 @@ from gatehouse.ingress.protocol import WatchfulProtocol
 from gatehouse.portal import installation
 from gatehouse.portal.app import application
 from gatehouse.portal.host import PortalHost
+from gatehouse.portal.settings import PortalSettings
 
 
 class CannotStart(Exception):
@@ -52,11 +56,11 @@ def run(host: str, port: int) -> int:
     # uvicorn has handlers of its own while it serves. Then, and before, a signal must not end this process at once.
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, end)
-    installed = installation.connect()
-    settings = installed.settings
+    settings = PortalSettings.from_environment()
     log.configure(settings.log_level)
-    context = tls_context(settings.tls_cert_path, settings.tls_key_path, settings.tls_client_ca_path)
-    try:
+    with _database_of(settings):
+        installed = installation.connect(settings)
+        context = tls_context(settings.tls_cert_path, settings.tls_key_path, settings.tls_client_ca_path)
         admin_key = installation.prepare(installed) if settings.embedded else None
         installation.check(installed)
         listener = _listen(host, port)
@@ -83,9 +87,31 @@ def run(host: str, port: int) -> int:
             return 0
         server.run(sockets=[listener])
         return 0 if server.started else 3
-    finally:
-        if settings.embedded:
-            embedded.stop(settings.home)
+
+
+@contextmanager
+def _database_of(settings: PortalSettings) -> Iterator[None]:
+    """An embedded one runs as long as any portal of its home does: the last to leave stops it."""
+    if not settings.embedded:
+        yield
+        return
+    with (installation.make_home(settings) / "serving.lock").open("a") as lock:
+        # Not while another stops it.
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        try:
+            yield
+        finally:
+            if _alone(lock.fileno()):
+                embedded.stop(settings.home)
+
+
+def _alone(lock: int) -> bool:
+    """Whether no other process holds it. It is given up either way, so of two that leave at once one is alone."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -21,6 +21,7 @@ from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.jwt import SigningKey
 from gatehouse.foundation.sealing import CannotOpen, Sealer
 from gatehouse.foundation.storage.database import Database
+from gatehouse.portal.change import record_by_hand
 
 #: The longest that an organization token may live, and so an old key is published.
 MAX_LIFETIME_SECONDS: Final = 365 * 86_400
@@ -126,7 +127,9 @@ def rotate(connection: Connection, sealer: Sealer, *, stolen: bool = False) -> t
         " expires_at = least(expires_at, %s) WHERE retired_at IS NULL OR %s RETURNING kid",
         [until, stolen],
     ).fetchall()
-    return _add(connection, sealer), [str(kid) for (kid,) in retired]
+    made, before = _add(connection, sealer), [str(kid) for (kid,) in retired]
+    record_by_hand(connection, "signing_key.rotated", "signing_key", made, previous=before, stolen=stolen)
+    return made, before
 
 
 def _add(connection: Connection, sealer: Sealer) -> str:

@@ -68,6 +68,21 @@ def test_what_was_saved_comes_back(make: Make, tmp_path: Path) -> None:
         assert connection.execute("SELECT count(*) FROM users").fetchone() == (0,)
 
 
+def test_revisions_go_on_beyond_those_that_are_lost(make: Make, tmp_path: Path) -> None:
+    """An outpost has heard of them, and refuses each policy of an older version: a kill switch, too."""
+    installed, file = make(), tmp_path / "saved.tar"
+    installation.prepare(installed)
+    backup.save(installed, file)
+    with psycopg.connect(installed.owner_url) as connection:
+        connection.execute("UPDATE revision_head SET revision = revision + 5000")
+    ((lost,),) = rows(installed, "SELECT revision FROM revision_head")
+    backup.load(installed, file, force=True)
+    ((restored,),) = rows(installed, "SELECT revision FROM revision_head")
+    assert isinstance(lost, int)
+    assert isinstance(restored, int)
+    assert restored > lost
+
+
 def test_a_backup_is_readable_by_its_owner_alone_and_holds_no_key(make: Make, tmp_path: Path) -> None:
     first, file = make(), tmp_path / "saved.tar"
     installation.prepare(first)

@@ -24,22 +24,26 @@ def host_of(request: Request) -> OutpostHost:
     return host
 
 
+async def admit(host: OutpostHost, address: str, token: str) -> None:
+    """Counts the call, then looks at the token: guesses count, too. Raises `RateLimited`, `BadAdminToken`."""
+    rule = Rule(f"admin|{address_key(address)}", host.settings.rate_limit_admin_per_minute, "admin")
+    taken = await host.counters.take(rule.key, rule.limit)
+    if not taken.allowed:
+        raise RateLimited(rule, taken)
+    secret = host.settings.outpost_admin_token
+    if secret is None or not hmac.compare_digest(token.encode(), secret.get_secret_value().encode()):
+        raise BadAdminToken
+
+
 async def admitted(
     request: Request,
     host: Annotated[OutpostHost, Depends(host_of)],
     shown: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
 ) -> OutpostHost:
-    """Counts the call, then asks for the token: guesses count, too."""
-    addresses: ClientAddresses = request.app.state.addresses
-    limit = host.settings.rate_limit_admin_per_minute
-    rule = Rule(f"admin|{address_key(addresses.of_scope(request.scope))}", limit, "admin")
-    taken = await host.counters.take(rule.key, rule.limit)
-    if not taken.allowed:
-        raise RateLimited(rule, taken)
-    secret = host.settings.outpost_admin_token
-    given = shown.credentials.encode() if shown is not None else b""
-    if secret is None or not hmac.compare_digest(given, secret.get_secret_value().encode()):
-        raise BadAdminToken
+    """Whoever has sent a body was asked before it was read (`admin.front`)."""
+    if not getattr(request.state, "admitted", False):
+        addresses: ClientAddresses = request.app.state.addresses
+        await admit(host, addresses.of_scope(request.scope), shown.credentials if shown is not None else "")
     return host
 
 

@@ -12,6 +12,7 @@ from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.envelopes import CODED, ErrorForms
 from gatehouse.ingress.openapi import SCHEMAS, SECURITY_SCHEMES, gateway_paths
 from gatehouse.outpost.admin import audit, budget, config, overrides, peers, siem, status
+from gatehouse.outpost.admin.front import Front
 from gatehouse.outpost.app import SERVED
 from gatehouse.outpost.host import OutpostHost
 
@@ -35,12 +36,13 @@ def administration(host: OutpostHost | None) -> FastAPI:
         redoc_url=None,
         openapi_url=None,
     )
-    handlers.install(app, ErrorForms(otherwise=CODED))
+    responses = handlers.install(app, ErrorForms(otherwise=CODED))
     for family in _FAMILIES:
         app.include_router(family)
     if host is not None:
         app.state.host = host
-        app.state.addresses = ClientAddresses(host.settings.trusted_proxies)
+        addresses = app.state.addresses = ClientAddresses(host.settings.trusted_proxies)
+        app.add_middleware(Front, host=host, addresses=addresses, responses=responses)
         app.add_route("/api/health/live", _live, include_in_schema=False)
     return app
 

@@ -11,8 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.foundation.clock import iso
 from gatehouse.foundation.errors import FieldFault, Unprocessable
-from gatehouse.foundation.http.bodies import Shown
+from gatehouse.foundation.http.bodies import Body, Shown, unsent
 from gatehouse.outpost.admin.access import Operated
+from gatehouse.outpost.admin.overrides import Disabled, Routes, out
 from gatehouse.outpost.bundle import InForce, NotLoaded
 from gatehouse.outpost.host import OutpostHost
 from gatehouse.policy.governance import DlpRuleRecord
@@ -51,17 +52,20 @@ class Imported(Shown):
     skipped: dict[str, str]
 
 
+class ImportedOverrides(Body):
+    """Replaces all of them; what is left out is none."""
+
+    disabled: Disabled = Field(default_factory=dict)
+    routes: Routes = Field(default_factory=dict)
+
+
 class Import(BaseModel):
     """A document as it was exported. What this version does not know is skipped, by its name."""
 
     model_config = ConfigDict(extra="allow")
 
     version: Annotated[str, Field(max_length=20)]
-
-
-class _ImportedOverrides(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    disabled: dict[str, frozenset[str]] = {}
-    routes: dict[str, str] = {}
+    overrides: ImportedOverrides = Field(default_factory=unsent)
 
 
 @router.get("/admin/config/export", response_model=Exported)
@@ -86,12 +90,11 @@ async def import_config(
     for name in sent:
         if name in _OF_THE_PLATFORM:
             skipped[name] = "comes with the platform's policy: import it there"
-        elif name not in {"overrides", "exported_at", "outpost_id", "policy_version"}:
+        elif name not in {"exported_at", "outpost_id", "policy_version"}:
             skipped[name[:100]] = "unknown to this version"
-    if "overrides" in sent:
-        overrides = _overrides(sent["overrides"])
+    if "overrides" in body.model_fields_set:
         if not dry_run:
-            await host.override(overrides)
+            await host.override(Overrides(disabled=out(body.overrides.disabled), routes=body.overrides.routes))
         imported.append("overrides")
     return Imported(dry_run=dry_run, imported=imported, skipped=skipped)
 
@@ -119,11 +122,3 @@ def _rule(record: DlpRuleRecord) -> dict[str, Any]:
     found: dict[str, Any] = msgspec.to_builtins(record)
     del found["custom"]
     return found
-
-
-def _overrides(sent: Any) -> Overrides:
-    try:
-        found = msgspec.convert(sent, _ImportedOverrides)
-    except msgspec.ValidationError as error:
-        raise Unprocessable(faults=[FieldFault("overrides", str(error))]) from None
-    return Overrides(disabled=found.disabled, routes=found.routes)

@@ -31,31 +31,34 @@ class KillSwitchState(Shown):
     engaged_by: Annotated[str | None, Field(description="The peer that has engaged it, if one has.")]
 
 
+Disabled = Annotated[
+    dict[Name, Annotated[list[Name], Field(max_length=200)]],
+    Field(
+        max_length=1_000,
+        description="Providers that do not answer for a model: by its id, `provider/model-id`, or `*` for every model.",
+        examples=[{"gpt-4o": ["azure"], "*": ["openai"]}],
+    ),
+]
+Routes = Annotated[
+    dict[Name, Entry],
+    Field(
+        max_length=1_000,
+        description="The catalog's entry, as `provider/model-id`, that answers where a caller names a model.",
+        examples=[{"gpt-4o": "azure/gpt-4o"}],
+    ),
+]
+
+
 class ProviderOverrides(Body):
     """Replaces all of them."""
 
-    disabled: Annotated[
-        dict[Name, Annotated[list[Name], Field(max_length=200)]],
-        Field(
-            max_length=1_000,
-            description="Providers that do not answer for a model: by its id, `provider/model-id`, or `*` for every"
-            " model.",
-            examples=[{"gpt-4o": ["azure"], "*": ["openai"]}],
-        ),
-    ]
+    disabled: Disabled
 
 
 class RoutingOverrides(Body):
     """Replaces all of them."""
 
-    routes: Annotated[
-        dict[Name, Entry],
-        Field(
-            max_length=1_000,
-            description="The catalog's entry, as `provider/model-id`, that answers where a caller names a model.",
-            examples=[{"gpt-4o": "azure/gpt-4o"}],
-        ),
-    ]
+    routes: Routes
 
 
 class RoutingState(Shown):
@@ -84,8 +87,7 @@ async def read_provider_overrides(host: Operated) -> ProviderOverrides:
 async def set_provider_overrides(host: Operated, body: ProviderOverrides) -> ProviderOverrides:
     """In force for every request that has not begun its call when the answer comes. A model whose providers are all
     disabled is answered with 503 `providers_disabled`."""
-    disabled = {model: frozenset(providers) for model, providers in body.disabled.items() if providers}
-    await host.override(Overrides(disabled=disabled, routes=host.state.said.overrides.routes))
+    await host.override(Overrides(disabled=out(body.disabled), routes=host.state.said.overrides.routes))
     return await read_provider_overrides(host)
 
 
@@ -101,6 +103,11 @@ async def read_routing_overrides(host: Operated) -> RoutingState:
 async def set_routing_overrides(host: Operated, body: RoutingOverrides) -> RoutingState:
     await host.override(Overrides(disabled=host.state.said.overrides.disabled, routes=body.routes))
     return await read_routing_overrides(host)
+
+
+def out(disabled: dict[str, list[str]]) -> dict[str, frozenset[str]]:
+    """As the policy takes it: a model of which no provider is out is not named."""
+    return {model: frozenset(providers) for model, providers in disabled.items() if providers}
 
 
 def kill_switch(host: OutpostHost) -> KillSwitchState:

@@ -1,7 +1,8 @@
 """What outposts say that they have in force, and with which certificate: written together, twice a second.
 
 An outpost says it with each question for the next bundle (`If-None-Match`), so the moment that it asks is the moment
-from which a change is known to hold there.
+from which a change is known to hold there. A version that there has not been confirms nothing: it is of a platform that
+was set back since.
 """
 
 import asyncio
@@ -30,9 +31,10 @@ _SILENT: Final = 600.0
 _MOST: Final = 5_000
 
 _ROWS: Final = (
-    "unnest(CAST(:tenants AS uuid[]), CAST(:outposts AS uuid[]), CAST(:versions AS bigint[]),"
+    "(SELECT tenant_id, outpost_id, at, serial, ends, CASE WHEN said <= revision THEN said ELSE 0 END AS version"
+    " FROM revision_head, unnest(CAST(:tenants AS uuid[]), CAST(:outposts AS uuid[]), CAST(:versions AS bigint[]),"
     " CAST(:ats AS timestamptz[]), CAST(:serials AS text[]), CAST(:ends AS timestamptz[]))"
-    " AS t (tenant_id, outpost_id, version, at, serial, ends)"
+    " AS s (tenant_id, outpost_id, said, at, serial, ends)) AS t"
 )
 _NODES: Final = text(
     "INSERT INTO outpost_nodes (tenant_id, outpost_id, version, seen_at,"  # noqa: S608 - our own words

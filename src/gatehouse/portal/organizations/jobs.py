@@ -92,10 +92,11 @@ async def update_entitlements(tools: Tools, org_id: OrgId | None) -> None:
 
 @job("org_deprovision")
 async def deprovision(tools: Tools, org_id: OrgId | None) -> None:
-    """The tenant is ended."""
+    """The tenant is ended. Where there was no platform to ask for one, there is none."""
     async with tools.database.service() as session:
         org = await _read(session, org_id)
-    await tools.platform.end_tenant(org.tenant)
+    if org.provisioning_status != "unknown":
+        await tools.platform.end_tenant(org.tenant)
 
 
 async def _read(session: AsyncSession, org_id: OrgId | None) -> _Organization:

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from gatehouse.foundation.http.bodies import Body, Shown
 from gatehouse.portal.outposts.status import Status
@@ -48,7 +48,7 @@ class OutpostCertified(Shown):
     heartbeat_url: str
 
 
-class NewHeartbeat(BaseModel):
+class NewHeartbeat(Body):
     """What the outpost says of itself. One that is newer than the portal may say more."""
 
     model_config = ConfigDict(extra="ignore")

@@ -165,6 +165,25 @@ async def test_another_workers_newer_version_is_never_followed_by_an_older_one(
     assert stale.headers["etag"] != first.headers["etag"]
 
 
+async def test_a_version_that_there_has_not_been_confirms_nothing(
+    platform: RunningPlatform, tenant: Tenant, outpost: Outpost
+) -> None:
+    """Of a platform that was set back: a kill switch would look as if it held where its policy is refused."""
+    (revision,) = platform.sql("SELECT revision FROM revision_head")[0]
+    report = "/api/v1/admin/kill-switch/propagation"
+    for said, known in ((revision + 1000, 0), (revision, revision)):
+        answer = await outpost.bundle(f'"{said}-{"0" * 64}"')
+        assert answer.status_code == 200, answer.text
+        async with asyncio.timeout(10):
+            while True:
+                seen = (await tenant.admin.client.get(report)).json()["outposts"]
+                if [each["version"] for each in seen if each["outpost_id"] == str(outpost.id)] == [known]:
+                    break
+                await asyncio.sleep(0.05)
+    confirmed = platform.sql("SELECT version FROM outpost_confirmations WHERE outpost_id = %s", [outpost.id])
+    assert confirmed == [(revision,)]
+
+
 async def test_one_that_has_not_changed_is_sent_anew_each_day(
     outpost: Outpost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
