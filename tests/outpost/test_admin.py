@@ -1,7 +1,7 @@
 """The outpost's administration: who may call, overrides and what they do to requests, status, configuration."""
 
+import asyncio
 import json
-import socket
 from typing import Any
 
 import httpx2
@@ -44,34 +44,39 @@ def test_guesses_are_limited(trust: Trust) -> None:
         assert 0 < int(answers[-1].headers["Retry-After"]) <= 60
 
 
-def test_a_stranger_s_body_is_not_waited_for(outpost: OutpostServer) -> None:
+async def answered(url: str, head: str) -> bytes:
+    """To a request whose body stays away but for its first byte."""
+    host, port = url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    try:
+        writer.write(f"{head}\r\n\r\n{{".encode())
+        return await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+    finally:
+        writer.close()
+
+
+async def test_a_stranger_s_body_is_not_waited_for(outpost: OutpostServer) -> None:
     """Nor held: the requests of the proxy share the process' memory."""
-    host, port = outpost.admin_url.removeprefix("http://").split(":")
     for sent, status in (
         ("POST /admin/config/import", b"401"),
         ("PUT /admin/api/budget", b"401"),
         ("POST /nowhere", b"401"),
         ("POST /peer/state", b"413"),
     ):
-        with socket.create_connection((host, int(port)), timeout=10) as connection:
-            head = f"{sent} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99999999\r\n\r\n"
-            connection.sendall(head.encode() + b"{")
-            answer = connection.recv(4096)
+        head = f"{sent} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99999999"
+        answer = await answered(outpost.admin_url, head)
         assert answer.split(b" ")[1] == status, answer
         assert b"connection: close" in answer.lower()
 
 
-def test_an_operator_s_body_is_bounded_in_size_and_time(trust: Trust) -> None:
+async def test_an_operator_s_body_is_bounded_in_size_and_time(trust: Trust) -> None:
     with OutpostServer(trust, MAX_REQUEST_BYTES="4096", BODY_TIMEOUT_SECONDS="1") as outpost:
-        host, port = outpost.admin_url.removeprefix("http://").split(":")
         for length, status in ((5000, b"413"), (4000, b"408")):
-            with socket.create_connection((host, int(port)), timeout=10) as connection:
-                head = (
-                    f"POST /admin/config/import HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {ADMIN_TOKEN}\r\n"
-                    f"Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
-                )
-                connection.sendall(head.encode() + b"{")
-                answer = connection.recv(4096)
+            head = (
+                f"POST /admin/config/import HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {ADMIN_TOKEN}\r\n"
+                f"Content-Type: application/json\r\nContent-Length: {length}"
+            )
+            answer = await answered(outpost.admin_url, head)
             assert answer.split(b" ")[1] == status, answer
 
 
