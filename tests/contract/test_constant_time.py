@@ -30,6 +30,12 @@ COMPARED: Final = {
     "platform/access/tokens/codes.py": 1,
     # a cursor's signature
     "foundation/http/lists.py": 1,
+    # an outpost's admin token
+    "outpost/admin/access.py": 1,
+    # the portal's admin keys, by their digests
+    "portal/callers.py": 1,
+    # the state of a sign-in, by the browser's cookie
+    "portal/sso/service.py": 1,
 }
 
 _secret = re.compile(
@@ -67,6 +73,9 @@ HARMLESS: Final = {
     },
     "engine/conversation/dialects/anthropic_messages/view.py": {"kind == _SIGNATURE"},
     "foundation/http/envelopes.py": {"error.code != Unprocessable.code"},
+    # which beginning a peer speaks of, and whose its proof is, which was verified before
+    "outpost/leases.py": {"known.nonce == claim.nonce"},
+    "outpost/peers.py": {"self.proven(proof) != peer_id"},
     # which element a signature speaks of: the signature is what is verified
     "platform/access/saml/trust.py": {"""reference.get('URI') != f"#{signature.getparent().get('ID')}\""""},
 }
