@@ -8,7 +8,7 @@ from tests.support.outpost_server import OutpostServer, Trust
 from tests.support.server import GatehouseServer
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def trust() -> Iterator[Trust]:
     with GatehouseServer() as server:
         yield Trust(server)
