@@ -22,6 +22,7 @@ from gatehouse.engine.exchange import Received
 from gatehouse.foundation import tokens
 from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.identity import SCOPES, Caller, CallerKind
+from gatehouse.ingress.credentials import ExpiredApiKey, InvalidApiKey, MissingCredential, presented
 from gatehouse.outpost.bundle import Bundles, InForce, NotLoaded
 from gatehouse.policy.wire import KeyRecord
 
@@ -30,21 +31,6 @@ _LEEWAY_SECONDS: Final = 5
 _MAX_TOKEN_CHARS: Final = 8192
 _REMEMBERED: Final = 20_000
 _DEFAULT_SCOPES: Final = frozenset({"chat:write", "api:read", "dlp:read"})
-
-
-class MissingCredential(Unauthenticated):
-    code = "missing_credential"
-    message = "Send a credential: Authorization: Bearer <key or token>, or X-API-Key: <key>."
-
-
-class InvalidApiKey(Unauthenticated):
-    code = "invalid_api_key"
-    message = "The API key is not valid."
-
-
-class ExpiredApiKey(Unauthenticated):
-    code = "expired_api_key"
-    message = "The API key has expired."
 
 
 class InvalidToken(Unauthenticated):
@@ -75,7 +61,7 @@ class LocalCredentials:
         held = self._bundles.in_force
         if held is None:
             raise NotLoaded
-        credential = _presented(received)
+        credential = presented(received)
         if credential is None:
             raise MissingCredential
         if credential.startswith("gk_"):
@@ -154,10 +140,3 @@ def _uuid(text: str) -> UUID | None:
         return UUID(text)
     except ValueError:
         return None
-
-
-def _presented(received: Received) -> str | None:
-    authorization = received.headers.get("authorization")
-    if authorization is not None and authorization[:7].lower() == "bearer ":
-        return authorization[7:].strip() or None
-    return received.headers.get("x-api-key") or None

@@ -22,9 +22,9 @@ from gatehouse.foundation.http.handlers import ErrorResponses
 from gatehouse.foundation.identity import Caller
 from gatehouse.foundation.storage.away import DATABASE_AWAY
 from gatehouse.ingress import receive as receiving
+from gatehouse.ingress.credentials import presented
 from gatehouse.ingress.gateway import CLIENT_LEFT, Observe
 from gatehouse.ingress.receive import Body
-from gatehouse.platform.live.credentials import presented
 
 LOGIN: Final = "/api/auth/login"
 

@@ -32,8 +32,9 @@ from fastapi import Depends, Request
 from gatehouse.foundation import certified
 from gatehouse.foundation.errors import Forbidden, Refusal, Unauthenticated
 from gatehouse.foundation.identity import Caller, CallerKind, Role
+from gatehouse.ingress.credentials import MissingCredential, presented
 from gatehouse.ingress.protocol import shows
-from gatehouse.platform.live.credentials import InvalidToken, MissingCredential, presented
+from gatehouse.platform.live.credentials import InvalidToken
 
 
 class AdminOnly(Forbidden):

@@ -11,24 +11,10 @@ from gatehouse.engine.exchange import Received
 from gatehouse.foundation import jwt, tokens
 from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.identity import SCOPES, Caller, CallerKind, Role, TenantId
+from gatehouse.ingress.credentials import ExpiredApiKey, InvalidApiKey, MissingCredential, presented
 from gatehouse.platform.live import outposts
 from gatehouse.platform.live.outposts import OutpostTokens
 from gatehouse.platform.live.state import LiveClient, LiveKey, LiveTenant, LiveUser, Replica
-
-
-class MissingCredential(Unauthenticated):
-    code = "missing_credential"
-    message = "Send a credential: Authorization: Bearer <key or token>, or X-API-Key: <key>."
-
-
-class InvalidApiKey(Unauthenticated):
-    code = "invalid_api_key"
-    message = "The API key is not valid."
-
-
-class ExpiredApiKey(Unauthenticated):
-    code = "expired_api_key"
-    message = "The API key has expired."
 
 
 class InvalidToken(Unauthenticated):
@@ -263,11 +249,3 @@ class LiveCredentials:
             )
         except (Unauthenticated, KeyError, ValueError, TypeError, AttributeError):
             raise InvalidToken from None
-
-
-def presented(received: Received) -> str | None:
-    """The credential a request carries: a bearer token, or the header `X-API-Key`."""
-    authorization = received.headers.get("authorization")
-    if authorization is not None and authorization[:7].lower() == "bearer ":
-        return authorization[7:].strip() or None
-    return received.headers.get("x-api-key") or None

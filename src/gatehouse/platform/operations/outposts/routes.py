@@ -4,8 +4,8 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
+from gatehouse.ingress.credentials import presented
 from gatehouse.platform.callers import RESPONSES, OutpostCaller, PlatformClient
-from gatehouse.platform.live.credentials import presented
 from gatehouse.platform.operations.outposts import polling, service
 from gatehouse.platform.operations.outposts.polling import Waiting
 from gatehouse.platform.operations.outposts.schemas import NewTrust, Records, RecordsStored, Trust

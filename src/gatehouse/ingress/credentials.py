@@ -1,0 +1,27 @@
+"""The credential that a request carries, and what is said of one that is not good: the same at every host."""
+
+from gatehouse.engine.exchange import Received
+from gatehouse.foundation.errors import Unauthenticated
+
+
+class MissingCredential(Unauthenticated):
+    code = "missing_credential"
+    message = "Send a credential: Authorization: Bearer <key or token>, or X-API-Key: <key>."
+
+
+class InvalidApiKey(Unauthenticated):
+    code = "invalid_api_key"
+    message = "The API key is not valid."
+
+
+class ExpiredApiKey(Unauthenticated):
+    code = "expired_api_key"
+    message = "The API key has expired."
+
+
+def presented(received: Received) -> str | None:
+    """A bearer token, or the header `X-API-Key`."""
+    authorization = received.headers.get("authorization")
+    if authorization is not None and authorization[:7].lower() == "bearer ":
+        return authorization[7:].strip() or None
+    return received.headers.get("x-api-key") or None
