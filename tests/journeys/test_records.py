@@ -22,7 +22,7 @@ from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.journal import JournalReader, Position
 from gatehouse.platform.change import DEFAULT_TENANT
 
-ROUNDS = int(os.environ.get("GATEHOUSE_KILL_ROUNDS", "3"))
+ROUNDS = int(os.environ.get("GATEHOUSE_KILL_ROUNDS", "5"))
 CALLERS = 12
 STREAMING = "stream-200"
 

@@ -11,8 +11,8 @@ import httpx2
 from tests.support.outpost_server import OutpostServer, Trust, asking, stored, until, verified
 
 #: The outpost's ends by kill -9 (20 prove more), and the requests of a day without the platform (100,000).
-KILLS = int(os.environ.get("OUTPOST_KILLS", "3"))
-AWAY = int(os.environ.get("OUTPOST_AWAY_REQUESTS", "2000"))
+KILLS = int(os.environ.get("OUTPOST_KILLS", "4"))
+AWAY = int(os.environ.get("OUTPOST_AWAY_REQUESTS", "3000"))
 PATIENCE = 60 + AWAY / 100
 
 

@@ -78,7 +78,7 @@ def _wait_for(status: int, outpost: OutpostServer, token: str) -> httpx2.Respons
     return answer
 
 
-def test_a_changed_rule_is_in_force_within_a_second(trust: Trust, outpost: OutpostServer) -> None:
+def test_a_changed_rule_comes_into_force_without_a_restart(trust: Trust, outpost: OutpostServer) -> None:
     text = "the word is zanzibar"
     assert outpost.ask(text).status_code == 200
     config = {"keywords": ["zanzibar"]}

@@ -56,8 +56,8 @@ class InForce(msgspec.Struct, frozen=True):
 
 
 class BundleStatus(msgspec.Struct):
-    """The four times, as Unix time, and what kept the last one out that came. `source`: `platform`, `file`, `kept` or
-    `peer`."""
+    """The four times, as Unix time, and what kept the last one out that came. `source`: `platform`, `file` or
+    `kept`."""
 
     asked: float | None = None
     fetched: float | None = None

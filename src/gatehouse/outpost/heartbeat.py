@@ -15,6 +15,7 @@ import msgspec
 import structlog
 
 from gatehouse.outpost.identity import Identity
+from gatehouse.outpost.platform import unreached
 
 log = structlog.get_logger(__name__)
 
@@ -70,7 +71,7 @@ class Heartbeat:
                 except _NotTaken as error:
                     self.fault = str(error)
                 except (aiohttp.ClientError, OSError, TimeoutError) as error:
-                    self.fault = f"{type(error).__name__}: {error}".rstrip(": ")
+                    self.fault = unreached(error)
                 except Exception:
                     # What nobody has thought of must not make a living outpost look dead.
                     self.fault = "an unexpected fault; the log has it"

@@ -106,7 +106,7 @@ class Platform:
             ) as answer:  # fmt: skip
                 return answer.status, answer.headers, await answer.read()
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise PlatformAway(f"{type(error).__name__}: {error}".rstrip(": ")) from None
+            raise PlatformAway(unreached(error)) from None
 
     async def _audience(self) -> str:
         """What it calls itself: it believes a token only that names it."""
@@ -131,6 +131,14 @@ def read_keys(keys: Sequence[dict[str, Any]]) -> dict[str, SigningKey]:
             continue
         found[key.kid] = key
     return found
+
+
+def unreached(error: Exception) -> str:
+    """Why a call had no answer, for an operator."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        # Its own text names an object in memory.
+        return f"cannot connect to {error.host}:{error.port} ({error.os_error})"
+    return f"{type(error).__name__}: {error}".rstrip(": ")
 
 
 def _failed(status: int, body: bytes) -> Exception:

@@ -21,7 +21,7 @@ Time = Annotated[str | None, Field(examples=["2026-05-04T12:00:00Z"])]
 
 class PolicyStatus(Shown):
     version: Annotated[int | None, Field(description="Of the bundle in force; null while there is none.")]
-    source: Annotated[str | None, Field(description="`platform`, `file`, `kept` or `peer`.")]
+    source: Annotated[str | None, Field(description="`platform`, `file` or `kept`.")]
     issued_at: Time
     expires_at: Time
     age_seconds: Annotated[int | None, Field(description="Since the platform has issued it.")]
