@@ -99,7 +99,7 @@ RACES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
     (
         "PUT",
         "/api/v1/admin/siem",
-        {"type": "syslog_tcp", "host": "1.1.1.1", "port": 514},
+        {"type": "syslog_tcp", "host": "1.1.1.1", "port": 515},
         {"enabled": True},
     ),
     ("PUT", "/api/v1/admin/org/mfa-policy", {"grace_period_hours": 1}, {"mfa_assertion_ttl_seconds": 61}),

@@ -59,3 +59,28 @@ async def test_a_killed_workers_job_is_taken_up_when_its_lease_is_over(portal: R
     assert portal.sql("SELECT status FROM jobs WHERE id = %s", [behind]) == [("queued",)]
     await until(portal, job_id, "done")
     await until(portal, behind, "done")
+
+
+async def test_the_end_of_a_job_is_written_once_the_database_takes_it(portal: RunningPortal, org: Org) -> None:
+    """Not after the lease of a worker that lives: until then its organization's other jobs wait."""
+    ((provisioning,),) = portal.sql("SELECT id FROM jobs WHERE org_id = %s", [org.id])
+    await until(portal, provisioning, "failed")
+    # In a thread: it waits for transactions of this loop.
+    await asyncio.to_thread(
+        portal.sql,
+        "CREATE FUNCTION going_away() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN RAISE EXCEPTION 'shutting down' USING ERRCODE = 'admin_shutdown'; END $$;"
+        "CREATE TRIGGER going_away BEFORE UPDATE ON jobs FOR EACH ROW"
+        f" WHEN (OLD.status = 'running' AND OLD.org_id = '{org.id}') EXECUTE FUNCTION going_away()",
+    )
+    try:
+        async with portal.host.database.tenant(org.id) as session:
+            job_id = await jobs.queue(session, update_entitlements, org.id)
+            await session.commit()
+        portal.host.jobs.look()
+        await until(portal, job_id, "running")
+        await asyncio.sleep(1.5)
+        await until(portal, job_id, "running")
+    finally:
+        await asyncio.to_thread(portal.sql, "DROP FUNCTION going_away CASCADE")
+    await until(portal, job_id, "done")

@@ -13,6 +13,7 @@ platform: it is tried again until that has answered.
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 from uuid import UUID
@@ -189,24 +190,41 @@ class Worker:
         taken = await self._take()
         if taken is None:
             return False
+        until = time.monotonic() + _LEASE_SECONDS
         try:
-            async with asyncio.timeout(_ATTEMPT_SECONDS):
-                await taken.job.work(self._tools, taken.org_id)
-        except PlatformFailed as failed:
-            await self._failed(taken, failed)
-        except TimeoutError:
-            await self._failed(taken, PlatformAway("it takes too long"))
+            failed = await self._attempt(taken)
         except asyncio.CancelledError:
             # This process ends: another goes on at once, without waiting for the lease.
             await asyncio.shield(self._again(taken, None, 0.0, uncounted=1))
             raise
+        while True:
+            try:
+                await (self._done(taken) if failed is None else self._failed(taken, failed))
+            except DATABASE_AWAY:
+                # As long as it is said to run, none of its lane does.
+                if time.monotonic() + _LOOK_SECONDS >= until:
+                    raise
+                await asyncio.sleep(_LOOK_SECONDS)
+            else:
+                return True
+
+    async def _attempt(self, taken: Taken) -> PlatformFailed | None:
+        """None: it is done."""
+        try:
+            async with asyncio.timeout(_ATTEMPT_SECONDS):
+                await taken.job.work(self._tools, taken.org_id)
+        except PlatformFailed as failed:
+            return failed
+        except TimeoutError:
+            return PlatformAway("it takes too long")
         except Exception as error:
             log.exception("jobs.fault", kind=taken.job.kind)
-            await self._failed(taken, PlatformAway(type(error).__name__))
-        else:
-            await self._execute(_END, {"id": taken.id, "status": "done", "error": None})
-            self._count(taken, "done")
-        return True
+            return PlatformAway(type(error).__name__)
+        return None
+
+    async def _done(self, taken: Taken) -> None:
+        await self._execute(_END, {"id": taken.id, "status": "done", "error": None})
+        self._count(taken, "done")
 
     async def _take(self) -> Taken | None:
         try:
@@ -232,8 +250,9 @@ class Worker:
             return
         log.warning("job.failed", kind=taken.job.kind, org_id=str(taken.org_id), reason=str(failed))
         async with self._tools.database.service() as session:
-            await session.execute(_END, {"id": taken.id, "status": "failed", "error": str(failed)})
-            if taken.job.gave_up is not None:
+            ended = await session.execute(_END, {"id": taken.id, "status": "failed", "error": str(failed)})
+            # Not a second time, where the first one's commit had no answer.
+            if taken.job.gave_up is not None and ended.rowcount:  # type: ignore[attr-defined]
                 await taken.job.gave_up(session, taken.org_id, failed)
             await session.commit()
         self._count(taken, "failed")

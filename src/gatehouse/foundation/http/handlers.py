@@ -1,5 +1,6 @@
 """Makes an application answer every error in its path's form: refusals, failed validation, unknown paths, faults."""
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -105,9 +106,15 @@ def _allowed(request: Request) -> str:
     """Every method that the path takes: the framework names those of the first route that fits it."""
     methods: set[str] = set()
     for route in iter_route_contexts(request.app.router.routes):
-        if compile_path(route.path or "")[0].match(request.scope["path"]):
+        if _pattern(route.path or "").match(request.scope["path"]):
             methods |= route.methods or set()
     return ", ".join(sorted(methods))
+
+
+@cache
+def _pattern(path: str) -> re.Pattern[str]:
+    """Of a route's path: there are as many as routes."""
+    return compile_path(path)[0]
 
 
 def failed_validation(faults: Sequence[Any]) -> Refusal:

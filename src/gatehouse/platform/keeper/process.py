@@ -13,7 +13,7 @@ from sqlalchemy import text
 from gatehouse.foundation import log as logs
 from gatehouse.foundation.clock import SYSTEM_CLOCK
 from gatehouse.foundation.egress import EgressGuard
-from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
+from gatehouse.foundation.outbound.carriers import open_outbound
 from gatehouse.foundation.processes import die_with_parent
 from gatehouse.foundation.receivers import Receivers
 from gatehouse.foundation.sealing import Sealer, load_master_keys
@@ -67,7 +67,7 @@ async def _run(settings: Settings, url: str, *, journal: bool) -> None:
         drain.start()
     figures.metrics.start()
     guard = EgressGuard(settings.egress_allowlist)
-    outbound = AiohttpOutbound(settings.provider_max_connections, guard=guard)
+    outbound = open_outbound(settings.outbound, settings.provider_max_connections, guard)
     receivers = Receivers(guard)
     tasks = [asyncio.create_task(_beat(database, node, drain))]
     if settings.embedded or not journal:
