@@ -98,9 +98,9 @@ class Bench:
         """Milliseconds of a look for turns."""
         taken = []
         for _ in range(50):
-            async with self._tools.database.service() as session:
+            async with self._tools.database.at_once() as connection:
                 began = time.monotonic()
-                assert await queue.take(session, 32) == []
+                assert await queue.take(connection, 32) == []
                 taken.append(time.monotonic() - began)
         return sorted(taken)[len(taken) // 2] * 1000
 

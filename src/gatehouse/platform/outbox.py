@@ -35,6 +35,8 @@ Listener: TypeAlias = Callable[[AsyncSession, Sequence[Event]], Awaitable[None]]
 #: Events of one transaction.
 BATCH: Final = 1000
 
+# Most of the time there is nothing, which takes one round trip to know.
+_ANY: Final = text("SELECT EXISTS (SELECT FROM outbox WHERE dispatched_at IS NULL)")
 # One reader at a time, on whatever machine: two would mix up the order.
 _LOCK: Final = text("SELECT pg_try_advisory_xact_lock(hashtext('gatehouse.outbox'))")
 _WAITING: Final = text(
@@ -47,6 +49,9 @@ _DISPATCHED: Final = text("UPDATE outbox SET dispatched_at = now() WHERE id = AN
 async def dispatch(database: Database, listeners: Sequence[Listener], *, most: int = BATCH) -> int:
     """Tells the listeners of the oldest events that wait. Returns how many these were; none while another process is
     at it."""
+    async with database.at_once() as connection:
+        if not (await connection.execute(_ANY)).scalar_one():
+            return 0
     async with database.service() as session:
         if not (await session.execute(_LOCK)).scalar_one():
             return 0

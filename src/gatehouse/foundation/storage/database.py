@@ -8,12 +8,15 @@ All three come from `DATABASE_URL`; how they get their role is in `roles`. Where
 `DATABASE_OWNER_URL` holds the owner's.
 """
 
+import select
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import psycopg
-from sqlalchemy import text
+from sqlalchemy import event, text
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import QueuePool
@@ -137,11 +140,25 @@ def _engine(url: str, role: str, pool_size: int, schema: str | None) -> AsyncEng
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=5,
-        # A restarted server leaves dead connections in the pool: each is tried before use.
-        pool_pre_ping=True,
         # An error's text goes into logs: what was written (a password's hash) must not.
         hide_parameters=True,
         connect_args={"connect_timeout": 5, "application_name": "gatehouse"},
     )
     roles.act_as(engine, role, schema)
+    event.listen(engine.sync_engine, "checkout", _alive)
     return engine
+
+
+def _alive(connection: DBAPIConnection, _record: object, _proxy: object) -> None:
+    """A server that was restarted leaves dead connections in the pool. One shows without being asked, which would cost
+    each transaction a round trip: something is there to be read that nobody has asked for, a last word or the end."""
+    driver = connection.driver_connection
+    assert isinstance(driver, psycopg.AsyncConnection)
+    if driver.closed or _readable(driver.fileno()):
+        raise DisconnectionError
+
+
+def _readable(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))

@@ -153,8 +153,8 @@ async def test_two_processes_share_the_work_and_nothing_is_sent_twice(siem: Siem
 
 async def test_a_turn_whose_process_died_is_anothers_once_its_lease_has_ended(siem: Siem) -> None:
     await siem.begin()
-    async with siem.platform.host.database.service() as session:
-        (dead,) = await queue.take(session, 10)
+    async with siem.platform.host.database.at_once() as connection:
+        (dead,) = await queue.take(connection, 10)
     await siem.forward()
     assert siem.receiver.got == []
     await siem.retry()
@@ -285,11 +285,11 @@ async def test_of_a_thousand_organizations_one_look_finds_the_one_for_which_some
         "INSERT INTO siem_cursors (tenant_id, sequence) SELECT s.tenant_id, 5 FROM siem_targets s"
         " JOIN tenants t ON t.id = s.tenant_id AND t.slug LIKE 'idle-%'"
     )
-    async with tools.database.service() as session:
-        assert await queue.take(session, 32) == []
+    async with tools.database.at_once() as connection:
+        assert await queue.take(connection, 32) == []
     await siem.begin()
-    async with tools.database.service() as session:
-        assert [turn.tenant_id for turn in await queue.take(session, 32)] == [siem.tenant.id]
+    async with tools.database.at_once() as connection:
+        assert [turn.tenant_id for turn in await queue.take(connection, 32)] == [siem.tenant.id]
     idle = "tenant_id IN (SELECT id FROM tenants WHERE slug LIKE 'idle-%')"
     platform.sql(f"DELETE FROM siem_targets WHERE {idle}")
     platform.sql(f"DELETE FROM audit_heads WHERE {idle}")

@@ -262,8 +262,8 @@ async def test_a_turn_whose_process_died_is_anothers_once_its_lease_has_ended(
     webhook_id = await hooks.new()
     await hooks.announce({})
     await hooks.dispatch()
-    async with platform.host.database.service() as session:
-        (dead,) = await queue.take(session, 10)
+    async with platform.host.database.at_once() as connection:
+        (dead,) = await queue.take(connection, 10)
     await hooks.deliver()
     assert hooks.receiver.got == []
     await hooks.retry()
@@ -293,8 +293,8 @@ async def test_a_turn_is_prolonged_while_its_process_lives(
     await hooks.receiver.until(1)
     for _ in range(4):
         await asyncio.sleep(0.5)
-        async with platform.host.database.service() as session:
-            assert await queue.take(session, 10) == []
+        async with platform.host.database.at_once() as connection:
+            assert await queue.take(connection, 10) == []
     async with asyncio.timeout(10):
         while (await hooks.last(webhook_id))["status"] != "delivered":
             await asyncio.sleep(0.1)
@@ -307,8 +307,9 @@ async def test_whoever_prolongs_a_turn_that_is_over_changes_nothing(hooks: Hooks
     await hooks.new()
     await hooks.announce({})
     await hooks.dispatch()
+    async with platform.host.database.at_once() as connection:
+        (turn,) = await queue.take(connection, 10)
     async with platform.host.database.service() as session:
-        (turn,) = await queue.take(session, 10)
         await queue.advance(session, turn, go_on=False)
         due = platform.sql("SELECT due_at FROM webhook_queues WHERE webhook_id = %s", [turn.webhook_id])
         for again in (queue.keep, queue.give_back):

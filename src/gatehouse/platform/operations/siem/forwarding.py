@@ -56,8 +56,9 @@ class Forwarding:
         most = min(_TAKEN, AT_ONCE - len(self._turns))
         if most <= 0:
             return 0
-        async with self._database, self._tools.database.service() as session:
-            turns = await queue.take(session, most)
+        # There is nothing, most of the time: then one round trip must do.
+        async with self._database, self._tools.database.at_once() as connection:
+            turns = await queue.take(connection, most)
         for turn in turns:
             task = asyncio.create_task(self._have(turn))
             self._turns.add(task)

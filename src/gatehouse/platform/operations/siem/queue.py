@@ -11,7 +11,7 @@ from uuid import UUID
 
 import msgspec
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 
 from gatehouse.foundation.siem import events
 from gatehouse.foundation.siem.events import Forwarded
@@ -99,10 +99,8 @@ class Done(msgspec.Struct, frozen=True):
     error: str | None = None
 
 
-async def take(session: AsyncSession, most: int) -> list[Turn]:
-    turns = [Turn(*row) for row in await session.execute(_TAKE, {"most": most, "lease": LEASE})]
-    await session.commit()
-    return turns
+async def take(connection: AsyncConnection, most: int) -> list[Turn]:
+    return [Turn(*row) for row in await connection.execute(_TAKE, {"most": most, "lease": LEASE})]
 
 
 async def advance(session: AsyncSession, turn: Turn, done: Done | None = None, *, go_on: bool = True) -> Work | None:

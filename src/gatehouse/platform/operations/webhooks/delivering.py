@@ -138,8 +138,9 @@ class Deliveries:
             return 0
         had = Counter(turn.tenant_id for turn in self._turns.values())
         busy = [tenant for tenant, turns in had.items() if turns >= A_TENANTS]
-        async with self._database, self._tools.database.service() as session:
-            turns = await queue.take(session, most, busy)
+        # There is nothing, most of the time: then one round trip must do.
+        async with self._database, self._tools.database.at_once() as connection:
+            turns = await queue.take(connection, most, busy)
         for turn in turns:
             task = asyncio.create_task(self._have(turn))
             self._turns[task] = turn

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import msgspec
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 
 from gatehouse.platform.operations.webhooks.sending import Attempt, Message, Target
 
@@ -141,12 +141,10 @@ def result(waiting: Waiting, attempt: Attempt) -> Result:
     return Result(message_id, "failed", attempt, dead_in=DEAD_AFTER)
 
 
-async def take(session: AsyncSession, most: int, without: Iterable[UUID] = ()) -> list[Turn]:
+async def take(connection: AsyncConnection, most: int, without: Iterable[UUID] = ()) -> list[Turn]:
     """Turns of webhooks for which something is due, whose it was longest ago first; none of these tenants'."""
     values = {"most": most, "without": list(without), "lease": LEASE}
-    turns = [Turn(*row) for row in await session.execute(_TAKE, values)]
-    await session.commit()
-    return turns
+    return [Turn(*row) for row in await connection.execute(_TAKE, values)]
 
 
 async def advance(
