@@ -123,6 +123,17 @@ class Change:
         self._touched += part._touched
         self.urgent = self.urgent or part.urgent
 
+    @asynccontextmanager
+    async def attempt(self) -> AsyncIterator[None]:
+        """A part of this change that may fail by itself: then nothing of it stays, be it done or said."""
+        events, announcements, touched = len(self._events), len(self._announcements), len(self._touched)
+        try:
+            async with self.session.begin_nested():
+                yield
+        except BaseException:
+            del self._events[events:], self._announcements[announcements:], self._touched[touched:]
+            raise
+
     async def commit(self) -> None:
         """Everything or nothing. Audit first, then the revision: its lock is shared by all tenants, so it is last."""
         await self._write()

@@ -22,8 +22,12 @@ ARRIVED: Final = "gatehouse_portal_arrived"
 BEGUN: Final = "gatehouse_portal_sign_in"
 
 HOME: Final = "/dashboard"
+INVITATION: Final = "/invitation"
+ORGANIZATIONS: Final = "/organizations"
+#: How long somebody who has signed in may go on without the platform being asked again.
+SIGNED_IN_SECONDS: Final = 12 * 3600
 #: Where a sign-in may end: these and no others, without a query, so that no link leads a person through us elsewhere.
-PAGES: Final = frozenset({"/", HOME, "/settings", "/invitation", "/organizations"})
+PAGES: Final = frozenset({"/", HOME, "/settings", INVITATION, ORGANIZATIONS})
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -40,6 +44,12 @@ def keep(response: Response, host: PortalHost, cookie: str, value: str, *, secon
     response.set_cookie(
         _name(cookie, host), value, max_age=seconds, path="/", httponly=True, samesite="lax", secure=_secure(host)
     )
+
+
+def keep_session(response: Response, host: PortalHost, token: str) -> None:
+    """The cookie outlives its token: whoever comes back with one that has ended, the platform is asked about."""
+    keep(response, host, SESSION, token, seconds=SIGNED_IN_SECONDS)
+    drop(response, host, ARRIVED)
 
 
 def drop(response: Response, host: PortalHost, *cookies: str) -> None:

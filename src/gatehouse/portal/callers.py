@@ -11,6 +11,7 @@ first line.
     PlatformCaller     the platform, by a token that it has signed for the portal
     SignedIn           as OrgMember; also by the cookie of a browser, on what one of the portal's own pages sends
     Arrived            a person who has signed in: by a partial token, or as a member; by a cookie as above
+    JustArrived        the same by a partial token alone: the platform told their address a moment ago
 
 The organization in a path is judged in one place, `_placed`. A route names its caller first: dependencies are solved in
 that order.
@@ -28,7 +29,7 @@ from fastapi import Depends, Request
 from gatehouse.foundation import certified
 from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.identity import TenantId
-from gatehouse.foundation.jwt import InvalidToken
+from gatehouse.foundation.jwt import ExpiredToken, InvalidToken
 from gatehouse.foundation.tokens import digest
 from gatehouse.ingress.protocol import shows
 from gatehouse.portal import browser
@@ -36,10 +37,12 @@ from gatehouse.portal.errors import (
     AdminKeyMissing,
     AdminsOnly,
     AnotherOrganization,
+    ArrivalMissing,
     CertificateMissing,
     CertificateNotShown,
     CertificateRevoked,
     LimitExceeded,
+    NoPerson,
     OrganizationNotFound,
     PlatformTokenMissing,
     TokenMissing,
@@ -52,6 +55,8 @@ from gatehouse.portal.standing import Standing, of_certificate, person_of
 
 #: Credentials of one address that may be wrong in a minute.
 WRONG_A_MINUTE: Final = 60
+#: Calls of one person with partial tokens: those count for no organization.
+_ARRIVALS_A_MINUTE: Final = 60
 #: Calls of one outpost.
 _OUTPOSTS_A_MINUTE: Final = 60
 #: `token_type` of what the platform signs for its notices: nothing else that it signs is taken for one.
@@ -102,6 +107,9 @@ async def of_token(request: Request, host: PortalHost, token: str) -> Caller:
     """The caller with this organization token, from wherever it was sent. Raises what `OrgMember` does."""
     try:
         caller, issued_at = _claimed(await host.keys.verify(token))
+    except ExpiredToken:
+        # It was good: nobody guesses who shows it.
+        raise
     except Unauthenticated as error:
         raise await refused(request, host, error) from None
     org_id = caller.org_id
@@ -180,19 +188,50 @@ async def _arrived(request: Request, host: TheHost) -> Person:
     try:
         return await arrived(host, token)
     except InvalidToken:
-        caller = await of_token(request, host, token)
-    if caller.member_id is None or (found := await person_of(host.database, caller.member_id)) is None:
-        raise TokenRevoked
+        found = await person_of(host.database, await of_token(request, host, token))
+    if found is None:
+        raise NoPerson
     return found
 
 
+async def _just_arrived(request: Request, host: TheHost) -> Person:
+    try:
+        return await arrived(host, await shown_token(request, host, browser.ARRIVED))
+    except Unauthenticated:
+        raise await refused(request, host, ArrivalMissing()) from None
+
+
 async def arrived(host: PortalHost, token: str) -> Person:
-    """Whom a partial token names. Raises `InvalidToken`, `ExpiredToken`."""
-    claims = await host.keys.verify(token, audience=partial_audience(host))
-    return Person(claims["sub"], UUID(claims["tenant_id"]), claims["email"])
+    """Whom a partial token names. Raises `InvalidToken`, `ExpiredToken`, `LimitExceeded`."""
+    claims = await host.keys.verify(token, audience=_partial_audience(host))
+    person = Person(
+        claims["sub"],
+        UUID(claims["tenant_id"]),
+        claims["email"],
+        signed_in_at=claims["auth_time"],
+        proven=claims["email_verified"],
+        next=claims["next"],
+    )
+    taken = await host.counters.take(f"person:{person.tenant_id}:{person.sub}", _ARRIVALS_A_MINUTE)
+    if not taken.allowed:
+        raise LimitExceeded(taken)
+    return person
 
 
-def partial_audience(host: PortalHost) -> str:
+async def partial_token(host: PortalHost, person: Person, *, lifetime_seconds: int) -> str:
+    """What `arrived` reads."""
+    claims = {
+        "sub": person.sub,
+        "tenant_id": str(person.tenant_id),
+        "email": person.email,
+        "auth_time": person.signed_in_at,
+        "email_verified": person.proven,
+        "next": person.next,
+    }
+    return await host.keys.sign(claims, lifetime_seconds=lifetime_seconds, audience=_partial_audience(host))
+
+
+def _partial_audience(host: PortalHost) -> str:
     """Whom a partial token is for: nothing of an organization takes it."""
     return f"{host.settings.issuer}#arrived"
 
@@ -228,6 +267,7 @@ def _claimed(claims: dict[str, Any]) -> tuple[Caller, float]:
     try:
         jti, issued_at, member = str(claims["jti"]), float(claims["iat"]), claims.get("uid")
         org_id, member_id = TenantId(UUID(claims["sub"])), None if member is None else UUID(member)
+        signed_in_at = int(claims.get("auth_time", issued_at))
     except (KeyError, ValueError, TypeError, AttributeError):
         raise InvalidToken from None
     caller = Caller(
@@ -239,6 +279,7 @@ def _claimed(claims: dict[str, Any]) -> tuple[Caller, float]:
         member_id=member_id,
         jti=jti,
         expires_at=int(claims["exp"]),
+        signed_in_at=signed_in_at,
     )
     return caller, issued_at
 
@@ -267,6 +308,7 @@ OutpostCaller = Annotated[Caller, Depends(_outpost)]
 PlatformCaller = Annotated[Caller, Depends(_platform)]
 SignedIn = Annotated[Caller, Depends(_signed_in)]
 Arrived = Annotated[Person, Depends(_arrived)]
+JustArrived = Annotated[Person, Depends(_just_arrived)]
 
 #: What the document says of an operation, by the dependency in its signature: the innermost that is found counts.
 DESCRIBED: Final[dict[Callable[..., Any], dict[str, Any]]] = {
@@ -278,7 +320,8 @@ DESCRIBED: Final[dict[Callable[..., Any], dict[str, Any]]] = {
     _outpost: {"security": [{"outpostToken": []}]},
     _platform: {"security": [{"platformToken": []}]},
     _signed_in: {"security": [{"orgToken": []}], "x-required-role": "member"},
-    _arrived: {"security": [{"partialToken": []}]},
+    _arrived: {"security": [{"partialToken": []}, {"orgToken": []}]},
+    _just_arrived: {"security": [{"partialToken": []}]},
 }
 
 SECURITY_SCHEMES: Final[dict[str, Any]] = {
@@ -296,8 +339,8 @@ SECURITY_SCHEMES: Final[dict[str, Any]] = {
     },
     "partialToken": {
         "type": "http", "scheme": "bearer", "bearerFormat": "JWT",
-        "description": "Who has signed in, while it is not said for which organization: a browser has it as a cookie."
-        " A member's organization token does as well.",
+        "description": "Who has signed in, while it is not said for which organization: a browser has it as a cookie"
+        " for ten minutes.",
     },
     "platformToken": {
         "type": "http", "scheme": "bearer", "bearerFormat": "JWT",

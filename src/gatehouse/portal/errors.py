@@ -16,6 +16,14 @@ class TokenMissing(Unauthenticated):
     message = "This needs an organization's token: Authorization: Bearer <token>."
 
 
+class ArrivalMissing(Unauthenticated):
+    message = "This needs the partial token of a sign-in: GET /v1/auth/sso/login?redirect_uri=/invitation."
+
+
+class NoPerson(Forbidden):
+    message = "This token is nobody's: the admin key has issued it."
+
+
 class CertificateMissing(Unauthenticated):
     message = "This needs an outpost's token, signed with its certificate's key: Authorization: Bearer <token>."
 

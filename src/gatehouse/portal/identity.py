@@ -32,7 +32,7 @@ class CallerKind(StrEnum):
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
     """A caller whose credential was good when it was looked at. `id` is what the audit calls them: a key's fingerprint,
     a token's `jti`, a member's or an outpost's id. `org_id` is None for the admin key where the path names no
-    organization. `jti` and `expires_at` (Unix time) are of tokens."""
+    organization. `jti` and `expires_at` (Unix time) are of tokens, `signed_in_at` of members' tokens."""
 
     kind: CallerKind
     id: str
@@ -41,6 +41,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     member_id: UUID | None = None
     jti: str | None = None
     expires_at: int = 0
+    signed_in_at: int = 0
 
 
 def shown_role(role: str) -> Role:

@@ -13,7 +13,10 @@ from gatehouse.foundation.http import forms
 from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundRequest
 from gatehouse.portal.settings import PortalSettings
 
-_MOST_BYTES: Final = 1024 * 1024
+#: Of an answer: what was done with a thousand records of each kind has room in it.
+_MOST_BYTES: Final = 8 * 1024 * 1024
+#: How long an answer may take, unless the caller knows better.
+_PATIENCE_SECONDS: Final = 30.0
 #: A token is asked for anew as long before it ends.
 _EARLY_SECONDS: Final = 30
 #: What says nothing about the request itself: the same may pass later.
@@ -95,7 +98,9 @@ class PlatformClient:
             if refused.status != 404:
                 raise
 
-    async def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+    async def call(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, patience: float = _PATIENCE_SECONDS
+    ) -> Any:
         """The decoded answer, None where it is empty. Raises `NotConfigured`, `PlatformAway`, `PlatformRefused`."""
         if not self.configured:
             raise NotConfigured
@@ -103,7 +108,8 @@ class PlatformClient:
         headers = {"Content-Type": "application/json"} if sent else {}
         for attempt in (1, 2):
             token = await self._current_token()
-            status, answer = await self.ask(method, path, {**headers, "Authorization": f"Bearer {token}"}, sent)
+            shown = {**headers, "Authorization": f"Bearer {token}"}
+            status, answer = await self.ask(method, path, shown, sent, patience=patience)
             if status != 401 or attempt == 2:
                 break
             # Its keys were rotated, or the client was: a new token may do.
@@ -131,9 +137,19 @@ class PlatformClient:
                 self._token_until = asked_at + int(answer["expires_in"]) - _EARLY_SECONDS
         return self._token
 
-    async def ask(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> tuple[int, Any]:
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        *,
+        patience: float = _PATIENCE_SECONDS,
+    ) -> tuple[int, Any]:
         """Without the token of ours: status and decoded answer, whatever it is. Raises `PlatformAway`."""
-        request = OutboundRequest(method=method, url=self._base + path, headers=headers, body=body)
+        request = OutboundRequest(
+            method=method, url=self._base + path, headers=headers, body=body, first_byte_timeout=patience
+        )
         try:
             reply = await self._outbound.send(request)
             try:
@@ -157,4 +173,14 @@ def _reason(answer: Any) -> str:
     """The platform's own words, in whichever form."""
     told = answer if isinstance(answer, dict) else {}
     words = told.get("detail") or told.get("message") or told.get("error_description") or told.get("error") or ""
+    if isinstance(words, list):
+        words = "; ".join(map(_field, words))
     return str(words)[:300]
+
+
+def _field(fault: Any) -> str:
+    """A field that is not good, and why, as the platform lists them."""
+    try:
+        return f"{'.'.join(map(str, fault['loc'][1:]))}: {fault['msg']}"
+    except (KeyError, TypeError):
+        return str(fault)

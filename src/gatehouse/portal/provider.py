@@ -18,6 +18,7 @@ import msgspec
 
 from gatehouse.foundation.errors import BadRequest, Unauthenticated, Unavailable
 from gatehouse.foundation.http import forms
+from gatehouse.portal.identity import Caller
 from gatehouse.portal.platform import PlatformAway, PlatformClient
 from gatehouse.portal.platform_keys import PlatformKeys
 from gatehouse.portal.settings import PortalSettings
@@ -25,6 +26,8 @@ from gatehouse.portal.settings import PortalSettings
 CALLBACK: Final = "/v1/auth/sso/callback"
 #: How long what the provider says of itself is believed.
 _KEPT_SECONDS: Final = 300.0
+#: After a question that was not answered: nobody else waits for the same.
+_AWAY_SECONDS: Final = 1.0
 
 
 class SignInUnset(Unavailable):
@@ -40,11 +43,17 @@ class SignInFailed(BadRequest):
 
 
 class Person(msgspec.Struct, frozen=True):
-    """Who signed in: `sub` and `tenant_id` together are one person for good; the address may change."""
+    """Who signed in, as the platform said at `signed_in_at` (Unix time): `sub` and `tenant_id` together are one person
+    for good. The address may change, and is `proven` where their organization on the platform has proven its domain.
+    `next` is the page that they came for, `session` what they showed instead of a partial token."""
 
     sub: str
     tenant_id: UUID
     email: str
+    signed_in_at: int
+    proven: bool = False
+    next: str = "/"
+    session: Caller | None = None
 
 
 class Begun(msgspec.Struct, frozen=True):
@@ -78,6 +87,7 @@ class Provider:
         self._callback = f"{settings.portal_public_url}{CALLBACK}"
         self._told: dict[str, Any] = {}
         self._told_until = 0.0
+        self._away_until = 0.0
         self._asking = asyncio.Lock()
 
     @property
@@ -88,8 +98,9 @@ class Provider:
         """Who the platform says it is. Raises `SignInUnset`, `ProviderAway`."""
         return str((await self._discovery())["issuer"])
 
-    async def address(self, begun: Begun) -> str:
-        """Where the browser goes to sign in. Raises `SignInUnset`, `ProviderAway`."""
+    async def address(self, begun: Begun, *, prompt: str | None = None) -> str:
+        """Where the browser goes to sign in; with a `prompt`, be it signed in there already. Raises `SignInUnset`,
+        `ProviderAway`."""
         asked = {
             "response_type": "code",
             "client_id": self._client_id,
@@ -100,6 +111,8 @@ class Provider:
             "code_challenge": begun.challenge,
             "code_challenge_method": "S256",
         }
+        if prompt is not None:
+            asked["prompt"] = prompt
         return f"{(await self._discovery())['authorization_endpoint']}?{urlencode(asked)}"
 
     async def person(self, begun: Begun, code: str) -> Person:
@@ -127,7 +140,14 @@ class Provider:
         if not secrets.compare_digest(str(claims.get("nonce", "")).encode(), begun.nonce.encode()):
             raise SignInFailed
         try:
-            return Person(str(claims["sub"]), UUID(claims["tenant_id"]), str(claims["email"]))
+            return Person(
+                str(claims["sub"]),
+                UUID(claims["tenant_id"]),
+                str(claims["email"]),
+                signed_in_at=int(claims["iat"]),
+                proven=claims.get("email_verified") is True,
+                next=begun.next,
+            )
         except (KeyError, ValueError, TypeError, AttributeError):
             raise SignInFailed from None
 
@@ -136,12 +156,22 @@ class Provider:
             raise SignInUnset
         async with self._asking:
             if time.monotonic() >= self._told_until:
-                status, answer = await self._ask("GET", "/.well-known/openid-configuration")
-                # Without PKCE nobody is sent there.
-                if status != 200 or "S256" not in answer["code_challenge_methods_supported"]:
+                if time.monotonic() < self._away_until:
                     raise ProviderAway
-                self._told, self._told_until = answer, time.monotonic() + _KEPT_SECONDS
+                found = await self._discovered()
+                if found is None:
+                    self._away_until = time.monotonic() + _AWAY_SECONDS
+                    raise ProviderAway
+                self._told, self._told_until = found, time.monotonic() + _KEPT_SECONDS
         return self._told
+
+    async def _discovered(self) -> dict[str, Any] | None:
+        """None where nobody answers, or somebody who is no provider with PKCE."""
+        try:
+            status, answer = await self._ask("GET", "/.well-known/openid-configuration")
+        except ProviderAway:
+            return None
+        return answer if status == 200 and _is_provider(answer) else None
 
     async def _ask(self, method: str, path: str, form: dict[str, str] | None = None) -> tuple[int, Any]:
         headers = {} if form is None else {"Content-Type": forms.MEDIA_TYPE}
@@ -149,3 +179,13 @@ class Provider:
             return await self._platform.ask(method, path, headers, urlencode(form or {}).encode())
         except PlatformAway:
             raise ProviderAway from None
+
+
+def _is_provider(answer: Any) -> bool:
+    """Or somebody else, who answers at its address; without PKCE nobody is sent there either."""
+    try:
+        return bool(answer["issuer"] and answer["authorization_endpoint"]) and (
+            "S256" in answer["code_challenge_methods_supported"]
+        )
+    except (KeyError, TypeError):
+        return False

@@ -13,7 +13,7 @@ import msgspec
 from sqlalchemy import text
 
 from gatehouse.foundation.storage.database import Database
-from gatehouse.portal.identity import OrgId
+from gatehouse.portal.identity import Caller, OrgId
 from gatehouse.portal.provider import Person
 
 KEPT_SECONDS: Final = 0.5
@@ -94,8 +94,13 @@ async def of_certificate(database: Database, serial: int) -> CertificateStanding
 _PERSON: Final = text("SELECT platform_sub, platform_tenant_id, email FROM members WHERE id = :id")
 
 
-async def person_of(database: Database, member_id: UUID) -> Person | None:
-    """Who a member is on the platform; None while that is not known."""
+async def person_of(database: Database, caller: Caller) -> Person | None:
+    """Who a member is on the platform, by the address of the membership; None for a token of the admin key's, and while
+    it is not known."""
+    if caller.member_id is None:
+        return None
     async with database.service() as session:
-        row = (await session.execute(_PERSON, {"id": member_id})).first()
-    return None if row is None or row.platform_sub is None else Person(*row)
+        row = (await session.execute(_PERSON, {"id": caller.member_id})).first()
+    if row is None or row.platform_sub is None:
+        return None
+    return Person(row.platform_sub, row.platform_tenant_id, row.email, caller.signed_in_at, session=caller)

@@ -123,6 +123,25 @@ async def test_once_more_changes_nothing(portal: httpx2.AsyncClient, tenant: Ten
     assert await held(tenant) == ALL
 
 
+async def test_white_space_around_a_name_makes_no_other_of_it(portal: httpx2.AsyncClient, tenant: Tenant) -> None:
+    config = {
+        "version": "1.0",
+        "dlp_rules": [{**RULE, "name": " Cards "}],
+        "content_filters": [{**FILTER, "name": "\tA"}],
+    }
+    assert [each["name"] for each in (await taken(portal, tenant, config))["imported"]] == ["Cards", "A"]
+    assert (await taken(portal, tenant, config))["imported"] == []
+
+
+async def test_what_was_left_out_is_not_recorded_as_made(
+    platform: RunningPlatform, portal: httpx2.AsyncClient, tenant: Tenant
+) -> None:
+    told = await taken(portal, tenant, document(compliance_bundles=[BUNDLE, BUNDLE, {**BUNDLE, "name": "Other"}]))
+    assert [each["where"] for each in told["errors"]] == ["compliance_bundles[1]"]
+    events = await platform.audit(tenant, "compliance_bundle.created")
+    assert [each["details"]["name"] for each in events] == ["Card data", "Other"]
+
+
 async def test_what_has_the_name_already_stays_as_it_is(portal: httpx2.AsyncClient, tenant: Tenant) -> None:
     own = {"name": "Employee numbers", "entity_type": "staff", "pattern": "S-[0-9]{4}", "action_tier": "block"}
     await tenant.admin.client.post("/api/admin/dlp-rules/custom-patterns", json=own)
@@ -175,7 +194,7 @@ FAULTS: list[tuple[str, Any, str]] = [
     ("custom_patterns", [PATTERN, PATTERN], "custom_patterns[1]"),
     ("dlp_rules", [{**RULE, "entity_type": "no type!", "pattern": "a"}], "dlp_rules[0].entity_type"),
     ("dlp_rules", [{**RULE, "detector_type": "llm"}], "dlp_rules[0].labels"),
-    ("suppressions", ["email", "no-such-pattern"], "suppressions[1]"),
+    ("suppressions", ["email", "email", "no-such-pattern"], "suppressions[2]"),
     ("compliance_bundles", [{**BUNDLE, "framework": "ACME"}], "compliance_bundles[0].framework"),
     ("compliance_bundles", [{**BUNDLE, "entity_types": ["x"]}], "compliance_bundles[0].entity_types.0"),
     ("content_filters", [{**FILTER, "keywords": []}], "content_filters[0].keywords"),
@@ -203,6 +222,7 @@ async def test_what_is_not_good_is_named_by_its_place_and_the_rest_comes_in(
         ({"version": "1.0", "dlp_rules": ["x"]}, "dlp_rules"),
         ({"version": "1.0", "group_overrides": []}, "group_overrides"),
         ({"version": "1.0", "patterns": [1]}, "patterns"),
+        ({"version": "1.0", "suppressions": ["x"] * 1001}, "suppressions"),
         ({"version": "1.0", "dlp_rules": [{}] * 1001}, "dlp_rules"),
     ],
 )
@@ -220,6 +240,8 @@ async def test_unknown_parts_and_the_outposts_own_are_told_as_skipped(
     config = {"version": "1.4", "moon_phases": [1], "overrides": {"disabled": {"openai": ["x"]}}}
     told = await taken(portal, tenant, config)
     assert [each["part"] for each in told["skipped"]] == ["moon_phases", "overrides"]
+    many = {"version": "1.0", **{f"part_{number}": 1 for number in range(1_000)}}
+    assert len((await taken(portal, tenant, many))["skipped"]) == 100
 
 
 async def test_the_platforms_client_alone_imports(

@@ -1,6 +1,7 @@
 """A real platform in processes of its own, and a portal on a real socket that is an application of it."""
 
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 
 import httpx2
 import pytest
@@ -65,8 +66,29 @@ def town(portal: RunningPortal, server: GatehouseServer) -> Town:
     return Town(portal, server)
 
 
+@pytest.fixture(scope="package")
+async def lasting(town: Town) -> Provisioned:
+    """An organization for tests that leave it as it is: one costs more than most of them."""
+    return await town.organization()
+
+
+@pytest.fixture(scope="package")
+async def other(town: Town) -> Provisioned:
+    """Another one."""
+    return await town.organization()
+
+
 @pytest.fixture
-async def org(town: Town) -> Provisioned:
+def org(town: Town, lasting: Provisioned) -> Provisioned:
+    """With an administrator of the test's own: the platform counts how often one account is tried."""
+    who = town.person(lasting)
+    town.join(lasting, who, "admin")
+    return replace(lasting, owner=who)
+
+
+@pytest.fixture
+async def new_org(town: Town) -> Provisioned:
+    """The test's own, with nobody in it but its owner, who has not signed in yet."""
     return await town.organization()
 
 

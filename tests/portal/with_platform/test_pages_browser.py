@@ -76,11 +76,11 @@ async def fits(page: Page) -> bool:
 
 
 async def test_somebody_signs_in_sees_the_dashboard_and_signs_out(
-    portal: RunningPortal, org: Provisioned, page: Page
+    portal: RunningPortal, new_org: Provisioned, page: Page
 ) -> None:
-    outpost(portal, org)
-    await sign_in(page, org.owner)
-    await expect(page.get_by_role("heading", name=org.name)).to_be_visible()
+    outpost(portal, new_org)
+    await sign_in(page, new_org.owner)
+    await expect(page.get_by_role("heading", name=new_org.name)).to_be_visible()
     notifications = page.get_by_role("region", name="Notifications")
     await expect(notifications.get_by_text("The outpost warehouse-1 is not seen.")).to_be_visible()
     row = page.get_by_role("region", name="Outposts").locator("tbody tr")
@@ -92,13 +92,15 @@ async def test_somebody_signs_in_sees_the_dashboard_and_signs_out(
     assert (held.get("httpOnly"), held.get("sameSite"), held.get("path")) == (True, "Lax", "/")
     assert "gatehouse_portal_sign_in" not in cookies
     await page.get_by_role("button", name="Sign out").click()
-    await expect(page.get_by_role("status")).to_have_text("You are signed out.")
+    await expect(page.get_by_role("status")).to_contain_text("You are signed out here.")
     assert "gatehouse_portal" not in {each["name"] for each in await page.context.cookies()}
+    await page.get_by_role("link", name="Use another account").click()
+    await expect(page.get_by_label("E-mail or user name")).to_be_visible()
 
 
-async def test_the_keyboard_is_enough(org: Provisioned, page: Page) -> None:
-    await sign_in(page, org.owner)
-    await expect(page.get_by_role("heading", name=org.name)).to_be_visible()
+async def test_the_keyboard_is_enough(new_org: Provisioned, page: Page) -> None:
+    await sign_in(page, new_org.owner)
+    await expect(page.get_by_role("heading", name=new_org.name)).to_be_visible()
     for name in ("Skip to the content", "Dashboard", "Settings"):
         await page.keyboard.press("Tab")
         await expect(page.get_by_role("link", name=name)).to_be_focused()
@@ -113,11 +115,11 @@ async def test_the_keyboard_is_enough(org: Provisioned, page: Page) -> None:
     assert await fits(page)
 
 
-async def test_an_export_is_uploaded_in_the_settings(org: Provisioned, page: Page, tmp_path: Path) -> None:
+async def test_an_export_is_uploaded_in_the_settings(new_org: Provisioned, page: Page, tmp_path: Path) -> None:
     file = tmp_path / "outpost-config.json"
     rule = {"name": "Cards", "detector_type": "regex", "entity_type": "credit_card", "action": "block"}
     file.write_text(json.dumps({"version": "1.0", "patterns": ["email", "acme-contract"], "dlp_rules": [rule]}))
-    await sign_in(page, org.owner)
+    await sign_in(page, new_org.owner)
     await page.get_by_role("link", name="Settings").click()
     await page.get_by_label("File").set_input_files(file)
     await expect(page.get_by_label("Only show what would be done")).to_be_checked()
@@ -133,8 +135,7 @@ async def test_an_export_is_uploaded_in_the_settings(org: Provisioned, page: Pag
     assert await fits(page)
 
 
-async def test_the_selector_and_an_invitation(town: Town, org: Provisioned, page: Page) -> None:
-    other = await town.organization()
+async def test_the_selector_and_an_invitation(town: Town, org: Provisioned, other: Provisioned, page: Page) -> None:
     who = town.person(org)
     await sign_in(page, who)
     await expect(page.get_by_role("status")).to_contain_text("not a member of any organization")

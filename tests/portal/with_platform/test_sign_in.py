@@ -1,5 +1,7 @@
 """Single sign-on, the whole way (reference 2, Cloud portal; decisions 8, Members and SSO session)."""
 
+import html
+import re
 import time
 from datetime import datetime
 from uuid import UUID, uuid4
@@ -13,6 +15,14 @@ from tests.support.town import Provisioned, Town
 SSO = "/v1/auth/sso"
 
 
+async def ended(portal: RunningPortal, surfer: Surfer) -> None:
+    """An hour later. The browser's cookie lives longer, as it must: else it would have nothing to show."""
+    (cookie,) = [each for each in surfer.client.cookies.jar if each.name == "gatehouse_portal"]
+    claims = await portal.host.keys.verify(str(cookie.value))
+    assert (cookie.expires or 0) > claims["exp"]
+    cookie.value = await portal.signed(claims, exp=int(time.time()) - 10)
+
+
 async def session_of(surfer: Surfer) -> dict[str, object]:
     answer = await surfer.client.get(surfer.portal + f"{SSO}/session")
     assert answer.status_code == 200, answer.text
@@ -24,19 +34,19 @@ async def session_of(surfer: Surfer) -> dict[str, object]:
 
 
 async def test_an_owner_signs_in_and_lands_on_the_dashboard(
-    portal: RunningPortal, org: Provisioned, surfer: Surfer
+    portal: RunningPortal, new_org: Provisioned, surfer: Surfer
 ) -> None:
-    await surfer.sign_in(org.owner)
+    await surfer.sign_in(new_org.owner)
     assert (surfer.page.status_code, surfer.at) == (200, "/dashboard")
-    assert org.name in surfer.page.text
+    assert new_org.name in surfer.page.text
     session = await session_of(surfer)
     assert session.keys() == {"user_id", "email", "org_id", "role", "plan", "expires_at"}
-    assert (session["email"], session["org_id"]) == (org.owner.email, str(org.id))
+    assert (session["email"], session["org_id"]) == (new_org.owner.email, str(new_org.id))
     assert (session["role"], session["plan"]) == ("admin", "enterprise")
     assert 3500 < datetime.fromisoformat(str(session["expires_at"])).timestamp() - time.time() <= 3600
-    ((member_id, accepted),) = portal.sql("SELECT id, accepted_at FROM members WHERE org_id = %s", [org.id])
+    ((member_id, accepted),) = portal.sql("SELECT id, accepted_at FROM members WHERE org_id = %s", [new_org.id])
     assert (str(member_id), accepted is not None) == (session["user_id"], True)
-    (row,) = portal.audit(org.id, "member.accepted")
+    (row,) = portal.audit(new_org.id, "member.accepted")
     assert (row["actor_type"], row["actor_id"]) == ("member", session["user_id"])
 
 
@@ -45,7 +55,7 @@ async def test_the_cookie_is_out_of_reach_of_scripts_and_of_other_sites_forms(or
     await surfer.follow()
     (cookie,) = [c for c in surfer.page.headers.get_list("set-cookie") if c.startswith("gatehouse_portal=")]
     attributes = {part.strip().lower() for part in cookie.split(";")[1:]}
-    assert {"httponly", "samesite=lax", "path=/", "max-age=3600"} <= attributes
+    assert {"httponly", "samesite=lax", "path=/", "max-age=43200"} <= attributes
     assert "secure" not in attributes
     assert surfer.cookie("gatehouse_portal_sign_in") is None
 
@@ -77,8 +87,9 @@ async def test_the_token_in_the_cookie_is_the_organizations(
 # several organizations, and none ---------------------------------------------------------------------------------
 
 
-async def test_who_belongs_to_several_organizations_chooses_one(town: Town, org: Provisioned, surfer: Surfer) -> None:
-    other = await town.organization()
+async def test_who_belongs_to_several_organizations_chooses_one(
+    town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+) -> None:
     member_id = town.join(other, org.owner)
     await surfer.sign_in(org.owner)
     assert surfer.at == "/organizations"
@@ -97,8 +108,9 @@ async def test_who_belongs_to_several_organizations_chooses_one(town: Town, org:
     assert surfer.cookie("gatehouse_portal_arrived") is None
 
 
-async def test_a_page_leads_from_one_organization_to_another(town: Town, org: Provisioned, surfer: Surfer) -> None:
-    other = await town.organization()
+async def test_a_page_leads_from_one_organization_to_another(
+    town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+) -> None:
     town.join(other, org.owner)
     await surfer.sign_in(org.owner)
     for wanted in (other, org):
@@ -111,8 +123,40 @@ async def test_a_page_leads_from_one_organization_to_another(town: Town, org: Pr
         await surfer.get("/organizations")
 
 
-async def test_an_organization_of_others_cannot_be_chosen(town: Town, org: Provisioned, surfer: Surfer) -> None:
-    other, foreign = await town.organization(), await town.organization()
+async def test_a_session_moves_to_the_organization_that_is_chosen(
+    portal: RunningPortal, town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+) -> None:
+    """Else whoever has got hold of a token makes one of it that signing out does not end."""
+    await surfer.sign_in(org.owner)
+    old = portal.client(str(surfer.cookie()))
+    town.join(other, org.owner)
+    refused = await old.post(f"{SSO}/select-org", json={"org_id": str(uuid4())})
+    assert (refused.status_code, (await old.get(f"{SSO}/session")).status_code) == (403, 200)
+    for wanted in (org, other):
+        answer = await old.post(f"{SSO}/select-org", json={"org_id": str(wanted.id)})
+        assert answer.status_code == 200, answer.text
+        assert (await old.get(f"{SSO}/session")).status_code == 403
+        old = portal.client(answer.json()["token"])
+
+
+async def test_after_the_choice_a_sign_in_ends_at_the_page_that_was_asked_for(
+    town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+) -> None:
+    town.join(other, org.owner)
+    for wanted, at in (("/settings", "/settings"), ("/organizations", "/dashboard")):
+        await surfer.sign_in(org.owner, path=f"{SSO}/login?redirect_uri={wanted}")
+        assert surfer.at == "/organizations"
+        surfer.page = await surfer.client.post(
+            surfer.portal + "/organizations", data={"org_id": str(other.id)}, headers={"Origin": surfer.portal}
+        )
+        await surfer.follow_all()
+        assert surfer.at == at
+
+
+async def test_an_organization_of_others_cannot_be_chosen(
+    town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+) -> None:
+    foreign = await town.organization()
     town.join(other, org.owner)
     await surfer.sign_in(org.owner)
     for org_id in (foreign.id, uuid4()):
@@ -129,9 +173,10 @@ async def test_who_belongs_to_none_is_told_so(town: Town, org: Provisioned, surf
     assert surfer.cookie() is None
 
 
-async def test_an_address_makes_nobody_a_member(town: Town, org: Provisioned, surfer: Surfer) -> None:
+async def test_an_address_makes_nobody_a_member(
+    town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+) -> None:
     """Somebody else, in another tenant, has the owner's address."""
-    other = await town.organization()
     twin = town.person(other, email=org.owner.email)
     town.server.sql("UPDATE users SET is_active = false WHERE id = %s", [org.owner.id])
     await surfer.sign_in(twin)
@@ -152,21 +197,21 @@ async def test_a_cancelled_organization_is_not_among_them(
 
 
 async def test_an_invitation_is_accepted_after_the_sign_in(
-    portal: RunningPortal, town: Town, org: Provisioned, surfer: Surfer
+    portal: RunningPortal, town: Town, new_org: Provisioned, surfer: Surfer
 ) -> None:
-    who = town.person(org)
-    token = await town.invite(org, who.email.upper(), "admin")
+    who = town.person(new_org)
+    token = await town.invite(new_org, who.email.upper(), "admin")
     await surfer.sign_in(who)
     await surfer.submit("/invitation", invite_token=f" {token} ")
     await surfer.follow_all()
-    assert (surfer.at, org.name in surfer.page.text) == ("/dashboard", True)
+    assert (surfer.at, new_org.name in surfer.page.text) == ("/dashboard", True)
     rows = portal.sql(
         "SELECT platform_sub, platform_tenant_id, accepted_at IS NOT NULL, invite_digest FROM members"
         " WHERE org_id = %s AND email = %s",
-        [org.id, who.email],
+        [new_org.id, who.email],
     )
     assert rows == [(who.id, UUID(who.tenant_id), True, None)]
-    (row,) = portal.audit(org.id, "member.accepted")
+    (row,) = portal.audit(new_org.id, "member.accepted")
     assert row["resource_id"] == (await session_of(surfer))["user_id"]
     assert token not in str(row)
     # From now on they belong to it.
@@ -181,9 +226,10 @@ async def test_an_invitation_is_accepted_once(town: Town, org: Provisioned, surf
     await surfer.sign_in(who)
     first = await surfer.send(f"{SSO}/accept-invite", {"invite_token": token})
     assert (first.status_code, first.json()["org_id"]) == (200, str(org.id))
+    await stranger.sign_in(town.person(org))
     for again in (surfer, stranger):
-        if again is stranger:
-            await again.sign_in(town.person(org))
+        await again.get("/invitation")
+        await again.follow_all()
         answer = await again.send(f"{SSO}/accept-invite", {"invite_token": token})
         assert (answer.status_code, answer.json()["error"]) == (404, "not_found")
 
@@ -205,10 +251,9 @@ async def test_somebody_elses_invitation_is_refused_and_stays_good(
 
 @pytest.mark.parametrize("fate", ["expired", "taken back", "made up", "of a cancelled organization"])
 async def test_an_invitation_that_is_over_is_not_found(
-    portal: RunningPortal, town: Town, surfer: Surfer, fate: str
+    portal: RunningPortal, town: Town, lasting: Provisioned, new_org: Provisioned, surfer: Surfer, fate: str
 ) -> None:
-    home, org = await town.organization(), await town.organization()
-    who = town.person(home)
+    org, who = new_org, town.person(lasting)
     token = await town.invite(org, who.email)
     if fate == "expired":
         portal.sql("UPDATE members SET invite_expires_at = now() WHERE email = %s", [who.email])
@@ -225,27 +270,61 @@ async def test_an_invitation_that_is_over_is_not_found(
     assert (answer.status_code, answer.json()["error"]) == (404, "not_found")
 
 
-async def test_a_member_joins_another_organization(town: Town, org: Provisioned, surfer: Surfer) -> None:
-    other = await town.organization()
-    token = await town.invite(other, org.owner.email)
-    await surfer.sign_in(org.owner)
+async def test_a_member_joins_another_organization(
+    town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+) -> None:
+    town.join(org, who := town.proven(org))
+    token = await town.invite(other, who.email)
+    await surfer.sign_in(who)
     assert surfer.at == "/dashboard"
     await surfer.get("/invitation")
+    await surfer.follow_all()
+    assert surfer.at == "/invitation"
     await surfer.submit("/invitation", invite_token=token)
     await surfer.follow_all()
-    assert (await session_of(surfer))["org_id"] == str(other.id)
+    assert (surfer.at, (await session_of(surfer))["org_id"]) == ("/dashboard", str(other.id))
 
 
-async def test_one_person_is_a_member_once(portal: RunningPortal, town: Town, surfer: Surfer) -> None:
+async def test_an_address_that_another_organization_has_not_proven_accepts_nothing(
+    town: Town, org: Provisioned, other: Provisioned, surfer: Surfer, stranger: Surfer
+) -> None:
+    """Its administrators may make an account with any address: with the invited one, too."""
+    address = f"invited-{uuid4().hex[:8]}@example.test"
+    token = await town.invite(org, address)
+    twin = town.person(other, email=address)
+    await stranger.sign_in(twin)
+    answer = await stranger.send(f"{SSO}/accept-invite", {"invite_token": token})
+    assert (answer.status_code, "not proven its domain" in answer.json()["detail"]) == (403, True)
+    await stranger.submit("/invitation", invite_token=token)
+    assert (stranger.page.status_code, "not proven its domain" in stranger.page.text) == (403, True)
+    assert stranger.cookie() is None
+    town.server.sql("UPDATE users SET is_active = false WHERE id = %s", [twin.id])
+    await surfer.sign_in(town.person(org, email=address))
+    assert (await surfer.send(f"{SSO}/accept-invite", {"invite_token": token})).status_code == 200
+
+
+async def test_a_members_token_alone_accepts_no_invitation(town: Town, org: Provisioned, surfer: Surfer) -> None:
+    """The address of a membership may be another's by now."""
+    token = await town.invite(org, town.person(org).email)
+    await surfer.sign_in(org.owner)
+    answer = await surfer.client.post(
+        f"{surfer.portal}{SSO}/accept-invite",
+        json={"invite_token": token},
+        headers={"Authorization": f"Bearer {surfer.cookie()}"},
+    )
+    assert (answer.status_code, "partial token" in answer.json()["detail"]) == (401, True)
+
+
+async def test_one_person_is_a_member_once(
+    portal: RunningPortal, town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+) -> None:
     """Invited again under an address that their account has got meanwhile."""
-    org = await town.organization()
     who = town.person(org)
     town.join(org, who)
     renamed = f"renamed-{uuid4().hex[:8]}@example.test"
     token = await town.invite(org, renamed)
     town.server.sql("UPDATE users SET email = %s WHERE id = %s", [renamed, who.id])
     who.email = renamed
-    other = await town.organization()
     town.join(other, who)
     await surfer.sign_in(who)
     answer = await surfer.send(f"{SSO}/accept-invite", {"invite_token": token})
@@ -271,10 +350,10 @@ async def test_a_refreshed_session_has_another_token_and_the_old_one_is_refused(
     assert (again.status_code, "set-cookie" in again.headers) == (200, False)
 
 
-async def test_a_session_is_not_refreshed_for_ever(portal: RunningPortal, org: Provisioned) -> None:
-    ((member_id,),) = portal.sql("SELECT id FROM members WHERE org_id = %s", [org.id])
+async def test_a_session_is_not_refreshed_for_ever(portal: RunningPortal, new_org: Provisioned) -> None:
+    ((member_id,),) = portal.sql("SELECT id FROM members WHERE org_id = %s", [new_org.id])
     now = int(time.time())
-    claims = {"sub": str(org.id), "uid": str(member_id), "role": "admin"}
+    claims = {"sub": str(new_org.id), "uid": str(member_id), "role": "admin"}
     late = await portal.signed({**claims, "auth_time": now - 12 * 3600 + 600})
     answer = await portal.client(late).post(f"{SSO}/refresh")
     assert answer.status_code == 200
@@ -284,21 +363,46 @@ async def test_a_session_is_not_refreshed_for_ever(portal: RunningPortal, org: P
     assert (answer.status_code, answer.json()["error"]) == (401, "unauthorized")
 
 
+async def test_no_way_to_another_token_leads_past_twelve_hours(
+    portal: RunningPortal, town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+) -> None:
+    """Whoever has a session, and whoever has signed in and not chosen yet."""
+    member_id = town.join(org, who := town.person(org))
+    now = int(time.time())
+    claims = {"sub": str(org.id), "uid": str(member_id), "role": "member"}
+    late = await portal.signed({**claims, "auth_time": now - 12 * 3600 + 600})
+    chosen = await portal.client(late).post(f"{SSO}/select-org", json={"org_id": str(org.id)})
+    assert (chosen.status_code, 590 <= chosen.json()["expires_in"] <= 600) == (200, True)
+    again = await portal.client(chosen.json()["token"]).post(f"{SSO}/refresh")
+    assert (again.status_code, again.json()["expires_in"] <= 600) == (200, True)
+    over = await portal.signed({**claims, "auth_time": now - 12 * 3600 - 1})
+    answer = await portal.client(over).post(f"{SSO}/select-org", json={"org_id": str(org.id)})
+    assert (answer.status_code, answer.json()["error"]) == (401, "unauthorized")
+    # What a sign-in gives counts from the platform's word on.
+    town.join(other, who)
+    await surfer.sign_in(who)
+    told = await portal.host.keys.verify(
+        str(surfer.cookie("gatehouse_portal_arrived")), audience=f"{portal.host.settings.issuer}#arrived"
+    )
+    assert abs(told["auth_time"] - now) < 60
+
+
 async def test_what_the_admin_key_issues_is_nobodys_session(org: Provisioned) -> None:
     session = (await org.client.get(f"{SSO}/session")).json()
     assert (session["user_id"], session["email"], session["role"]) == (None, None, "admin")
-    answer = await org.client.post(f"{SSO}/refresh")
-    assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
+    for path, body in (("refresh", None), ("select-org", {"org_id": str(org.id)})):
+        answer = await org.client.post(f"{SSO}/{path}", json=body)
+        assert (answer.status_code, "nobody's" in answer.json()["detail"]) == (403, True)
 
 
-async def test_who_signs_out_has_no_token_any_more(portal: RunningPortal, org: Provisioned, surfer: Surfer) -> None:
-    await surfer.sign_in(org.owner)
+async def test_who_signs_out_has_no_token_any_more(portal: RunningPortal, new_org: Provisioned, surfer: Surfer) -> None:
+    await surfer.sign_in(new_org.owner)
     token = str(surfer.cookie())
     answer = await surfer.send(f"{SSO}/logout")
     assert (answer.status_code, answer.json().keys()) == (200, {"message"})
     assert surfer.cookie() is None
     assert (await portal.client(token).get(f"{SSO}/session")).status_code == 403
-    assert [row["details"]["reason"] for row in portal.audit(org.id, "token.revoked")] == ["signed out"]
+    assert [row["details"]["reason"] for row in portal.audit(new_org.id, "token.revoked")] == ["signed out"]
     await surfer.get("/dashboard")
     assert surfer.page.headers["Location"] == "/login?next=%2Fdashboard"
 
@@ -309,21 +413,56 @@ async def test_the_page_signs_out_too(portal: RunningPortal, org: Provisioned, s
     await surfer.submit("/logout")
     await surfer.follow()
     assert "You are signed out" in surfer.page.text
+    assert surfer.cookie() is None
     assert (await portal.client(token).get(f"{SSO}/session")).status_code == 403
+
+
+async def test_the_page_signs_out_of_a_session_that_has_ended(
+    portal: RunningPortal, org: Provisioned, surfer: Surfer
+) -> None:
+    """The cookie would lead back in by way of the platform."""
+    await surfer.sign_in(org.owner)
+    await ended(portal, surfer)
+    await surfer.submit("/logout")
+    await surfer.follow()
+    assert ("You are signed out" in surfer.page.text, surfer.cookie()) == (True, None)
+
+
+async def test_somebody_else_signs_in_where_the_platform_knows_one(
+    town: Town, org: Provisioned, surfer: Surfer
+) -> None:
+    await surfer.sign_in(town.person(org))
+    assert surfer.at == "/invitation"
+    (link,) = re.findall(r'href="([^"]*prompt=[^"]*)"', surfer.page.text)
+    await surfer.sign_in(org.owner, path=html.unescape(link))
+    assert surfer.at == "/invitation"
+    assert org.owner.email in surfer.page.text
+    await surfer.get("/login")
+    assert "prompt=select_account" in surfer.page.text
+    wrong = await surfer.client.get(f"{surfer.portal}{SSO}/login?prompt=none")
+    assert (wrong.status_code, "prompt" in wrong.json()["detail"]) == (422, True)
 
 
 async def test_a_session_that_has_ended_goes_on_where_the_platform_knows_the_person(
     portal: RunningPortal, org: Provisioned, surfer: Surfer
 ) -> None:
     await surfer.sign_in(org.owner)
-    claims = await portal.host.keys.verify(str(surfer.cookie()))
-    surfer.client.cookies.delete("gatehouse_portal")
-    surfer.client.cookies.set(
-        "gatehouse_portal", await portal.signed(claims, exp=int(time.time()) - 5), domain="127.0.0.1", path="/"
-    )
+    await ended(portal, surfer)
     await surfer.get("/settings")
     await surfer.follow_all()
     assert (surfer.page.status_code, surfer.at) == (200, "/settings")
+
+
+async def test_a_session_that_has_ended_is_no_wrong_guess(
+    portal: RunningPortal, org: Provisioned, surfer: Surfer
+) -> None:
+    """In the morning a whole office comes back with one, from one address."""
+    await surfer.sign_in(org.owner)
+    await ended(portal, surfer)
+    answers = [await surfer.get("/dashboard") for _ in range(70)]
+    assert {(each.status_code, each.headers["Location"]) for each in answers} == {
+        (303, f"{SSO}/login?redirect_uri=%2Fdashboard")
+    }
 
 
 async def test_a_removed_members_session_ends(

@@ -1,6 +1,7 @@
 """What somebody else may try with a sign-in: all of it ends before anybody has a session (RFC 6749, 10.12; RFC 9700, 4;
 reference 2, Cloud portal: validates state)."""
 
+import asyncio
 from urllib.parse import parse_qsl, urlencode, urlsplit
 from uuid import uuid4
 
@@ -9,6 +10,7 @@ from tests.support.portal import RunningPortal
 from tests.support.server import GatehouseServer
 from tests.support.surfer import Surfer
 from tests.support.town import Provisioned, Town
+from tests.support.upstream import Connection, upstream
 
 from gatehouse.portal.settings import PortalSettings
 
@@ -203,10 +205,9 @@ async def test_the_sign_in_pages_link_leads_to_own_pages_alone(surfer: Surfer, t
 
 
 async def test_no_session_can_be_fixed_in_advance(
-    portal: RunningPortal, town: Town, org: Provisioned, surfer: Surfer, stranger: Surfer
+    portal: RunningPortal, town: Town, org: Provisioned, other: Provisioned, surfer: Surfer, stranger: Surfer
 ) -> None:
     """What the browser held before a sign-in is not what it holds after."""
-    other = await town.organization()
     await stranger.sign_in(other.owner)
     planted = str(stranger.cookie())
     surfer.client.cookies.set("gatehouse_portal", planted, domain="127.0.0.1", path="/")
@@ -220,10 +221,13 @@ async def test_no_session_can_be_fixed_in_advance(
     assert (surfer.at, surfer.cookie()) == ("/invitation", None)
 
 
-async def test_a_partial_token_opens_nothing_of_an_organization(town: Town, org: Provisioned, surfer: Surfer) -> None:
-    other = await town.organization()
-    town.join(other, org.owner)
-    await surfer.sign_in(org.owner)
+async def test_a_partial_token_opens_nothing_of_an_organization(
+    town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+) -> None:
+    who = town.person(org)
+    town.join(org, who)
+    town.join(other, who)
+    await surfer.sign_in(who)
     partial = str(surfer.cookie("gatehouse_portal_arrived"))
     headers = {"Authorization": f"Bearer {partial}"}
     for method, path in (("GET", org.path), ("GET", f"{SSO}/session"), ("POST", f"{SSO}/refresh")):
@@ -249,18 +253,19 @@ async def test_a_token_that_is_none_chooses_nothing(
 
 
 @pytest.mark.parametrize("path", ["select-org", "accept-invite", "refresh", "logout"])
-@pytest.mark.parametrize("origin", [None, "null", "https://evil.test", "{platform}", "{portal}.evil.test"])
 async def test_another_sites_page_does_nothing_with_a_visitors_cookie(
-    org: Provisioned, surfer: Surfer, path: str, origin: str | None
+    org: Provisioned, surfer: Surfer, path: str
 ) -> None:
-    await surfer.sign_in(org.owner)
-    held = surfer.cookie()
-    said = origin and origin.replace("{platform}", surfer.platform).replace("{portal}", surfer.portal)
+    page = "/invitation" if path == "accept-invite" else "/dashboard"
+    await surfer.sign_in(org.owner, path=f"{SSO}/login?redirect_uri={page}")
+    held = [surfer.cookie(name) for name in ("gatehouse_portal", "gatehouse_portal_arrived")]
     body = {"org_id": str(org.id)} if path == "select-org" else {"invite_token": "inv_x"}
-    answer = await surfer.send(f"{SSO}/{path}", body, origin=said, **{"Sec-Fetch-Site": "cross-site"})
-    assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
-    assert surfer.cookie() == held
-    await surfer.get("/dashboard")
+    for origin in (None, "null", "https://evil.test", surfer.platform, f"{surfer.portal}.evil.test"):
+        answer = await surfer.send(f"{SSO}/{path}", body, origin=origin, **{"Sec-Fetch-Site": "cross-site"})
+        assert (answer.status_code, answer.json()["error"]) == (403, "forbidden"), origin
+        assert "set-cookie" not in answer.headers
+    assert [surfer.cookie(name) for name in ("gatehouse_portal", "gatehouse_portal_arrived")] == held
+    await surfer.get(page)
     assert surfer.page.status_code == 200
 
 
@@ -308,6 +313,36 @@ async def test_without_the_platform_nobody_signs_in_and_is_told_so(
         assert (answer.status_code, "PORTAL_PUBLIC_URL" in answer.json()["detail"]) == (503, True)
         page = await nameless.anonymous.get("/login")
         assert "not set up" in page.text
+
+
+@pytest.mark.parametrize("told", [b"{}", b"[]", b'{"issuer": "x", "authorization_endpoint": "https://x.test"}'])
+async def test_nobody_is_sent_to_somebody_who_is_no_provider(
+    settings: PortalSettings, portal: RunningPortal, told: bytes
+) -> None:
+    asked = 0
+
+    async def behave(connection: Connection) -> None:
+        nonlocal asked
+        asked += "openid-configuration" in connection.head
+        await connection.answer(told)
+
+    async with upstream(behave) as far:
+        elsewhere = settings.model_copy(update={"platform_url": far.url})
+        async with RunningPortal.start(elsewhere) as running:
+            answers = await asyncio.gather(*(running.anonymous.get(f"{SSO}/login") for _ in range(5)))
+            assert {(each.status_code, each.json()["error"]) for each in answers} == {(503, "service_unavailable")}
+    # Whoever comes while it is away does not stand in a queue for the same question.
+    assert asked == 1
+
+
+async def test_a_person_with_a_partial_token_calls_sixty_times_a_minute(
+    town: Town, org: Provisioned, surfer: Surfer
+) -> None:
+    """They are no organization's yet, whose plan would count."""
+    await surfer.sign_in(town.person(org))
+    answers = [await surfer.send(f"{SSO}/select-org", {"org_id": str(org.id)}) for _ in range(61)]
+    assert {answer.status_code for answer in answers[:50]} == {403}
+    assert (answers[-1].status_code, answers[-1].json()["error"]) == (429, "rate_limit_exceeded")
 
 
 async def test_an_error_is_a_page_for_browsers_and_json_for_programs(surfer: Surfer) -> None:

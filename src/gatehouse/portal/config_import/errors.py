@@ -8,4 +8,5 @@ class NotOnPlatform(Conflict):
 
 
 class PlatformUnreachable(Unavailable):
-    message = "The platform does not answer now, so nothing was imported. Try again in a moment."
+    # Whether it has done what it was asked, nobody here knows.
+    message = "No good answer came from the platform. Try again in a moment: what it may have imported stays as it is."

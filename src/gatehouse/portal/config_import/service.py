@@ -18,6 +18,8 @@ from gatehouse.portal.requests import changing
 
 #: A thousand rules, and as many patterns, have room in it.
 MOST_BYTES: Final = 1024 * 1024
+#: As many take the platform a quarter of a minute, on a busy machine a minute.
+_PATIENCE_SECONDS: Final = 300.0
 _BYTE: Final = re.compile(r" \(byte (\d+)\)$")
 
 
@@ -36,12 +38,17 @@ async def take_over(
         raise NotOnPlatform
     path = f"/v1/platform/tenants/{org.tenant_id or org.id}/config-import"
     try:
-        answer = await host.platform.call("POST", path, {"config": config, "dry_run": dry_run})
-    except PlatformRefused as refused:
-        if refused.status != 422:
-            raise PlatformUnreachable from None
-        raise Unprocessable(faults=[FieldFault("file", refused.reason)]) from None
-    except PlatformFailed:
+        sent = {"config": config, "dry_run": dry_run}
+        answer = await host.platform.call("POST", path, sent, patience=_PATIENCE_SECONDS)
+    except PlatformFailed as failed:
+        if isinstance(failed, PlatformRefused) and failed.status == 422:
+            told = failed.reason.removeprefix("config.").replace("; config.", "; ")
+            raise _fault(f"is not good at {told}") from None
+        if isinstance(failed, PlatformRefused) and failed.status == 404:
+            raise NotOnPlatform from None
+        if not dry_run:
+            async with changing(request, host, caller.org_id, caller) as change:
+                change.record("config.import_failed", "organization", org.id, reason=str(failed))
         raise PlatformUnreachable from None
     found = ConfigImported.model_validate(answer)
     if not dry_run:
@@ -62,6 +69,8 @@ def _read(file: bytes) -> dict[str, Any]:
     """Raises `PayloadTooLarge`, and `Unprocessable` that says where."""
     if len(file) > MOST_BYTES:
         raise PayloadTooLarge(f"file: may have {MOST_BYTES} bytes at most.")
+    # Some editors begin a file with a mark of its encoding.
+    file = file.removeprefix(b"\xef\xbb\xbf")
     try:
         found = msgspec.json.decode(file)
     except msgspec.DecodeError as error:

@@ -22,7 +22,8 @@ from gatehouse.portal.organizations.schemas import OrganizationSettings
 from gatehouse.portal.organizations.table import OrganizationRow
 from gatehouse.portal.outposts import table as outposts
 from gatehouse.portal.pages.rendering import PAGES
-from gatehouse.portal.pages.visitors import Newcomer, Visitor, frame
+from gatehouse.portal.pages.visitors import Invited, Newcomer, Visitor, frame
+from gatehouse.portal.provider import Person
 from gatehouse.portal.requests import Changing, Session
 from gatehouse.portal.sso import service as sso
 from gatehouse.portal.sso import table
@@ -31,7 +32,11 @@ from gatehouse.portal.sso.schemas import SsoToken
 router = APIRouter(include_in_schema=False)
 router.include_router(files.route(PAGES))
 
-_NOTES: Final = {"out": "You are signed out.", "ended": "Your session has ended. Sign in again."}
+_NOTES: Final = {
+    "out": "You are signed out here. On the platform you are still signed in: sign out there too if others use this"
+    " browser.",
+    "ended": "Your session has ended. Sign in again.",
+}
 #: What the dashboard shows of what is open; the API has the rest.
 _NEWEST: Final = OffsetWindow(limit=20, offset=0)
 
@@ -47,14 +52,17 @@ async def login(host: TheHost, next: str = "", note: str = "") -> Response:
     return PAGES.page(
         "login.html",
         sign_in_url=f"/v1/auth/sso/login?{urlencode({'redirect_uri': target})}",
+        other_url=f"/v1/auth/sso/login?{urlencode({'redirect_uri': target, 'prompt': 'select_account'})}",
         configured=host.provider.configured,
         note=_NOTES.get(note),
     )
 
 
 @router.post("/logout")
-async def logout(caller: Visitor, host: TheHost, change: Changing) -> Response:
-    await sso.end(change, caller, "signed out")
+async def logout(request: Request, host: TheHost) -> Response:
+    """Be the session over already: then the browser forgets it."""
+    browser.refuse_foreign(request, host)
+    await sso.leave(request, host, browser.held(request, host, browser.SESSION))
     answer = RedirectResponse("/login?note=out", 303)
     browser.drop(answer, host, browser.SESSION, browser.ARRIVED)
     return answer
@@ -67,11 +75,11 @@ async def choose(person: Newcomer, host: TheHost) -> Response:
 
 @router.post("/organizations")
 async def chosen(person: Newcomer, request: Request, host: TheHost, org_id: Annotated[UUID, Form()]) -> Response:
-    return _signed_in(host, await sso.open_session(request, host, person, TenantId(org_id)))
+    return _signed_in(host, person, await sso.open_session(request, host, person, TenantId(org_id)))
 
 
 @router.get("/invitation")
-async def invitation(person: Newcomer, host: TheHost) -> Response:
+async def invitation(person: Invited, host: TheHost) -> Response:
     return PAGES.page(
         "invitation.html", person=person, found=await table.memberships(host.database, person), fault=None
     )
@@ -79,10 +87,10 @@ async def invitation(person: Newcomer, host: TheHost) -> Response:
 
 @router.post("/invitation")
 async def accept(
-    person: Newcomer, request: Request, host: TheHost, invite_token: Annotated[str, Form(max_length=200)]
+    person: Invited, request: Request, host: TheHost, invite_token: Annotated[str, Form(max_length=200)]
 ) -> Response:
     try:
-        return _signed_in(host, await sso.accept(request, host, person, invite_token.strip()))
+        return _signed_in(host, person, await sso.accept(request, host, person, invite_token.strip()))
     except Refusal as error:
         found = await table.memberships(host.database, person)
         return PAGES.page("invitation.html", error.status, person=person, found=found, fault=error.text)
@@ -153,8 +161,9 @@ def _nothing_yet(*, saved: bool = False) -> dict[str, Any]:
     return {"here": "settings", "saved": saved, "fault": None, "import_fault": None, "result": None}
 
 
-def _signed_in(host: PortalHost, issued: SsoToken) -> Response:
-    answer = RedirectResponse(browser.HOME, 303)
-    browser.keep(answer, host, browser.SESSION, issued.token, seconds=issued.expires_in)
-    browser.drop(answer, host, browser.ARRIVED)
+def _signed_in(host: PortalHost, person: Person, issued: SsoToken) -> Response:
+    # What has led to an organization is done; what they came for otherwise, they get now.
+    target = browser.HOME if person.next in {browser.INVITATION, browser.ORGANIZATIONS} else person.next
+    answer = RedirectResponse(target, 303)
+    browser.keep_session(answer, host, issued.token)
     return answer

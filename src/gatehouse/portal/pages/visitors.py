@@ -40,8 +40,7 @@ async def _visitor(request: Request, host: TheHost) -> Caller:
         return await of_token(request, host, token)
     except Unauthenticated:
         # The token has ended: the platform still knows whom it has signed in, or asks.
-        again = f"/v1/auth/sso/login?{urlencode({'redirect_uri': request.url.path})}"
-        raise SignInFirst(again if request.method == "GET" else _login(request)) from None
+        raise SignInFirst(_again(request)) from None
     except (TokenRevoked, OrganizationNotFound):
         raise SignInFirst("/login?note=ended", cookie=_dropped(host)) from None
 
@@ -54,15 +53,28 @@ async def _newcomer(request: Request, host: TheHost) -> Person:
             return await arrived(host, token)
         except InvalidToken:
             raise SignInFirst(_login(request)) from None
-    caller = await _visitor(request, host)
-    person = None if caller.member_id is None else await person_of(host.database, caller.member_id)
+    person = await person_of(host.database, await _visitor(request, host))
     if person is None:
         raise SignInFirst(_login(request))
     return person
 
 
+async def _invited(request: Request, host: TheHost) -> Person:
+    """Somebody whose address the platform has just told."""
+    browser.refuse_foreign(request, host)
+    token = browser.held(request, host, browser.ARRIVED)
+    if token is None:
+        known = browser.held(request, host, browser.SESSION) is not None
+        raise SignInFirst(_again(request) if known else _login(request))
+    try:
+        return await arrived(host, token)
+    except InvalidToken:
+        raise SignInFirst(_login(request)) from None
+
+
 Visitor = Annotated[Caller, Depends(_visitor)]
 Newcomer = Annotated[Person, Depends(_newcomer)]
+Invited = Annotated[Person, Depends(_invited)]
 
 
 async def frame(host: PortalHost, caller: Caller, session: AsyncSession) -> dict[str, Any]:
@@ -70,9 +82,16 @@ async def frame(host: PortalHost, caller: Caller, session: AsyncSession) -> dict
     organizations to choose from."""
     org = await session.get(OrganizationRow, caller.org_id)
     member = None if caller.member_id is None else await session.get(MemberRow, caller.member_id)
-    person = None if caller.member_id is None else await person_of(host.database, caller.member_id)
+    person = await person_of(host.database, caller)
     several = person is not None and len(await table.memberships(host.database, person)) > 1
     return {"org": org, "member": member, "admin": caller.role == "admin", "several": several}
+
+
+def _again(request: Request) -> str:
+    """Where the platform is asked without a page of ours between; what a form sent is lost, so there is one then."""
+    if request.method != "GET":
+        return _login(request)
+    return f"/v1/auth/sso/login?{urlencode({'redirect_uri': request.url.path})}"
 
 
 def _login(request: Request) -> str:

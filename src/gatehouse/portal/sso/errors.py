@@ -7,10 +7,6 @@ class NotAMember(Forbidden):
     message = "You are not a member of this organization."
 
 
-class NoPerson(Forbidden):
-    message = "This token is nobody's: the admin key has issued it."
-
-
 class SignInAgain(Unauthenticated):
     message = "You signed in too long ago. Sign in again."
 
@@ -21,6 +17,13 @@ class InvitationNotFound(NotFound):
 
 class AnothersInvitation(Forbidden):
     message = "The invitation is for another address than the one you have signed in with."
+
+
+class AddressUnproven(Forbidden):
+    message = (
+        "Nothing proves that this address is yours: the organization in which you sign in has not proven its domain on"
+        " the platform."
+    )
 
 
 class MemberAlready(Conflict):

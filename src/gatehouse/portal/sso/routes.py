@@ -1,14 +1,14 @@
 """The endpoints of single sign-on (reference 2, Cloud portal). Where a browser sends its cookie instead of a token, the
 answer's token is kept in a cookie too."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from starlette.responses import RedirectResponse
 
 from gatehouse.foundation.identity import TenantId
 from gatehouse.portal import browser
-from gatehouse.portal.callers import RESPONSES, Arrived, SignedIn, partial_audience, shown_token
+from gatehouse.portal.callers import RESPONSES, Arrived, JustArrived, SignedIn, partial_token
 from gatehouse.portal.host import PortalHost, TheHost
 from gatehouse.portal.members.table import MemberRow
 from gatehouse.portal.organizations.table import OrganizationRow
@@ -20,9 +20,6 @@ from gatehouse.portal.sso.schemas import Acceptance, Selection, SignedOut, SsoSe
 router = APIRouter(prefix="/v1/auth/sso", tags=["Single sign-on"])
 
 _ARRIVED_SECONDS: Final = 600
-#: Where it is said for which organization, and that there is none.
-_SELECTOR: Final = "/organizations"
-_NO_ORGANIZATION: Final = "/invitation"
 _BROWSERS: Final[dict[str, Any]] = {"status_code": 303, "response_class": Response}
 
 
@@ -30,10 +27,14 @@ _BROWSERS: Final[dict[str, Any]] = {"status_code": 303, "response_class": Respon
 async def login(
     host: TheHost,
     redirect_uri: Annotated[str | None, Query(description="One of the portal's own pages, to end at.")] = None,
+    prompt: Annotated[
+        Literal["login", "select_account"] | None,
+        Query(description="Asks on the platform too whoever is signed in there already."),
+    ] = None,
 ) -> Response:
     """Sends a browser to the platform to sign in."""
     begun, kept = service.begin(host, browser.own_page(redirect_uri, host))
-    answer = RedirectResponse(await host.provider.address(begun), 303)
+    answer = RedirectResponse(await host.provider.address(begun, prompt=prompt), 303)
     browser.keep(answer, host, browser.BEGUN, kept, seconds=service.BEGUN_SECONDS)
     return answer
 
@@ -59,16 +60,14 @@ async def callback(request: Request, host: TheHost) -> Response:
     begun, told = service.resumed(host, kept, request.scope["query_string"])
     person = await service.arrive(host, begun, told)
     found = await table.memberships(host.database, person)
-    if len(found) == 1:
-        answer: Response = RedirectResponse(begun.next, 303)
-        _keep(answer, host, await service.open_session(request, host, person, found[0].org_id))
+    # An invitation is accepted by who shows a partial token: whatever they are a member of already.
+    invited = not found or person.next == browser.INVITATION
+    if len(found) == 1 and not invited:
+        answer: Response = RedirectResponse(person.next, 303)
+        browser.keep_session(answer, host, (await service.open_session(request, host, person, found[0].org_id)).token)
     else:
-        answer = RedirectResponse(_SELECTOR if found else _NO_ORGANIZATION, 303)
-        token = await host.keys.sign(
-            {"sub": person.sub, "tenant_id": str(person.tenant_id), "email": person.email, "next": begun.next},
-            lifetime_seconds=_ARRIVED_SECONDS,
-            audience=partial_audience(host),
-        )
+        answer = RedirectResponse(browser.INVITATION if invited else browser.ORGANIZATIONS, 303)
+        token = await partial_token(host, person, lifetime_seconds=_ARRIVED_SECONDS)
         browser.drop(answer, host, browser.SESSION)
         browser.keep(answer, host, browser.ARRIVED, token, seconds=_ARRIVED_SECONDS)
     browser.drop(answer, host, browser.BEGUN)
@@ -77,7 +76,7 @@ async def callback(request: Request, host: TheHost) -> Response:
 
 @router.post("/select-org", response_model=SsoToken, responses=RESPONSES)
 async def select_org(person: Arrived, request: Request, response: Response, host: TheHost, body: Selection) -> SsoToken:
-    """A token of one of your organizations."""
+    """A token of one of your organizations. A member's token that asked for it is refused from the answer on."""
     issued = await service.open_session(request, host, person, TenantId(body.org_id))
     return _told(request, response, host, issued)
 
@@ -92,10 +91,10 @@ async def select_org(person: Arrived, request: Request, response: Response, host
     },
 )
 async def accept_invite(
-    person: Arrived, request: Request, response: Response, host: TheHost, body: Acceptance
+    person: JustArrived, request: Request, response: Response, host: TheHost, body: Acceptance
 ) -> SsoToken:
     """Makes you a member of the organization that has invited you. The invitation's token is good once, for whoever has
-    signed in with the address that was invited."""
+    just signed in with the address that was invited; in another organization than that, with one of a proven domain."""
     return _told(request, response, host, await service.accept(request, host, person, body.invite_token))
 
 
@@ -112,9 +111,7 @@ async def show_session(caller: SignedIn, session: Session) -> SsoSession:
 async def refresh(caller: SignedIn, request: Request, response: Response, host: TheHost, change: Changing) -> SsoToken:
     """Another token, which ends later. The old one is refused from the answer on; twelve hours after the sign-in, you
     sign in again."""
-    claims = await host.keys.verify(await shown_token(request, host, browser.SESSION))
-    issued = await service.refresh(change, host, caller, int(claims.get("auth_time", claims["iat"])))
-    return _told(request, response, host, issued)
+    return _told(request, response, host, await service.refresh(change, host, caller))
 
 
 @router.post("/logout", response_model=SignedOut, responses=RESPONSES)
@@ -127,10 +124,5 @@ async def logout(caller: SignedIn, response: Response, host: TheHost, change: Ch
 
 def _told(request: Request, response: Response, host: PortalHost, issued: SsoToken) -> SsoToken:
     if "authorization" not in request.headers:
-        _keep(response, host, issued)
+        browser.keep_session(response, host, issued.token)
     return issued
-
-
-def _keep(response: Response, host: PortalHost, issued: SsoToken) -> None:
-    browser.keep(response, host, browser.SESSION, issued.token, seconds=issued.expires_in)
-    browser.drop(response, host, browser.ARRIVED)

@@ -3,6 +3,7 @@
 import hmac
 from datetime import UTC, datetime
 from typing import Final
+from uuid import UUID
 
 import msgspec
 from sqlalchemy import select
@@ -11,11 +12,15 @@ from starlette.requests import Request
 
 from gatehouse.foundation import emails
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.http import forms
 from gatehouse.foundation.http.forms import BadForm
 from gatehouse.foundation.sealing import CannotOpen
 from gatehouse.foundation.tokens import digest
+from gatehouse.portal import browser
+from gatehouse.portal.callers import of_token
 from gatehouse.portal.change import Change
+from gatehouse.portal.errors import NoPerson, OrganizationNotFound, TokenRevoked
 from gatehouse.portal.host import PortalHost
 from gatehouse.portal.identity import Caller, CallerKind, OrgId, shown_role
 from gatehouse.portal.members.table import MemberRow
@@ -24,21 +29,20 @@ from gatehouse.portal.provider import Begun, Person, SignInFailed
 from gatehouse.portal.requests import changing
 from gatehouse.portal.sso import table
 from gatehouse.portal.sso.errors import (
+    AddressUnproven,
     AnothersInvitation,
     InvitationNotFound,
     MemberAlready,
-    NoPerson,
     NotAMember,
     SignInAgain,
 )
 from gatehouse.portal.sso.schemas import SsoSession, SsoToken
 from gatehouse.portal.tokens import service as tokens
+from gatehouse.portal.tokens.errors import AlreadyRevoked
 
 #: How long somebody may be away at the platform, and then take to choose.
 BEGUN_SECONDS: Final = 600
 TOKEN_SECONDS: Final = 3600
-#: From the sign-in on: after that the platform is asked again whether the person is still one of its own.
-_LONGEST_SECONDS: Final = 12 * 3600
 _CONTEXT: Final = b"portal sign-in"
 
 
@@ -71,10 +75,16 @@ async def arrive(host: PortalHost, begun: Begun, told: dict[str, str]) -> Person
 
 
 async def open_session(request: Request, host: PortalHost, person: Person, org_id: OrgId) -> SsoToken:
-    """Raises `NotAMember`."""
+    """A session that they have already moves there: none is left that its person does not know of, and cannot end.
+
+    Raises `NotAMember`, `SignInAgain`, `AlreadyRevoked`."""
     found = [each for each in await table.memberships(host.database, person) if each.org_id == org_id]
     if not found:
         raise NotAMember
+    if (former := person.session) is not None:
+        assert former.org_id is not None
+        async with changing(request, host, former.org_id, former) as change:
+            await end(change, former, "an organization was chosen")
     async with changing(request, host, org_id, _caller(found[0].member_id, found[0].role, org_id)) as change:
         member = await change.session.get(MemberRow, found[0].member_id, with_for_update=True)
         if member is None:
@@ -82,11 +92,11 @@ async def open_session(request: Request, host: PortalHost, person: Person, org_i
         if member.accepted_at is None:
             member.accepted_at = utc_now()
             change.record("member.accepted", "member", member.id)
-        return await _issued(change, host, member)
+        return await _issued(change, host, member, person.signed_in_at)
 
 
 async def accept(request: Request, host: PortalHost, person: Person, invite_token: str) -> SsoToken:
-    """Raises `InvitationNotFound`, `AnothersInvitation`, `MemberAlready`."""
+    """Raises `InvitationNotFound`, `AnothersInvitation`, `AddressUnproven`, `MemberAlready`, `SignInAgain`."""
     invited = digest(invite_token)
     org_id = await table.org_of_invitation(host.database, invited)
     if org_id is None:
@@ -98,6 +108,9 @@ async def accept(request: Request, host: PortalHost, person: Person, invite_toke
             raise InvitationNotFound
         if not _same_address(member.email, person.email):
             raise AnothersInvitation
+        if not person.proven and person.tenant_id != await _tenant_of(change, org_id):
+            # Any organization's administrator may make an account with any address.
+            raise AddressUnproven
         member.platform_sub, member.platform_tenant_id = person.sub, person.tenant_id
         member.accepted_at, member.invite_digest, member.invite_expires_at = utc_now(), None, None
         try:
@@ -106,21 +119,31 @@ async def accept(request: Request, host: PortalHost, person: Person, invite_toke
             raise MemberAlready from None
         change.caller = _caller(member.id, member.role, org_id)
         change.record("member.accepted", "member", member.id)
-        return await _issued(change, host, member)
+        return await _issued(change, host, member, person.signed_in_at)
 
 
-async def refresh(change: Change, host: PortalHost, caller: Caller, signed_in_at: int) -> SsoToken:
+async def refresh(change: Change, host: PortalHost, caller: Caller) -> SsoToken:
     """Raises `NoPerson`, `SignInAgain`."""
     if caller.member_id is None:
         raise NoPerson
-    left = signed_in_at + _LONGEST_SECONDS - int(host.clock.now())
-    if left <= 0:
-        raise SignInAgain
     member = await change.session.get(MemberRow, caller.member_id)
     if member is None:
         raise NotAMember
     await end(change, caller, "refreshed")
-    return await _issued(change, host, member, signed_in_at=signed_in_at, seconds=min(TOKEN_SECONDS, left))
+    return await _issued(change, host, member, caller.signed_in_at)
+
+
+async def leave(request: Request, host: PortalHost, token: str | None) -> None:
+    """Ends the session that a browser shows, if it still is one."""
+    if token is None:
+        return
+    try:
+        caller = await of_token(request, host, token)
+        assert caller.org_id is not None
+        async with changing(request, host, caller.org_id, caller) as change:
+            await end(change, caller, "signed out")
+    except (Unauthenticated, TokenRevoked, OrganizationNotFound, AlreadyRevoked):
+        return
 
 
 async def end(change: Change, caller: Caller, reason: str) -> None:
@@ -140,14 +163,17 @@ def described(caller: Caller, org: OrganizationRow, member: MemberRow | None) ->
     )
 
 
-async def _issued(
-    change: Change,
-    host: PortalHost,
-    member: MemberRow,
-    *,
-    signed_in_at: int | None = None,
-    seconds: int = TOKEN_SECONDS,
-) -> SsoToken:
+async def _tenant_of(change: Change, org_id: OrgId) -> UUID:
+    org = await change.session.get(OrganizationRow, org_id)
+    assert org is not None
+    return org.tenant_id or org.id
+
+
+async def _issued(change: Change, host: PortalHost, member: MemberRow, signed_in_at: int) -> SsoToken:
+    """However a session came about, it ends twelve hours after the platform has vouched for the person."""
+    left = signed_in_at + browser.SIGNED_IN_SECONDS - int(host.clock.now())
+    if left <= 0:
+        raise SignInAgain
     org = await change.session.get(OrganizationRow, member.org_id)
     assert org is not None
     issued = await tokens.issue(
@@ -155,9 +181,9 @@ async def _issued(
         host.keys,
         host.clock,
         org,
-        lifetime_seconds=seconds,
+        lifetime_seconds=min(TOKEN_SECONDS, left),
         member=member,
-        signed_in_at=int(host.clock.now()) if signed_in_at is None else signed_in_at,
+        signed_in_at=signed_in_at,
     )
     return SsoToken(token=issued.token, expires_in=issued.expires_in, org_id=org.id)
 

@@ -1,14 +1,21 @@
 """Bodies of the import (decisions 8, Config import; decisions 9, Admin)."""
 
+import re
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from gatehouse.foundation.http.bodies import Body, Shown
 from gatehouse.platform.governance.dlp_fields import MOST
 
 Records = Annotated[list[dict[str, Any]], Field(max_length=MOST)]
-Ids = Annotated[list[Annotated[str, Field(max_length=255)]], Field(max_length=10_000)]
+Id = Annotated[str, Field(max_length=255)]
+
+
+def _known(version: str) -> str:
+    if re.fullmatch(r"1\.[0-9]{1,9}", version) is None:
+        raise ValueError("must be 1.0, or a later one of 1.x")
+    return version
 
 
 class ExportedConfig(Body):
@@ -16,11 +23,11 @@ class ExportedConfig(Body):
 
     model_config = ConfigDict(extra="allow")
 
-    version: Annotated[str, Field(pattern=r"^1\.[0-9]{1,9}$", examples=["1.0"])]
-    patterns: Ids = Field(default_factory=list, examples=[["email"]])
+    version: Annotated[str, AfterValidator(_known), Field(examples=["1.0"])]
+    patterns: Annotated[list[Id], Field(max_length=10_000)] = Field(default_factory=list, examples=[["email"]])
     dlp_rules: Records = Field(default_factory=list)
     custom_patterns: Records = Field(default_factory=list)
-    suppressions: Ids = Field(default_factory=list)
+    suppressions: Annotated[list[Id], Field(max_length=MOST)] = Field(default_factory=list)
     group_overrides: dict[str, dict[str, str]] = Field(default_factory=dict, max_length=MOST)
     compliance_bundles: Records = Field(default_factory=list)
     content_filters: Records = Field(default_factory=list)

@@ -1,6 +1,7 @@
 """The rules of the import."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 from uuid import UUID
 
@@ -35,6 +36,8 @@ _STANDARD: Final = frozenset(pattern.id for pattern in BUILT_IN)
 _STANDARD_TYPES: Final = frozenset(pattern.entity_type for pattern in BUILT_IN)
 #: Of the document itself.
 _HEADING: Final = frozenset({"exported_at", "outpost_id", "policy_version"})
+#: Of as many parts that this version does not know it is told.
+_MOST_UNKNOWN: Final = 100
 _THERE: Final = "one of this name is here already"
 _NO_GROUP: Final = "its group is not here"
 _REASON: Final = "imported from an outpost"
@@ -87,7 +90,7 @@ class _Import:
         await self._each("compliance_bundles", config.compliance_bundles, await all_bundles(session), self._bundle)
         await self._each("content_filters", config.content_filters, await all_filters(session), self._filter)
         await self._override()
-        for part in config.model_extra or {}:
+        for part in islice(config.model_extra or {}, _MOST_UNKNOWN):
             if part not in _HEADING:
                 self._skip(part[:100], "", "unknown to this version")
         if any(config.overrides.values()):
@@ -114,13 +117,12 @@ class _Import:
         known = {getattr(row, name) for row in there}
         for place, record in enumerate(raw):
             # A name that is no Unicode (half a surrogate pair) cannot be told as it came.
-            called = str(record.get("name", ""))[:255].encode(errors="replace").decode()
+            called = str(record.get("name", "")).strip()[:255].encode(errors="replace").decode()
             if called in known:
                 self._skip(part, called, _THERE)
                 continue
             try:
-                # What PostgreSQL refuses takes nothing of the rest along.
-                async with self._change.session.begin_nested():
+                async with self._change.attempt():
                     reason = await make(record)
             except (Misplaced, Refusal) as error:
                 self._fault(f"{part}[{place}]", error)
@@ -164,20 +166,22 @@ class _Import:
             if pattern not in _STANDARD and pattern not in names:
                 self._missing[pattern] = None
         for rule in self._config.dlp_rules:
-            entity_type = str(rule.get("entity_type"))[:100]
             by_name = rule.get("detector_type") == "regex" and rule.get("pattern") is None
-            if by_name and entity_type not in _STANDARD_TYPES and entity_type not in names:
-                self._missing[entity_type] = None
+            entity_type = rule.get("entity_type")
+            if by_name and isinstance(entity_type, str) and entity_type not in _STANDARD_TYPES | names:
+                self._missing[entity_type[:100]] = None
 
     async def _suppress(self) -> None:
         there = {row.pattern_id for row in await all_suppressions(self._change.session)}
-        for place, pattern_id in enumerate(dict.fromkeys(self._config.suppressions)):
+        for place, pattern_id in enumerate(self._config.suppressions):
             if pattern_id in there:
                 self._skip("suppressions", pattern_id, "it is switched off here already")
                 continue
             try:
-                await customization.suppress(self._change, NewSuppression(pattern_id=pattern_id, reason=_REASON))
+                async with self._change.attempt():
+                    await customization.suppress(self._change, NewSuppression(pattern_id=pattern_id, reason=_REASON))
                 self._imported.append(Imported(part="suppressions", name=pattern_id))
+                there.add(pattern_id)
             except (Refusal, ValueError) as error:
                 self._fault(f"suppressions[{place}]", error)
 
@@ -198,7 +202,8 @@ class _Import:
     async def _override_group(self, group: GroupRow, actions: Mapping[str, str]) -> None:
         try:
             wanted = [NewOverride.model_validate({"entity_type": k, "action": v}) for k, v in actions.items()]
-            await groups.replace_overrides(self._change, group, wanted)
+            async with self._change.attempt():
+                await groups.replace_overrides(self._change, group, wanted)
             self._imported.append(Imported(part="group_overrides", name=group.name))
         except (Refusal, ValueError) as error:
             self._fault(f"group_overrides.{group.id}", error)
