@@ -32,7 +32,7 @@ docs: setup
 
 # Against nginx, LiteLLM and Portkey on this machine; bench/README.md says what it needs and how to read it.
 bench: setup
-	$(BIN)/python bench/compare.py $(ARGS)
+	$(BIN)/python bench/compare.py --publish $(ARGS)
 
 # Resolves the dependencies anew. The hashes make sure that everybody installs the same files, the constraint that what
 # is shipped is what was tested.

@@ -17,8 +17,9 @@ import tempfile
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
-from rig import gateways, install, report, sustained
+from rig import gateways, install, published, report, sustained
 from rig.gateways import Gateway
 from rig.load import NoAnswer
 from rig.measure import Bench, Cores, Plan, Sample, note
@@ -36,6 +37,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--only", help=f"gateways, comma-separated, of {','.join(gateways.ALL)}")
     parser.add_argument("--env", type=Path, default=OUT / "env", help="where peers are installed (bench/out/env)")
     parser.add_argument("--gatehouse", type=Path, help="the gatehouse command; default: beside this Python")
+    parser.add_argument("--publish", action="store_true", help="write docs/benchmarks.md and its pictures")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--seconds", type=float, help="of one measurement")
     parser.add_argument("--soak", type=int, help="requests of the memory soak")
@@ -137,9 +139,11 @@ class Comparison:
         parts += ["\n".join(f"- {line}" for line in [*self.remarks, *self._warnings(figures), *self._bench.faults])]
         print("\n" + "\n\n".join(part for part in parts if part))
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path) -> dict[str, Any]:
+        """Gives what was written."""
         machine = {
             "cpus": os.cpu_count(),
+            "processor": _processor(),
             "system": platform.platform(),
             "python": platform.python_version(),
             "load_average": os.getloadavg(),
@@ -147,8 +151,9 @@ class Comparison:
         figures = self.figures()
         goals = [asdict(goal) | {"met": goal.met} for goal in report.goals(figures)]
         found = {
+            "date": time.strftime("%Y-%m-%d"),
             "machine": machine,
-            "versions": {"litellm": install.LITELLM, "portkey": install.PORTKEY},
+            "versions": {"litellm": install.LITELLM, "portkey": install.PORTKEY, "nginx": install.nginx()},
             **self._bench.facts(),
             "remarks": self.remarks,
             "medians": figures,
@@ -156,6 +161,12 @@ class Comparison:
             "rounds": {"speed": self.speed, "memory": self.memory},
         }
         path.write_text(json.dumps(found, indent=1) + "\n")
+        return found
+
+
+def _processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
 
 
 def main() -> int:
@@ -202,8 +213,11 @@ def main() -> int:
         shutil.rmtree(work, ignore_errors=True)
     comparison.print()
     path = OUT / f"compare-{time.strftime('%Y%m%d-%H%M%S')}.json"
-    comparison.save(path)
+    found = comparison.save(path)
     shutil.copyfile(path, OUT / "compare.json")
+    if chosen.publish:
+        published.write(found, install.matplotlib(env, OUT / "install.log"))
+        note(f"written: {published.PAGE}")
     note(f"all samples: {path}")
     return 1 if comparison.failed else 0
 

@@ -1,4 +1,4 @@
-"""The whole suite in four parts at once, for `make test`: tests with servers of their own wait, the others compute.
+"""The whole suite in five parts at once, for `make test`: tests with servers of their own wait, the others compute.
 
 Exit status 0 where all parts pass. The output of the others follows the first's.
 """
@@ -11,9 +11,10 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-#: Start servers, most of them with several processes.
+#: Start servers, most of them with several processes, and wait for them.
+JOURNEYS: Final = ("tests/journeys",)
 SERVERS: Final = (
-    "tests/cli", "tests/journeys", "tests/platform/keeper", "tests/platform/live", "tests/platform/operations",
+    "tests/cli", "tests/platform/keeper", "tests/platform/live", "tests/platform/operations",
     "tests/platform/upkeep", "tests/platform/test_jobs.py", "tests/platform/test_worker.py",
 )  # fmt: skip
 #: The same of the other two deployables.
@@ -29,11 +30,12 @@ def main() -> int:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     pytest = [sys.executable, "-m", "pytest", "--durations=10", *sys.argv[1:]]
     parts = [
+        [*pytest, *JOURNEYS],
         [*pytest, *SERVERS],
         [*pytest, *BESIDE],
         [*pytest, *PLATFORM, *(f"--ignore={part}" for part in SERVERS)],
     ]
-    others = [f"--ignore={part}" for part in (*SERVERS, *BESIDE, *PLATFORM)]
+    others = [f"--ignore={part}" for part in (*JOURNEYS, *SERVERS, *BESIDE, *PLATFORM)]
     with contextlib.ExitStack() as held:
         told = [held.enter_context(tempfile.TemporaryFile()) for _ in parts]
         running = [

@@ -12,6 +12,8 @@ ROOT = Path(__file__).parent.parent.parent
 LITELLM = "litellm[proxy]==1.106.2"
 PORTKEY = "@portkey-ai/gateway@1.15.2"
 PY_SPY = "py-spy==0.4.3"
+MATPLOTLIB = "matplotlib==3.11.2"
+ATHERIS = "atheris==3.0.0"
 
 #: command -> where Debian keeps it
 EVERYWHERE = {"cc": "gcc", "wrk": "wrk", "taskset": "util-linux"}
@@ -39,7 +41,7 @@ def missing(gateways: list[str], gatehouse: Path | None) -> list[str]:
     for name in gateways:
         wanted.update(BY_GATEWAY.get(name, {}))
     lines = [f"{tool}: apt-get install {package}" for tool, package in wanted.items() if not shutil.which(tool)]
-    ours = {"gatehouse", "inspecting"} & set(gateways)
+    ours = {"gatehouse", "inspecting", "libraries"} & set(gateways)
     if ours and gatehouse is None:
         lines.append("gatehouse: run `make setup`, or name the command with --gatehouse")
     if ours and find_spec("psycopg") is None:
@@ -60,6 +62,34 @@ def peers(gateways: list[str], env: Path, log: Path) -> None:
 def py_spy(env: Path, log: Path) -> Path:
     """The sampling profiler; installs it under `env`. Raises `CalledProcessError`."""
     return _python_program("py-spy", PY_SPY, env, log)
+
+
+def matplotlib(env: Path, log: Path) -> Path:
+    """A Python that draws; installs it under `env`. Raises `CalledProcessError`."""
+    python = env / "plots" / "bin" / "python"
+    if not (env / "plots" / "bin" / "fonttools").exists():
+        _run([sys.executable, "-m", "venv", str(env / "plots")], log)
+        _run([str(python), "-m", "pip", "install", "--quiet", MATPLOTLIB], log)
+    return python
+
+
+def nginx() -> str:
+    """Its version, as it says it itself."""
+    program = shutil.which("nginx")
+    if program is None:
+        return "nginx: not there"
+    told = subprocess.run([program, "-v"], capture_output=True, text=True, check=False).stderr
+    return told.partition(": ")[2].strip()
+
+
+def atheris(env: Path, log: Path) -> Path:
+    """The fuzzer, as a folder to import from: it runs in the project's own Python. Raises `CalledProcessError`."""
+    folder = env / "atheris"
+    if not (folder / "atheris").exists():
+        env.mkdir(parents=True, exist_ok=True)
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        _run([*pip, "--only-binary", ":all:", "--target", str(folder), ATHERIS], log)
+    return folder
 
 
 def _python_program(name: str, package: str, env: Path, log: Path) -> Path:

@@ -2,11 +2,13 @@
 
 from rig.gateways.base import Gateway, Site
 from rig.gateways.direct import Direct
-from rig.gateways.gatehouse import Gatehouse, Inspecting
+from rig.gateways.gatehouse import Gatehouse, Inspecting, Libraries
 from rig.gateways.litellm import LiteLLM
 from rig.gateways.nginx import Nginx
 from rig.gateways.portkey import Portkey
 
-ALL: dict[str, type[Gateway]] = {kind.name: kind for kind in (Direct, Nginx, LiteLLM, Portkey, Gatehouse, Inspecting)}
+ALL: dict[str, type[Gateway]] = {
+    kind.name: kind for kind in (Direct, Nginx, LiteLLM, Portkey, Gatehouse, Inspecting, Libraries)
+}
 
 __all__ = ["ALL", "Gatehouse", "Gateway", "Site"]

@@ -22,6 +22,8 @@ EMAIL = "bench@example.com"
 class Gatehouse(Gateway):
     name = "gatehouse"
     inspects = False
+    #: what stands at the wires
+    edges = "lean", "lean"
 
     def __init__(self, site: Site) -> None:
         super().__init__(site)
@@ -43,6 +45,8 @@ class Gatehouse(Gateway):
             # Counted like any other limit, and never reached.
             "RATE_LIMIT_ADMIN_RPM": "100000000",
             "LOG_LEVEL": "warning",
+            "INGRESS": self.edges[0],
+            "OUTBOUND": self.edges[1],
         }
 
     def prepare(self) -> None:
@@ -156,3 +160,8 @@ class Inspecting(Gatehouse):
 
     name = "inspecting"
     inspects = True
+
+
+class Libraries(Gatehouse):
+    name = "libraries"
+    edges = "uvicorn", "aiohttp"

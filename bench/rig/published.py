@@ -1,0 +1,89 @@
+"""docs/benchmarks.md and its pictures, from what a run has found."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from rig import report
+
+ROOT = Path(__file__).parent.parent.parent
+PAGE = ROOT / "docs" / "benchmarks.md"
+PICTURES = ROOT / "docs" / "benchmarks"
+
+#: picture -> (title, unit, whether its axis is logarithmic, series: name -> metric)
+CHARTS: dict[str, tuple[str, str, bool, dict[str, str]]] = {
+    "cost": ("Processor time a request, 64 connections", "microseconds (log)", True, {"a request": "cpu_us"}),
+    "throughput": ("Requests a second on one core, 64 connections", "requests/s (log)", True, {"burst": "requests_s"}),
+    "latency": (
+        "Added latency, 16 connections", "milliseconds (log)", True, {"median": "added_p50_ms", "p99": "added_p99_ms"},
+    ),
+    "memory": ("Memory", "MiB", False, {"idle": "idle_mib", "after the soak": "late_mib"}),
+}  # fmt: skip
+
+#: What each gateway did for a request.
+SWITCHED_ON = {
+    "nginx": "a plain reverse proxy with kept-alive connections: no key, nothing recorded",
+    "litellm": "its proxy with one worker and a master key: no database, nothing recorded, log at errors",
+    "portkey": "as published: no key of its own, nothing recorded",
+    "gatehouse": "API key, rate limit, routing, audit and usage records in PostgreSQL; nothing inspected, as there",
+    "libraries": "the same Gatehouse over uvicorn and aiohttp instead of its own lanes (`INGRESS`, `OUTBOUND`)",
+    "inspecting": "the same Gatehouse, with 76 patterns over every request and answer (as it is out of the box)",
+}
+
+
+def write(found: dict[str, Any], python: Path) -> None:
+    """`python` is one that has matplotlib. Raises `CalledProcessError`."""
+    figures = {name: own for name, own in found["medians"].items() if name != "direct"}
+    charts = []
+    for name, (title, unit, logarithmic, series) in CHARTS.items():
+        values = {label: _values(found["medians"], metric) for label, metric in series.items()}
+        if any(any(each) for each in values.values()):
+            charts.append(
+                {"name": name, "title": title, "unit": unit, "log": logarithmic, "of": list(figures), "series": values}
+            )
+    PICTURES.mkdir(exist_ok=True)
+    command = [str(python), str(Path(__file__).parent / "plots.py"), str(PICTURES)]
+    subprocess.run(command, input=json.dumps(charts), text=True, check=True)
+    PAGE.write_text(_page(found, [chart["name"] for chart in charts]))
+
+
+def _values(medians: report.Figures, metric: str) -> list[float | None]:
+    direct = medians.get("direct", {})
+    values: list[float | None] = []
+    for name, own in medians.items():
+        if name == "direct":
+            continue
+        if metric.startswith("added_"):
+            percentile = f"{metric.split('_')[1]}_us_16"
+            known = percentile in own and percentile in direct
+            values.append(max((own[percentile] - direct[percentile]) / 1000, 0.001) if known else None)
+        else:
+            values.append(own.get(metric))
+    return values
+
+
+def _page(found: dict[str, Any], pictures: list[str]) -> str:
+    machine, versions = found["machine"], found["versions"]
+    named = [name for name in found["medians"] if name in SWITCHED_ON]
+    goals = [report.Goal(each["title"], each["reached"], each["wanted"], each["least"]) for each in found["goals"]]
+    parts = [
+        "# Benchmarks",
+        "Gatehouse beside other gateways on one machine, in one run. This page and its pictures are written by"
+        " `make bench`; `bench/README.md` says what is measured, and how.",
+        f"Run of {found['date']} on {machine['cpus']} processor cores ({machine.get('processor', 'unknown')}),"
+        f" {machine['system']}, Python {machine['python']}. Versions: {', '.join(versions.values())}.",
+        "## What each had switched on",
+        "| | |\n|---|---|\n" + "\n".join(f"| {name} | {SWITCHED_ON[name]} |" for name in named),
+        "## Pictures",
+        "\n\n".join(f"![{CHARTS[name][0]}](benchmarks/{name}.svg)" for name in pictures),
+        "## All figures",
+        "Medians of the rounds. `direct` is the provider without a gateway.",
+        report.table(found["medians"]),
+        report.ratios(found["medians"]),
+        "## Goals",
+        "```text\n" + "\n".join(goal.line() for goal in goals) + "\n```",
+    ]
+    if found["remarks"]:
+        parts += ["## Remarks", "\n".join(f"- {line}" for line in found["remarks"])]
+    return "\n\n".join(part for part in parts if part) + "\n"
