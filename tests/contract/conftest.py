@@ -1,5 +1,7 @@
 """Organizations that the tests over all operations call as, and call for."""
 
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
@@ -12,6 +14,36 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 from tests.support.operations import filled
 from tests.support.platform import RunningPlatform, Tenant
+
+from gatehouse.foundation.egress import EgressGuard
+from gatehouse.foundation.outbound.carriers import Carrier, open_outbound
+
+#: What carries calls to providers: what a client and a record are told must not depend on it.
+CARRIERS: tuple[Carrier, ...] = ("lean", "aiohttp")
+CarriedBy = Callable[[Carrier], AbstractAsyncContextManager[None]]
+
+
+@pytest.fixture
+def carried_by(platform: RunningPlatform) -> CarriedBy:
+    """Has the platform's calls carried by this, for a while."""
+
+    @asynccontextmanager
+    async def carried_by(carrier: Carrier) -> AsyncIterator[None]:
+        before, platform.host.ports.outbound = platform.host.ports.outbound, open_outbound(carrier, 100, EgressGuard())
+        try:
+            yield
+        finally:
+            carrying, platform.host.ports.outbound = platform.host.ports.outbound, before
+            await carrying.close()
+
+    return carried_by
+
+
+@pytest.fixture(params=CARRIERS)
+async def carrier(request: pytest.FixtureRequest, carried_by: CarriedBy) -> AsyncIterator[Carrier]:
+    """Once for each."""
+    async with carried_by(request.param):
+        yield request.param
 
 
 def certificate() -> str:

@@ -1,14 +1,19 @@
 """Providers that fail in every way, over real sockets: a clear error each, one record each, and nothing left open."""
 
 import asyncio
+import gzip
 import json
+import socket
+import struct
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import aiohttp
+import msgspec
 import pytest
+from tests.contract.conftest import CARRIERS, CarriedBy
 from tests.support.engine import completion
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.upstream import Behave, Connection, upstream
@@ -16,8 +21,10 @@ from tests.support.upstream import Behave, Connection, upstream
 from gatehouse.engine.outcome import Outcome, decode
 from gatehouse.engine.routing.circuits import THRESHOLD
 from gatehouse.foundation.deadlines import Deadlines
-from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
+from gatehouse.foundation.egress import EgressGuard
+from gatehouse.foundation.outbound.carriers import Carrier, open_outbound
 
+OK = b"HTTP/1.1 200 OK\r\n"
 MESSAGES = [{"role": "user", "content": "hi"}]
 
 
@@ -44,6 +51,23 @@ async def half_an_answer(connection: Connection) -> None:
 
 async def garbage(connection: Connection) -> None:
     await connection.answer(b"<html>not a model</html>", kind="text/html")
+
+
+def says(*parts: bytes) -> Behave:
+    async def behave(connection: Connection) -> None:
+        for part in parts:
+            await connection.send(part)
+            # So that they arrive apart.
+            await asyncio.sleep(0.02)
+        raise ConnectionError
+
+    return behave
+
+
+async def resets(connection: Connection) -> None:
+    wire = connection.writer.get_extra_info("socket")
+    wire.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.writer.transport.abort()
 
 
 async def no_http(connection: Connection) -> None:
@@ -124,31 +148,103 @@ def outcomes(home: Path, tenant: Tenant) -> list[Outcome]:
         (half_an_answer, False, 502, "connection_closed"),
         (garbage, False, 502, "bad_reply"),
         (garbage, True, 502, "bad_reply"),
-        (no_http, False, 502, None),
+        (no_http, False, 502, "connection_closed"),
+        (resets, False, 502, "connection_closed"),
+        (resets, True, 502, "connection_closed"),
+        (says(b"HTTP/1.1 302 Found\r\nlocation: /\r\ncontent-length: 0\r\n\r\n"), False, 502, "http_302"),
+        (says(b"HTTP/1.1 101 X\r\nupgrade: x\r\nconnection: upgrade\r\n\r\nxx"), False, 502, "connection_closed"),
+        (says(OK + b"content-length: 2\r\ncontent-length: 3\r\n\r\n{} "), False, 502, "connection_closed"),
+        (says(OK + b"content-length: 2\r\ntransfer-encoding: chunked\r\n\r\n{}"), False, 502, "connection_closed"),
+        (says(OK + b"content-encoding: gzip\r\ncontent-length: 8\r\n\r\nnot gzip"), False, 502, "connection_closed"),
+        (says(OK + b"content-encoding: br\r\ncontent-length: 2\r\n\r\n{}"), False, 502, "connection_closed"),
+        (says(OK + b"transfer-encoding: chunked\r\n\r\n", b"zz\r\n{}\r\n"), False, 502, "connection_closed"),
+        (says(OK + b"x: " + b"y" * 200_000), False, 502, "connection_closed"),
+        (says(OK + b"content-length: 0\r\n\r\n"), False, 502, "bad_reply"),
+        (says(OK + b"content-length: 0\r\n\r\n"), True, 502, "connection_closed"),
+        (says(b"HTTP/1.1 204 No Content\r\n\r\n"), False, 502, "bad_reply"),
         (a_hundred_megabytes, False, 502, "reply_too_large"),
         (stream_garbage, True, 502, "bad_reply"),
-        (endless_event, True, 502, None),
+        (endless_event, True, 502, "bad_reply"),
     ],
 )
 async def test_a_failing_provider_is_a_clear_error_and_one_record(
-    platform: RunningPlatform, tenant: Tenant, url: str, behave: Behave, stream: bool, code: int, reason: str | None
+    platform: RunningPlatform, tenant: Tenant, url: str, carried_by: CarriedBy,
+    behave: Behave, stream: bool, code: int, reason: str,
+) -> None:  # fmt: skip
+    said = []
+    for carrier in CARRIERS:
+        async with carried_by(carrier), upstream(behave) as provider:
+            answer, told = await ask(platform, tenant, url, provider.url, name=carrier, stream=stream)
+            assert answer == code, told
+            error = json.loads(told)["error"]
+            assert error["type"] == "provider_error"
+            (attempt,) = error["attempts"]
+            assert attempt["reason"] == reason
+            assert "sk-abcdefghijklmnop" not in told
+            assert "upstream words" not in told
+            outcome = outcomes(platform.installed.home, tenant)[-1]
+            assert (outcome.status, outcome.outcome, outcome.cost_usd) == (code, "error", None)
+            said.append((without(carrier, error), without(carrier, outcome)))
+            # The provider's side of the connection is closed or idle in the pool, never left hanging half-read.
+            if behave in {silent, a_hundred_megabytes, endless_event}:
+                await asyncio.wait_for(provider.closed_by_client.wait(), 5)
+    assert said[0] == said[1]
+    assert len(outcomes(platform.installed.home, tenant)) == len(CARRIERS)
+
+
+async def test_a_provider_that_does_not_listen_is_the_same_error_by_each_carrier(
+    platform: RunningPlatform, tenant: Tenant, url: str, carried_by: CarriedBy
 ) -> None:
-    async with upstream(behave) as provider:
-        answer, told = await ask(platform, tenant, url, provider.url, stream=stream)
-        assert answer == code, told
-        error = json.loads(told)["error"]
-        assert error["type"] == "provider_error"
-        (attempt,) = error["attempts"]
-        assert reason is None or attempt["reason"] == reason
-        assert "sk-abcdefghijklmnop" not in told
-        assert "upstream words" not in told
-        (outcome,) = outcomes(platform.installed.home, tenant)
-        assert (outcome.status, outcome.outcome) == (code, "error")
-        # The provider's side of the connection is closed or idle in the pool, never left hanging half-read.
-        if behave in {silent, a_hundred_megabytes, endless_event}:
-            await asyncio.wait_for(provider.closed_by_client.wait(), 5)
+    async with upstream(hangs_up) as provider:
+        pass
+    said = []
+    for carrier in CARRIERS:
+        async with carried_by(carrier):
+            answer, told = await ask(platform, tenant, url, provider.url, name=carrier)
+        (attempt,) = json.loads(told)["error"]["attempts"]
+        assert (answer, attempt["reason"]) == (502, "connect_failed")
+        outcome = outcomes(platform.installed.home, tenant)[-1]
+        said.append((without(carrier, json.loads(told)), without(carrier, outcome)))
+    assert said[0] == said[1]
 
 
+WELL: bytes = completion("Hello there")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 100 Continue\r\n\r\n" + OK + b"content-length: %d\r\n\r\n%b" % (len(WELL), WELL),
+        b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n" + OK + b"content-length: %d\r\n\r\n%b" % (len(WELL), WELL),
+        OK + b"transfer-encoding: chunked\r\n\r\n%x;a=b\r\n%b\r\n0\r\nx-sum: 1\r\n\r\n" % (len(WELL), WELL),
+        OK + b"content-encoding: gzip\r\ncontent-length: %d\r\n\r\n%b" % (len(PACKED := gzip.compress(WELL)), PACKED),
+        b"HTTP/1.0 200 OK\r\n\r\n" + WELL,
+        OK + b"connection: close\r\ncontent-length: %d\r\n\r\n%b" % (len(WELL), WELL),
+        OK + b"content-length: %d\r\n\r\n%b" % (len(WELL), WELL) + OK + b"content-length: 9\r\n\r\nof nobody",
+    ],
+    ids=["continue", "hints", "chunked", "gzip", "until the end", "closing", "another behind it"],
+)
+async def test_an_odd_but_whole_answer_is_passed_on_and_charged_alike_by_each_carrier(
+    platform: RunningPlatform, tenant: Tenant, url: str, carried_by: CarriedBy, answer: bytes
+) -> None:
+    async def odd(connection: Connection) -> None:
+        await connection.send(answer)
+        raise ConnectionError
+
+    said = []
+    for carrier in CARRIERS:
+        async with carried_by(carrier), upstream(odd) as provider:
+            status_, told = await ask(platform, tenant, url, provider.url, name=carrier)
+            assert status_ == 200, told
+            outcome = outcomes(platform.installed.home, tenant)[-1]
+            assert (outcome.outcome, outcome.attempts) == ("success", ())
+            assert outcome.cost_usd is not None
+            said.append((without(carrier, json.loads(told)), without(carrier, outcome)))
+    assert said[0] == said[1]
+    assert len(outcomes(platform.installed.home, tenant)) == len(CARRIERS)
+
+
+@pytest.mark.usefixtures("carrier")
 async def test_a_stream_cut_half_way_ends_in_an_error_event(
     platform: RunningPlatform, tenant: Tenant, url: str
 ) -> None:
@@ -163,6 +259,7 @@ async def test_a_stream_cut_half_way_ends_in_an_error_event(
     assert outcome.output_tokens, "what was made is paid for, told or not"
 
 
+@pytest.mark.usefixtures("carrier")
 async def test_a_client_that_leaves_cancels_the_providers_call_within_a_second(
     platform: RunningPlatform, tenant: Tenant, url: str
 ) -> None:
@@ -180,6 +277,7 @@ async def test_a_client_that_leaves_cancels_the_providers_call_within_a_second(
     assert outcome.outcome == "cancelled"
 
 
+@pytest.mark.usefixtures("carrier")
 @pytest.mark.parametrize(("behave", "stream"), [(drips, False), (only_pings, True), (silent, False)])
 async def test_a_provider_that_never_comes_to_the_point_is_left_at_the_deadline(
     platform: RunningPlatform,
@@ -198,8 +296,9 @@ async def test_a_provider_that_never_comes_to_the_point_is_left_at_the_deadline(
     assert (outcome.status, outcome.outcome) == (504, "error")
 
 
+@pytest.mark.parametrize("carrier", CARRIERS)
 async def test_calls_that_find_no_free_connection_are_503_and_open_no_circuit(
-    platform: RunningPlatform, tenant: Tenant, url: str, monkeypatch: pytest.MonkeyPatch
+    platform: RunningPlatform, tenant: Tenant, url: str, monkeypatch: pytest.MonkeyPatch, carrier: Carrier
 ) -> None:
     held = asyncio.Event()
 
@@ -207,7 +306,7 @@ async def test_calls_that_find_no_free_connection_are_503_and_open_no_circuit(
         await held.wait()
         await connection.answer(completion("Hello"))
 
-    small = AiohttpOutbound(1)
+    small = open_outbound(carrier, 1, EgressGuard())
     monkeypatch.setattr(platform.host.ports, "outbound", small)
     async with upstream(slow) as provider:
         await platform.add_provider(
@@ -236,10 +335,30 @@ async def test_calls_that_find_no_free_connection_are_503_and_open_no_circuit(
     await small.close()
 
 
+#: What is another's for each request.
+OWN = {"id", "request_id", "timestamp", "latency_ms", "time_to_first_token_ms", "provider_latency_ms", "api_key_id"}
+
+
+def without(name: str, told: Any) -> Any:
+    """What was told or recorded, whatever the provider's name and the request."""
+    plain: dict[str, Any] = json.loads(msgspec.json.encode(msgspec.to_builtins(told)).replace(name.encode(), b"p"))
+    if isinstance(told, Outcome):
+        fields = dict(zip(told.__struct_fields__, plain[1:], strict=True))
+        return {field: value for field, value in fields.items() if field not in OWN}
+    return {field: value for field, value in plain.items() if field not in OWN}
+
+
 async def ask(
-    platform: RunningPlatform, tenant: Tenant, url: str, base: str, *, stream: bool = False, timeout_ms: int = 700
+    platform: RunningPlatform,
+    tenant: Tenant,
+    url: str,
+    base: str,
+    *,
+    name: str = "",
+    stream: bool = False,
+    timeout_ms: int = 700,
 ) -> tuple[int, str]:
-    name = f"p-{uuid4().hex[:8]}"
+    name = name or f"p-{uuid4().hex[:8]}"
     config: dict[str, Any] = {"base_url": f"{base}/v1", "max_retries": 0, "timeout_ms": timeout_ms}
     await platform.add_provider(tenant.id, name, "openai_compatible", "m", **config)
     key = await platform.new_key(tenant.user)

@@ -106,6 +106,7 @@ def test_no_kind_is_left_out() -> None:
     assert {vendor.kind for vendor in VENDORS.values()} == KINDS.keys() - {"sandbox"}
 
 
+@pytest.mark.usefixtures("carrier")
 @pytest.mark.parametrize("vendor", VENDORS)
 @pytest.mark.parametrize(
     ("behave", "stream", "code", "reason"),

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx2
@@ -143,6 +144,22 @@ def test_a_model_may_be_sent_elsewhere(outpost: OutpostServer, operator: httpx2.
     finally:
         operator.put("/admin/api/override/routing", json={"routes": {}})
     assert outpost.ask(model="gpt-of-somebody").status_code == 404
+
+
+def test_two_who_override_at_once_take_nothing_back_of_each_other(operator: httpx2.Client) -> None:
+    providers, routing = "/admin/api/override/providers", "/admin/api/override/routing"
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            for number in range(5):
+                disabled, routes = {f"model-{number}": ["nobody"]}, {f"model-{number}": "no/body"}
+                sent = [pool.submit(operator.put, providers, json={"disabled": disabled})]
+                sent.append(pool.submit(operator.put, routing, json={"routes": routes}))
+                assert [each.result().status_code for each in sent] == [200, 200]
+                assert operator.get(providers).json()["disabled"] == disabled
+                assert operator.get(routing).json()["routes"] == routes
+    finally:
+        operator.put(providers, json={"disabled": {}})
+        operator.put(routing, json={"routes": {}})
 
 
 def test_the_status_tells_how_it_is(outpost: OutpostServer, operator: httpx2.Client, trust: Trust) -> None:

@@ -67,7 +67,8 @@ def test_answers_warn_from_eighty_percent_on(outpost: OutpostServer, operator: h
 
 def test_a_call_that_no_provider_answered_costs_nothing(outpost: OutpostServer, operator: httpx2.Client) -> None:
     used = spent(operator)
-    assert outpost.ask(model="sandbox/status-503").status_code == 502
+    failed = outpost.ask(model="sandbox/status-503")
+    assert (failed.status_code, failed.headers["X-Budget-Status"]) == (502, "ok")
     assert operator.get(ROUTE).json()["spent_requests"] == used
 
 
@@ -202,6 +203,16 @@ def test_a_damaged_record_of_what_is_spent_is_no_new_beginning(trust: Trust) -> 
         file.write_bytes(held)
         outpost.start()
         outpost.wait()
+
+
+def test_two_outposts_do_not_spend_from_one_home(trust: Trust, outpost: OutpostServer) -> None:
+    second = OutpostServer(trust, GATEHOUSE_HOME=str(outpost.home), OUTPOST_ID=str(outpost.id))
+    try:
+        with pytest.raises(AssertionError, match="another outpost is running in"):
+            second.start()
+    finally:
+        second.kill()
+    assert outpost.ask().status_code == 200
 
 
 class TestTheOrganizations:

@@ -1,20 +1,27 @@
 """Bundles that must not come into force: refused, the one before stays, and the status says why."""
 
+import json
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx2
 import pytest
-from tests.support.fake_platform import FakePlatform
+from tests.support.fake_platform import TENANT, FakePlatform
 from tests.support.outpost_server import OutpostServer
 
 from gatehouse.foundation import jwt
+from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.jwt import SigningKey
+from gatehouse.outpost.bundle import Bundles
 from gatehouse.policy import signing
+from gatehouse.policy.records import TenantRecords
 
 STRANGER = SigningKey.generate()
+#: another organization
+OTHERS = TenantId(UUID(int=99))
 
 
 @pytest.fixture(scope="module")
@@ -24,12 +31,29 @@ def platform() -> Iterator[FakePlatform]:
 
 
 @pytest.fixture
-def outpost(platform: FakePlatform) -> Iterator[OutpostServer]:
+def fresh(platform: FakePlatform) -> Iterator[OutpostServer]:
     """With version 10 in force, by which `zanzibar` is refused."""
     server = OutpostServer(platform)  # type: ignore[arg-type]
     platform.send(platform.bundle(server.id, 10, blocked="zanzibar"))
     with server as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def running(platform: FakePlatform) -> Iterator[OutpostServer]:
+    server = OutpostServer(platform)  # type: ignore[arg-type]
+    platform.send(platform.bundle(server.id, 10))
+    with server:
+        yield server
+
+
+@pytest.fixture
+def outpost(platform: FakePlatform, running: OutpostServer) -> OutpostServer:
+    """As `fresh`, for tests that leave it at that version."""
+    before = policy(running)["activated_at"]
+    platform.send(platform.bundle(running.id, 10, blocked="zanzibar"))
+    until(lambda: (said := policy(running))["fault"] is None and said["activated_at"] > before)
+    return running
 
 
 def policy(outpost: OutpostServer) -> dict[str, Any]:
@@ -68,6 +92,10 @@ CONTENTS: dict[str, tuple[dict[str, Any], str]] = {
     "of an unknown kind": ({"kind": "gatehouse/policy-bundle/2"}, "its kind is 'gatehouse/policy-bundle/2'"),
     "expired": ({"expires_at": int(time.time()) - 1}, "it has expired"),
     "of another organization": ({"tenant_id": uuid4()}, "its policy is another organization's"),
+    "of another organization throughout": (
+        {"tenant_id": OTHERS, "policy": TenantRecords(tenant_id=OTHERS, revision=0)},
+        f"it is organization {OTHERS}'s",
+    ),
     "without callers that can be read": ({"callers": {"keys": [{"id": 3}]}}, "it cannot be read"),
     "without a policy": ({"policy": None}, "it cannot be read"),
 }
@@ -87,7 +115,8 @@ def assert_refused(outpost: OutpostServer, why: str) -> None:
     assert (found["version"], found["source"]) == (10, "platform")
     assert outpost.ask("Hello").status_code == 200
     assert outpost.ask("zanzibar").status_code == 403
-    assert "outpost.bundle_failed" in outpost.log
+    told = [line for line in outpost.log.splitlines() if "outpost.bundle_failed" in line]
+    assert why in json.loads(told[-1])["reason"]
 
 
 @pytest.mark.parametrize("name", CONTENTS)
@@ -116,49 +145,69 @@ def test_another_document_of_the_platform_is_no_bundle(platform: FakePlatform, o
 
 
 def test_after_a_refusal_a_good_one_is_taken_and_the_fault_is_gone(
-    platform: FakePlatform, outpost: OutpostServer
+    platform: FakePlatform, fresh: OutpostServer
 ) -> None:
-    platform.send(platform.bundle(outpost.id, 9))
-    assert_refused(outpost, "older than 10")
-    platform.send(platform.bundle(outpost.id, 11, blocked="timbuktu"))
-    until(lambda: policy(outpost)["version"] == 11)
-    assert (policy(outpost)["fault"], policy(outpost)["failed_at"]) == (None, None)
-    assert outpost.ask("zanzibar").status_code == 200
-    assert outpost.ask("timbuktu").status_code == 403
+    platform.send(platform.bundle(fresh.id, 9))
+    assert_refused(fresh, "older than 10")
+    platform.send(platform.bundle(fresh.id, 11, blocked="timbuktu"))
+    until(lambda: policy(fresh)["version"] == 11)
+    assert (policy(fresh)["fault"], policy(fresh)["failed_at"]) == (None, None)
+    assert fresh.ask("zanzibar").status_code == 200
+    assert fresh.ask("timbuktu").status_code == 403
 
 
-def test_a_key_that_the_platform_has_taken_up_is_asked_for(platform: FakePlatform, outpost: OutpostServer) -> None:
+def test_a_key_that_the_platform_has_taken_up_is_asked_for(platform: FakePlatform, fresh: OutpostServer) -> None:
     """Without waiting for the next look at the key set."""
     successor = SigningKey.generate()
     platform.more_keys.append(successor)
-    platform.send(platform.bundle(outpost.id, 11), signer=successor)
-    until(lambda: policy(outpost)["version"] == 11)
-    assert policy(outpost)["fault"] is None
+    platform.send(platform.bundle(fresh.id, 11), signer=successor)
+    until(lambda: policy(fresh)["version"] == 11)
+    assert policy(fresh)["fault"] is None
 
 
-def test_a_refused_bundle_is_not_what_a_restart_begins_with(platform: FakePlatform, outpost: OutpostServer) -> None:
-    platform.send(platform.bundle(outpost.id, 12), signer=STRANGER)
-    assert_refused(outpost, "its signature is not good")
-    until((outpost.home / "outpost" / "bundle.jws").exists)
-    outpost.kill()
-    outpost.environment["PLATFORM_MANAGEMENT_URL"] = "http://127.0.0.1:9"
-    outpost.start()
-    outpost.wait()
-    found = policy(outpost)
+def test_a_refused_bundle_is_not_what_a_restart_begins_with(platform: FakePlatform, fresh: OutpostServer) -> None:
+    platform.send(platform.bundle(fresh.id, 12), signer=STRANGER)
+    assert_refused(fresh, "its signature is not good")
+    until((fresh.home / "outpost" / "bundle.jws").exists)
+    fresh.kill()
+    fresh.environment["PLATFORM_MANAGEMENT_URL"] = "http://127.0.0.1:9"
+    fresh.start()
+    fresh.wait()
+    found = policy(fresh)
     assert (found["version"], found["source"]) == (10, "kept")
-    assert outpost.ask("zanzibar").status_code == 403
+    assert fresh.ask("zanzibar").status_code == 403
 
 
-def test_a_kept_bundle_that_was_tampered_with_is_not_begun_with(platform: FakePlatform, outpost: OutpostServer) -> None:
-    kept = outpost.home / "outpost" / "bundle.jws"
+def test_a_kept_bundle_that_was_tampered_with_is_not_begun_with(platform: FakePlatform, fresh: OutpostServer) -> None:
+    kept = fresh.home / "outpost" / "bundle.jws"
     until(kept.exists)
-    outpost.kill()
+    fresh.kill()
     kept.write_text(changed(kept.read_text()))
-    outpost.environment["PLATFORM_MANAGEMENT_URL"] = "http://127.0.0.1:9"
-    outpost.start()
-    refused = outpost.ask()
+    fresh.environment["PLATFORM_MANAGEMENT_URL"] = "http://127.0.0.1:9"
+    fresh.start()
+    refused = fresh.ask()
     assert (refused.status_code, refused.json()["error"]["type"]) == (503, "service_unavailable")
-    assert "its signature is not good" in policy(outpost)["fault"]
+    assert "its signature is not good" in policy(fresh)["fault"]
+
+
+async def test_the_policy_that_was_kept_says_whose_an_outpost_is(platform: FakePlatform, tmp_path: Path) -> None:
+    outpost_id = uuid4()
+
+    def started() -> Bundles:
+        bundles = Bundles(outpost_id, tmp_path)
+        bundles.trust(platform.published()["keys"])
+        return bundles
+
+    def signed(version: int, **fields: Any) -> str:
+        return signing.sign(platform.bundle(outpost_id, version, **fields), platform.signer)
+
+    assert await started().take(signed(10), "platform")
+    anew = started()
+    await anew.load_kept()
+    others = signed(11, tenant_id=OTHERS, policy=TenantRecords(tenant_id=OTHERS, revision=0))
+    assert not await anew.take(others, "platform")
+    assert f"this outpost {TENANT}'s" in (anew.status.fault or "")
+    assert await anew.take(signed(11), "platform")
 
 
 def test_refusals_do_not_make_it_ask_without_a_pause(platform: FakePlatform, outpost: OutpostServer) -> None:

@@ -233,6 +233,35 @@ async def test_without_a_word_from_any_peer_each_has_its_part(tmp_path: Path) ->
     assert (one.share, other.share) == (50, 50)
 
 
+async def test_nobody_may_spend_more_than_a_limit_that_was_lowered(pair: tuple[Node, Node]) -> None:
+    one, other = pair
+    await ask(one, other, 50, "")
+    assert [each.leases.share(MONTH, Limits(None, 60))[1] for each in (one, other)] == [60, -20]
+    assert (one.share, other.share) == (100, 0)
+
+
+async def test_a_part_that_is_given_up_is_less_at_once_and_after_a_restart(pair: tuple[Node, Node]) -> None:
+    one, other = pair
+    await ask(one, other, 10, "")
+    one.dies = "before"
+    with pytest.raises(Crash):
+        await one.leases.give_up(MONTH)
+    assert one.share == 25
+    await one.leases.give_up(MONTH)
+    one.start()
+    assert (one.share, one.leases.owns(MONTH), one.leases.begun(MONTH)) == (25, False, True)
+
+
+async def test_the_last_month_that_has_begun_is_known_after_a_restart(pair: tuple[Node, Node]) -> None:
+    one, other = pair
+    # Another's next month is not this one's.
+    await one.leases.grant(other.id, Claim(MONTH + 31 * 86_400, uuid4(), 2))
+    assert one.leases.latest == MONTH
+    await one.leases.begin(MONTH + 31 * 86_400, owns=True)
+    one.start()
+    assert one.leases.latest == MONTH + 31 * 86_400
+
+
 async def test_a_month_that_is_over_is_forgotten(tmp_path: Path) -> None:
     leases = Leases(tmp_path / "share.json", parts=1)
     await leases.begin(MONTH, owns=True)

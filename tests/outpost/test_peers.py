@@ -111,6 +111,20 @@ def test_one_alone_spends_what_the_other_does_not_need(peers: Both) -> None:
     assert spent(peers) <= used + 60
 
 
+def test_below_what_is_spent_nobody_spends_any_more(peers: Both) -> None:
+    one, other = peers
+    used = spent(peers)
+    limit(peers, used + 40)
+    state = budget(one)
+    room = state["share_requests"] - state["spent_requests"]
+    assert load([one], room, threads=4) == room
+    limit(peers, used + room)
+    # What the other has left by its own share is spent already.
+    until(lambda: budget(other)["share_requests"] <= budget(other)["spent_requests"])
+    assert other.ask().status_code == 429
+    until(lambda: budget(other)["status"] == "exceeded")
+
+
 def test_cut_apart_each_keeps_to_its_share(peers: Both) -> None:
     one, other = peers
     limit(peers, spent(peers) + 60)

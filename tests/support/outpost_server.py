@@ -103,6 +103,7 @@ class OutpostServer:
         ports = [url.rpartition(":")[2] or "0" for url in (self.url, self.admin_url)]
         environment = {
             "PATH": os.environ["PATH"],
+            "INGRESS": os.environ.get("INGRESS", ""),
             "GATEHOUSE_HOME": str(self.home),
             "OUTPOST_ID": str(self.id),
             "PLATFORM_MANAGEMENT_URL": self.trust.server.url,

@@ -1,13 +1,14 @@
 """A platform in the test's own process, and people to call it with."""
 
 import asyncio
+import os
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from time import time
-from typing import Any, Self
+from typing import Any, Final, Self
 from uuid import UUID, uuid4
 
 import httpx2
@@ -22,7 +23,7 @@ from gatehouse.foundation import jwt
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
-from gatehouse.ingress.protocol import WatchfulProtocol
+from gatehouse.ingress.front import Ingress, protocol_of
 from gatehouse.platform import installation
 from gatehouse.platform.app import Platform
 from gatehouse.platform.bootstrap import touch
@@ -30,6 +31,9 @@ from gatehouse.platform.host import PlatformHost
 from gatehouse.platform.installation import Installation
 from gatehouse.platform.records.archive.places import place
 from gatehouse.platform.records.audit.verify import Break, Verifier
+
+#: The whole suite can be run over the other one.
+INGRESS: Final = Settings.from_environment({"INGRESS": os.environ.get("INGRESS", "")}).ingress
 
 PASSWORD = "correct horse battery staple"
 
@@ -62,6 +66,8 @@ class RunningPlatform:
     #: calls without a credential
     anonymous: httpx2.AsyncClient
     _owner: psycopg.Connection[Any]
+    #: what takes requests off the wire for `listening`
+    ingress: Ingress = INGRESS
     _clients: list[httpx2.AsyncClient] = field(default_factory=list)
     _key: jwt.SigningKey | None = None
 
@@ -185,11 +191,13 @@ class RunningPlatform:
         return jwt.sign({"iss": issuer, "aud": issuer, "iat": now, "exp": now + int(lifetime), **claims}, self._key)
 
     @asynccontextmanager
-    async def listening(self, port: int = 0) -> AsyncIterator[str]:
+    async def listening(self, port: int = 0, *, idle_seconds: int = 5) -> AsyncIterator[str]:
         """The same application on a real socket, as `gatehouse serve` runs it. Gives its URL."""
+        http = protocol_of(self.ingress, lambda: self.app.gateway)
         config = uvicorn.Config(
-            self.app, port=0, http=WatchfulProtocol, lifespan="off", log_config=None, access_log=False, ws="none"
-        )
+            self.app, port=0, http=http, lifespan="off", log_config=None, access_log=False, ws="none",
+            timeout_keep_alive=idle_seconds,
+        )  # fmt: skip
         server = uvicorn.Server(config)
         server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
         with socket.socket() as listener:

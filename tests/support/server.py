@@ -45,6 +45,8 @@ UNLIMITED: Mapping[str, str] = {"RATE_LIMIT_REQUESTS_PER_MINUTE": "100000000", "
 #: The line to paste, which a start prints with the trial key in it: there, and nowhere else in a log.
 TRIAL = re.compile(rb"^  curl \S+ -H 'Authorization: Bearer gk_\w+'", re.MULTILINE).sub
 
+_PASSED_ON = ("PATH", "HOME", "LANG", "PYTHONPATH", "INGRESS")
+
 ADMIN_EMAIL = "root@gatehouse.test"
 ADMIN_PASSWORD = "the first admin's password"
 
@@ -65,7 +67,7 @@ class GatehouseServer:
         self.home = home or self._made or Path()
         self.arguments = ["--workers", str(workers), *arguments]
         self.env = {
-            **{name: os.environ[name] for name in ("PATH", "HOME", "LANG", "PYTHONPATH") if name in os.environ},
+            **{name: os.environ[name] for name in _PASSED_ON if name in os.environ},
             "GATEHOUSE_HOME": str(self.home),
             "GATEHOUSE_ADMIN_EMAIL": ADMIN_EMAIL,
             "GATEHOUSE_ADMIN_PASSWORD": ADMIN_PASSWORD,

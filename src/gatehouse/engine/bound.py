@@ -66,10 +66,8 @@ class Bound(msgspec.Struct, frozen=True, gc=False):
 
 def bound(x: Asked, chain: Iterable[Candidate], output_limit: int | None) -> Bound:
     """Of the dearest candidate. `output_limit` is what is sent where the caller says nothing: see `default_output`."""
-    body, answers = x.call.body, _answers(x.call)
-    held, asked = given(x), asked_output(x.call)
-    choices = (_whole_number(body.get("n")) or 1) if answers else 0
-    predicted = "prediction" in body
+    held, answers = given(x), _answers(x.call)
+    asked, choices, predicted = held.output, held.choices if answers else 0, held.predicted
     tokens, dearest = 0, 0
     unpriced = False
     for candidate in chain:
@@ -88,7 +86,8 @@ def bound(x: Asked, chain: Iterable[Candidate], output_limit: int | None) -> Bou
         else:
             # Floats are quick; the dollar's billionth on top is more than they are wrong by.
             cost = (read * prices[0] + answer * (prices[1] or 0.0)) * _ABOVE
-            dearest = max(dearest, int(cost) + 1)
+            if cost >= dearest:
+                dearest = int(cost) + 1
     return Bound(tokens, None if unpriced else min(dearest, _MOST_NANO_USD))
 
 
@@ -104,7 +103,7 @@ def asked_output(call: ModelCall) -> int | None:
 
 def default_output(x: Asked, chain: Iterable[Candidate]) -> int | None:
     """What to send along as the answer's limit; None where there is one already, or nothing to limit."""
-    if not _answers(x.call) or asked_output(x.call):
+    if not _answers(x.call) or given(x).output:
         return None
     return max((candidate.model.max_output_tokens or OUTPUT_TOKENS) for candidate in chain)
 
@@ -124,7 +123,7 @@ def input_tokens(x: Asked) -> int:
 def given(x: Asked) -> Given:
     """Worked out once: routing and budgets both ask."""
     if x.given is None:
-        x.given = _given(x.call.body)
+        x.given = _given(x.call)
     return x.given
 
 
@@ -133,7 +132,8 @@ def _answers(call: ModelCall) -> bool:
     return DIALECTS[call.dialect].operation == "chat"
 
 
-def _given(body: dict[str, Any]) -> Given:
+def _given(call: ModelCall) -> Given:
+    body = call.body
     # What goes to the provider, with instructions and labels in it and without escapes, not what came.
     raw = _encode(body)
     tokens = _FRAME + len(raw)
@@ -146,7 +146,15 @@ def _given(body: dict[str, Any]) -> Given:
     if beside:
         more, files = _beside_text(body, raw)
         tokens, filled = tokens + more, filled or files
-    return Given(size=len(raw), tokens=tokens, filled=filled, beside=beside)
+    return Given(
+        size=len(raw),
+        tokens=tokens,
+        filled=filled,
+        beside=beside,
+        output=asked_output(call),
+        choices=_whole_number(body.get("n")) or 1,
+        predicted="prediction" in body,
+    )
 
 
 def _provider_runs(kind: Any) -> bool:

@@ -82,14 +82,18 @@ class Wants(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a call gives a model to read (`engine.bound`): `size` is its bytes as JSON; `tokens` are the most that they
-    can be, and where it is `filled` there is as much beside them as a model can read. `beside`: it may hold or name
-    more than text."""
+    """What a call gives a model to read, and asks of it (`engine.bound`): `size` is its bytes as JSON; `tokens` are the
+    most that they can be, and where it is `filled` there is as much beside them as a model can read. `beside`: it may
+    hold or name more than text. `output` is the caller's own limit of an answer's tokens, `choices` how many answers
+    are asked for; `predicted`: what the answer will be is sent along."""
 
     size: int
     tokens: int
     filled: bool
     beside: bool
+    output: int | None = None
+    choices: int = 1
+    predicted: bool = False
 
 
 class Routed(msgspec.Struct, kw_only=True):
@@ -170,6 +174,8 @@ class Answered(msgspec.Struct, kw_only=True):
     chosen: Candidate | None = None
     usage: Usage | None = None
     cost_usd: Decimal | None = None
+    #: the same as headers and records have it
+    cost_told: str | None = None
     attempts: list[Attempt] = []
     time_to_first_token_ms: float | None = None
     provider_latency_ms: float | None = None
@@ -198,6 +204,8 @@ class Answered(msgspec.Struct, kw_only=True):
     @property
     def fallbacks(self) -> int:
         """Candidates that failed before the one that answered; its own tries before the good one are none."""
+        if not self.attempts:
+            return 0
         failed = {(attempt.provider, attempt.model) for attempt in self.attempts}
         if failed and self.chosen is not None:
             failed.discard((self.chosen.provider.id, self.chosen.model.model_id))

@@ -3,7 +3,7 @@
 These are the journal's entries. Fields are only ever appended, with a default, so that an older line stays readable.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeAlias, TypeVar
 from uuid import UUID
 
@@ -140,9 +140,8 @@ _decoder: msgspec.json.Decoder[Entry[UUID]] = msgspec.json.Decoder(Opened[UUID] 
 _text_decoder: msgspec.json.Decoder[Entry[str]] = msgspec.json.Decoder(Opened[str] | Outcome[str] | Scanned[str])
 
 
-def encode(entry: Entry[UUID]) -> bytes:
-    """One journal entry: JSON without a line break."""
-    return _encoder.encode(entry)
+#: One journal entry: JSON without a line break.
+encode: Callable[[Entry[UUID]], bytes] = _encoder.encode
 
 
 def decode(line: bytes) -> Entry[UUID]:

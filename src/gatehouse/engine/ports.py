@@ -58,7 +58,7 @@ class Switches(Protocol):
 
     def healthy(self, tenant_id: TenantId, provider_id: str) -> bool: ...
 
-    async def in_touch(self) -> None:
+    def in_touch(self) -> Awaitable[None]:
         """Returns at once, unless this process was away (stopped, swapped out) or lost touch: then it catches up
         first. Raises `Unavailable` where `SWITCH_FAIL_MODE` says so."""
 

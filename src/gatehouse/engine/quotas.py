@@ -58,17 +58,20 @@ class QuotaExceeded(TooManyRequests):
 
 def left(accounts: Sequence[Counted]) -> dict[str, str]:
     """`X-Budget-*`: of each metric the budget with the least left."""
+    tightest: dict[int, tuple[int, Counted]] = {}
+    for account in accounts:
+        for metric, limit in enumerate(account.limits):
+            if limit is None:
+                continue
+            now = account.remaining(metric) or 0
+            if metric not in tightest or now < tightest[metric][0]:
+                tightest[metric] = now, account
     headers = {}
-    for metric, (limit, remaining, reset) in enumerate(_NAMES):
-        tightest, least = None, 0
-        for account in accounts:
-            now = account.remaining(metric)
-            if now is not None and (tightest is None or now < least):
-                tightest, least = account, now
-        if tightest is not None:
-            headers[limit] = tightest.shown_limits[metric]
-            headers[remaining] = shown(metric, least)
-            headers[reset] = tightest.shown_end
+    for metric, (least, account) in tightest.items():
+        limited, remaining, reset = _NAMES[metric]
+        headers[limited] = account.shown_limits[metric]
+        headers[remaining] = shown(metric, least)
+        headers[reset] = account.shown_end
     return headers
 
 

@@ -40,7 +40,7 @@ from gatehouse.engine.stages.record import Recorder, scanned
 from gatehouse.engine.streaming import AnswerStream, HeldStream
 from gatehouse.engine.timing import HEADER as TIMING
 from gatehouse.engine.timing import Timing, asked_for
-from gatehouse.engine.verdict import Hold, Refuse, Rewrite, Verdict
+from gatehouse.engine.verdict import ALLOW, AT_ONCE, Hold, Refuse, Rewrite, Said, Verdict
 from gatehouse.foundation.counters import RateState
 from gatehouse.foundation.errors import Internal, Refusal, Unavailable
 from gatehouse.policy.records import ModelRecord
@@ -48,7 +48,7 @@ from gatehouse.policy.records import ModelRecord
 log = structlog.get_logger(__name__)
 
 #: One of `pipeline.OF_THE_CALL`.
-CallCheck: TypeAlias = Callable[[Asked, Ports], Awaitable[Verdict]]
+CallCheck: TypeAlias = Callable[[Asked, Ports], Said]
 
 
 class JournalFull(Unavailable):
@@ -81,14 +81,15 @@ class Engine:
         assert x.dialect is not None
         dialect = DIALECTS[x.dialect]
         try:
-            identified = await self._identify(x, "chat:write")
-            identified.rate, identified.labels = counted, labels
+            self._arrived(x)
+            identified = await authenticate.caller(x, self._ports, "chat:write")
         except Refusal as error:
             # No caller, or none of an organization, whose record this could be: it is counted, not recorded.
             return _refusal(dialect, error, None)
         except Exception:
             log.exception("engine.fault", request_id=x.request_id)
             return _refusal(dialect, Internal(), None)
+        identified.rate, identified.labels = counted, labels
         answered = Answered(identified=identified)
         if self._ports.traces is not None:
             answered.trace = self._ports.traces.begin(x)
@@ -96,8 +97,7 @@ class Engine:
             answered.timing = Timing(self._ports.clock.monotonic, x.started)
             answered.timing.part("auth")
         recorder = Recorder(self._ports)
-        body = partial(self._body, x, read, let_in)
-        work = self._answer(dialect, identified, body, answered, recorder)
+        work = self._answer(dialect, identified, read, let_in, answered=answered, recorder=recorder)
         return await self._recorded(work, dialect, answered, recorder)
 
     async def _recorded(
@@ -119,13 +119,15 @@ class Engine:
 
     async def identify(self, x: Received, scope: str) -> Identified:
         """For gateway paths that call no model, such as the list of models. Raises `Refusal`."""
-        identified = await self._identify(x, scope)
+        self._arrived(x)
+        identified = await authenticate.caller(x, self._ports, scope)
         try:
-            return await self._of_the_caller(identified)
+            await self._of_the_caller(identified)
         except Refusal as error:
             if identified.rate is not None:
                 error.headers = {**identified.rate.headers(), **error.headers}
             raise
+        return identified
 
     async def scan(self, x: Received, read: ReadBody) -> Answer:
         """What would be done about a text (`POST /v1/scan`). What was found is on record when the answer is given.
@@ -158,62 +160,100 @@ class Engine:
                     usable.append(model)
         return usable
 
-    async def _identify(self, x: Received, scope: str) -> Identified:
-        await self._arrived(x)
-        return await authenticate.caller(x, self._ports, scope)
-
-    async def _arrived(self, x: Received) -> None:
+    def _arrived(self, x: Received) -> None:
         for check in pipeline.ON_ARRIVAL:
-            _obey(await check(x, self._ports))
+            verdict = check(x, self._ports)
+            if verdict is not ALLOW:
+                _obey(verdict)
 
-    async def _of_the_caller(self, identified: Identified) -> Identified:
+    async def _of_the_caller(self, x: Identified) -> None:
         for check in pipeline.OF_THE_CALLER:
-            _obey(await check(identified, self._ports))
-        return identified
-
-    async def _body(self, x: Received, read: ReadBody | None, let_in: Callable[[], None]) -> bytes:
-        if read is not None:
-            x.body = await read()
-        # A body may take its time, and only now has all of the request arrived.
-        await self._arrived(x)
-        # Without a turn of the loop since maintenance was looked at.
-        let_in()
-        return x.body
+            said = check(x, self._ports)
+            if said is not ALLOW:
+                verdict = said if isinstance(said, AT_ONCE) else await said
+                if verdict is not ALLOW:
+                    _obey(verdict)
 
     async def _answer(
-        self, dialect: Dialect, x: Identified, body: ReadBody, answered: Answered, recorder: Recorder
+        self,
+        dialect: Dialect,
+        x: Identified,
+        read: ReadBody | None,
+        let_in: Callable[[], None],
+        *,
+        answered: Answered,
+        recorder: Recorder,
     ) -> Answer:
+        received, timing = x.received, answered.timing
         await self._of_the_caller(x)
         if self._ports.journal.full():
             raise JournalFull
-        _timed(answered, "limits")
-        answered.asked = asked = Asked(identified=x, call=dialect.decode(await body(), x.received.headers))
-        _timed(answered, "body")
+        if timing is not None:
+            timing.part("limits")
+        if read is not None:
+            received.body = await read()
+        # A body may take its time, and only now has all of the request arrived.
+        self._arrived(received)
+        # Without a turn of the loop since maintenance was looked at.
+        let_in()
+        answered.asked = asked = Asked(identified=x, call=dialect.decode(received.body, received.headers))
+        if timing is not None:
+            timing.part("body")
         return await self._proceed(dialect, asked, iter(self._checks), answered, recorder)
 
     async def _proceed(
         self, dialect: Dialect, asked: Asked, checks: Iterator[CallCheck], answered: Answered, recorder: Recorder
     ) -> Answer:
         """What is left of the checks, and the call."""
+        ports, timing = self._ports, answered.timing
         for check in checks:
-            verdict = await check(asked, self._ports)
+            said = check(asked, ports)
+            if said is ALLOW and timing is None:
+                continue
+            verdict = said if isinstance(said, AT_ONCE) else await said
             if isinstance(verdict, Hold) and asked.call.stream and not answered.held:
-                # A stream hears at once that it has to wait; everything else goes on from there.
-                answered.held = True
                 proceed = partial(self._proceed, dialect, asked, checks, answered, recorder)
-                work = self._approved(verdict, asked, proceed)
-                await recorder.opened(answered)
-                recorded = self._recorded(work, dialect, answered, recorder)
-                held = HeldStream(recorded, dialect, self._settling, answered, recorder)
-                return Answer(status=200, headers=_event_headers(answered), stream=held, answered=answered)
-            await self._obey(verdict, asked)
-            _timed(answered, pipeline.PARTS.get(check, "route"))
+                return await self._held(self._approved(verdict, asked, proceed), dialect, answered, recorder)
+            if verdict is not ALLOW:
+                await self._obey(verdict, asked)
+            if timing is not None:
+                timing.part(pipeline.PARTS.get(check, "route"))
         admitted = Admitted(asked=asked, chain=asked.chain)
         for prepare in pipeline.BEFORE_THE_CALL:
-            _obey(await prepare(admitted, self._ports))
-        _timed(answered, "budget")
-        reply = await self._reply(admitted, answered)
-        _timed(answered, "provider")
+            said = prepare(admitted, ports)
+            if said is not ALLOW:
+                _obey(said if isinstance(said, AT_ONCE) else await said)
+        return await self._called(dialect, admitted, answered, recorder)
+
+    async def _held(self, work: Awaitable[Answer], dialect: Dialect, answered: Answered, recorder: Recorder) -> Answer:
+        """A stream hears at once that it has to wait; everything else goes on from there."""
+        answered.held = True
+        await recorder.opened(answered)
+        held = HeldStream(
+            self._recorded(work, dialect, answered, recorder), dialect, self._settling, answered, recorder
+        )
+        return Answer(status=200, headers=_event_headers(answered), stream=held, answered=answered)
+
+    async def _called(self, dialect: Dialect, x: Admitted, answered: Answered, recorder: Recorder) -> Answer:
+        """The call, of which every check has let it come."""
+        asked, timing = x.asked, answered.timing
+        if timing is not None:
+            timing.part("budget")
+        # What was answered before, or a provider's answer.
+        reply = None if asked.cached is None else response_cache.again(asked)
+        if reply is not None:
+            answered.chosen = x.chain[0]
+        else:
+            started = self._ports.clock.monotonic()
+            try:
+                reply = await self._attempts.answer(x, answered)
+            except Refusal as error:
+                raise await dlp_output.of_error(asked, error, self._ports) from None
+            answered.provider_latency_ms = self._settling.since(started)
+            if asked.cached is not None:
+                response_cache.watch(answered, reply)
+        if timing is not None:
+            timing.part("provider")
         try:
             if reply.events is not None:
                 await recorder.opened(answered)
@@ -227,21 +267,6 @@ class Engine:
             await reply.close()
             raise
 
-    async def _reply(self, x: Admitted, answered: Answered) -> Reply:
-        """What was answered before, or a provider's answer."""
-        reply = response_cache.again(x.asked)
-        if reply is not None:
-            answered.chosen = x.chain[0]
-            return reply
-        started = self._ports.clock.monotonic()
-        try:
-            reply = await self._attempts.answer(x, answered)
-        except Refusal as error:
-            raise await dlp_output.of_error(x.asked, error, self._ports) from None
-        answered.provider_latency_ms = self._settling.since(started)
-        response_cache.watch(answered, reply)
-        return reply
-
     async def _approved(self, hold: Hold, asked: Asked, proceed: Callable[[], Awaitable[Answer]]) -> Answer:
         await self._obey(hold, asked)
         return await proceed()
@@ -251,15 +276,18 @@ class Engine:
         # What is held back after all was made, and has to be paid.
         self._settling.price(reply, answered)
         for inspect in pipeline.OF_THE_ANSWER:
-            verdict = await inspect(asked, body, self._ports)
-            if isinstance(verdict, Rewrite):
-                body = msgspec.json.encode(verdict.body)
-            _obey(verdict)
+            said = inspect(asked, body, self._ports)
+            if said is not ALLOW:
+                verdict = said if isinstance(said, AT_ONCE) else await said
+                if isinstance(verdict, Rewrite):
+                    body = msgspec.json.encode(verdict.body)
+                _obey(verdict)
         answered.outcome, answered.status = "success", reply.status
-        _timed(answered, "dlp_out")
+        if answered.timing is not None:
+            answered.timing.part("dlp_out")
         headers = _headers(reply, answered)
-        if answered.cost_usd is not None:
-            headers["X-Cost-USD"] = f"{answered.cost_usd:f}"
+        if answered.cost_told is not None:
+            headers["X-Cost-USD"] = answered.cost_told
         await self._settling.finish(answered, recorder)
         if answered.timing is not None:
             answered.timing.part("record")
@@ -291,11 +319,6 @@ def _obey(verdict: Verdict) -> None:
         raise verdict.error
 
 
-def _timed(answered: Answered, part: str) -> None:
-    if answered.timing is not None:
-        answered.timing.part(part)
-
-
 def _event_headers(answered: Answered) -> dict[str, str]:
     """Of a stream whose provider is not known yet."""
     headers = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
@@ -307,23 +330,24 @@ def _event_headers(answered: Answered) -> dict[str, str]:
 def _headers(reply: Reply, answered: Answered) -> dict[str, str]:
     assert answered.chosen is not None
     assert answered.asked is not None
-    chosen = answered.chosen
+    identified, asked, chosen = answered.identified, answered.asked, answered.chosen
     headers = {
         **reply.headers,
         "X-Gateway-Provider": chosen.provider.id,
         "X-Gateway-Model": chosen.model.model_id,
-        "X-Gateway-Fallbacks": str(answered.fallbacks),
+        "X-Gateway-Fallbacks": str(answered.fallbacks) if answered.attempts else "0",
         # Where nothing looked, nothing was held back either; the record tells the two apart.
-        "X-DLP-Action": answered.asked.inspection.action if answered.asked.inspection else "ALLOW",
+        "X-DLP-Action": asked.inspection.action if asked.inspection else "ALLOW",
     }
     if answered.cache is not None:
         headers["X-Gateway-Cache"] = answered.cache
-    if (objection := registry.objection(answered.identified.policy, chosen)) is not None:
+    policy = identified.policy
+    if policy.registry_enforcement != "off" and (objection := registry.objection(policy, chosen)) is not None:
         headers["X-Gateway-Warning"] = objection.code
-    if answered.identified.rate is not None:
-        headers.update(answered.identified.rate.headers())
-    if answered.asked.reserved is not None:
-        headers.update(answered.asked.reserved.headers())
+    if identified.rate is not None:
+        headers.update(identified.rate.headers())
+    if asked.reserved is not None:
+        headers.update(asked.reserved.headers())
     if answered.timing is not None:
         headers[TIMING] = answered.timing.header()
     return headers
@@ -333,6 +357,8 @@ def _refusal(dialect: Dialect, error: Refusal, answered: Answered | None) -> Ans
     headers = {"content-type": "application/json"}
     if answered is not None and answered.identified.rate is not None:
         headers.update(answered.identified.rate.headers())
+    if answered is not None and answered.asked is not None and answered.asked.reserved is not None:
+        headers.update(answered.asked.reserved.headers())
     if answered is not None and answered.timing is not None:
         answered.timing.part("refusal")
         headers[TIMING] = answered.timing.header()

@@ -16,7 +16,7 @@ from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.exchange import Asked, Identified
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages import content_filters, dlp_input, route
-from gatehouse.engine.verdict import Hold, Refuse, Reroute
+from gatehouse.engine.verdict import Hold, Refuse, Reroute, heard
 from gatehouse.foundation.errors import BadRequest, Refusal
 
 T = TypeVar("T")
@@ -97,9 +97,9 @@ async def scan(x: Identified, request: ScanRequest, ports: Ports) -> tuple[ScanA
     policy, text = x.policy.dlp, request.text
     call = ModelCall(dialect="", model=request.model or "", stream=False, body={"text": text})
     asked = Asked(identified=x, call=call)
-    await dlp_input.name(asked, ports)
+    await heard(dlp_input.name(asked, ports))
     request.model, asked.inspection = call.model or None, inspection
-    blocked, took_filters = await _timed(content_filters.check(asked, ports))
+    blocked, took_filters = await _timed(heard(content_filters.check(asked, ports)))
     patterns, took_patterns = await _timed(examiner.patterns(text))
     entities, took_entities = await _timed(examiner.entities_of([text]))
     labels, took_labels = await _timed(examiner.labels_of([text]))

@@ -12,6 +12,7 @@ from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply
 from gatehouse.engine.routing.cost import cost
 from gatehouse.engine.stages.record import Recorder
+from gatehouse.engine.timing import milliseconds
 
 _NOTHING: Final = Decimal(0)
 
@@ -29,9 +30,10 @@ class Settling:
         answered.usage = reply.usage
         if answered.cache == "hit":
             # Also where the catalog has no price: it was paid when it was given first.
-            answered.cost_usd = _NOTHING
+            answered.cost_usd, answered.cost_told = _NOTHING, "0"
         elif answered.usage is not None and answered.chosen is not None:
-            answered.cost_usd = cost(answered.usage, answered.chosen.model)
+            answered.cost_usd = usd = cost(answered.usage, answered.chosen.model)
+            answered.cost_told = None if usd is None else f"{usd:f}"
 
     async def finish(self, answered: Answered, recorder: Recorder) -> None:
         """Settles and records. Returns when the record survives this process. Raises `Unavailable` when the journal
@@ -40,7 +42,7 @@ class Settling:
             return
         try:
             for settle in pipeline.AFTERWARDS:
-                await settle(answered, self._ports)
+                settle(answered, self._ports)
         finally:
             # Also for a client that leaves right now: the entry is queued at the call.
             written = recorder.finished(answered)
@@ -60,11 +62,11 @@ class Settling:
 
     async def _settled(self, answered: Answered, written: Awaitable[None] | None) -> None:
         for settle in pipeline.AFTERWARDS:
-            await settle(answered, self._ports)
+            settle(answered, self._ports)
         if written is not None:
             with contextlib.suppress(Exception):
                 await written
 
     def since(self, started: float) -> float:
         """Milliseconds."""
-        return round((self._ports.clock.monotonic() - started) * 1000, 3)
+        return milliseconds(self._ports.clock.monotonic() - started)

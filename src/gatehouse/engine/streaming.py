@@ -203,6 +203,8 @@ class AnswerStream(Blocks):
             await _cancelled(self._approval)
         with contextlib.suppress(Exception):
             await self._reply.close()
+        if self._recorder.claimed:
+            return
         answered = self._answered
         if answered.provider_latency_ms is None or not self._reply.finished:
             self._timed()

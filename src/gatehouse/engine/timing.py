@@ -11,6 +11,11 @@ HEADER: Final = "X-Gateway-Timing"
 _ASKED: Final = HEADER.lower()
 
 
+def milliseconds(seconds: float) -> float:
+    """To the microsecond. `round` would take three times as long."""
+    return int(seconds * 1_000_000 + 0.5) / 1000
+
+
 class Timing:
     """Each part's time since the part before it ended, in the order in which they first came."""
 

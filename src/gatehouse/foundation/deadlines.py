@@ -17,8 +17,7 @@ class Deadlines:
     def one(self) -> "Wait":
         return Wait(self)
 
-    def began(self, wait: "Wait") -> None:
-        loop = asyncio.get_running_loop()
+    def began(self, wait: "Wait", loop: asyncio.AbstractEventLoop) -> None:
         self._waits[wait] = loop.time() + self.seconds
         if self._timer is None:
             self._timer = loop.call_later(self.seconds, self._look)
@@ -49,11 +48,12 @@ class Wait:
         self.expired = False
 
     def __enter__(self) -> "Wait":
-        task = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        task = asyncio.current_task(loop)
         assert task is not None
         self._task = task
         self._cancelling = task.cancelling()
-        self._among.began(self)
+        self._among.began(self, loop)
         return self
 
     def expire(self) -> None:

@@ -1,22 +1,26 @@
-"""Model calls on plain ASGI. Everything that is not the gateway's goes on to the application behind it."""
+"""Model calls, scans and the list of models: which requests are the gateway's, and how each is answered.
+
+`Gateway.serve` answers one, whoever took it off the wire: the lane (`ingress.lane`), or an ASGI server, for which the
+gateway is an application itself. There, everything that is not the gateway's goes on to the application behind it.
+"""
 
 import asyncio
-import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
 
+import msgspec
 import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.exchange import Answer, ClientLeft, Received
 from gatehouse.engine.run import Engine
 from gatehouse.foundation.deadlines import Deadlines
-from gatehouse.foundation.errors import Internal, Refusal, Unavailable
+from gatehouse.foundation.errors import Internal, Refusal
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.envelopes import rendered
 from gatehouse.ingress import receive as receiving
+from gatehouse.ingress.answers import LEFT, AsgiOut, Out, give
 from gatehouse.ingress.in_progress import InProgress
 from gatehouse.ingress.models import error_form, model_list
 from gatehouse.ingress.protocol import on_client_left
@@ -45,16 +49,33 @@ GATEWAY_PATHS: Final = {
 #: told of each answered request: method, route, status, seconds
 Observe = Callable[[str, str, int, float], None]
 
-#: the word by which a request is cancelled whose client has left
-_LEFT: Final = "client left"
-
 #: the status under which a request is counted whose client left before its answer was complete
 CLIENT_LEFT: Final = 499
 
 
-class Stopping(Unavailable):
-    code = "server_stopping"
-    message = "The gateway is being stopped; the answer is incomplete."
+class Kind(msgspec.Struct, frozen=True):
+    """What the gateway is asked for. `method` and `route` are those it is counted under."""
+
+    method: str
+    route: str
+    #: of a model call
+    dialect: str | None = None
+
+
+_POSTED: Final = {
+    **{path: Kind("POST", path, dialect) for path, dialect in MODEL_CALLS.items()},
+    SCAN: Kind("POST", SCAN),
+}
+_MODELS: Final = Kind("GET", MODELS)
+
+
+def find(method: str, path: str) -> Kind | None:
+    """None for what is not the gateway's. The path has no slash at its end, and may never have had one."""
+    if method == "POST":
+        return _POSTED.get(path)
+    if method in {"GET", "HEAD"} and (path == MODELS or path.startswith(MODELS + "/")):
+        return _MODELS
+    return None
 
 
 class Gateway:
@@ -73,64 +94,54 @@ class Gateway:
     ) -> None:
         self._engine = engine
         self._behind = behind
-        self._addresses = addresses
+        self.addresses = addresses
         self._max_request_bytes = max_request_bytes
         self._deadlines = Deadlines(body_timeout_seconds)
         self._observe = observe
         self._calls = calls
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            path = scope["path"].removesuffix("/")
-            if scope["method"] == "POST" and (dialect := MODEL_CALLS.get(path)) is not None:
-                received = receiving.head(scope, self._addresses, dialect)
-                received.path = path
-                status = CLIENT_LEFT
-                try:
-                    status = await self._model_call(scope, received, receive, send)
-                finally:
-                    self._observe("POST", path, status, time.monotonic() - received.started)
-                return
-            if scope["method"] == "POST" and path == SCAN:
-                await self._scan(scope, receiving.head(scope, self._addresses), receive, send)
-                return
-            if scope["method"] in {"GET", "HEAD"} and (path == MODELS or path.startswith(MODELS + "/")):
-                await self._models(receiving.head(scope, self._addresses), path, send)
-                return
-        await self._behind(scope, receive, send)
-
-    async def _model_call(self, scope: Scope, x: Received, receive: Receive, send: Send) -> int:
-        """Answers it. Returns the status that the client was given."""
-        body = Body(x, receive, self._max_request_bytes, self._deadlines)
+        path = scope["path"].removesuffix("/") if scope["type"] == "http" else ""
+        kind = find(scope["method"], path) if path else None
+        if kind is None:
+            await self._behind(scope, receive, send)
+            return
+        x = receiving.head(scope, self.addresses, kind.dialect)
+        x.path = path
+        body = self.body(x, receive)
         try:
-            status = await while_connected(scope, receive, body.whole, self._answer(x, body, send))
+            await while_connected(scope, receive, body.whole, self.serve(kind, x, body, AsgiOut(send)))
         except ClientLeft:
-            return CLIENT_LEFT
-        if body.in_the_way:
-            await body.discard()
-            await send({"type": "http.response.body", "body": b""})
-        return status
+            return
 
-    async def _answer(self, x: Received, body: Body, send: Send) -> int:
-        with self._calls.one() as call:
-            answer = await self._engine.answer(x, body.read, call.let_in)
-            await write(answer, x, send, ended=not body.in_the_way)
-        return answer.status
+    def body(self, x: Received, receive: Receive, here: bytes | None = None) -> Body:
+        """The body of a request; `here` is all of it, where it has arrived."""
+        return Body(x, receive, self._max_request_bytes, self._deadlines, here)
 
-    async def _scan(self, scope: Scope, x: Received, receive: Receive, send: Send) -> None:
-        body = Body(x, receive, self._max_request_bytes, self._deadlines)
+    async def serve(self, kind: Kind, x: Received, body: Body, out: Out) -> None:
+        """Answers it, and counts it. A client that has left is answered by nothing."""
         status = CLIENT_LEFT
         try:
-            answer = await while_connected(scope, receive, body.whole, self._scanned(x, body))
-            await write(answer, x, send, ended=not body.in_the_way)
+            with self._calls.one() as call:
+                if kind.dialect is not None:
+                    answer = await self._engine.answer(x, body.read, call.let_in)
+                elif kind is _MODELS:
+                    answer = await self._models(x)
+                else:
+                    answer = await self._scanned(x, body)
+                # Who is told that the connection ends, and still sends, must be able to read it.
+                ends = "Connection" in answer.headers and not body.whole.is_set()
+                ended = kind is _MODELS or not (ends or body.in_the_way)
+                await give(answer, x, out, ended=ended)
             status = answer.status
-            if body.in_the_way:
+            if not ended:
                 await body.discard()
-                await send({"type": "http.response.body", "body": b""})
+                if answer.stream is None:
+                    await out.end()
         except ClientLeft:
             return
         finally:
-            self._observe("POST", SCAN, status, time.monotonic() - x.started)
+            self._observe(kind.method, kind.route, status, time.monotonic() - x.started)
 
     async def _scanned(self, x: Received, body: Body) -> Answer:
         try:
@@ -143,20 +154,18 @@ class Gateway:
             log.exception("gateway.fault", request_id=x.request_id)
             return _told(Internal(), x)
 
-    async def _models(self, x: Received, path: str, send: Send) -> None:
+    async def _models(self, x: Received) -> Answer:
         identified = None
         try:
             identified = await self._engine.identify(x, "api:read")
-            answer = await model_list(self._engine, identified, path.removeprefix(MODELS).removeprefix("/"))
+            return await model_list(self._engine, identified, x.path.removeprefix(MODELS).removeprefix("/"))
         except Exception as error:
             if not isinstance(error, Refusal):
                 log.exception("gateway.fault", request_id=x.request_id)
                 error = Internal()
             if identified is not None and identified.rate is not None:
                 error.headers = {**identified.rate.headers(), **error.headers}
-            answer = _told(error, x)
-        await write(answer, x, send)
-        self._observe("GET", MODELS, answer.status, time.monotonic() - x.started)
+            return _told(error, x)
 
 
 def _told(error: Refusal, x: Received) -> Answer:
@@ -164,38 +173,9 @@ def _told(error: Refusal, x: Received) -> Answer:
     return Answer(status=told.status, headers=told.headers, body=told.body)
 
 
-async def write(answer: Answer, x: Received, send: Send, *, ended: bool = True) -> None:
-    """With `ended` false the connection is to be closed, and the last message of a whole answer left to the caller."""
-    # A catalog may name its models in any script: what a header cannot hold is told by the body's `model`.
-    headers = [(name.lower().encode(), value.encode("latin-1", "replace")) for name, value in answer.headers.items()]
-    headers.append((b"x-request-id", x.request_id.encode()))
-    if not ended and "Connection" not in answer.headers:
-        headers.append((b"connection", b"close"))
-    if answer.stream is None:
-        headers.append((b"content-length", b"%d" % len(answer.body)))
-        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-        await send({"type": "http.response.body", "body": answer.body, "more_body": not ended})
-        return
-    try:
-        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-        async for block in answer.stream:
-            await send({"type": "http.response.body", "body": block, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
-    except asyncio.CancelledError as cancelled:
-        await _closed(answer.stream)
-        if cancelled.args != (_LEFT,) and x.dialect is not None:
-            # The server itself stops: the client must not take the cut for the answer's end.
-            with contextlib.suppress(Exception):
-                await send({"type": "http.response.body", "body": DIALECTS[x.dialect].render_stream_error(Stopping())})
-        raise
-    finally:
-        await _closed(answer.stream)
-
-
-async def _closed(stream: AsyncIterator[bytes]) -> None:
-    close = getattr(stream, "aclose", None)
-    if close is not None:
-        await close()
+async def write(answer: Answer, x: Received, send: Send) -> None:
+    """To the client of an ASGI server."""
+    await give(answer, x, AsgiOut(send))
 
 
 async def while_connected(scope: Scope, receive: Receive, whole: asyncio.Event, work: Coroutine[Any, Any, T]) -> T:
@@ -208,7 +188,7 @@ async def while_connected(scope: Scope, receive: Receive, whole: asyncio.Event, 
     def leave() -> None:
         nonlocal left
         left = True
-        task.cancel(_LEFT)
+        task.cancel(LEFT)
 
     async def watch() -> None:
         await whole.wait()

@@ -81,7 +81,9 @@ class _Corked:
         if self._pieces:
             gathered = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
             self._pieces, self._size = [], 0
-            self._transport.write(gathered)
+            # A client may have left since.
+            if not self._transport.is_closing():
+                self._transport.write(gathered)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)

@@ -14,22 +14,23 @@ from gatehouse.foundation.http import request_id
 from gatehouse.foundation.http.addresses import ClientAddresses
 
 #: All others pass unread: decoding twenty headers would cost more than authentication does.
-_READ: Final = frozenset(
+READ: Final = frozenset(
     {
-        b"authorization",
-        b"x-api-key",
-        b"x-request-id",
-        b"content-length",
-        b"expect",
-        b"anthropic-version",
-        b"anthropic-beta",
-        b"cache-control",
-        b"user-agent",
-        b"traceparent",
-        b"tracestate",
-        b"x-gateway-timing",
+        "authorization",
+        "x-api-key",
+        "x-request-id",
+        "content-length",
+        "expect",
+        "anthropic-version",
+        "anthropic-beta",
+        "cache-control",
+        "user-agent",
+        "traceparent",
+        "tracestate",
+        "x-gateway-timing",
     }
 )
+_READ: Final = frozenset(name.encode() for name in READ)
 
 
 #: The server takes as much of an unread body off the wire by itself, and keeps the connection.
@@ -49,12 +50,19 @@ def head(scope: Scope, addresses: ClientAddresses, dialect: str | None = None) -
         # A list, of which each line is a part.
         lines = (value.decode("latin-1") for name, value in scope["headers"] if name == b"tracestate")
         headers["tracestate"] = ",".join(lines)
+    return received(scope["method"], scope["path"], headers, addresses.of_scope(scope), dialect)
+
+
+def received(
+    method: str, path: str, headers: dict[str, str], client_address: str, dialect: str | None = None
+) -> Received:
+    """A request that has arrived now. `headers` are those of `READ` that it has."""
     return Received(
         request_id=request_id.choose(headers.get("x-request-id")),
-        method=scope["method"],
-        path=scope["path"],
+        method=method,
+        path=path,
         headers=headers,
-        client_address=addresses.of_scope(scope),
+        client_address=client_address,
         received_at=time.time(),
         started=time.monotonic(),
         dialect=dialect,
@@ -71,16 +79,21 @@ class BodyTooSlow(BadRequest):
 
 class Body:
     """A request's body on the wire, of which nothing is held before `read`. `limit` is in bytes; all of it has
-    one deadline."""
+    one deadline. `here` is a body that has arrived with its head."""
 
-    def __init__(self, received: Received, receive: Receive, limit: int, deadlines: Deadlines) -> None:
+    def __init__(
+        self, received: Received, receive: Receive, limit: int, deadlines: Deadlines, here: bytes | None = None
+    ) -> None:
         self._announced = received.headers.get("content-length")
         self._withheld = "expect" in received.headers
         self._receive = receive
         self._limit = limit
         self._deadlines = deadlines
+        self._here = here
         #: set once nothing of it is left on the wire
         self.whole = asyncio.Event()
+        if here is not None:
+            self.whole.set()
 
     @property
     def in_the_way(self) -> bool:
@@ -98,6 +111,10 @@ class Body:
                 raise BadLength
             if int(self._announced) > self._limit:
                 raise self._too_large()
+        if self._here is not None:
+            if len(self._here) > self._limit:
+                raise self._too_large()
+            return self._here
         try:
             with self._deadlines.one():
                 return await self._parts()

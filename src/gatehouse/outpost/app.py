@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from gatehouse.foundation.errors import NotFound, Refusal
 from gatehouse.foundation.http.addresses import ClientAddresses
@@ -33,7 +33,7 @@ class Proxy:
     def __init__(self, host: OutpostHost) -> None:
         settings = host.settings
         addresses = ClientAddresses(settings.trusted_proxies)
-        self._app: ASGIApp = Gateway(
+        self.gateway = Gateway(
             host.engine,
             _behind(host, addresses),
             addresses=addresses,
@@ -44,7 +44,7 @@ class Proxy:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._app(scope, receive, send)
+        await self.gateway(scope, receive, send)
 
 
 def _behind(host: OutpostHost, addresses: ClientAddresses) -> Starlette:

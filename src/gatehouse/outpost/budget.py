@@ -8,17 +8,18 @@ import asyncio
 import contextlib
 import math
 from collections.abc import Sequence
-from typing import Final, Literal, Protocol
+from typing import Final, Protocol
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import structlog
 
 from gatehouse.engine.ports import Reserved
-from gatehouse.engine.quotas import LEAST, NOTHING, QuotaExceeded, Triple, left, shown, shown_limits
+from gatehouse.engine.quotas import LEAST, NOTHING, QuotaExceeded, Triple, shown
 from gatehouse.foundation.clock import Clock, iso
 from gatehouse.foundation.errors import Refusal, TooManyRequests, Unavailable
 from gatehouse.foundation.identity import TenantId
+from gatehouse.outpost.accounts import Account, Reservation, Status, plus
 from gatehouse.outpost.leases import Leases, Limits, Pair
 from gatehouse.outpost.settings import OutpostSettings
 from gatehouse.outpost.state import BudgetSet, LocalState
@@ -27,8 +28,6 @@ from gatehouse.policy.budgets import NANO, Budget, BudgetRecord, Taking, compile
 from gatehouse.policy.periods import Span, span
 
 log = structlog.get_logger(__name__)
-
-Status = Literal["ok", "warning", "exceeded"]
 
 #: Of the limit, when answers begin to warn.
 _WARNING: Final = 0.8
@@ -74,64 +73,6 @@ class Sharing(Protocol):
         """What the others have spent and set aside, as far as they have told."""
 
 
-class Account:
-    """One period of one budget. `spent` is of this outpost alone."""
-
-    __slots__ = ("budget", "limits", "reserved", "shown_end", "shown_limits", "span", "spent", "written")
-
-    def __init__(self, budget: Budget, period: Span, spent: Triple) -> None:
-        self.span = period
-        self.shown_end = str(period.end)
-        self.spent = self.written = spent
-        self.reserved = NOTHING
-        self.under(budget)
-
-    def under(self, budget: Budget) -> None:
-        """The budget as it is now."""
-        self.budget = budget
-        self.limits = budget.limits.nano_usd, budget.limits.requests, budget.limits.tokens
-        self.shown_limits = shown_limits(self.limits)
-
-    @property
-    def need(self) -> Triple:
-        spent, reserved = self.spent, self.reserved
-        return spent[0] + reserved[0], spent[1] + reserved[1], spent[2] + reserved[2]
-
-    def lacks(self, amounts: Triple, allowed: Sequence[int | None]) -> int | None:
-        """The first metric that does not fit what is allowed."""
-        need = self.need
-        for metric, most in enumerate(allowed):
-            if most is not None and need[metric] + amounts[metric] > most:
-                return metric
-        return None
-
-    def remaining(self, metric: int) -> int | None:
-        limit = self.limits[metric]
-        return None if limit is None else max(0, limit - self.need[metric])
-
-
-class Reservation:
-    """See `engine.ports.Reserved`."""
-
-    __slots__ = ("accounts", "amounts", "status")
-
-    def __init__(self, accounts: Sequence[Account], amounts: Triple, status: Status | None) -> None:
-        self.accounts = accounts
-        self.amounts = amounts
-        self.status = status
-
-    @property
-    def periods(self) -> tuple[tuple[UUID, int], ...]:
-        # The platform knows nothing of an outpost's own.
-        return tuple((each.budget.id, each.span.start) for each in self.accounts if not each.budget.own)
-
-    def headers(self) -> dict[str, str]:
-        headers = left([each for each in self.accounts if not each.budget.own])
-        if self.status is not None:
-            headers["X-Budget-Status"] = self.status
-        return headers
-
-
 class LocalSpend:
     """The engine's `Spend`. `start` before the first call, `stop` after the last."""
 
@@ -174,12 +115,12 @@ class LocalSpend:
 
     @property
     def expired(self) -> bool:
-        end = self.set.expires_at
-        return end is not None and end <= self._clock.now()
+        found = self.set
+        return found.ended or (found.expires_at is not None and found.expires_at <= self._now())
 
     def month(self) -> Span:
         """The own budget's."""
-        return span("month", self._clock.now(), _UTC)
+        return span("month", self._now(), _UTC)
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._keep(), name="budgets")
@@ -217,7 +158,7 @@ class LocalSpend:
                 raise self._exceeded(own, amounts)
         reservation = Reservation(accounts, amounts, None if own is None else self._status(own, amounts))
         for account in accounts:
-            account.reserved = _plus(account.reserved, amounts)
+            account.reserved = plus(account.reserved, amounts)
         try:
             for account in accounts:
                 self._write(account)
@@ -235,8 +176,8 @@ class LocalSpend:
         used = NOTHING if spent is None else (spent.nano_usd, spent.requests, spent.tokens)
         usd, requests, tokens = reserved.amounts
         for account in reserved.accounts:
-            account.reserved = _plus(account.reserved, (-usd, -requests, -tokens))
-            account.spent = _plus(account.spent, used)
+            account.reserved = plus(account.reserved, (-usd, -requests, -tokens))
+            account.spent = plus(account.spent, used)
             # What was set aside stands there, and is more.
             with contextlib.suppress(OSError):
                 self._write(account)
@@ -257,7 +198,7 @@ class LocalSpend:
             return 0, 0
         share, need = self._leases.share(start, self.limits), own.need
         for each in self._waiting:
-            need = _plus(need, each)
+            need = plus(need, each)
         usd = 0 if share[0] is None else max(0, need[0] - share[0])
         return usd, 0 if share[1] is None else max(0, need[1] - share[1])
 
@@ -275,7 +216,7 @@ class LocalSpend:
         own = self._own(self.month().start)
         if own is None:
             return None
-        if self.expired or (not self._fits(own, LEAST) and self.peers.empty(own.span.start)):
+        if self.expired or (not self._fits(own, LEAST) and (self.peers.empty(own.span.start) or self._used(own) >= 1)):
             return "exceeded"
         return self._status(own, NOTHING)
 
@@ -283,13 +224,20 @@ class LocalSpend:
         """Of the own budget's month, where there is a budget."""
         if self.set == BudgetSet():
             return None
-        account = self._accounts.get(self._outpost_id)
-        if account is None:
+        known = self._accounts.get(self._outpost_id)
+        if known is not None:
+            budget = known.budget
+        else:
             # Nobody has called since the start: what was spent before still counts.
             record = own_budget(self.set, self._outpost_id, TenantId(self._outpost_id))
             assert record is not None
-            account = self._open(compile_budget(record, TenantId(self._outpost_id), _UTC), self._clock.now())
+            budget = compile_budget(record, TenantId(self._outpost_id), _UTC)
+        account = self._open(budget, self._clock.now())
         return account if account.span.start == start else None
+
+    def _now(self) -> float:
+        """For the own budget: a clock that goes back makes no month, and no budget that has ended, anew."""
+        return max(self._clock.now(), self._leases.latest)
 
     def _fits(self, own: Account, amounts: Triple) -> bool:
         return self._leases.begun(own.span.start) and self._lacks(own, amounts) is None
@@ -349,14 +297,20 @@ class LocalSpend:
         return BudgetExceeded(told, headers={"X-Budget-Status": "exceeded", "Retry-After": str(wait)})
 
     def _status(self, own: Account, amounts: Triple) -> Status:
-        need, others = _plus(own.need, amounts), self.peers.spent(own.span.start)
+        return "warning" if self._used(own, amounts) >= _WARNING else "ok"
+
+    def _used(self, own: Account, amounts: Triple = NOTHING) -> float:
+        """What all together have spent, as a part of the limit: of the metric of which it is the most."""
+        need, others = plus(own.need, amounts), self.peers.spent(own.span.start)
+        most = 0.0
         for metric, limit in enumerate(self.limits):
-            if limit is not None and need[metric] + others[metric] >= _WARNING * limit:
-                return "warning"
-        return "ok"
+            if limit is not None:
+                most = max(most, (need[metric] + others[metric]) / limit if limit else math.inf)
+        return most
 
     def _open(self, budget: Budget, now: float) -> Account:
         """The account of the period that is now. A clock that goes back does not go back to a former one."""
+        now = self._now() if budget.own else now
         account = self._accounts.get(budget.id)
         if account is None or now >= account.span.end or account.budget.zone != budget.zone:
             account = self._turn(budget, now, account)
@@ -388,9 +342,12 @@ class LocalSpend:
             await asyncio.sleep(_SYNC)
             if self._tally.dirty:
                 await asyncio.to_thread(self._tally.sync)
-            now = self._clock.now()
-            if now - looked >= _LOOK:
-                looked = now
+            said = self._state.said.budget
+            if said is not None and not said.ended and self.expired:
+                with contextlib.suppress(OSError):
+                    await self._state.end_budget(said)
+            if self._clock.monotonic() - looked >= _LOOK:
+                looked, now = self._clock.monotonic(), self._clock.now()
                 for budget_id, account in list(self._accounts.items()):
                     if account.span.end <= now and account.reserved == NOTHING:
                         del self._accounts[budget_id]
@@ -410,7 +367,3 @@ def own_budget(said: BudgetSet, outpost_id: UUID, tenant_id: TenantId) -> Budget
         limit_requests=said.requests,
         own=True,
     )
-
-
-def _plus(one: Triple, other: Triple) -> Triple:
-    return one[0] + other[0], one[1] + other[1], one[2] + other[2]

@@ -161,6 +161,11 @@ class Bundles:
     def _made(self, signed: str, before: InForce | None, now: float | None) -> InForce:
         version = 0 if before is None else before.bundle.version
         bundle = verify(signed, self.keys, outpost_id=self._outpost_id, in_force=version, now=now)
+        if before is not None and bundle.tenant_id != before.bundle.tenant_id:
+            # Records of the one would be handed in as the other's, and its callers let in.
+            raise BundleRefused(
+                f"it is organization {bundle.tenant_id}'s, and this outpost {before.bundle.tenant_id}'s"
+            )
         snapshot = _compiled(bundle, None if before is None else before.snapshot, self._overrides, self._budget)
         return InForce(bundle, snapshot, Callers(bundle), opened(bundle, self.private_keys()))
 

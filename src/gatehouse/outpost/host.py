@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 from uuid import UUID
@@ -215,26 +216,34 @@ class OutpostHost:
             await self.platform.close()
         await self.figures.metrics.stop()
 
-    async def override(self, overrides: Overrides) -> None:
-        """In force, and kept, when it returns. Raises `OSError`, and nothing has changed."""
-        before = self.state.said.overrides
-        await self.state.change(overrides=overrides)
-        try:
-            await self.bundles.lay_over(overrides)
-        except BundleRefused:
-            await self.state.change(overrides=before)
-            raise
+    async def override(
+        self, *, disabled: Mapping[str, frozenset[str]] | None = None, routes: Mapping[str, str] | None = None
+    ) -> None:
+        """In force, and kept, when it returns; None: as before. Raises `OSError`, and nothing has changed."""
+        async with self.state.in_turn:
+            before = self.state.said.overrides
+            overrides = Overrides(
+                disabled=before.disabled if disabled is None else disabled,
+                routes=before.routes if routes is None else routes,
+            )
+            await self.state.change(overrides=overrides)
+            try:
+                await self.bundles.lay_over(overrides)
+            except BundleRefused:
+                await self.state.change(overrides=before)
+                raise
         log.warning("outpost.overrides_set", disabled=len(overrides.disabled), routes=len(overrides.routes))
 
     async def set_budget(self, budget: BudgetSet) -> None:
         """In force, and kept, when it returns. Raises `OSError`, and nothing has changed."""
-        before = self.state.said.budget
-        await self.state.change(budget=budget)
-        try:
-            await self.bundles.lay_over(budget=budget)
-        except BundleRefused:
-            await self.state.change(budget=before)
-            raise
+        async with self.state.in_turn:
+            before = self.state.said.budget
+            await self.state.change(budget=budget)
+            try:
+                await self.bundles.lay_over(budget=budget)
+            except BundleRefused:
+                await self.state.change(budget=before)
+                raise
         log.warning("outpost.budget_set", **_shown(budget))
 
     def _money(self, folder: Path) -> tuple[LocalSpend, Peers]:

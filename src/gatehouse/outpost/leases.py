@@ -7,10 +7,14 @@ less here before it is more there, and what gets lost on the way is lost to both
 A month goes on as it began, whatever happens to the list of peers meanwhile. An outpost that has no record of a month
 says to its peers that it begins it (`Claim`); they grant that once to each of those that share it. Whoever is refused
 (its disk was lost, it came in the midst of the month, it divides by another number) begins with nothing, and lives on
-what it is given.
+what it is given. Whoever hears that only later gives its part up then, and asks for what it has spent of it: that is
+missing here. Of two who refuse each other the later one is wrong.
+
+A month that has begun is not followed by a former one: a clock that goes back makes nothing anew.
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
@@ -35,12 +39,13 @@ class Limits(NamedTuple):
 
 class Claim(msgspec.Struct, frozen=True):
     """`month` is its beginning in Unix time, `parts` among how many the limit is divided, `place` who of them this is,
-    where that is known. `nonce` tells one beginning from another of the same outpost."""
+    where that is known. `nonce` tells one beginning from another of the same outpost; `made` is when, as Unix time."""
 
     month: int
     nonce: UUID
     parts: int
     place: int | None = None
+    made: float = 0.0
 
 
 class Given(msgspec.Struct, frozen=True):
@@ -77,12 +82,18 @@ class Leases:
         self._write = write
         self._turn = asyncio.Lock()
         self._months = _read(path)
+        #: the last month that has begun
+        self.latest = max((start for start, month in self._months.items() if month.owns is not None), default=0)
         #: whether the file is older than what is in memory
         self._behind = False
 
     def begun(self, start: int) -> bool:
         """`start` is always the month's beginning, as Unix time."""
         return self._of(start).owns is not None
+
+    def owns(self, start: int) -> bool:
+        """Whether a part of the limit is this outpost's own."""
+        return self._of(start).owns is True
 
     def claim(self, start: int) -> Claim | None:
         """None while there is none that is kept."""
@@ -110,6 +121,17 @@ class Leases:
                 for over in [each for each in self._months if each < start]:
                     del self._months[over]
                 await self._grow(start, msgspec.structs.replace(month, owns=owns))
+                self.latest = max(self.latest, start)
+
+    async def give_up(self, start: int) -> None:
+        """This outpost's own part is somebody else's. Kept when this returns. Raises `OSError`."""
+        async with self._turn:
+            month = self._of(start)
+            if month.owns:
+                self._months[start] = msgspec.structs.replace(month, owns=False)
+                self._behind = True
+            if self._behind:
+                await self._keep(self._months)
 
     async def grant(self, asker: UUID, claim: Claim) -> bool:
         """Whether a peer may begin a month with a part of its own. Raises `OSError`."""
@@ -170,7 +192,7 @@ class Leases:
         return tuple(self._of(start).asking)
 
     def _of(self, start: int) -> Month:
-        return self._months.get(start) or Month(claim=Claim(start, uuid4(), self._parts, self._place))
+        return self._months.get(start) or Month(claim=Claim(start, uuid4(), self._parts, self._place, time.time()))
 
     async def _grow(self, start: int, changed: Month) -> None:
         """More only when it is kept."""
@@ -196,7 +218,8 @@ def _share(month: Month, limit: int | None, metric: int) -> int | None:
         parts, place = month.claim.parts, month.claim.place
         # What cannot be divided goes to the first of them, where everybody's place is known.
         own = limit // parts + (limit % parts if place == 0 else 0)
-    return own + month.received[metric] - month.given[metric]
+    # Where the limit was lowered: what one has given by the former one would be more than all may spend.
+    return min(limit, own + month.received[metric] - month.given[metric])
 
 
 def _part(free: int, wanted: int) -> int:

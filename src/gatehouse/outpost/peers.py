@@ -21,6 +21,7 @@ from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.outpost.budget import LocalSpend
 from gatehouse.outpost.identity import Identity
 from gatehouse.outpost.leases import ZERO, Claim, Leases, Pair
+from gatehouse.outpost.platform import unreached
 from gatehouse.outpost.proof import Proof
 from gatehouse.outpost.state import LocalState
 
@@ -69,6 +70,10 @@ class Wanted(msgspec.Struct, frozen=True):
 
 class Part(msgspec.Struct, frozen=True):
     amounts: Pair
+
+    def __post_init__(self) -> None:
+        if min(self.amounts) < 0:
+            raise ValueError("it gives less than nothing")
 
 
 class Peer:
@@ -143,11 +148,11 @@ class Peers:
         return heard is not None and time.monotonic() - heard < _GONE
 
     async def begin(self, start: int) -> None:
-        if self._leases.begun(start):
-            return
-        if self._beginning is None or self._beginning.done():
-            self._beginning = asyncio.create_task(self._begin(start), name="budget's month")
-        await asyncio.shield(self._beginning)
+        # What is under way may be another month's.
+        while not self._leases.begun(start):
+            if self._beginning is None or self._beginning.done():
+                self._beginning = asyncio.create_task(self._begin(start), name="budget's month")
+            await asyncio.shield(self._beginning)
 
     async def obtain(self, start: int) -> bool:
         if self.empty(start):
@@ -198,13 +203,34 @@ class Peers:
 
     async def _begin(self, start: int) -> None:
         claim = await self._leases.prepare(start)
-        refused = False
-        if self.all:
-            answers = await asyncio.gather(*(self._talk(peer, _TOGETHER) for peer in self.all), return_exceptions=True)
-            refused = any(isinstance(each, Told) and each.granted is False for each in answers)
+        answers = await asyncio.gather(*(self._talk(peer, _TOGETHER) for peer in self.all), return_exceptions=True)
+        refused = any(isinstance(each, Told) and self._wrong(claim, each) for each in answers)
         await self._leases.begin(start, owns=not refused)
         if refused:
             log.warning("outpost.month_without_share", parts=claim.parts)
+
+    def _wrong(self, claim: Claim, told: Told) -> bool:
+        """Whether a peer has refused the claim that has made its own before: one of two has to be right."""
+        other = told.claim
+        if told.granted is not False or other is None or other.month != claim.month:
+            return False
+        return (other.made, told.id) < (claim.made, self._outpost_id)
+
+    async def _reconsider(self, told: Told) -> None:
+        """Gives a part up that was begun without having reached whoever would have refused it. Raises `OSError`."""
+        start = self._spend.month().start
+        claim = self._leases.claim(start)
+        if claim is not None and self._leases.owns(start) and self._wrong(claim, told):
+            log.warning("outpost.month_without_share", parts=claim.parts)
+            await self._leases.give_up(start)
+
+    async def _make_good(self, start: int) -> None:
+        """Asks for what is spent beyond the share, as after a limit was lowered, or a part given up: the others must
+        not spend it once more."""
+        usd, requests = self._spend.wanted(start)
+        free = [peer.told.free for peer in self.all if peer.told is not None and peer.told.month == start]
+        if any((usd and each[0] > 0) or (requests and each[1] > 0) for each in free):
+            await self.obtain(start)
 
     async def _obtain(self, start: int) -> bool:
         found = asked = False
@@ -223,6 +249,9 @@ class Peers:
     async def _ask(self, peer: Peer, start: int, wanted: Pair, seconds: float) -> Pair:
         """Raises `PeerAway`, `OSError`."""
         async with peer.asking:
+            if wanted == ZERO and peer.address not in self._leases.waiting(start):
+                # It was answered meanwhile.
+                return ZERO
             transfer = await self._leases.ask(start, peer.address)
             part = await self._call(peer, "/peer/share", Wanted(start, transfer, wanted), Part, seconds)
             await self._leases.receive(start, peer.address, transfer, part.amounts)
@@ -232,7 +261,7 @@ class Peers:
         while True:
             peer.wake.clear()
             try:
-                await self._talk(peer, _PATIENCE)
+                await self._reconsider(await self._talk(peer, _PATIENCE))
                 start = self._spend.month().start
                 if peer.address in self._leases.waiting(start):
                     # An answer that was lost on the way: nothing more is asked for.
@@ -246,10 +275,12 @@ class Peers:
                     await peer.wake.wait()
 
     async def _turn(self) -> None:
-        """Has each month begun before somebody waits for it."""
+        """Has each month begun before somebody waits for it, and no more spent than shared."""
         while True:
             try:
-                await self.begin(self._spend.month().start)
+                start = self._spend.month().start
+                await self.begin(start)
+                await self._make_good(start)
             except OSError as error:
                 log.warning("outpost.share_unwritable", reason=str(error))
             except Exception:
@@ -263,8 +294,7 @@ class Peers:
         if peer.fault is not None:
             log.info("outpost.peer_back", peer=peer.address)
             peer.fault = None
-        assert peer.id is not None
-        await self._take(peer.id, answer)
+        await self._take(answer.id, answer)
         return answer
 
     async def _take(self, peer_id: UUID, told: Told) -> bool | None:
@@ -296,24 +326,25 @@ class Peers:
         assert self._proof is not None
         try:
             async with asyncio.timeout(seconds):
-                if peer.id is None:
-                    peer.id = await self._id_of(peer)
-                headers = {"Authorization": f"Bearer {self._proof.token(peer.id)}", "Content-Type": "application/json"}
+                # Kept here: another call may find out meanwhile that somebody else answers there.
+                peer_id = peer.id
+                if peer_id is None:
+                    peer_id = peer.id = await self._id_of(peer)
+                headers = {"Authorization": f"Bearer {self._proof.token(peer_id)}", "Content-Type": "application/json"}
                 content, proof = await self._send("POST", peer.address + path, headers, msgspec.json.encode(body))
-                self._same(peer.id, proof)
-                return msgspec.json.decode(content, type=answer)
+                _same(peer_id, self.proven(proof))
+                found = msgspec.json.decode(content, type=answer)
+                if isinstance(found, Told):
+                    _same(peer_id, found.id)
+                return found
         except (PeerAway, Unauthenticated, msgspec.DecodeError, aiohttp.ClientError, OSError, TimeoutError) as error:
             # Whoever answers there next may be another.
             peer.id = None
-            why = str(error) or type(error).__name__
+            why = str(error) if isinstance(error, (PeerAway, Unauthenticated)) else unreached(error)
             if peer.fault is None:
                 log.warning("outpost.peer_away", peer=peer.address, reason=why)
             peer.fault = why
             raise PeerAway(why) from None
-
-    def _same(self, peer_id: UUID, proof: str) -> None:
-        if self.proven(proof) != peer_id:
-            raise PeerAway("another outpost than before answers there")
 
     async def _id_of(self, peer: Peer) -> UUID:
         content, _ = await self._send("GET", peer.address + "/peer/id", {}, None)
@@ -333,6 +364,11 @@ class Peers:
             if answer.status != 200:
                 raise PeerAway(f"it answers {answer.status}")
             return content, answer.headers.get(PROOF, "")
+
+
+def _same(expected: UUID, found: UUID) -> None:
+    if found != expected:
+        raise PeerAway("another outpost than before answers there")
 
 
 def _free(peer: Peer) -> Pair:

@@ -15,6 +15,7 @@ import uvloop
 from gatehouse.foundation import log, metrics
 from gatehouse.foundation.tls import tls_context
 from gatehouse.ingress.figures import DIRECTORY
+from gatehouse.ingress.front import protocol_of
 from gatehouse.ingress.protocol import WatchfulProtocol
 from gatehouse.outpost.admin.app import administration
 from gatehouse.outpost.app import Proxy
@@ -48,7 +49,11 @@ async def _serve(settings: OutpostSettings, proxy: socket.socket, admin: socket.
     outpost = OutpostHost(settings)
     await outpost.start()
     try:
-        servers = [_server(Proxy(outpost), settings), _server(administration(outpost), settings)]
+        front = Proxy(outpost)
+        servers = [
+            _server(front, settings, protocol_of(settings.ingress, lambda: front.gateway)),
+            _server(administration(outpost), settings, WatchfulProtocol),
+        ]
 
         def end() -> None:
             for server in servers:
@@ -71,11 +76,11 @@ async def _serve(settings: OutpostSettings, proxy: socket.socket, admin: socket.
         await outpost.stop()
 
 
-def _server(app: object, settings: OutpostSettings) -> _Server:
+def _server(app: object, settings: OutpostSettings, protocol: type[asyncio.Protocol]) -> _Server:
     config = uvicorn.Config(
         app,  # type: ignore[arg-type]
         loop="none",
-        http=WatchfulProtocol,
+        http=protocol,
         ws="none",
         lifespan="off",
         access_log=False,

@@ -21,11 +21,12 @@ _FILE: Final = "state.json"
 
 class BudgetSet(msgspec.Struct, frozen=True, kw_only=True):
     """The month's limits; None: without end. After `expires_at` (Unix time) nothing may be spent until it is set anew:
-    so an outpost that nobody reaches cannot go on for ever."""
+    so an outpost that nobody reaches cannot go on for ever. `ended`: that has come, whatever the clock says since."""
 
     usd: Decimal | None = None
     requests: int | None = None
     expires_at: float | None = None
+    ended: bool = False
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +46,8 @@ class LocalState:
     def __init__(self, folder: Path) -> None:
         self._path = folder / _FILE
         self._turn = asyncio.Lock()
+        #: for whoever puts in force what is said: kept and in force before the next looks at what was said before
+        self.in_turn = asyncio.Lock()
         self.said = self._read()
         #: whether a peer, by its id, was heard of late: then it alone releases what it has engaged
         self.present: Callable[[str], bool] = lambda _: False
@@ -84,9 +87,19 @@ class LocalState:
     async def change(self, **fields: object) -> None:
         """Raises `OSError`, and nothing is changed then (but for an engaged kill switch)."""
         async with self._turn:
-            said = msgspec.structs.replace(self.said, **fields)
-            await asyncio.to_thread(kept.write, self._path, msgspec.json.encode(said))
-            self.said = said
+            await self._keep(**fields)
+
+    async def end_budget(self, budget: BudgetSet) -> None:
+        """Nothing happens where another one was set meanwhile. Raises `OSError`."""
+        async with self._turn:
+            if self.said.budget is budget:
+                await self._keep(budget=msgspec.structs.replace(budget, ended=True))
+
+    async def _keep(self, **fields: object) -> None:
+        said = msgspec.structs.replace(self.said, **fields)
+        await asyncio.to_thread(kept.write, self._path, msgspec.json.encode(said))
+        # Not what was written: a kill switch that was engaged meanwhile stays so.
+        self.said = msgspec.structs.replace(self.said, **fields)
 
     def _read(self) -> Said:
         document = kept.read(self._path)

@@ -5,6 +5,7 @@ What is set aside is written, too: a call that a kill cut short may have been ma
 """
 
 import contextlib
+import fcntl
 import os
 import struct
 from pathlib import Path
@@ -24,13 +25,22 @@ _FREE: Final = bytes(_SIZE)
 
 
 class Tally:
-    """One process's. Raises `BadSettings` where what is there cannot be read: what is spent must not be forgotten."""
+    """One process's, which nobody else opens meanwhile. Raises `BadSettings` where another process does, and where what
+    is there cannot be read: what is spent must not be forgotten."""
 
     def __init__(self, path: Path, now: float) -> None:
         """Periods that were over at `now` (Unix time) make place."""
         self._path = path
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            # Two that count here, each for itself, would spend the same budget twice.
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._descriptor)
+            raise BadSettings(
+                f"GATEHOUSE_HOME: another outpost is running in {path.parent}; each needs a home of its own"
+            ) from None
         self._places: dict[tuple[UUID, int], int] = {}
         self._free: list[int] = []
         self._known: dict[tuple[UUID, int], Triple] = {}

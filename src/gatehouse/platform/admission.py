@@ -108,7 +108,7 @@ class Admission:
     async def _admit(self, x: Received, state: dict[str, object], told: dict[str, str], receive: Receive) -> Receive:
         """Puts `caller` or `refused_credential` into the state. Raises whatever refuses the request."""
         if not x.path.startswith(OPEN_IN_MAINTENANCE):
-            verdict = await maintenance.check(x, self._ports)
+            verdict = maintenance.check(x, self._ports)
             if isinstance(verdict, Refuse):
                 raise verdict.error
         caller = self._caller(x, state)

@@ -67,6 +67,8 @@ class Platform:
         self._make_host = make_host
         self._app: ASGIApp | None = None
         self._host: PlatformHost | None = None
+        #: there while it serves
+        self.gateway: Gateway
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -113,7 +115,7 @@ class Platform:
             body_timeout_seconds=settings.body_timeout_seconds,
             observe=host.figures.http,
         )
-        gateway = Gateway(
+        gateway = self.gateway = Gateway(
             host.engine,
             admission,
             addresses=addresses,

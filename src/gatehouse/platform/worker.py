@@ -15,7 +15,7 @@ from gatehouse.foundation.sealing import load_master_keys
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
 from gatehouse.foundation.tls import tls_context
-from gatehouse.ingress.protocol import WatchfulProtocol
+from gatehouse.ingress.front import protocol_of
 from gatehouse.platform.app import Platform
 from gatehouse.platform.host import PlatformHost
 
@@ -64,7 +64,7 @@ def serve_gateway(fd: int, ready_fd: int, database: str) -> None:
     config = uvicorn.Config(
         platform,
         loop="uvloop",
-        http=WatchfulProtocol,
+        http=protocol_of(settings.ingress, lambda: platform.gateway),
         ws="none",
         lifespan="on",
         access_log=False,

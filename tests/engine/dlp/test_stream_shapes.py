@@ -10,6 +10,7 @@ import pytest
 from tests.engine.dlp.test_requests import rule
 from tests.engine.dlp.test_streams import QUESTION, anthropic, engine, openai, told
 
+from gatehouse.engine.conversation.dialects.openai_chat.view import _view, decoded, view
 from gatehouse.engine.conversation.sse import data_of, events
 
 CARD = "4111 1111 1111 1111"
@@ -380,3 +381,29 @@ async def test_time_grows_no_faster_than_a_stream(shape: str, mode: str) -> None
     small = min([await seconds(SMALL) for _ in range(3)])
     large = min([await seconds(LARGE) for _ in range(3)])
     assert large < small * LARGE / SMALL * 2.5
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        [delta(content="a")],
+        [delta(3, content="a")],
+        [{"delta": {"content": "a"}}],
+        [delta(content="")],
+        [delta(content=None)],
+        [delta(content=["a"])],
+        [delta(role="assistant", content="a")],
+        [delta(0, "stop", content="a")],
+        [{**delta(content="a"), "logprobs": {"content": [{"token": "a"}]}}],
+        [{**delta(content="a"), "note": "b"}],
+        [delta(content="a"), delta(1, content="b")],
+        [{"delta": "a"}],
+        ["a"],
+        [],
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("more", [{}, {"note": "c"}], ids=["known fields", "an unknown one"])
+def test_a_chunk_of_one_piece_is_seen_as_any_other(choices: list[Any], more: dict[str, Any]) -> None:
+    event = chunk(*choices, **more)
+    assert view(event) == _view(decoded(data_of(event)))

@@ -143,7 +143,7 @@ async def test_simulate_and_routing_agree() -> None:
         said = simulate(held.engine.chooser, held.ports, snapshot, held.routing_policies[0], described)
         for model in held.models:
             held.ports.latencies.may_try(model.id)
-        verdict = await held.engine.chooser.choose(asked, held.ports)
+        verdict = held.engine.chooser.choose(asked, held.ports)
         assert told(asked, verdict) == shown(said), (case, described)
         routed += not isinstance(verdict, Refuse)
     # Neither all refused nor all let through: there was something to disagree about.

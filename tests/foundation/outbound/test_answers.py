@@ -119,6 +119,8 @@ async def test_an_answer_to_head_has_no_body_whatever_it_declares(outbound: Outb
         pytest.param([OK] + [b"x: " + b"y" * 20_000] + [b"y" * 20_000] * 10, id="a header in pieces"),
         pytest.param([b"HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\nxx"], id="101"),
         pytest.param([CHUNKED + b"zz\r\nhi\r\n0\r\n\r\n"], id="chunk size no number"),
+        pytest.param([CHUNKED, b"zz\r\nhi\r\n0\r\n\r\n"], id="chunk size no number, in the next packet"),
+        pytest.param([CHUNKED + b"2\r\nhi\r\n", b"zz\r\nhi\r\n"], id="chunk size no number, behind another"),
         pytest.param([CHUNKED + b"-2\r\nhi\r\n0\r\n\r\n"], id="chunk size negative"),
         pytest.param([CHUNKED + b"ffffffffffffffffff\r\nhi\r\n0\r\n\r\n"], id="chunk size of 72 bits"),
         pytest.param([CHUNKED + b"2\r\nhixx\r\n0\r\n\r\n"], id="chunk longer than told"),

@@ -48,6 +48,8 @@ _BEGINNING: Final = 1024
 _NO_TEXT: Final = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 #: Names of fields that hold nothing but their meaning: a value used as a name has digits, or what no name has.
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_]+\Z")
+_MOST_NAMES: Final = 4096
+_plain_names: set[str] = set()
 #: Numbers shorter than this are no identifiers.
 _SHORT_NUMBER: Final = 1_000_000
 #: Numbers at a body's top that are any number at all, up to 32 bits: a seed, a time.
@@ -86,16 +88,19 @@ class Unseen(msgspec.Struct, frozen=True, gc=False):
     size: int = 0
 
 
-def slots(body: dict[str, Any]) -> Iterator[Slot | Unseen]:
+def slots(body: dict[str, Any]) -> Iterator[Slot | Unseen]:  # noqa: C901, PLR0912 - a call a value costs more
     """All texts of a body in the order in which they stand, and what cannot be read."""
     # An own stack: a recursive generator would pay for every level at every text.
     stack: list[tuple[Any, Iterator[tuple[Any, Any]], str, bool]] = [(body, iter(list(body.items())), "", True)]
+    plain = _plain_names
     while stack:
-        holder, items, name, is_object = stack[-1]
+        # What is in a list stands under the list's name.
+        holder, items, field, is_object = stack[-1]
         for key, value in items:
-            field = key if is_object else name
-            if is_object and not _PLAIN_NAME.match(key):
-                yield Slot(holder, key, key, is_key=True)
+            if is_object:
+                field = key
+                if key not in plain and not _is_plain(key):
+                    yield Slot(holder, key, key, is_key=True)
             kind = type(value)
             # Most values are short words and numbers without a text: nothing is called for those.
             if kind is str:
@@ -103,33 +108,41 @@ def slots(body: dict[str, Any]) -> Iterator[Slot | Unseen]:
                     yield from _special(holder, key, field, value, top=len(stack) == 1)
                 elif value and not (field in _WORDS and _WORD.match(value)):
                     yield Slot(holder, key, value, json_text=field in _JSON_TEXT)
-            elif kind is dict or kind is list:
-                inner = _inner(holder, key, field, value)
-                if inner is not None:
-                    stack.append((value, inner, field, kind is dict))
+            elif kind is int or kind is float:
+                if value >= _SHORT_NUMBER or value <= -_SHORT_NUMBER:
+                    yield from _number(holder, key, value, top=len(stack) == 1)
+            elif kind is dict:
+                if key == "input" and _is_tool_input(holder):
+                    yield _whole(holder, key, value)
+                elif value:
+                    stack.append((value, iter(list(value.items())), field, True))
                     break
-                yield _whole(holder, key, value)
-            elif (kind is int or kind is float) and abs(value) >= _SHORT_NUMBER:
-                yield from _number(holder, key, value, top=len(stack) == 1)
+            elif kind is list:
+                if field == "input" and _are_tokens(value):
+                    yield Unseen("tokens")
+                elif value:
+                    stack.append((value, iter(list(enumerate(value))), field, False))
+                    break
         else:
             stack.pop()
 
 
-def _inner(holder: Any, key: Any, field: str, value: Any) -> Iterator[tuple[Any, Any]] | None:
-    """What is in an object or a list, by its keys; None for what is looked at as a whole."""
-    if type(value) is dict:
-        return None if _is_tool_input(holder, key) else iter(list(value.items()))
-    return None if field == "input" and _are_tokens(value) else iter(list(enumerate(value)))
+def _is_plain(name: str) -> bool:
+    """Whether a field's name holds nothing but its meaning. Names come again and again: a bounded number is known."""
+    if _PLAIN_NAME.match(name) is None:
+        return False
+    if len(_plain_names) < _MOST_NAMES and len(name) <= _FEW:
+        _plain_names.add(name)
+    return True
 
 
-def _whole(holder: Any, key: Any, value: Any) -> Slot | Unseen:
-    if type(value) is list:
-        return Unseen("tokens")
+def _whole(holder: Any, key: Any, value: Any) -> Slot:
+    """What is looked at as a whole."""
     return Slot(holder, key, msgspec.json.encode(value).decode(), json_text=True, is_object=True)
 
 
-def _is_tool_input(holder: Any, key: Any) -> bool:
-    return key == "input" and type(holder) is dict and str(holder.get("type")).endswith("tool_use")
+def _is_tool_input(holder: Any) -> bool:
+    return type(holder) is dict and str(holder.get("type")).endswith("tool_use")
 
 
 def _special(holder: Any, key: Any, field: str, value: str, *, top: bool) -> Sequence[Slot | Unseen]:

@@ -1,12 +1,13 @@
 """Asking the tiers: a whole text in, everything found in it out."""
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.scanning import scan_in_slices
 from gatehouse.detection.units import units
-from gatehouse.engine.dlp.aside import GivenUp, beside
+from gatehouse.engine.dlp.aside import LONG, GivenUp, beside
 from gatehouse.engine.dlp.decide import Found
 from gatehouse.engine.dlp.errors import DlpUnavailable
 from gatehouse.engine.dlp.inspection import Inspection
@@ -32,6 +33,9 @@ class Examiner(NamedTuple):
         return [Found(*found) for found in zip(patterns, entities, labels, strict=True)]
 
     async def patterns(self, text: str, *, json_text: bool = False) -> list[Finding]:
+        if len(text) <= LONG:
+            return [*chain.from_iterable(scan_in_slices(self.inspection.policy.matchers, text, json_escapes=json_text))]
+
         def scanned(given_up: GivenUp) -> list[Finding]:
             found: list[Finding] = []
             for part in scan_in_slices(self.inspection.policy.matchers, text, json_escapes=json_text):

@@ -42,10 +42,13 @@ class _Order:
         self._queue: deque[tuple[tuple[str, ...], _Waiting]] = deque()
 
     def put(self, path: tuple[str, ...], waiting: _Waiting) -> None:
-        if self._queue or not path:
-            self._queue.append((path, waiting))
-        else:
-            self._down(path, waiting)
+        order = self
+        while path and not order._queue:
+            below = order._below.get(path[0])
+            if below is None:
+                below = order._below[path[0]] = _Order()
+            order, path = below, path[1:]
+        order._queue.append((path, waiting))
 
     def drain(self, go: Callable[[_Waiting], bool]) -> bool:
         """Lets go whatever `go` takes. Whether nothing is left."""
@@ -60,16 +63,10 @@ class _Order:
                 return False
             self._queue.popleft()
             while path:
-                self._down(path, waiting)
+                self._below.setdefault(path[0], _Order()).put(path[1:], waiting)
                 if not self._queue or not self._queue[0][0]:
                     break
                 path, waiting = self._queue.popleft()
-
-    def _down(self, path: tuple[str, ...], waiting: _Waiting) -> None:
-        below = self._below.get(path[0])
-        if below is None:
-            below = self._below[path[0]] = _Order()
-        below.put(path[1:], waiting)
 
 
 class StreamGuard:
@@ -123,13 +120,15 @@ class StreamGuard:
                 if self._gone is not None:
                     self._gone.setdefault(name, []).append(text)
                 (ended if piece.whole else touched).add(name)
-            if view is not None and view.ends:
+            if view is None:
+                self._order.put((), _Waiting(event, places, False, []))
+                continue
+            if view.ends:
                 over = {name for name in self._channels if name.startswith(view.ends)}
                 ended |= over
                 self._over |= over
-            echoed = [self._echoed(piece) for piece in view.echoes] if view is not None else []
-            altered = view is not None and view.altered
-            self._order.put(self._path(view), _Waiting(event, places, altered, echoed))
+            echoed = [self._echoed(piece) for piece in view.echoes] if view.echoes else []
+            self._order.put(self._path(view), _Waiting(event, places, view.altered, echoed))
         if self._hold:
             return b""
         for name in touched - ended:
@@ -180,10 +179,14 @@ class StreamGuard:
             raise Unreadable
         return channel
 
-    def _path(self, view: EventView | None) -> tuple[str, ...]:
+    def _path(self, view: EventView) -> tuple[str, ...]:
         """What an event waits for, besides its own texts."""
-        if view is None or self._hold:
+        if self._hold:
             return ()
+        if len(view.pieces) == 1 and view.follows is None and not view.pieces[0].whole:
+            channel = view.pieces[0].channel
+            group = channel.partition(".")[0]
+            return (group, channel) if group else ()
         growing = {piece.channel for piece in view.pieces if not piece.whole}
         groups = {name.partition(".")[0] for name in growing}
         if view.follows is not None:
@@ -210,12 +213,14 @@ class StreamGuard:
         """Lets an event go on if it may."""
         if self.waits:
             return False
-        held = next((place for place in waiting.places if place[0].released < place[2]), None)
-        if held is None:
+        for place in waiting.places:
+            if place[0].released < place[2]:
+                break
+        else:
             self.held -= len(waiting.event)
             self._out.append(self._released(waiting))
             return True
-        channel, start, _ = held
+        channel, start, _ = place
         if channel.stopped is not None:
             if channel.released > start:
                 self._out.append(self._rewritten(waiting))
@@ -227,9 +232,14 @@ class StreamGuard:
         return False
 
     def _released(self, waiting: _Waiting) -> bytes:
-        changed = any(channel.changed(start, end) for channel, start, end in waiting.places)
-        if waiting.altered or changed or any(channel.applied for channel in waiting.echoed):
+        if waiting.altered:
             return self._rewritten(waiting)
+        for channel, start, end in waiting.places:
+            if channel.changed(start, end):
+                return self._rewritten(waiting)
+        for channel in waiting.echoed:
+            if channel.applied:
+                return self._rewritten(waiting)
         for channel, _, end in waiting.places:
             channel.drop(end)
         return waiting.event

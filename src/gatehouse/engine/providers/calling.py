@@ -4,7 +4,7 @@ Where both are the same, bytes pass as they are; else everything goes through th
 """
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -22,6 +22,10 @@ from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundRepl
 
 #: As much of an error's body as is read.
 MAX_ERROR_BYTES = 64 * 1024
+#: Seconds for a connection at most.
+_CONNECT: Final = 5.0
+
+_encode: Final = msgspec.json.Encoder().encode
 
 
 async def call_provider(
@@ -50,7 +54,21 @@ async def call_provider(
             endpoint = Endpoint(endpoint.url, {**endpoint.headers, **headers})
     except NotConfigured:
         raise ProviderFailed("not_configured") from None
-    reply = await _send(endpoint, body, config.timeout_ms, carrier, gate)
+    seconds = config.timeout_ms / 1000
+    request = OutboundRequest(
+        method="POST",
+        url=endpoint.url,
+        headers=endpoint.headers,
+        body=body,
+        connect_timeout=min(seconds, _CONNECT),
+        first_byte_timeout=seconds,
+        idle_timeout=seconds,
+        before_first_byte=gate,
+    )
+    try:
+        reply = await carrier.send(request)
+    except OutboundFailed as error:
+        raise of_transport(error) from None
     try:
         if not 200 <= reply.status < 300:
             raise await _refused(kind, reply, secret)  # noqa: TRY301 - closed below, as every other failure
@@ -94,7 +112,7 @@ def _parties(call: ModelCall, candidate: Candidate) -> _Parties:
 def _request(call: ModelCall, candidate: Candidate, parties: _Parties) -> tuple[bytes, Stream | None]:
     client, spoken, kind = parties
     model = candidate.model.model_id
-    limit = _output_limit(call, candidate)
+    limit = None if call.output_limit is None else _output_limit(call.output_limit, candidate)
     stream: Stream | None = None
     passing = PASSING.get(call.dialect)
     if passing is not None and passing is spoken:
@@ -114,35 +132,12 @@ def _request(call: ModelCall, candidate: Candidate, parties: _Parties) -> tuple[
             raise ProviderFailed("refused", client_error=error) from None
         if call.stream:
             stream = Converting(spoken.stream_reader(), client.stream_writer(call), model)
-    return msgspec.json.encode(kind.fit(body, candidate.provider.config)), stream
+    return _encode(kind.fit(body, candidate.provider.config)), stream
 
 
-def _output_limit(call: ModelCall, candidate: Candidate) -> int | None:
+def _output_limit(limit: int, candidate: Candidate) -> int:
     """What the answer of a chat may take, where the caller has not said."""
-    if call.output_limit is None:
-        return None
-    return min(call.output_limit, candidate.model.max_output_tokens or call.output_limit)
-
-
-async def _send(
-    endpoint: Endpoint, body: bytes, timeout_ms: int, carrier: Outbound, gate: Callable[[], None] | None
-) -> OutboundReply:
-    seconds = timeout_ms / 1000
-    try:
-        return await carrier.send(
-            OutboundRequest(
-                method="POST",
-                url=endpoint.url,
-                headers=endpoint.headers,
-                body=body,
-                connect_timeout=min(seconds, 5.0),
-                first_byte_timeout=seconds,
-                idle_timeout=seconds,
-                before_first_byte=gate,
-            )
-        )
-    except OutboundFailed as error:
-        raise of_transport(error) from None
+    return min(limit, candidate.model.max_output_tokens or limit)
 
 
 async def _whole(

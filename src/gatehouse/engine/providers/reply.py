@@ -110,7 +110,9 @@ class Reply:
     @property
     def usage(self) -> Usage:
         told = self._told
-        return self._estimate(told) if told is None or self.usage_estimated else told
+        if told is None or (self._stream is not None and self.usage_estimated):
+            return self._estimate(told)
+        return told
 
     @property
     def usage_estimated(self) -> bool:

@@ -3,7 +3,7 @@
 import asyncio
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from gatehouse.engine import tracing
@@ -81,7 +81,10 @@ class Attempts:
                 return None
             began = self._ports.clock.monotonic()
             try:
-                reply = await self._traced(candidate, x, answered, began)
+                if answered.trace is None:
+                    reply = await self._once(candidate, x, answered)
+                else:
+                    reply = await self._traced(answered.trace, candidate, x, answered, began)
             except ProviderFailed as failed:
                 if failed.client_error is not None:
                     if failed.status is not None:
@@ -103,16 +106,15 @@ class Attempts:
             return reply
         return None
 
-    async def _traced(self, candidate: Candidate, x: Admitted, answered: Answered, began: float) -> Reply:
-        """One try, noted in the request's trace if it is in one."""
-        trace = answered.trace
-        if trace is None:
-            return await self._once(candidate, x, tracing.NO_HEADERS)
+    async def _traced(
+        self, trace: tracing.Trace, candidate: Candidate, x: Admitted, answered: Answered, began: float
+    ) -> Reply:
+        """One try, noted in the request's trace."""
         call = trace.call(candidate.provider, candidate.model, began)
         # What ends otherwise, ends by cancellation or by what was switched off meanwhile.
         call.failed = "cancelled"
         try:
-            reply = await self._once(candidate, x, trace.headers(call))
+            reply = await self._once(candidate, x, answered, trace.headers(call))
         except ProviderFailed as failed:
             call.status, call.failed = failed.status, failed.reason
             raise
@@ -127,42 +129,42 @@ class Attempts:
             call.ended = None
         return reply
 
-    async def _once(self, candidate: Candidate, x: Admitted, headers: Mapping[str, str]) -> Reply:
-        ports, identified = self._ports, x.asked.identified
+    async def _once(
+        self, candidate: Candidate, x: Admitted, answered: Answered, headers: Mapping[str, str] = tracing.NO_HEADERS
+    ) -> Reply:
+        ports, identified, provider = self._ports, x.asked.identified, candidate.provider
+        switches, credentials, tenant_id = ports.switches, ports.credentials, identified.policy.tenant_id
 
         def gate() -> None:
             """Stands right before the first byte: whatever the request waited for, nothing was taken back since."""
-            if not ports.switches.up_to_date():
+            if not switches.up_to_date():
                 raise OutOfTouch
-            if ports.switches.switched_off(identified.policy.tenant_id, candidate):
+            if switches.switched_off(tenant_id, candidate):
                 raise ProviderUnavailable
-            if not ports.credentials.still_good(identified.caller):
+            if not credentials.still_good(identified.caller):
                 raise CredentialRevoked
 
-        for _ in range(_CATCH_UPS):
-            await ports.switches.in_touch()
+        for caught_up in range(_CATCH_UPS):
+            await switches.in_touch()
             try:
-                gate()
-                return await self._send(candidate, x, gate, headers)
+                if caught_up or answered.attempts:
+                    # What was learnt meanwhile may end it without a connection.
+                    gate()
+                elif not switches.up_to_date():
+                    continue
+                return await call_provider(
+                    x.asked.call,
+                    candidate,
+                    secret=ports.secrets.open(tenant_id, provider.id, provider.sealed_credentials),
+                    outbound=ports.outbound,
+                    max_response_bytes=ports.max_response_bytes,
+                    gate=gate,
+                    headers=headers,
+                )
             except OutOfTouch:
                 # Nothing was sent: the gate is asked before the first byte.
                 continue
         raise OutOfTouch
-
-    async def _send(
-        self, candidate: Candidate, x: Admitted, gate: Callable[[], None], headers: Mapping[str, str]
-    ) -> Reply:
-        ports, provider = self._ports, candidate.provider
-        tenant_id, sealed = x.asked.identified.policy.tenant_id, provider.sealed_credentials
-        return await call_provider(
-            x.asked.call,
-            candidate,
-            secret=ports.secrets.open(tenant_id, provider.id, sealed),
-            outbound=ports.outbound,
-            max_response_bytes=ports.max_response_bytes,
-            gate=gate,
-            headers=headers,
-        )
 
 
 def _attempt(candidate: Candidate, status: int | None, reason: str, retry_after: float | None = None) -> Attempt:

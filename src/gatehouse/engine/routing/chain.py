@@ -70,7 +70,7 @@ class _Places:
             if name in self._seen:
                 continue
             self._seen.add(name)
-            place = _placed(self._x, candidate, self._ports)
+            place = _placed(self._x, candidate, self._ports, _judged(self._x, candidate, self._ports))
             if isinstance(place, Refuse):
                 self.refused = self.refused or place
             else:
@@ -97,7 +97,7 @@ class Chooser:
         #: when policies are looked through again for models whose latency nobody knows, monotonic
         self._next_try: dict[UUID, float] = {}
 
-    async def choose(self, x: Asked, ports: Ports) -> Verdict:
+    def choose(self, x: Asked, ports: Ports) -> Verdict:
         """Sets the call's chain: what nothing speaks against, healthy ones first. The first refusal if none is left.
 
         Nobody is asked in the middle of a call: where the first choice needs no approval, fallbacks that need one leave
@@ -109,6 +109,16 @@ class Chooser:
         found = route.candidates(x)
         if isinstance(found, Refusal):
             return Refuse(found)
+        if len(found) == 1:
+            # Nearly always: nothing to put in order.
+            if (verdict := _judged(x, found[0], ports)) is None:
+                x.chain = (found[0],)
+                return ALLOW
+            place = _placed(x, found[0], ports, verdict)
+            if isinstance(place, Refuse):
+                return place
+            x.chain = (place.candidate,)
+            return place.hold or ALLOW
         places = _Places(x, ports)
         places.add(found)
         return _chained(x, places.in_order(), places.refused)
@@ -232,9 +242,8 @@ def _chained(x: Asked, left: list[_Place], refused: Refuse | None) -> Verdict:
     return hold or ALLOW
 
 
-def _placed(x: Asked, candidate: Candidate, ports: Ports) -> _Place | Refuse:
-    """The candidate, or what rules put in its place; or why neither may answer."""
-    verdict = _judged(x, candidate, ports)
+def _placed(x: Asked, candidate: Candidate, ports: Ports, verdict: Refuse | Reroute | Hold | None) -> _Place | Refuse:
+    """The candidate, about which `verdict` was said, or what rules put in its place; or why neither may answer."""
     seen: set[str] = set()
     while isinstance(verdict, Reroute):
         seen.add(_name(candidate))

@@ -31,6 +31,8 @@ class Circuits:
 
     def closed(self, tenant_id: UUID, provider_id: str) -> bool:
         """Whether to try. Of those that ask when the time is up, only the first is told yes."""
+        if not self._failing:
+            return True
         circuit = self._failing.get((tenant_id, provider_id))
         if circuit is None or circuit.failures < THRESHOLD:
             return True

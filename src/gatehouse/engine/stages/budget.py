@@ -5,9 +5,9 @@ from typing import Final
 from gatehouse.engine.bound import bound, default_output, priced
 from gatehouse.engine.exchange import Admitted, Answered, Candidate, Identified
 from gatehouse.engine.ports import Ports
-from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
+from gatehouse.engine.verdict import ALLOW, Refuse, Said, Verdict
 from gatehouse.foundation.errors import BadRequest
-from gatehouse.policy.budgets import Taking, nano
+from gatehouse.policy.budgets import BudgetsOfCaller, Taking, nano
 
 _ONE: Final = Taking(requests=1)
 
@@ -25,7 +25,7 @@ class PriceUnknown(BadRequest):
         )
 
 
-async def check(x: Identified, ports: Ports) -> Verdict:
+def check(x: Identified, ports: Ports) -> Verdict:
     found = x.policy.budgets.of(x.caller)
     binding = found if found is None or _enforced(x) else found.always
     if binding is None:
@@ -34,12 +34,15 @@ async def check(x: Identified, ports: Ports) -> Verdict:
     return ALLOW if refused is None else Refuse(refused)
 
 
-async def reserve(x: Admitted, ports: Ports) -> Verdict:
+def reserve(x: Admitted, ports: Ports) -> Said:
     """Sets aside what the call can take at most. Raises `QuotaExceeded`, and `Unavailable` where nobody can tell."""
+    identified = x.asked.identified
+    found = identified.policy.budgets.of(identified.caller)
+    return ALLOW if found is None else _reserve(x, found, ports)
+
+
+async def _reserve(x: Admitted, found: BudgetsOfCaller, ports: Ports) -> Verdict:
     asked = x.asked
-    found = asked.identified.policy.budgets.of(asked.identified.caller)
-    if found is None:
-        return ALLOW
     enforced = _enforced(asked.identified)
     binding = found if enforced else found.always
     if binding is not None and binding.block_usd:
@@ -52,7 +55,7 @@ async def reserve(x: Admitted, ports: Ports) -> Verdict:
     return ALLOW
 
 
-async def settle(x: Answered, ports: Ports) -> None:
+def settle(x: Answered, ports: Ports) -> None:
     """Whether enforced or not: what is spent is known when budgets hold again."""
     if x.asked is not None and x.asked.reserved is not None:
         ports.spend.settle(x.asked.reserved, charged(x))

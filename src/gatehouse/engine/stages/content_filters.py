@@ -15,7 +15,7 @@ from gatehouse.engine.dlp.tiers import Detectors, TierFailed
 from gatehouse.engine.exchange import Asked
 from gatehouse.engine.outcome import RuleEvent
 from gatehouse.engine.ports import Ports
-from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
+from gatehouse.engine.verdict import ALLOW, Refuse, Said, Verdict
 from gatehouse.foundation.errors import Forbidden
 from gatehouse.policy.filters import Filter, FilterSet
 
@@ -39,11 +39,13 @@ class Judgement(NamedTuple):
     reason: str | None = None
 
 
-async def check(x: Asked, ports: Ports) -> Verdict:
+def check(x: Asked, ports: Ports) -> Said:
     """Raises `DlpUnavailable` where a topic cannot be judged and `DLP_FAIL_MODE` is `closed`."""
     filter_set = x.identified.policy.filters
-    if not filter_set.filters:
-        return ALLOW
+    return _check(x, filter_set, ports) if filter_set.filters else ALLOW
+
+
+async def _check(x: Asked, filter_set: FilterSet, ports: Ports) -> Verdict:
     filters = filter_set.of(x.identified.caller.groups)
     blocking, failed, _ = await judge(filter_set, filters, x.call.body, ports.detectors)
     x.rule_events += [_event(each, "failed") for each in failed]
@@ -55,7 +57,7 @@ async def check(x: Asked, ports: Ports) -> Verdict:
     return ALLOW
 
 
-async def instruct(x: Asked, ports: Ports) -> Verdict:
+def instruct(x: Asked, ports: Ports) -> Verdict:
     """Puts the caller's instructions before the system prompt, in order."""
     filter_set = x.identified.policy.filters
     if filter_set.filters:

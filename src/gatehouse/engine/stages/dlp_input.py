@@ -11,15 +11,20 @@ from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.exchange import Asked
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.route import AUTO
-from gatehouse.engine.verdict import ALLOW, Ask, Hold, Verdict
+from gatehouse.engine.verdict import ALLOW, Ask, Hold, Said, Verdict
 
 
-async def name(x: Asked, ports: Ports) -> Verdict:
+def name(x: Asked, ports: Ports) -> Said:
     """A model's name that the catalog does not know is anything that a caller may have written: it is told and
     recorded without what is found in it. It goes nowhere, so that there is nothing to block or to ask about."""
-    policy, groups, named = x.identified.policy, x.identified.caller.groups, x.call.model
+    policy, named = x.identified.policy, x.call.model
     if not policy.dlp.enabled or named in {"", AUTO} or policy.find_model(named) is not None:
         return ALLOW
+    return _name(x, ports)
+
+
+async def _name(x: Asked, ports: Ports) -> Verdict:
+    policy, groups, named = x.identified.policy, x.identified.caller.groups, x.call.model
     inspection = Inspection(policy.dlp, groups)
     found = Found(await Examiner(inspection, ports.detectors, ports.dlp, "input").patterns(named))
     if edits := decide(policy.dlp, found, groups).edits:
@@ -28,12 +33,13 @@ async def name(x: Asked, ports: Ports) -> Verdict:
     return ALLOW
 
 
-async def inspect(x: Asked, ports: Ports) -> Verdict:
+def inspect(x: Asked, ports: Ports) -> Said:
     """Redacts the call's body in place."""
-    policy = x.identified.policy.dlp
-    if not policy.enabled:
-        return ALLOW
-    identified = x.identified
+    return _inspect(x, ports) if x.identified.policy.dlp.enabled else ALLOW
+
+
+async def _inspect(x: Asked, ports: Ports) -> Verdict:
+    identified, policy = x.identified, x.identified.policy.dlp
     inspection = x.inspection = x.inspection or Inspection(policy, identified.caller.groups, numbers=identified.labels)
     started = perf_counter()
     headers = dict(x.call.headers)

@@ -11,22 +11,26 @@ from gatehouse.engine.conversation.view import without_logprobs
 from gatehouse.engine.dlp.body import inspect_answer, write
 from gatehouse.engine.dlp.decide import Hit
 from gatehouse.engine.dlp.examine import Examiner
+from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.dlp.stream import StreamGuard
 from gatehouse.engine.exchange import Asked
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.dlp_input import held
-from gatehouse.engine.verdict import ALLOW, Hold, Refuse, Rewrite, Verdict
+from gatehouse.engine.verdict import ALLOW, Hold, Refuse, Rewrite, Said, Verdict
 from gatehouse.foundation.errors import Refusal
 
 _decoder: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
 
 
-async def inspect(x: Asked, body: bytes, ports: Ports) -> Verdict:
+def inspect(x: Asked, body: bytes, ports: Ports) -> Said:
     """Of a whole answer. Waits for a person where a rule asks for one."""
-    inspection = x.inspection
-    if inspection is None or DIALECTS[x.call.dialect].operation == "embeddings":
+    if x.inspection is None or DIALECTS[x.call.dialect].operation == "embeddings":
         # Vectors, which as base64 look like anything.
         return ALLOW
+    return _inspect(x, x.inspection, body, ports)
+
+
+async def _inspect(x: Asked, inspection: Inspection, body: bytes, ports: Ports) -> Verdict:
     started = perf_counter()
     try:
         answer = _decoder.decode(body)

@@ -23,6 +23,6 @@ class InMaintenance(Unavailable):
         return msgspec.json.encode({"error": self.code, "message": self.text})
 
 
-async def check(x: Received, ports: Ports) -> Verdict:
+def check(x: Received, ports: Ports) -> Verdict:
     refused = ports.switches.closed()
     return ALLOW if refused is None else Refuse(refused)

@@ -23,7 +23,7 @@ class OverrideFails(Unavailable):
         return cls(f"An override sends this model to {target!r}, and the policy has no such model of {provider!r}.")
 
 
-async def check(x: Asked, ports: Ports) -> Verdict:
+def check(x: Asked, ports: Ports) -> Verdict:
     overrides = x.identified.policy.overrides
     if overrides is not None:
         for name in (x.call.model, *x.call.fallbacks):

@@ -89,5 +89,10 @@ async def check(x: Identified, ports: Ports) -> Verdict:
     has counted already comes with it."""
     if x.rate is not None:
         return ALLOW
-    x.rate, refused = await take(x.received, x.caller, ports.limits, ports.counters)
-    return ALLOW if refused is None else Refuse(refused)
+    received = x.received
+    rule = ports.limits.resolve(received.method, received.path, x.caller, received.client_address)
+    if rule is None:
+        return ALLOW
+    taken = await ports.counters.take(rule.key, rule.limit)
+    x.rate = taken.rate
+    return ALLOW if taken.allowed else Refuse(RateLimited(rule, taken))

@@ -15,7 +15,7 @@ from gatehouse.engine.conversation.endings import ended_normally
 from gatehouse.engine.exchange import Admitted, Answered, Asked, Cached
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply
-from gatehouse.engine.verdict import ALLOW, Verdict
+from gatehouse.engine.verdict import ALLOW, Said, Verdict
 
 #: What is larger is neither looked up nor kept: its digest, or sealing it, would hold up other requests.
 MOST_BYTES: Final = 1024**2
@@ -23,15 +23,20 @@ MOST_BYTES: Final = 1024**2
 _encoder = msgspec.json.Encoder()
 
 
-async def look(x: Admitted, ports: Ports) -> Verdict:
+def look(x: Admitted, ports: Ports) -> Said:
     asked = x.asked
     policy = asked.routed.policy if asked.routed else None
     if policy is None or not policy.cache_ttl_seconds or len(asked.identified.received.body) > MOST_BYTES:
         return ALLOW
+    return _look(x, policy.cache_ttl_seconds, ports)
+
+
+async def _look(x: Admitted, seconds: int, ports: Ports) -> Verdict:
+    asked = x.asked
     wishes = _wishes(asked)
     if "no-store" in wishes:
         return ALLOW
-    asked.cached = cached = Cached(key=_key(x), seconds=policy.cache_ttl_seconds)
+    asked.cached = cached = Cached(key=_key(x), seconds=seconds)
     if "no-cache" not in wishes:
         found = await ports.cache.get(cached.key)
         if found is not None and await _may_still(x, ports):
@@ -59,7 +64,7 @@ def watch(x: Answered, reply: Reply) -> None:
         reply.events = _noted(reply.events, cached)
 
 
-async def keep(x: Answered, ports: Ports) -> None:
+def keep(x: Answered, ports: Ports) -> None:
     """Of what came to its end and was given to the client, all that another may have."""
     cached = x.asked.cached if x.asked else None
     if x.asked is None or cached is None or cached.came is None or x.outcome != "success":

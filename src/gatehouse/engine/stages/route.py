@@ -23,6 +23,9 @@ class ModelNotFound(NotFound):
 def candidates(x: Asked) -> list[Candidate] | Refusal:
     """Without a routing policy `auto` is the catalog's default model. A name that nothing is known by leaves the chain,
     as one that is denied does, so that nobody can tell the two apart."""
+    if not x.call.fallbacks:
+        only = named(x.identified.policy, x.call.model)
+        return [only] if only is not None else ModelNotFound.named(x.call.model)
     found: dict[str, Candidate] = {}
     for name in (x.call.model, *x.call.fallbacks):
         candidate = named(x.identified.policy, name)

@@ -10,7 +10,7 @@ class ScopeMissing(Forbidden):
     code = "insufficient_scope"
 
 
-async def check(x: Identified, ports: Ports) -> Verdict:
+def check(x: Identified, ports: Ports) -> Verdict:
     if x.caller.has_scope(x.scope):
         return ALLOW
     return Refuse(ScopeMissing(f"The credential lacks the scope {x.scope}."))

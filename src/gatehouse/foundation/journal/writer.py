@@ -84,9 +84,10 @@ class JournalWriter:
             if self._thread is not None:
                 raise JournalFull
             self._flush()
-        if self._base + self._appended + size > self._limit:
+        appended = self._appended + size
+        if self._base + appended > self._limit:
             raise JournalFull
-        self._appended += size
+        self._appended = appended
         self._queued += size
         waiter = self._loop.create_future()
         self._records.append(record)

@@ -3,10 +3,12 @@
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import aiohttp
 from aiohttp.abc import AbstractStreamWriter
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from gatehouse.foundation.egress import EgressGuard, GuardedResolver, HostNotFound, UnsafeUrl
@@ -121,6 +123,7 @@ class AiohttpOutbound:
             resolver=GuardedResolver(self._guard, private_allowed=True),
             ssl=self._tls or True,
         )
+        connector._factory = partial(_Handler, loop=asyncio.get_running_loop())  # type: ignore[assignment]
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -174,6 +177,16 @@ class AiohttpReply:
         release, self._release = self._release, None
         if release is not None:
             release()
+
+
+class _Handler(ResponseHandler):
+    """aiohttp's own tells the connection that what comes behind a head is no HTTP, and not whoever waits for the body:
+    with the connection its clock is gone, too."""
+
+    def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
+        super().set_exception(exc, *cause)
+        if isinstance(exc, HttpProcessingError) and self._payload is not None:
+            self._payload.set_exception(aiohttp.ClientPayloadError())
 
 
 class _Body(aiohttp.BytesPayload):

@@ -9,8 +9,8 @@ from pydantic import AfterValidator, Field, PlainSerializer, model_validator
 
 from gatehouse.foundation.clock import iso
 from gatehouse.foundation.http.bodies import Body, Moment, Shown
+from gatehouse.outpost.accounts import Status
 from gatehouse.outpost.admin.access import Operated
-from gatehouse.outpost.budget import Status
 from gatehouse.outpost.host import OutpostHost
 from gatehouse.outpost.peers import Peer
 from gatehouse.outpost.state import BudgetSet

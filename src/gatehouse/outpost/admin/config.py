@@ -17,7 +17,6 @@ from gatehouse.outpost.admin.overrides import Disabled, Routes, out
 from gatehouse.outpost.bundle import InForce, NotLoaded
 from gatehouse.outpost.host import OutpostHost
 from gatehouse.policy.governance import DlpRuleRecord
-from gatehouse.policy.overlay import Overrides
 
 router = APIRouter(tags=["Configuration"])
 
@@ -94,7 +93,7 @@ async def import_config(
             skipped[name[:100]] = "unknown to this version"
     if "overrides" in body.model_fields_set:
         if not dry_run:
-            await host.override(Overrides(disabled=out(body.overrides.disabled), routes=body.overrides.routes))
+            await host.override(disabled=out(body.overrides.disabled), routes=body.overrides.routes)
         imported.append("overrides")
     return Imported(dry_run=dry_run, imported=imported, skipped=skipped)
 

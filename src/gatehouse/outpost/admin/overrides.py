@@ -11,7 +11,6 @@ from gatehouse.foundation.clock import iso
 from gatehouse.foundation.http.bodies import Body, Shown
 from gatehouse.outpost.admin.access import Operated
 from gatehouse.outpost.host import OutpostHost
-from gatehouse.policy.overlay import Overrides
 
 router = APIRouter(tags=["Overrides"])
 log = structlog.get_logger(__name__)
@@ -87,7 +86,7 @@ async def read_provider_overrides(host: Operated) -> ProviderOverrides:
 async def set_provider_overrides(host: Operated, body: ProviderOverrides) -> ProviderOverrides:
     """In force for every request that has not begun its call when the answer comes. A model whose providers are all
     disabled is answered with 503 `providers_disabled`."""
-    await host.override(Overrides(disabled=out(body.disabled), routes=host.state.said.overrides.routes))
+    await host.override(disabled=out(body.disabled))
     return await read_provider_overrides(host)
 
 
@@ -101,7 +100,7 @@ async def read_routing_overrides(host: Operated) -> RoutingState:
 
 @router.put("/admin/api/override/routing", response_model=RoutingState)
 async def set_routing_overrides(host: Operated, body: RoutingOverrides) -> RoutingState:
-    await host.override(Overrides(disabled=host.state.said.overrides.disabled, routes=body.routes))
+    await host.override(routes=body.routes)
     return await read_routing_overrides(host)
 
 

@@ -1,7 +1,7 @@
 """The engine's ports that live state answers."""
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Final
 
 import msgspec
@@ -28,13 +28,15 @@ class LiveSwitches:
         return None if maintenance is None else InMaintenance(maintenance)
 
     def switched_off(self, tenant_id: TenantId, candidate: Candidate) -> bool:
-        return candidate.model.id in self._replica.switched_off
+        stopped = self._replica.switched_off
+        # Mostly there is none, and an id is found by a digest that Python makes.
+        return bool(stopped) and candidate.model.id in stopped
 
     def healthy(self, tenant_id: TenantId, provider_id: str) -> bool:
         return (tenant_id, provider_id) not in self._replica.unhealthy
 
-    async def in_touch(self) -> None:
-        await self._feed.before_attempt()
+    def in_touch(self) -> Awaitable[None]:
+        return self._feed.before_attempt()
 
     def up_to_date(self) -> bool:
         return self._feed.current()

@@ -31,10 +31,10 @@ class OpenAIChat:
 
     def forward(self, call: ModelCall, model: str) -> tuple[dict[str, Any], ChatTap]:
         body = {**call.body, "model": model}
-        asked = request.wants_usage(call.body)
-        if call.stream and not asked:
+        unasked = call.stream and not request.wants_usage(call.body)
+        if unasked:
             body["stream_options"] = {**(call.body.get("stream_options") or {}), "include_usage": True}
-        return body, ChatTap(withhold_usage=not asked)
+        return body, ChatTap(withhold_usage=unasked)
 
     def check_reply(self, body: bytes) -> Usage | None:
         return usage_of(reply.usage_in(body))

@@ -94,9 +94,11 @@ def unsigned(body: dict[str, Any]) -> dict[str, Any]:
     """A body for a provider that refuses fields which it does not know. The client's own messages stay as they are:
     another candidate may want the signatures."""
     messages = body.get("messages") or ()
-    if not any(_EXTRA in call for message in messages for call in message.get("tool_calls") or ()):
-        return body
-    return {**body, "messages": [_unsigned(message) for message in messages]}
+    for message in messages:
+        for call in message.get("tool_calls") or ():
+            if _EXTRA in call:
+                return {**body, "messages": [_unsigned(message) for message in messages]}
+    return body
 
 
 def _unsigned(message: dict[str, Any]) -> dict[str, Any]:

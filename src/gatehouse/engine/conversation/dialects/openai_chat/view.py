@@ -31,6 +31,11 @@ def view(event: bytes) -> EventView | None:
     if data == b"[DONE]":
         return EventView({}, [], ends=("",))
     chunk = decoded(data)
+    piece = _only_piece(chunk)
+    return _view(chunk) if piece is None else EventView(chunk, [piece], follows=None)
+
+
+def _view(chunk: dict[str, Any]) -> EventView:
     altered = without_logprobs(chunk)
     pieces: list[Piece] = []
     finished: set[str] = set()
@@ -56,6 +61,24 @@ def view(event: bytes) -> EventView | None:
         # What tells the usage comes last.
         follows = finished.pop() if len(finished) == 1 else ""
     return EventView(chunk, pieces, tuple(ends), altered=altered and not pieces, follows=follows)
+
+
+def _only_piece(chunk: dict[str, Any]) -> Piece | None:
+    """Of a chunk that holds a piece of one choice's content and nothing else of interest, as nearly all of a stream's
+    do: `_view` would come to the same."""
+    choices = chunk.get("choices")
+    if type(choices) is not list or len(choices) != 1 or not chunk.keys() <= _NO_TEXTS:
+        return None
+    choice = choices[0]
+    if type(choice) is not dict or not choice.keys() <= _KNOWN or choice.get("finish_reason") or choice.get("logprobs"):
+        return None
+    delta = choice.get("delta")
+    if type(delta) is not dict or len(delta) != 1:
+        return None
+    text = delta.get("content")
+    if type(text) is not str or not text:
+        return None
+    return Piece(f"{choice.get('index', 0)}.content", Slot(delta, "content", text))
 
 
 def _of_choice(choice: dict[str, Any], number: str) -> Iterator[Piece]:

@@ -1,0 +1,207 @@
+"""What taking a request off the wire and putting its answer on it costs this process, by ingress.
+
+    .venv/bin/python -m bench.ingress
+
+Behind both stands the same engine, which reads the body and gives an answer that is made already: what is left is the
+ingress. Processor time of this thread a request, at so many connections, each of which asks again when it is answered;
+whoever asks is a process of its own. The two take turns in one run on one loop, each round begins with the other one,
+and the least of all rounds is told beside the median: whatever else the machine does only adds.
+"""
+
+import argparse
+import asyncio
+import json
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import uvicorn
+import uvloop
+
+from gatehouse.engine.exchange import Answer, Received
+from gatehouse.foundation.http.addresses import ClientAddresses
+from gatehouse.ingress.front import protocol_of
+from gatehouse.ingress.gateway import Gateway
+from gatehouse.ingress.in_progress import InProgress
+
+WORDS = " ".join(["word"] * 60)
+ASKED = json.dumps({"model": "sandbox/echo", "messages": [{"role": "user", "content": WORDS}]}).encode()
+BODY = json.dumps({"id": "c-1", "choices": [{"message": {"role": "assistant", "content": WORDS * 2}}]}).encode()
+EVENT = b'data: {"id":"c-1","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"word "}}]}\n\n'
+EVENTS = 50
+HEADERS = {
+    "content-type": "application/json", "X-Gateway-Provider": "sandbox", "X-Gateway-Model": "echo",
+    "X-Gateway-Fallbacks": "0", "X-DLP-Action": "ALLOW", "X-RateLimit-Limit": "60", "X-RateLimit-Remaining": "59",
+    "X-RateLimit-Reset": "1700000000", "X-Cost-USD": "0.000123",
+}  # fmt: skip
+HEAD = (
+    "POST /v1/{} HTTP/1.1\r\nHost: gateway.example.com\r\nAccept-Encoding: gzip, deflate\r\nConnection: keep-alive\r\n"
+    "Accept: application/json\r\nContent-Type: application/json\r\nUser-Agent: OpenAI/Python 1.2.3\r\n"
+    "Authorization: Bearer gk_0123456789abcdef0123456789abcdef\r\nContent-Length: {}\r\n\r\n"
+)
+#: Streams are asked for by the other dialect's path. What is handed on goes to an application as small as can be.
+PATHS = {"plain": "chat/completions", "stream of 50": "messages", "handed on": "elsewhere"}
+
+
+class Echo:
+    """An engine that costs next to nothing."""
+
+    async def answer(self, x: Received, read: Callable[[], Awaitable[bytes]], let_in: Callable[[], None]) -> Answer:
+        x.body = await read()
+        let_in()
+        if x.dialect == "openai_chat":
+            return Answer(status=200, headers=dict(HEADERS), body=BODY)
+        return Answer(status=200, headers=dict(HEADERS), stream=events())
+
+
+async def events() -> AsyncIterator[bytes]:
+    for _ in range(EVENTS):
+        yield EVENT
+        # Each event comes by itself, as a provider's do.
+        await asyncio.sleep(0)
+
+
+async def behind(scope: Any, receive: Any, send: Any) -> None:
+    while (await receive())["more_body"]:
+        pass
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(BODY))]})
+    await send({"type": "http.response.body", "body": BODY})
+
+
+@asynccontextmanager
+async def served(ingress: Any) -> AsyncIterator[int]:
+    gateway = Gateway(
+        Echo(),  # type: ignore[arg-type]
+        behind,
+        addresses=ClientAddresses(()),
+        max_request_bytes=10_000_000,
+        body_timeout_seconds=60,
+        calls=InProgress(),
+    )
+    config = uvicorn.Config(
+        gateway, http=protocol_of(ingress, lambda: gateway), lifespan="off", log_config=None, access_log=False,
+        ws="none", server_header=False, proxy_headers=False, timeout_keep_alive=75,
+    )  # fmt: skip
+    server = uvicorn.Server(config)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        task = asyncio.create_task(server._serve(sockets=[listener]))
+        while not server.started:
+            await asyncio.sleep(0.01)
+        yield listener.getsockname()[1]
+        server.should_exit = True
+        await task
+
+
+async def engine_alone(requests: int) -> float:
+    """CPU microseconds of the engine's part."""
+    echo = Echo()
+    x = Received(
+        request_id="r", method="POST", path="/", headers={}, client_address="", received_at=0, started=0,
+        dialect="openai_chat",
+    )  # fmt: skip
+
+    async def read() -> bytes:
+        return ASKED
+
+    began = time.thread_time()
+    for _ in range(requests):
+        await echo.answer(x, read, lambda: None)
+    return (time.thread_time() - began) / requests * 1e6
+
+
+async def cost(port: int, path: str, requests: int, connections: int) -> float:
+    command = [sys.executable, "-m", "bench.ingress", "--ask", f"{port} {path} {requests} {connections}"]
+    asking = await asyncio.create_subprocess_exec(*command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert asking.stdin is not None
+    assert asking.stdout is not None
+    await asking.stdout.readline()
+    began = time.thread_time()
+    asking.stdin.write(b"\n")
+    assert await asking.stdout.readline() == b"done\n"
+    spent = time.thread_time() - began
+    await asking.wait()
+    return spent / requests * 1e6
+
+
+class Asking(asyncio.Protocol):
+    """Asks for as many as are left, one after the other."""
+
+    def __init__(self, asked: bytes, left: list[int], done: asyncio.Event) -> None:
+        #: how many are to be asked, and to be answered
+        self._asked, self._left, self._done = asked, left, done
+        self._ends = b"0\r\n\r\n" if b"/messages" in asked else BODY
+        self._seen = b""
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+
+    def ask(self) -> None:
+        if self._left[0]:
+            self._left[0] -= 1
+            self._transport.write(self._asked)
+
+    def data_received(self, data: bytes) -> None:
+        self._seen = (self._seen + data)[-len(self._ends) :]
+        if self._seen != self._ends:
+            return
+        self._seen = b""
+        self._left[1] -= 1
+        if not self._left[1]:
+            self._done.set()
+        self.ask()
+
+
+async def ask(port: int, path: str, requests: int, connections: int) -> None:
+    loop, left, done = asyncio.get_running_loop(), [requests, requests], asyncio.Event()
+    asked = HEAD.format(path, len(ASKED)).encode() + ASKED
+    all_of_them = [
+        (await loop.create_connection(lambda: Asking(asked, left, done), "127.0.0.1", port))[1]
+        for _ in range(connections)
+    ]
+    print("ready", flush=True)
+    await loop.run_in_executor(None, sys.stdin.readline)
+    for each in all_of_them:
+        each.ask()
+    await done.wait()
+    print("done", flush=True)
+
+
+async def measure(rounds: int, requests: int, connections: int) -> None:
+    print(f"engine alone: {min([await engine_alone(10_000) for _ in range(5)]):.1f} us")
+    print(f"{'CPU us a request':18}{'ingress':>10}{'least':>8}{'median':>8}")
+    async with served("lean") as lean, served("uvicorn") as asgi:
+        for kind, path in PATHS.items():
+            found: dict[str, list[float]] = {"uvicorn": [], "lean": []}
+            for number in range(rounds + 1):
+                order = [("uvicorn", asgi), ("lean", lean)]
+                for name, port in order if number % 2 else reversed(order):
+                    some = requests // 10 if kind.startswith("stream") else requests
+                    spent = await cost(port, path, some, connections)
+                    if number:
+                        found[name].append(spent)
+            for name, costs in found.items():
+                print(f"{kind:18}{name:>10}{min(costs):8.1f}{statistics.median(costs):8.1f}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--requests", type=int, default=10_000)
+    parser.add_argument("--connections", type=int, default=16)
+    parser.add_argument("--ask", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.ask:
+        port, path, requests, connections = chosen.ask.split()
+        uvloop.run(ask(int(port), path, int(requests), int(connections)))
+    else:
+        uvloop.run(measure(chosen.rounds, chosen.requests, chosen.connections))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,472 @@
+"""What a model call costs inside the engine, step by step: CPU microseconds of one worker's thread.
+
+    .venv/bin/python -m bench.path                       # all of it, in a minute
+    .venv/bin/python -m bench.path --only DLP --profile  # the same under cProfile; DLP, 76, stream, stream76
+    .venv/bin/python -m bench.path --whole               # a line each, for runs in turn with another tree
+
+`DLP`: data-loss prevention off, a prompt of 200 bytes. `76`: the built-in patterns over a prompt of 1 KB and an answer
+of 0.8 KB. `stream`, `stream76`: the same with an answer of 50 chunks, which come in seven pieces.
+
+The platform's own parts in this process: an API key found in the replica, a rate limit, a budget in dollars whose
+ledger grants at once, kill switches of which none is on, figures, a journal on disk. The provider answers at once with
+bytes that are there already: what sockets and HTTP cost is told by `bench.outbound` and `bench.ingress`.
+
+`whole` is a request from its head to its answer, recorded, 64 at once. The steps are run one after the other in a
+request's order: each by itself in a loop takes half as long as it does in a request, because the processor then has all
+of its code at hand. `between` is what is left of the whole: tasks, coroutines between the steps, the journal's write.
+Told is the least of all rounds, with the median behind it.
+"""
+
+import argparse
+import asyncio
+import cProfile
+import gc
+import io
+import pstats
+import re
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+import timeit
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+import msgspec
+import uvloop
+
+from gatehouse.engine import run as running
+from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.engine.exchange import Admitted, Answered, Asked, Candidate, Received
+from gatehouse.engine.limits import Limits
+from gatehouse.engine.ports import Ports
+from gatehouse.engine.providers import Reply
+from gatehouse.engine.quotas import NOTHING
+from gatehouse.engine.run import Engine
+from gatehouse.engine.stages import (
+    authenticate,
+    budget,
+    dlp_input,
+    dlp_output,
+    ip_allowlist,
+    rate_limit,
+    scope,
+)
+from gatehouse.engine.stages.record import Recorder
+from gatehouse.engine.verdict import heard
+from gatehouse.foundation import tokens
+from gatehouse.foundation.clock import SYSTEM_CLOCK
+from gatehouse.foundation.counters.memory import MemoryCounters
+from gatehouse.foundation.identity import Role, TenantId
+from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.journal import JournalWriter
+from gatehouse.foundation.outbound import OutboundRequest
+from gatehouse.foundation.sealing import Sealer
+from gatehouse.foundation.settings import Settings
+from gatehouse.platform.live.credentials import LiveCredentials
+from gatehouse.platform.live.feed import Feed
+from gatehouse.platform.live.ports import LiveSwitches, SealedSecrets, sealing_context
+from gatehouse.platform.live.state import LiveKey, LiveTenant, LiveUser, Replica
+from gatehouse.platform.metrics import Figures
+from gatehouse.platform.spending.accounts import Account, Grant
+from gatehouse.platform.spending.spender import Spender
+from gatehouse.policy.budgets import BudgetRecord
+from gatehouse.policy.compile import compile_policy
+from gatehouse.policy.records import ModelRecord, ProviderConfig, ProviderRecord, TenantRecords
+from gatehouse.policy.snapshot import Snapshot
+
+TENANT: Final = TenantId(UUID("00000000-0000-7000-8000-0000000000aa"))
+AT_ONCE: Final = 64
+#: what reading the clock twice takes, in microseconds
+_CLOCK: Final = min(timeit.repeat(time.perf_counter, number=1000, repeat=5)) * 1000
+#: requests of a round, calls of a step's round: short, so that some round is one that nothing else disturbs
+REQUESTS, CALLS = 1280, 400
+PLENTY: Final = (10**15, 10**12, 10**15)
+
+#: About what the load of `bench/compare.py` sends.
+SHORT: Final = {
+    "model": "openai/gpt-4o-mini",
+    "messages": [
+        {"role": "system", "content": "You are a helpful assistant. Answer briefly and precisely."},
+        {"role": "user", "content": "What is the capital of France, and where in the country does it lie? Please answer"
+         " in two short sentences at most."},
+    ],
+    "temperature": 0.7,
+    "max_tokens": 256,
+}  # fmt: skip
+PROSE: Final = (
+    "Please summarise the attached quarterly report for the leadership team; revenue grew by 12 percent in the third "
+    "quarter, while costs stayed flat. "
+)
+LONG: Final = {"model": "openai/gpt-4o-mini", "messages": [{"role": "user", "content": (PROSE * 10)[:1024]}]}
+
+
+def answer(text: str) -> bytes:
+    """As OpenAI gives it, about 850 bytes with the text of `SHORT`."""
+    return msgspec.json.encode(
+        {
+            "id": "chatcmpl-C3kP9vY0mWq7dZr2bT5xN8aL1eHs", "object": "chat.completion", "created": 1760000000,
+            "model": "gpt-4o-mini-2024-07-18",
+            "choices": [
+                {
+                    "index": 0, "logprobs": None, "finish_reason": "stop",
+                    "message": {"role": "assistant", "content": text, "refusal": None, "annotations": []},
+                }
+            ],
+            "usage": {
+                "prompt_tokens": 42, "completion_tokens": 33, "total_tokens": 75,
+                "prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 0},
+                "completion_tokens_details": {"reasoning_tokens": 0, "audio_tokens": 0},
+            },
+            "service_tier": "default", "system_fingerprint": "fp_560af6e559",
+        }
+    )  # fmt: skip
+
+
+def pieces(text: str) -> list[bytes]:
+    """The same as a stream of 50 chunks, in seven reads."""
+    words = [text[start : start + len(text) // 49 + 1] for start in range(0, len(text), len(text) // 49 + 1)]
+    told = {
+        "id": "chatcmpl-C3kP9vY0mWq7dZr2bT5xN8aL1eHs", "object": "chat.completion.chunk", "created": 1760000000,
+        "model": "gpt-4o-mini-2024-07-18", "service_tier": "default", "system_fingerprint": "fp_560af6e559",
+    }  # fmt: skip
+    choices = [{"index": 0, "delta": {"content": word}, "logprobs": None, "finish_reason": None} for word in words]
+    choices.append({"index": 0, "delta": {}, "logprobs": None, "finish_reason": "stop"})
+    events = [b"data: " + msgspec.json.encode({**told, "choices": [choice]}) + b"\n\n" for choice in choices]
+    usage = {"prompt_tokens": 42, "completion_tokens": 48, "total_tokens": 90}
+    events.append(b"data: " + msgspec.json.encode({**told, "choices": [], "usage": usage}) + b"\n\ndata: [DONE]\n\n")
+    return [b"".join(events[start : start + 8]) for start in range(0, len(events), 8)]
+
+
+class Provider:
+    """Answers at once, with bytes that are there already. See `Outbound`, and `OutboundReply`."""
+
+    status = 200
+    headers: Mapping[str, str] = {"content-type": "application/json"}
+
+    def __init__(self, body: bytes, pieces: Sequence[bytes] = ()) -> None:
+        self._body = body
+        self._pieces = pieces
+
+    async def send(self, request: OutboundRequest) -> "Provider":
+        if request.before_first_byte is not None:
+            request.before_first_byte()
+        return self
+
+    async def read(self, limit: int) -> bytes:
+        return self._body
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces:
+            yield piece
+
+    async def close(self) -> None: ...
+
+
+class Generous(Spender):
+    """Its ledger has no database, and grants whatever is asked for."""
+
+    async def _ask(self, accounts: Iterable[Account]) -> None:
+        for account in accounts:
+            if (ask := account.ask()) is not None:
+                account.take(ask, Grant(PLENTY, NOTHING, PLENTY, NOTHING, exceeded=False), time.monotonic())
+
+
+class Compiled:
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    async def current(self, tenant_id: TenantId) -> Snapshot:
+        return self._snapshot
+
+
+class World:
+    """One worker, as far as a model call sees it."""
+
+    def __init__(
+        self, home: Path, asked: Mapping[str, Any], told: bytes, *, inspected: bool, streamed: Sequence[bytes] = ()
+    ) -> None:
+        self.body = msgspec.json.encode({**asked, "stream": True} if streamed else asked)
+        self.told = told
+        self.inspected = inspected
+        sealer = Sealer({"bench": bytes(32)}, "bench")
+        replica = Replica()
+        self.key = self._caller(replica)
+        self.journal = JournalWriter(home / "journal")
+        self.figures = Figures(home)
+        self.spender = Generous(None, SYSTEM_CLOCK)  # type: ignore[arg-type]
+        feed = Feed(None, replica, None, None)  # type: ignore[arg-type]
+        feed.last_contact = float("inf")
+        records = self._records(sealer, inspected=inspected)
+        compiled = compile_policy(records)
+        assert isinstance(compiled, Snapshot), compiled
+        self.policy = compiled
+        self.ports = Ports(
+            credentials=LiveCredentials(replica, issuer="bench", enforce_scopes=True),
+            policies=Compiled(compiled),
+            limits=Limits(Settings.from_environment({"RATE_LIMIT_REQUESTS_PER_MINUTE": "1000000000"})),
+            counters=MemoryCounters(),
+            switches=LiveSwitches(replica, feed),
+            spend=self.spender,
+            approvals=None,  # type: ignore[arg-type]
+            secrets=SealedSecrets(sealer),
+            journal=self.journal,
+            outbound=Provider(told, streamed),
+            clock=SYSTEM_CLOCK,
+            meter=self.figures,
+        )
+        self.engine = Engine(self.ports)
+
+    def _caller(self, replica: Replica) -> str:
+        minted = tokens.mint_api_key()
+        replica.tenants[TENANT] = LiveTenant(TENANT, active=True, custom_rate_limit_rpm=None)
+        user = LiveUser(new_id(), TENANT, "bench@example.com", Role.USER, operator=False, active=True)
+        replica.users[user.id] = user
+        replica.put_key(minted.digest, LiveKey(new_id(), user.id, enabled=True, expires_at=None, scopes=None))
+        return minted.plaintext
+
+    def _records(self, sealer: Sealer, *, inspected: bool) -> TenantRecords:
+        secret = sealer.seal(b'{"api_key":"sk-of-the-provider-0123456789"}', context=sealing_context(TENANT, "openai"))
+        return TenantRecords(
+            tenant_id=TENANT,
+            revision=1,
+            providers=(
+                ProviderRecord(
+                    id="openai", name="OpenAI", kind="openai", sealed_credentials=secret,
+                    config=ProviderConfig(base_url="http://127.0.0.1:9100/v1"),
+                ),
+            ),
+            models=(
+                ModelRecord(
+                    id=new_id(), provider="openai", model_id="gpt-4o-mini",
+                    cost_per_input_token=Decimal("0.00000015"), cost_per_output_token=Decimal("0.0000006"),
+                ),
+            ),
+            feature_flags={"dlp_enabled": inspected},
+            budgets=(
+                BudgetRecord(
+                    id=TENANT, scope_type="tenant", scope_id=TENANT, period="month", limit_usd=Decimal(1_000_000)
+                ),
+            ),
+        )  # fmt: skip
+
+    def request(self) -> Received:
+        return Received(
+            request_id="req_0123456789abcdef0123456789abcdef",
+            method="POST",
+            path="/v1/chat/completions",
+            headers={"authorization": f"Bearer {self.key}", "content-length": "450", "user-agent": "bench"},
+            client_address="192.0.2.1",
+            received_at=time.time(),
+            started=time.monotonic(),
+            dialect="openai_chat",
+            body=self.body,
+        )
+
+    async def serve(self, requests: int, at_once: int = AT_ONCE) -> float:
+        """CPU microseconds a request."""
+
+        async def some() -> None:
+            for _ in range(requests // at_once):
+                told = await self.engine.answer(self.request())
+                assert told.status == 200, told.body
+                if told.stream is not None:
+                    async for _ in told.stream:
+                        pass
+
+        began = time.thread_time()
+        await asyncio.gather(*[some() for _ in range(at_once)])
+        return (time.thread_time() - began) / (requests // at_once * at_once) * 1e6
+
+    async def close(self) -> None:
+        await self.spender.stop()
+        await self.journal.close()
+
+
+class Row(NamedTuple):
+    name: str
+    work: Callable[[], Any]
+    awaited: bool = False
+
+
+class Steps:
+    """What a request goes through, each step ready to be run again and again."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.ports = world, world.ports
+        self.dialect = DIALECTS["openai_chat"]
+
+    async def prepare(self) -> None:
+        ports = self.ports
+        self.received = self.world.request()
+        self.identified = await authenticate.caller(self.received, ports, "chat:write")
+        await self._limit()
+        self.asked = self._asked()
+        if self.world.inspected:
+            await self._prompt()
+        self.world.engine.chooser.choose(self.asked, ports)
+        self.candidate: Candidate = self.asked.chain[0]
+        self.admitted = Admitted(asked=self.asked, chain=self.asked.chain)
+        await self._reserve()
+        self.answered = Answered(identified=self.identified, asked=self.asked, outcome="success", status=200)
+        self.reply = await self._attempt()
+
+    def _asked(self) -> Asked:
+        return Asked(identified=self.identified, call=self.dialect.decode(self.world.body))
+
+    def rows(self) -> list[Row]:
+        """In the order of a request."""
+        ports, asked = self.ports, self.asked
+        inspected = [Row("DLP on the prompt", self._prompt, True), Row("DLP on the answer", self._told, True)]
+        return [
+            Row("the request's own", self.world.request),
+            Row("authenticate, policy found", lambda: authenticate.caller(self.received, ports, "chat:write"), True),
+            Row("addresses, scope, what budgets have left", self._of_the_caller),
+            Row("rate limit", self._limit, True),
+            Row("parse and check the body", self._asked),
+            *(inspected[:1] if self.world.inspected else ()),
+            Row("route: name, rules, access, switch", lambda: self.world.engine.chooser.choose(asked, ports)),
+            Row("reserve from the budget", self._reserve, True),
+            Row("attempt: deadline, gate, call, usage", self._attempt, True),
+            *(inspected[1:] if self.world.inspected else ()),
+            Row("price", lambda: self.world.engine._settling.price(self.reply, self.answered)),
+            Row("the answer's headers", lambda: running._headers(self.reply, self.answered)),
+            Row("settle the budget", lambda: budget.settle(self.answered, ports)),
+            Row("record: made, encoded, queued", lambda: Recorder(ports).finished(self.answered)),
+            Row("  figures, most of which the record counts", self._figures),
+        ]
+
+    def _of_the_caller(self) -> None:
+        x, ports = self.identified, self.ports
+        ip_allowlist.check(x, ports)
+        scope.check(x, ports)
+        budget.check(x, ports)
+
+    def _limit(self) -> Awaitable[Any]:
+        self.identified.rate = None
+        return heard(rate_limit.check(self.identified, self.ports))
+
+    def _reserve(self) -> Awaitable[Any]:
+        self.asked.given = None
+        return heard(budget.reserve(self.admitted, self.ports))
+
+    def _attempt(self) -> Awaitable[Reply]:
+        return self.world.engine._attempts.answer(self.admitted, self.answered)
+
+    def _prompt(self) -> Awaitable[Any]:
+        return heard(dlp_input.inspect(self.asked, self.ports))
+
+    def _figures(self) -> None:
+        self.ports.meter.finished(self.answered)
+        self.world.figures.http("POST", "/v1/chat/completions", 200, 0.01)
+
+    def _told(self) -> Awaitable[Any]:
+        return heard(dlp_output.inspect(self.asked, self.world.told, self.ports))
+
+
+async def one_after_the_other(rows: Sequence[Row]) -> dict[str, float]:
+    """Microseconds of each step, when all of them are run in their order, as a request does. By a clock that takes as
+    little as the steps do, so that what else the machine does is in single calls: the median of all is told."""
+    spent: dict[str, list[float]] = {row.name: [] for row in rows}
+    clock = time.perf_counter
+    for _ in range(CALLS):
+        for name, work, awaited in rows:
+            began = clock()
+            if awaited:
+                await work()
+            else:
+                work()
+            spent[name].append(clock() - began)
+    return {name: statistics.median(each) * 1e6 - _CLOCK for name, each in spent.items()}
+
+
+async def table(world: World, rounds: int) -> None:
+    steps = Steps(world)
+    await steps.prepare()
+    rows = steps.rows()
+    costs: dict[str, list[float]] = {row.name: [] for row in rows}
+    whole = []
+    for _ in range(rounds):
+        whole.append(await world.serve(REQUESTS))
+        for name, cost in (await one_after_the_other(rows)).items():
+            costs[name].append(cost)
+    print(f"\n{'DLP on, 76 patterns' if world.inspected else 'DLP off':44}{'least':>8}{'median':>8}")
+    for name, each in costs.items():
+        print(f"{name:44}{min(each):8.2f}{statistics.median(each):8.2f}")
+    parts = sum(min(each) for name, each in costs.items() if not name.startswith(" "))
+    print(f"{'between':44}{min(whole) - parts:8.2f}")
+    print(f"{'whole':44}{min(whole):8.2f}{statistics.median(whole):8.2f}")
+
+
+async def profile(world: World, seconds: float = 3.0) -> None:
+    profiler = cProfile.Profile()
+    ended = time.monotonic() + seconds
+    requests = 0
+    profiler.enable()
+    while time.monotonic() < ended:
+        await world.serve(REQUESTS)
+        requests += REQUESTS
+    profiler.disable()
+    told = io.StringIO()
+    pstats.Stats(profiler, stream=told).sort_stats("tottime").print_stats(60)
+    lines = [re.sub(r"/\S*/(src|python3\.\d+)/", "", line) for line in told.getvalue().splitlines() if line.strip()]
+    print(f"{requests} requests, {'DLP on' if world.inspected else 'DLP off'}; the profiler's own cost is in each call")
+    print("\n".join(lines))
+
+
+async def measured(chosen: argparse.Namespace, home: Path) -> None:
+    told = (PROSE * 10)[:800]
+    for name, (asked, text, inspected, streamed) in {
+        "DLP": (SHORT, _CAPITAL, False, False),
+        "76": (LONG, told, True, False),
+        "stream": (SHORT, _CAPITAL, False, True),
+        "stream76": (LONG, told, True, True),
+    }.items():
+        if chosen.only not in {None, name}:
+            continue
+        cut = pieces(text) if streamed else ()
+        world = World(home / name, asked, answer(text), inspected=inspected, streamed=cut)
+        await world.spender.start(world.journal.writer_id)
+        await world.serve(AT_ONCE * 4)
+        # As a worker does.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(20_000, 20, 20)
+        requests = REQUESTS // 5 if streamed else REQUESTS
+        if chosen.profile:
+            await profile(world)
+        elif chosen.whole or streamed:
+            costs = [await world.serve(requests) for _ in range(chosen.rounds)]
+            print(f"{name} {min(costs):.2f} {statistics.median(costs):.2f}", flush=True)
+        else:
+            await table(world, chosen.rounds)
+        await world.close()
+
+
+_CAPITAL: Final = (
+    "Paris is the capital of France. It sits on the Seine in the north of the country and has been the seat of "
+    "government for most of the last thousand years."
+)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=("DLP", "76", "stream", "stream76"))
+    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--whole", action="store_true", help="the whole request's cost alone: least and median")
+    parser.add_argument("--profile", action="store_true")
+    chosen = parser.parse_args()
+    home = Path(tempfile.mkdtemp(prefix="gatehouse-bench-"))
+    try:
+        uvloop.run(measured(chosen, home))
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,136 @@
+"""Any bytes, in any pieces, as a provider's answer to the outbound lane.
+
+The first byte of an input says what was asked and how the connection ends, the second in pieces of which size the rest
+arrives. What may not be, whatever the bytes:
+
+- an exception that is not `OutboundFailed`; a wait that never ends
+- another outcome where the same bytes arrive at once, or in other pieces
+- another answer than a second parser reads (h11, where it takes the bytes at all)
+- a connection that is kept and gives the next call anything but its own answer
+- a call, a connection, a timer or a task that is left over
+"""
+
+import asyncio
+from typing import TypeAlias
+
+import h11
+
+from gatehouse.foundation.outbound import OutboundFailed, ReplyTooLarge
+from gatehouse.foundation.outbound.lean.connection import Connection
+from gatehouse.foundation.outbound.lean.pool import Bounds, Pool
+from gatehouse.foundation.outbound.lean.reply import LeanReply
+from gatehouse.foundation.outbound.lean.route import Origin
+from rig.fuzz_wire import Fault, Wire, feed, within_turns
+
+#: Status and body, or the name of the failure.
+Outcome: TypeAlias = tuple[int, bytes] | str
+
+LIMIT = 100_000
+_ORIGIN = Origin("provider", 80, False, None)
+_NEXT = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nnext"
+
+
+async def one(data: bytes) -> None:
+    if len(data) < 2:
+        return
+    how, size, answer = data[0], data[1] or 1, data[2:]
+    at_once = await _outcome(answer, len(answer) or 1, how)
+    in_pieces = await _outcome(answer, size, how)
+    if at_once != in_pieces:
+        raise Fault(f"at once {at_once!r}, in pieces of {size} {in_pieces!r}")
+    _as_another_reads_it(answer, at_once, how)
+
+
+async def _outcome(answer: bytes, size: int, how: int) -> Outcome:
+    head, streamed, reset = how & 1, how & 2, how & 4
+    pool = Pool(Bounds(4, 4, 4), 30.0)
+    connection = Connection(pool, _ORIGIN)
+    wire = Wire(connection)
+    connection.connection_made(wire)
+    pool.opened(connection)
+    tasks = len(asyncio.all_tasks())
+    try:
+        method = "HEAD" if head else "POST"
+        asking = asyncio.create_task(_asking(pool, connection, method, streamed=bool(streamed)))
+        # As far as its first wait.
+        await asyncio.sleep(0)
+        await feed(wire, answer, size)
+        if not asking.done() and not wire.closed:
+            if reset:
+                wire.lose(ConnectionResetError())
+            else:
+                connection.eof_received()
+                wire.lose(None)
+        await within_turns(asking)
+        if connection.ended != wire.closed:
+            raise Fault("a connection that is ended and open, or closed and kept")
+        if not wire.closed and connection.rest_seconds > 0:
+            await _next_answer(pool, connection, wire)
+    finally:
+        pool.close()
+    await asyncio.sleep(0)
+    if (pool._calls, pool._idle, pool._hosts, pool._open) != (0, 0, {}, set()) or connection._timer is not None:
+        raise Fault("a call, a connection or a timer is left over")
+    if len(asyncio.all_tasks()) != tasks:
+        raise Fault("a task is left over")
+    return asking.result()
+
+
+async def _asking(pool: Pool, connection: Connection, method: str, *, streamed: bool = False) -> Outcome:
+    host = pool.enter(_ORIGIN)
+    assert host is not None
+    reply = LeanReply(pool, host, first_byte=60.0, idle=60.0, total=None, method=method, repeatable=method == "HEAD")
+    if connection in host.idle and pool.idle(host) is not connection:
+        raise Fault("a connection at rest that cannot be used")
+    try:
+        await reply.asked(connection, b"", b"")
+        return reply.status, await (_streamed(reply) if streamed else reply.read(LIMIT))
+    except OutboundFailed as failure:
+        return type(failure).__name__
+    finally:
+        await reply.close()
+
+
+async def _streamed(reply: LeanReply) -> bytes:
+    body = b""
+    async for chunk in reply.chunks():
+        body += chunk
+        if len(body) > LIMIT:
+            raise ReplyTooLarge
+    return body
+
+
+async def _next_answer(pool: Pool, connection: Connection, wire: Wire) -> None:
+    asking = asyncio.create_task(_asking(pool, connection, "POST"))
+    await asyncio.sleep(0)
+    await feed(wire, _NEXT, 7)
+    await within_turns(asking)
+    if asking.result() != (200, b"next"):
+        raise Fault(f"the next call was told {asking.result()!r}")
+
+
+def _as_another_reads_it(answer: bytes, outcome: Outcome, how: int) -> None:
+    """Where both take it. A packed body is not unpacked by the other."""
+    if isinstance(outcome, str) or b"content-encoding" in answer.lower():
+        return
+    other = h11.Connection(h11.CLIENT)
+    other.send(h11.Request(method=b"HEAD" if how & 1 else b"POST", target=b"/", headers=[(b"Host", b"x")]))
+    other.send(h11.EndOfMessage())
+    status, body = 0, b""
+    try:
+        other.receive_data(answer)
+        other.receive_data(b"")
+        while True:
+            match other.next_event():
+                case h11.Response() as head:
+                    status = head.status_code
+                case h11.Data() as data:
+                    body += data.data
+                case h11.EndOfMessage():
+                    break
+                case h11.ConnectionClosed() | h11.NEED_DATA | h11.PAUSED:
+                    return
+    except h11.RemoteProtocolError:
+        return
+    if (status, body) != outcome:
+        raise Fault(f"the lane reads {outcome!r}, h11 {(status, body)!r}")

@@ -1,0 +1,102 @@
+"""What both fuzz targets share: a transport without a network, and how an input says in which pieces it arrives."""
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+#: Turns of the loop after which nothing more can happen: whoever waits still, waits for ever.
+TURNS = 200
+
+#: Nobody ever writes here.
+_quiet, _other = socket.socketpair()
+
+
+class Fault(AssertionError):
+    """The input shows something that may not be."""
+
+
+class Wire(asyncio.Transport):
+    """Notes what is written; `closed` once either side has ended it."""
+
+    def __init__(self, protocol: asyncio.Protocol) -> None:
+        super().__init__()
+        self._protocol = protocol
+        self.sent = bytearray()
+        self.closed = False
+        self.paused = False
+
+    def lose(self, error: Exception | None) -> None:
+        """The far end is gone."""
+        if not self.closed:
+            self.closed = True
+            self._protocol.connection_lost(error)
+
+    def write(self, data: Any) -> None:
+        if not self.closed:
+            self.sent += data
+
+    def writelines(self, data: Any) -> None:
+        self.write(b"".join(data))
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            asyncio.get_running_loop().call_soon(self._protocol.connection_lost, None)
+
+    abort = close
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def is_reading(self) -> bool:
+        return not self.paused
+
+    def pause_reading(self) -> None:
+        self.paused = True
+
+    def resume_reading(self) -> None:
+        self.paused = False
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        return self._protocol
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        assert isinstance(protocol, asyncio.Protocol)
+        self._protocol = protocol
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return {"socket": _quiet, "peername": ("127.0.0.1", 9), "sockname": ("127.0.0.1", 8)}.get(name, default)
+
+
+async def feed(wire: Wire, data: bytes, size: int) -> None:
+    """Gives it to the protocol in pieces of `size` bytes, as long as it reads."""
+    for piece in pieces(data, size):
+        for _ in range(TURNS):
+            if not wire.paused or wire.closed:
+                break
+            await asyncio.sleep(0)
+        if wire.closed or wire.paused:
+            return
+        wire.get_protocol().data_received(piece)  # type: ignore[attr-defined]
+        await asyncio.sleep(0)
+
+
+def pieces(data: bytes, size: int) -> Iterator[bytes]:
+    for at in range(0, len(data), size):
+        yield data[at : at + size]
+
+
+async def within_turns(task: "asyncio.Task[Any]") -> None:
+    """Returns when it is done. Raises `Fault` for one that never will be."""
+    for _ in range(TURNS):
+        if task.done():
+            return
+        await asyncio.sleep(0)
+    raise Fault("hangs: what it waits for cannot come any more")

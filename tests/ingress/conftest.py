@@ -1,0 +1,10 @@
+"""Every test of the wire runs over both that take requests off it."""
+
+import pytest
+from tests.support.platform import RunningPlatform
+
+
+@pytest.fixture(autouse=True, params=["uvicorn", "lean"])
+def ingress(request: pytest.FixtureRequest, platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(platform, "ingress", request.param)
+    return str(request.param)

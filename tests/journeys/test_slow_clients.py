@@ -1,0 +1,268 @@
+"""Clients that are slow, silent or gone, and providers that break off anywhere: what is held for each is bounded, each
+request that reached the gateway has one record, and nothing is left over.
+
+A worker as a real process, raw sockets, and for what is left over the system's own lists. Which lanes carry it all is
+the environment's choice (`INGRESS`, `OUTBOUND`); where providers break off, both outbound lanes are tried.
+"""
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
+from typing import Any, Final
+from uuid import uuid4
+
+import pytest
+from tests.support.server import GatehouseServer
+from tests.support.slow_clients import MEGABYTE, WHOLE, Provider, Served, read_answer, reset
+from tests.support.upstream import upstream
+
+pytestmark = pytest.mark.timeout(300)
+
+LANES: Final = {name: os.environ[name] for name in ("INGRESS", "OUTBOUND") if name in os.environ}
+#: seconds
+BODY_TIMEOUT: Final = 1.0
+
+
+@pytest.fixture(scope="module")
+async def provider() -> AsyncIterator[Provider]:
+    behaviour = Provider()
+    async with upstream(behaviour) as running:
+        behaviour.url = running.url
+        yield behaviour
+
+
+@pytest.fixture(scope="module")
+def lanes(provider: Provider) -> Iterator[dict[str, Served]]:
+    """By outbound lane, over one database."""
+    with ExitStack() as stack:
+        env = {**LANES, "BODY_TIMEOUT_SECONDS": str(BODY_TIMEOUT)}
+        chosen = LANES.get("OUTBOUND", "lean")
+        other = "aiohttp" if chosen == "lean" else "lean"
+        first = stack.enter_context(GatehouseServer(env={**env, "OUTBOUND": chosen}))
+        shared = {
+            "DATABASE_URL": first.database_url,
+            "GATEHOUSE_MASTER_KEY": (first.home / "master.key").read_text().strip(),
+        }
+        second = stack.enter_context(GatehouseServer(env={**env, **shared, "OUTBOUND": other}))
+        first.add_provider("odd", f"{provider.url}/v1", ["whole", "large", "flood", "cut"], max_retries=0)
+        key = first.new_key()
+        yield {lane: Served(server, provider, key, first.key) for lane, server in ((chosen, first), (other, second))}
+
+
+@pytest.fixture
+async def served(lanes: dict[str, Served]) -> Served:
+    chosen = next(iter(lanes.values()))
+    await chosen.served(within=10)
+    return chosen
+
+
+async def test_heads_that_never_end_cost_little_and_nobody_waits_for_them(served: Served) -> None:
+    number, before = 300, served.held()
+    async with asyncio.timeout(20):
+        wires = [await asyncio.open_connection("127.0.0.1", served.port) for _ in range(number)]
+        for piece in (b"POST /v1/chat/", b"completions HTTP/1.1\r\nHo", b"st: x\r\nX-A: ", *[b"a"] * 20):
+            for _, writer in wires:
+                writer.write(piece)
+            await asyncio.sleep(0.02)
+        await served.served()
+    during = served.held()
+    assert during.clients >= number
+    assert (during.memory - before.memory) / number < 64 * 1024
+    for index, (_, writer) in enumerate(wires):
+        if index % 2:
+            reset(writer)
+        else:
+            writer.close()
+    await served.nothing_left(before)
+
+
+async def test_a_body_that_drips_is_refused_when_its_time_is_over_and_recorded_once(served: Served) -> None:
+    before = served.held()
+
+    async def drips(number: int) -> bytes:
+        request = served.request("whole", f"drip-{number}")
+        head, _, body = request.partition(b"\r\n\r\n")
+        async with served.connected() as wire:
+            wire.send(head + b"\r\n\r\n")
+            answered = asyncio.create_task(wire.until_closed())
+            for byte in body:
+                if answered.done():
+                    break
+                wire.send(bytes([byte]))
+                await asyncio.sleep(0.1)
+            return await answered
+
+    began = time.monotonic()
+    answers = await asyncio.gather(*(drips(number) for number in range(40)), served.served())
+    assert time.monotonic() - began < BODY_TIMEOUT + 6
+    assert all(each.startswith(b"HTTP/1.1 408") for each in answers[:-1] if each is not None)
+    assert set((await served.records("drip-", 40)).values()) == {"refused"}
+    await served.nothing_left(before)
+
+
+async def test_a_long_answer_waits_for_a_slow_reader_and_arrives_whole(served: Served) -> None:
+    before, number = served.held(), 8
+
+    async def reads(index: int) -> int:
+        async with served.connected(buffer=4096) as wire:
+            wire.send(served.request("large", f"large-{index}", more="Connection: close\r\n"))
+            await asyncio.sleep(1)
+            if index % 2:
+                wire.reset()
+                return 0
+            return len((await wire.until_closed(20)).partition(b"\r\n\r\n")[2])
+
+    sizes = await asyncio.gather(*(reads(index) for index in range(number)), served.served())
+    assert all(size is None or size == 0 or size > 4 * MEGABYTE for size in sizes)
+    assert sum(bool(size) for size in sizes) == number // 2
+    records = await served.records("large-", number)
+    assert {records[f"large-{index}"] for index in range(0, number, 2)} == {"success"}
+    assert set(records.values()) <= {"success", "cancelled"}
+    await served.nothing_left(before)
+
+
+async def test_a_stream_that_nobody_reads_is_held_back_at_the_provider(served: Served) -> None:
+    before, number = served.held(), 8
+    wires = []
+    for index in range(number):
+        reader, writer = await asyncio.open_connection("127.0.0.1", served.port, limit=4096)
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        writer.write(served.request("flood", f"flood-{index}", streamed=True))
+        wires.append((reader, writer))
+    async with asyncio.timeout(30):
+        while served.provider.flooding < number:
+            await asyncio.sleep(0.02)
+        sent = -1
+        while sent != served.provider.flooded:
+            sent = served.provider.flooded
+            await asyncio.sleep(0.5)
+    # What the system's buffers take is not the gateway's.
+    assert served.held().memory - before.memory < number * 2 * MEGABYTE
+    await served.served()
+    for _, writer in wires:
+        reset(writer)
+    async with asyncio.timeout(5):
+        while served.provider.flooding:
+            await asyncio.sleep(0.02)
+    assert set((await served.records("flood-", number)).values()) == {"cancelled"}
+    await served.nothing_left(before)
+
+
+async def test_a_client_that_says_no_more_has_one_record_and_its_connection_ends(served: Served) -> None:
+    before = served.held()
+    for index, streamed in enumerate((False, True)):
+        async with served.connected() as wire:
+            wire.send(served.request("whole", f"half-{index}", streamed=streamed))
+            wire.writer.write_eof()
+            await wire.until_closed()
+    assert set((await served.records("half-", 2)).values()) <= {"success", "cancelled"}
+    for beginning in (b"", b"POST /v1/chat", b"GET /v1/models HTTP/1.1\r\nContent-Length: 9\r\n\r\n{"):
+        async with served.connected() as wire:
+            wire.send(beginning)
+            wire.writer.write_eof()
+            await wire.until_closed()
+    await served.nothing_left(before)
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
+async def test_a_reset_at_any_byte_of_a_request_leaves_nothing_and_one_record_if_its_head_was_there(
+    served: Served, streamed: bool
+) -> None:
+    before, prefix = served.held(), f"reset-{uuid4().hex[:8]}-"
+    whole = served.request("whole", f"{prefix}0000", streamed=streamed)
+    head = whole.index(b"\r\n\r\n") + 4
+
+    async def sends(size: int) -> None:
+        request = served.request("whole", f"{prefix}{size:04}", streamed=streamed)
+        async with served.connected() as wire:
+            wire.send(request[:size])
+            # As long as the system takes to show it to the worker: of a reset it need not show what came before.
+            await asyncio.sleep(0.02)
+            wire.reset()
+
+    await in_turns(sends, range(len(whole)))
+    records = await served.records(prefix, len(whole) - head)
+    assert min(records) == f"{prefix}{head:04}"
+    assert set(records.values()) == {"cancelled"}
+    await served.nothing_left(before)
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
+async def test_a_reset_at_any_byte_of_an_answer_leaves_nothing_and_one_record(served: Served, streamed: bool) -> None:
+    before, prefix = served.held(), f"left-{uuid4().hex[:8]}-"
+    async with served.connected() as wire:
+        request = served.request("whole", f"{prefix}whole", streamed=streamed, more="Connection: close\r\n")
+        wire.send(request)
+        size = len(await wire.until_closed())
+
+    async def reads(taken: int) -> None:
+        async with served.connected() as wire:
+            wire.send(served.request("whole", f"{prefix}{taken:04}", streamed=streamed))
+            if taken:
+                await asyncio.wait_for(wire.reader.readexactly(taken), 5)
+            wire.reset()
+
+    taken = range(0, size - 100, 2)
+    await in_turns(reads, taken)
+    # Of one that went before its request was seen nothing is known.
+    records = await served.records(prefix, len(taken) + 1)
+    assert set(records.values()) <= {"success", "cancelled"}
+    await served.nothing_left(before)
+
+
+@pytest.mark.parametrize("lane", ["lean", "aiohttp"])
+@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
+async def test_a_provider_that_resets_at_any_byte_is_one_error_and_one_record(
+    lanes: dict[str, Served], lane: str, streamed: bool
+) -> None:
+    served, prefix, whole = lanes[lane], f"cut-{uuid4().hex[:8]}-", WHOLE[streamed]
+    await served.served(within=10)
+    before = served.held()
+    answers: dict[int, tuple[int, bytes]] = {}
+    head = whole.index(b"\r\n\r\n") + 4
+
+    async def asks(size: int) -> None:
+        async with served.connected() as wire:
+            # One in two is whole: a provider that fails five times in a row is left alone.
+            for cut, kind in ((size, "a"), (len(whole), "b")):
+                more = "Connection: close\r\n" if kind == "b" else ""
+                request_id = f"{prefix}{size:04}{kind}"
+                wire.send(served.request("cut", request_id, streamed=streamed, user=str(cut), more=more))
+                said = await asyncio.wait_for(read_answer(wire.reader), 5)
+                if kind == "a":
+                    answers[size] = said
+                else:
+                    assert said[0] == 200
+
+    sizes = range(0, len(whole), 1 if not streamed else 3)
+    await in_turns(asks, sizes, at_once=2)
+    for size, (status, body) in answers.items():
+        if status == 200:
+            assert streamed, (size, body)
+            assert size > head
+        else:
+            assert (status, json.loads(body)["error"]["attempts"][0]["reason"]) == (502, "connection_closed"), size
+    records = await served.records(prefix, 2 * len(sizes))
+    assert {records[f"{prefix}{size:04}b"] for size in sizes} == {"success"}
+    # Events are whole before the body is: what came behind the last one was said all the same.
+    ended = whole.find(b"[DONE]") if streamed else len(whole)
+    assert {records[f"{prefix}{size:04}a"] for size in sizes if size < ended} == {"error"}
+    await served.nothing_left(before)
+    async with asyncio.timeout(5):
+        while served.held().calls > 4:
+            await asyncio.sleep(0.05)
+
+
+async def in_turns(one: Any, numbers: range, *, at_once: int = 8) -> None:
+    left = iter(numbers)
+
+    async def some() -> None:
+        for number in left:
+            await one(number)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(at_once):
+            group.create_task(some())

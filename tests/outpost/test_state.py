@@ -1,0 +1,35 @@
+"""What operators have said, whatever else is written down at the same moment."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from gatehouse.outpost.state import BudgetSet, LocalState
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> LocalState:
+    return LocalState(tmp_path)
+
+
+async def test_an_engaged_kill_switch_is_not_released_by_another_word_that_is_written_down(state: LocalState) -> None:
+    writing = asyncio.create_task(state.change(budget=BudgetSet(requests=5)))
+    await asyncio.sleep(0)
+    engaging = asyncio.create_task(state.switch(active=True))
+    await asyncio.sleep(0)
+    assert state.stopped
+    await writing
+    assert state.stopped
+    await engaging
+    assert (state.stopped, state.said.budget) == (True, BudgetSet(requests=5))
+
+
+async def test_the_end_of_a_budget_is_not_that_of_the_next(state: LocalState, tmp_path: Path) -> None:
+    first, second = BudgetSet(expires_at=1.0), BudgetSet(expires_at=2.0)
+    await state.change(budget=first)
+    await state.change(budget=second)
+    await state.end_budget(first)
+    assert state.said.budget == second
+    await state.end_budget(second)
+    assert LocalState(tmp_path).said.budget == BudgetSet(expires_at=2.0, ended=True)
