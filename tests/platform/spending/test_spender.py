@@ -369,6 +369,21 @@ async def test_who_gets_no_answer_is_not_told_that_the_budget_is_spent(
     assert {type(each) for each in told} == {BudgetUnavailable}
 
 
+async def test_who_is_never_quick_enough_is_not_told_that_the_budget_is_spent(
+    workers: Workers, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the ledger gives, others have taken by then."""
+    (one,) = await workers.start(1)
+    of = budget(tenant, limit_requests=100)
+
+    async def in_vain(*_: object) -> bool:
+        return True
+
+    monkeypatch.setattr(one, "_asked_for", in_vain)
+    with pytest.raises(BudgetUnavailable):
+        await one.reserve([of], ONE, enforced=True)
+
+
 async def test_a_clock_that_goes_back_finds_the_account_that_it_left(workers: Workers, tenant: Tenant) -> None:
     (one,) = await workers.start(1)
     of, other = budget(tenant, limit_requests=4, period="minute"), budget(tenant, limit_requests=50)

@@ -162,12 +162,7 @@ class Spender:
         for _ in range(_TRIES):
             accounts = self._open(budgets, enforced=enforced)
             lacking = [account for account in accounts if account.lacks(amounts) is not None]
-            for account in lacking:
-                if account.blocks and (metric := account.full(amounts, time.monotonic())) is not None:
-                    # Listeners hear that the limit is reached, not that somebody wanted more than all of it.
-                    if amounts[metric] <= (account.limits[metric] or 0):
-                        account.refused = metric
-                    raise QuotaExceeded.of(account, metric, self._clock.now())
+            self._refuse(lacking, amounts)
             if not any(account.blocks or account.fresh for account in lacking):
                 return accounts
             if not await self._asked_for(lacking, amounts):
@@ -175,10 +170,21 @@ class Spender:
                     raise BudgetUnavailable(headers={"Retry-After": "1"})
                 return accounts
         accounts = self._open(budgets, enforced=enforced)
-        for account in accounts:
-            if account.blocks and (metric := account.lacks(amounts)) is not None:
-                raise QuotaExceeded.of(account, metric, self._clock.now())
+        lacking = [account for account in accounts if account.lacks(amounts) is not None]
+        self._refuse(lacking, amounts)
+        if any(account.blocks for account in lacking):
+            # Others were faster each time, or the ledger gives nothing: it does not say that the budget is spent.
+            raise BudgetUnavailable(headers={"Retry-After": "1"})
         return accounts
+
+    def _refuse(self, lacking: Sequence[Account], amounts: Triple) -> None:
+        """Raises `QuotaExceeded` for a budget that has not so much left."""
+        for account in lacking:
+            if account.blocks and (metric := account.full(amounts, time.monotonic())) is not None:
+                # Listeners hear that the limit is reached, not that somebody wanted more than all of it.
+                if amounts[metric] <= (account.limits[metric] or 0):
+                    account.refused = metric
+                raise QuotaExceeded.of(account, metric, self._clock.now())
 
     async def _asked_for(self, lacking: Sequence[Account], amounts: Triple) -> bool:
         """Waits until the ledger was asked for what the call wants. False: it did not answer in time."""

@@ -1,0 +1,170 @@
+"""The edges under a coverage-guided fuzzer (atheris, which is libFuzzer): ten minutes, half of it for each.
+
+    .venv/bin/python bench/fuzz.py                          # reply: the outbound lane's parser; request: the ingress
+    .venv/bin/python bench/fuzz.py --only reply --seconds 60
+    .venv/bin/python bench/fuzz.py --only reply --again bench/out/fuzz/reply/crash-...     # an input, its traceback
+    .venv/bin/python bench/fuzz.py --keep                   # and what was found worth keeping into bench/fuzz/seeds
+    INGRESS=uvicorn .venv/bin/python bench/fuzz.py --only request                          # the other ingress
+
+What may not be is written at the top of `rig/fuzz_reply.py` and `rig/fuzz_request.py`. Exit status 1 where an input did
+it, took longer than ten seconds, or the process grew; 2 where the fuzzer cannot be installed.
+"""
+
+import argparse
+import asyncio
+import importlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from rig import install
+
+TARGETS = ("reply", "request")
+HERE = Path(__file__).parent
+SEEDS = HERE / "fuzz" / "seeds"
+OUT = HERE / "out" / "fuzz"
+ENV = HERE / "out" / "env"
+
+#: Bytes of an input; the lanes' own limits are tested beside them.
+MOST = 1024
+#: Seconds for one input, of which thousands run in one.
+HANG = 10
+#: MiB that the process may hold more at the end than halfway. The fuzzer itself keeps the inputs that it likes.
+GROWTH = 16.0
+#: Of what is kept, so that seeds stay a few hundred small files.
+KEPT_BYTES = 256
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=int, default=600, help="for all targets together")
+    parser.add_argument("--only", choices=TARGETS)
+    parser.add_argument("--again", type=Path, help="run this one input only")
+    parser.add_argument("--keep", action="store_true", help="add what covers more to the seeds")
+    parser.add_argument("--env", type=Path, default=ENV, help="where the fuzzer is installed")
+    parser.add_argument("--inside", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def inside(target: str, env: Path, flags: list[str]) -> None:
+    """The fuzzer's own process. It does not return."""
+    sys.path.append(str(env / "atheris"))
+    import atheris  # noqa: PLC0415 - is not among the project's dependencies
+
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    module = {"reply": ("gatehouse.foundation.outbound",), "request": ("gatehouse.ingress", "uvicorn.protocols")}
+    with atheris.instrument_imports(include=list(module[target])):
+        one = importlib.import_module(f"rig.fuzz_{target}").one
+    # It starts itself anew to compare inputs, by a shell.
+    itself = shlex.join(command(target, env))
+    atheris.Setup([itself, *flags], lambda data: loop.run_until_complete(one(data)))
+    atheris.Fuzz()
+
+
+def command(target: str, env: Path, *flags: str) -> list[str]:
+    return [sys.executable, __file__, "--only", target, "--env", str(env), "--inside", *flags]
+
+
+class Growth:
+    """The resident memory of a process, looked at until it ends."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        import psutil  # noqa: PLC0415 - the project's Python has it
+
+        self.seen: list[float] = []
+        watched = psutil.Process(process.pid)
+        while process.poll() is None:
+            try:
+                resident = watched.memory_info().rss / 1024**2
+            except psutil.Error:
+                break
+            if resident:
+                # Of one that has ended and was not waited for there is nothing.
+                self.seen.append(resident)
+            time.sleep(0.5)
+        process.wait()
+
+    @property
+    def since_halfway(self) -> float:
+        """MiB, both ends as medians of what was seen around them."""
+        if len(self.seen) < 200:
+            # Too short to tell it from starting.
+            return 0.0
+        tenth, half = len(self.seen) // 10, len(self.seen) // 2
+        return sorted(self.seen[-tenth:])[tenth // 2] - sorted(self.seen[half : half + tenth])[tenth // 2]
+
+
+def fuzz(target: str, seconds: int, env: Path) -> bool:
+    folder = OUT / target
+    corpus = folder / "corpus"
+    corpus.mkdir(parents=True, exist_ok=True)
+    log = folder / "log"
+    flags = [
+        f"-max_total_time={seconds}", f"-timeout={HANG}", f"-max_len={MOST}", "-rss_limit_mb=1024",
+        "-print_final_stats=1",
+        f"-artifact_prefix={folder}/", f"-dict={HERE / 'fuzz' / 'http.dict'}", str(corpus), str(SEEDS / target),
+    ]  # fmt: skip
+    with log.open("wb") as out:
+        running = subprocess.Popen(command(target, env, *flags), stdout=out, stderr=subprocess.STDOUT)
+        growth = Growth(running)
+    said = log.read_text(errors="replace")
+    runs = re.search(r"number_of_executed_units: (\d+)", said)
+    edges = re.findall(r"cov: (\d+)", said)
+    print(
+        f"{target:8}{int(runs[1]) if runs else 0:>10} inputs in {seconds} s, {edges[-1] if edges else '?'} edges,"
+        f" {len(list(corpus.iterdir()))} inputs in the corpus, {growth.seen[-1] if growth.seen else 0:.0f} MiB,"
+        f" {growth.since_halfway:+.1f} since halfway"
+    )
+    if running.returncode != 0:
+        print(
+            f"{said[-4000:]}\n{target}: exit status {running.returncode}; the input is under {folder}", file=sys.stderr
+        )
+        return False
+    if growth.since_halfway > GROWTH:
+        print(f"{target}: grew by {growth.since_halfway:.1f} MiB since halfway", file=sys.stderr)
+        return False
+    return runs is not None
+
+
+def keep(target: str, env: Path) -> None:
+    """Of the corpus what covers something that the seeds do not, the smallest for each."""
+    small = OUT / target / "small"
+    shutil.rmtree(small, ignore_errors=True)
+    small.mkdir(parents=True)
+    for found in (OUT / target / "corpus").iterdir():
+        if found.stat().st_size <= KEPT_BYTES:
+            shutil.copy(found, small)
+    merging = command(target, env, "-merge=1", str(SEEDS / target), str(small))
+    subprocess.run(merging, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def main() -> int:
+    install.use_project_python()
+    chosen = options()
+    if chosen.inside is not None:
+        inside(chosen.only, chosen.env, chosen.inside)
+    targets = [chosen.only] if chosen.only else list(TARGETS)
+    OUT.mkdir(parents=True, exist_ok=True)
+    try:
+        install.atheris(chosen.env, OUT / "install.log")
+    except subprocess.CalledProcessError:
+        print(f"{install.ATHERIS} cannot be installed; {OUT / 'install.log'} says why", file=sys.stderr)
+        return 2
+    if chosen.again is not None:
+        return subprocess.run(command(targets[0], chosen.env, str(chosen.again)), check=False).returncode
+    os.nice(19)
+    good = [fuzz(target, chosen.seconds // len(targets), chosen.env) for target in targets]
+    if chosen.keep:
+        for target in targets:
+            keep(target, chosen.env)
+    return 0 if all(good) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

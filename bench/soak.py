@@ -1,0 +1,351 @@
+"""Two workers, the keeper, PostgreSQL and Redis as processes, under load, while things go wrong at random.
+
+    .venv/bin/python -m bench.soak [--minutes 20] [--seed 1] [--rate 100]
+
+Faults in turn, each at least once: kill -9 of a worker, of the keeper, of Redis; PostgreSQL stopped for a while; a
+provider that only fails; a crowd of slow clients. All the time one provider's answer in five fails or breaks off, and
+one client in fifty leaves. One worker is spared, so that what it holds is seen over the whole run.
+
+Prints what each process held and how the latency went, and what became of every request. Exit status 1 where something
+grows or is lost:
+
+- the spared worker's memory or descriptors; the latency of quiet moments; connections and calls at the end
+- a request that was answered, or whose client left, without exactly one record
+- a record of a success with other tokens, or another price, than the provider told for it
+- a budget's spend that is not the sum of the records, to the last digit
+
+What a provider told and a killed worker could not write down is counted and printed: its client has no answer either.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import os
+import random
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import httpx2
+import psutil
+from bench.rig.soak_load import PRICES, Load, Provider
+from tests.support.redis import RedisServer, redis_server
+from tests.support.server import GatehouseServer
+from tests.support.upstream import upstream
+
+from gatehouse.platform.change import DEFAULT_TENANT
+
+#: seconds
+LOOKS, FAULTS, AWAY, QUIET = 5.0, 15.0, 4.0, 10.0
+CALLERS = 32
+#: What may be more at the end than after the warm-up: share and MiB of memory, descriptors, share and ms of latency.
+MEMORY, MEMORY_MIB = 0.05, 3.0
+DESCRIPTORS = 8
+LATENCY, LATENCY_MS = 0.5, 5.0
+
+
+@dataclass
+class Seen:
+    """Of one process: since when, and what it held."""
+
+    role: str
+    began: float
+    at: list[float] = field(default_factory=list)
+    memory: list[float] = field(default_factory=list)
+    descriptors: list[float] = field(default_factory=list)
+
+
+class Watch:
+    def __init__(self, server: GatehouseServer, redis: RedisServer) -> None:
+        self._server = server
+        self._redis = redis
+        self.seen: dict[int, Seen] = {}
+
+    def look(self) -> None:
+        roles = [("worker", self._server.workers), ("keeper", self._server.keepers)]
+        with contextlib.suppress(psutil.NoSuchProcess):
+            roles.append(("redis", [psutil.Process(self._redis._process.pid)]))
+        for role, processes in roles:
+            for process in processes:
+                with contextlib.suppress(psutil.Error, OSError):
+                    memory, descriptors = process.memory_full_info().pss / 1024**2, process.num_fds()
+                    seen = self.seen.setdefault(process.pid, Seen(role, time.monotonic()))
+                    seen.at.append(time.monotonic())
+                    seen.memory.append(memory)
+                    seen.descriptors.append(descriptors)
+
+
+@dataclass
+class Site:
+    server: GatehouseServer
+    redis: RedisServer
+    provider: Provider
+    load: Load
+    spared: int
+    #: when each began and ended
+    faults: list[tuple[str, float, float]] = field(default_factory=list)
+
+    async def worker(self) -> None:
+        for worker in self.server.workers:
+            if worker.pid != self.spared:
+                worker.kill()
+
+    async def keeper(self) -> None:
+        for keeper in self.server.keepers:
+            keeper.kill()
+
+    async def redis_away(self) -> None:
+        self.redis.kill()
+        await asyncio.sleep(AWAY)
+        await asyncio.to_thread(self.redis.start)
+
+    async def database_away(self) -> None:
+        await asyncio.to_thread(self.server.stop_database)
+        await asyncio.sleep(AWAY)
+        await asyncio.to_thread(self.server.start_database)
+
+    async def provider_down(self) -> None:
+        self.provider.down = True
+        await asyncio.sleep(AWAY)
+        self.provider.down = False
+
+    async def slow_clients(self) -> None:
+        await self.load.crowd()
+
+    async def all_in_turn(self, until: float, dice: random.Random) -> None:
+        kinds: list[Callable[[], Coroutine[Any, Any, None]]] = [
+            self.worker, self.keeper, self.redis_away, self.database_away, self.provider_down, self.slow_clients,
+        ]  # fmt: skip
+        left: list[Callable[[], Coroutine[Any, Any, None]]] = []
+        while True:
+            left = left or dice.sample(kinds, len(kinds))
+            await asyncio.sleep(FAULTS * (0.5 + dice.random()))
+            if time.monotonic() > until - FAULTS:
+                return
+            kind, began = left.pop(), time.monotonic()
+            await kind()
+            self.faults.append((kind.__name__, began, time.monotonic()))
+            print(f"{time.strftime('%H:%M:%S')}  {kind.__name__}", file=sys.stderr, flush=True)
+
+
+@asynccontextmanager
+async def site(rate: float, dice: random.Random) -> AsyncIterator[tuple[Site, UUID, str]]:
+    """With the budget of the caller, and the caller's id."""
+    provider = Provider(dice)
+    async with AsyncExitStack() as stack:
+        redis = stack.enter_context(redis_server())
+        lanes = {name: os.environ[name] for name in ("INGRESS", "OUTBOUND") if name in os.environ}
+        server = stack.enter_context(GatehouseServer(workers=2, env={"REDIS_URL": redis.url, **lanes}))
+        running = await stack.enter_async_context(upstream(provider))
+        server.add_provider("chance", f"{running.url}/v1", ["m", "slow"], max_retries=1)
+        server.sql(
+            "UPDATE model_configs SET cost_per_input_token = %s, cost_per_output_token = %s, max_output_tokens = 200"
+            " WHERE provider = 'chance'",
+            PRICES,
+        )
+        server.touch("policy", DEFAULT_TENANT)
+        server.settled()
+        key = server.new_key()
+        ((user_id,),) = server.sql("SELECT user_id FROM api_keys WHERE id = %s", [server.key_id(key)])
+        asked = {"scope_type": "user", "scope_id": str(user_id), "period": "month"}
+        limits = {"limit_usd": 10_000, "limit_tokens": 10**12, "limit_requests": 10**9}
+        made = await admin(server, "POST", "/api/admin/budgets", {**asked, **limits})
+        spared = min(server.workers, key=lambda worker: worker.create_time()).pid
+        yield Site(server, redis, provider, Load(server.url, key, dice), spared), user_id, made["id"]
+
+
+async def admin(server: GatehouseServer, method: str, path: str, body: Any = None) -> Any:
+    headers = {"Authorization": f"Bearer {server.key}", "Connection": "close"}
+    async with httpx2.AsyncClient(base_url=server.url, headers=headers, timeout=30) as client:
+        answer = await client.request(method, path, json=body)
+    assert answer.status_code < 300, answer.text
+    return answer.json() if "json" in answer.headers["content-type"] else answer.text
+
+
+async def soak(chosen: argparse.Namespace) -> bool:
+    dice = random.Random(chosen.seed)
+    async with site(chosen.rate, dice) as (place, user_id, budget_id):
+        watch, load = Watch(place.server, place.redis), place.load
+        began = time.monotonic()
+        until = began + chosen.minutes * 60
+        callers = [asyncio.create_task(load.caller(CALLERS / chosen.rate)) for _ in range(CALLERS)]
+        going_wrong = asyncio.create_task(place.all_in_turn(until, random.Random(chosen.seed)))
+        while time.monotonic() < until:
+            await asyncio.sleep(LOOKS)
+            await asyncio.to_thread(watch.look)
+        await going_wrong
+        load.ended = True
+        await asyncio.gather(*callers)
+        good = [processes(watch, place, began), latency(load, place, began)]
+        good += [await conserved(place, user_id, budget_id), await left_over(place)]
+    return all(good)
+
+
+def slope(at: list[float], values: list[float]) -> float:
+    """A minute."""
+    return statistics.linear_regression(at, values).slope * 60 if len(at) > 2 else 0.0
+
+
+def ends(values: list[float]) -> tuple[float, float]:
+    """Medians of the first and the last fifth."""
+    fifth = max(1, len(values) // 5)
+    return statistics.median(values[:fifth]), statistics.median(values[-fifth:])
+
+
+def processes(watch: Watch, place: Site, began: float) -> bool:
+    good = True
+    head = f"{'process':18}{'seconds':>8}{'MiB':>8}{'to':>8}{'a minute':>10}{'fds':>7}{'to':>6}{'a minute':>10}"
+    print(f"\n{head}")
+    warm = began + 0.2 * (time.monotonic() - began)
+    for pid, seen in watch.seen.items():
+        kept = [index for index, at in enumerate(seen.at) if at > max(warm, seen.began + 20)]
+        if len(kept) < 6:
+            continue
+        at, memory, fds = ([values[index] for index in kept] for values in (seen.at, seen.memory, seen.descriptors))
+        (first, last), (opened, open_) = ends(memory), ends(fds)
+        name = f"{seen.role}{', spared' if pid == place.spared else ''}"
+        print(
+            f"{name:18}{at[-1] - seen.began:8.0f}{first:8.1f}{last:8.1f}{slope(at, memory):10.2f}"
+            f"{opened:7.0f}{open_:6.0f}{slope(at, fds):10.2f}"
+        )
+        if pid == place.spared:
+            good &= fault(last > first * (1 + MEMORY) + MEMORY_MIB, "the spared worker's memory grows")
+            good &= fault(open_ > opened + DESCRIPTORS, "the spared worker's descriptors grow")
+    alive = {worker.pid for worker in place.server.workers}
+    good &= fault(place.spared not in alive or len(alive) != 2, "a worker is gone")
+    return good
+
+
+def latency(load: Load, place: Site, began: float) -> bool:
+    quiet = [
+        (at, took) for at, took in load.latencies
+        if at > began + QUIET and not any(start - 1 < at < end + QUIET for _, start, end in place.faults)
+    ]  # fmt: skip
+    if len(quiet) < 100:
+        print("\nno quiet moments to judge the latency by")
+        return True
+    third = len(quiet) // 3
+    early, late = ([took for _, took in part] for part in (quiet[:third], quiet[-third:]))
+    p50, p99 = ([statistics.quantiles(part, n=100)[at] for part in (early, late)] for at in (49, 98))
+    change = slope([at for at, _ in quiet], [took for _, took in quiet])
+    print(
+        f"\nlatency in quiet moments ({len(quiet)} plain calls): p50 {p50[0]:.1f} to {p50[1]:.1f} ms,"
+        f" p99 {p99[0]:.0f} to {p99[1]:.0f} ms, {change:+.2f} ms a minute"
+    )
+    return fault(p50[1] > p50[0] * (1 + LATENCY) + LATENCY_MS, "the latency grows")
+
+
+async def conserved(place: Site, user_id: UUID, budget_id: str) -> bool:
+    load, told = place.load, place.provider.told
+    rows = await drained(place, user_id)
+    times = Counter(row[0] for row in rows)
+    records = {row[0]: row[1:] for row in rows}
+    became = Counter(load.became.values())
+    known = [request_id for request_id, what in load.became.items() if what != "broken"]
+    lost = [each for each in known if each not in records and load.became[each] != "left"]
+    lost_left = [each for each in known if each not in records and load.became[each] == "left"]
+    twice = [each for each, number in times.items() if number > 1]
+    unknown = [each for each in records if each not in load.became]
+    succeeded = {each: row for each, row in records.items() if row[0] == "success"}
+    wrong = [each for each, row in succeeded.items() if [(row[1], row[2])] != told.get(each)]
+    priced = [each for each, row in succeeded.items() if row[3] != row[1] * PRICES[0] + row[2] * PRICES[1]]
+    unpaid = [each for each, what in load.became.items() if what == "whole" and each not in succeeded]
+    beside = [each for each in told if each not in succeeded]
+    statuses = dict(sorted(Counter(row[0] for row in records.values()).items()))
+    print(f"\nrequests {len(load.became)}: {dict(became)}; answers {dict(sorted(load.statuses.items()))}")
+    print(f"refusals {dict(load.codes)}")
+    print(f"records {len(rows)}: {statuses}")
+    told_tokens = [sum(usage[part] for each in succeeded for usage in told.get(each, ())) for part in (0, 1)]
+    recorded = [sum(row[1 + part] for row in succeeded.values()) for part in (0, 1)]
+    print(f"tokens of successes: provider {told_tokens}, records {recorded}")
+    print(
+        f"told by the provider and no success on record: {len(beside)}, "
+        f"{dict(Counter(f'{load.became[each]}/{records[each][0] if each in records else None}' for each in beside))}"
+    )
+    spent = (await admin(place.server, "GET", f"/api/admin/budgets/{budget_id}"))["current"]
+    sums = (
+        sum((row[3] for row in records.values() if row[3] is not None), Decimal(0)),
+        sum(row[1] + row[2] + row[4] for row in records.values() if row[3] is not None),
+        sum(row[3] is not None for row in records.values()),
+    )
+    budget = (Decimal(str(spent["spent_usd"])), spent["spent_tokens"], spent["spent_requests"])
+    print(f"records' sums {[str(each) for each in sums]}, the budget's spend {[str(each) for each in budget]}")
+    good = True
+    for what, found in {
+        "answered and not on record": lost, "left and not on record": lost_left, "on record twice": twice,
+        "on record and never asked": unknown, "other tokens than the provider told": wrong,
+        "another price than its tokens'": priced, "answered whole and no success": unpaid,
+    }.items():  # fmt: skip
+        good &= fault(bool(found), f"{len(found)} {what}: {found[:5]}")
+    good &= fault(bool(load.codes["quota_exceeded"]), "calls refused, as if the budget were spent")
+    broken = [each for each in beside if load.became[each] == "whole"]
+    good &= fault(bool(broken), f"{len(broken)} whole answers that were not charged")
+    return good & fault(budget != sums, "the budget's spend is not the sum of the records")
+
+
+async def drained(place: Site, user_id: UUID) -> list[Any]:
+    """The caller's records, once no more come: id, status, tokens in and out, price, cached tokens."""
+    query = (
+        "SELECT request_id, status, coalesce(input_tokens, 0), coalesce(output_tokens, 0), cost_usd,"
+        " coalesce(cached_tokens, 0) FROM usage_records WHERE user_id = %s"
+    )
+    rows: list[Any] = []
+    still = 0
+    async with asyncio.timeout(180):
+        while still < 5:
+            await asyncio.sleep(1)
+            before = len(rows)
+            rows = await asyncio.to_thread(place.server.sql, query, [user_id])
+            still = still + 1 if len(rows) == before else 0
+    return rows
+
+
+async def left_over(place: Site) -> bool:
+    port = int(place.server.url.rpartition(":")[2])
+    clients, calls = 1, 1.0
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(30):
+            while clients or calls:
+                clients = sum(
+                    bool(each.raddr) and each.laddr.port == port
+                    for worker in place.server.workers
+                    for each in worker.net_connections("tcp")
+                )
+                figures = await admin(place.server, "GET", "/metrics")
+                (line,) = (line for line in figures.splitlines() if line.startswith("service_active_model_calls "))
+                calls = float(line.split()[1])
+                await asyncio.sleep(1)
+    print(f"\nleft over: {clients} clients' connections, {calls:.0f} calls; faults: {_faults(place)}")
+    return fault(bool(clients or calls), "something is left over")
+
+
+def _faults(place: Site) -> dict[str, int]:
+    return dict(Counter(kind for kind, _, _ in place.faults))
+
+
+def fault(there_is: bool, text: str) -> bool:
+    """Tells it. True where there is none."""
+    if there_is:
+        print(f"FAULT: {text}")
+    return not there_is
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--rate", type=float, default=100, help="requests a second")
+    chosen = parser.parse_args()
+    os.nice(10)
+    return 0 if asyncio.run(soak(chosen)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
