@@ -75,7 +75,6 @@ HARMLESS: Final = {
     "foundation/http/envelopes.py": {"error.code != Unprocessable.code"},
     # which beginning a peer speaks of, and whose its proof is, which was verified before
     "outpost/leases.py": {"known.nonce == claim.nonce"},
-    "outpost/peers.py": {"self.proven(proof) != peer_id"},
     # which element a signature speaks of: the signature is what is verified
     "platform/access/saml/trust.py": {"""reference.get('URI') != f"#{signature.getparent().get('ID')}\""""},
 }

@@ -45,7 +45,7 @@ UNLIMITED: Mapping[str, str] = {"RATE_LIMIT_REQUESTS_PER_MINUTE": "100000000", "
 #: The line to paste, which a start prints with the trial key in it: there, and nowhere else in a log.
 TRIAL = re.compile(rb"^  curl \S+ -H 'Authorization: Bearer gk_\w+'", re.MULTILINE).sub
 
-_PASSED_ON = ("PATH", "HOME", "LANG", "PYTHONPATH", "INGRESS")
+_PASSED_ON = ("PATH", "HOME", "LANG", "PYTHONPATH", "INGRESS", "OUTBOUND")
 
 ADMIN_EMAIL = "root@gatehouse.test"
 ADMIN_PASSWORD = "the first admin's password"

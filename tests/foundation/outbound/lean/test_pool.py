@@ -49,7 +49,31 @@ async def test_who_waits_is_let_in_as_soon_as_a_call_ends(make_lean: Make) -> No
         await (await asyncio.wait_for(second, 1)).close()
 
 
-async def test_as_many_wait_for_a_provider_as_may_call_and_the_next_is_refused_at_once() -> None:
+async def test_a_burst_waits_however_few_may_call(make_lean: Make) -> None:
+    carrier = make_lean(2)
+
+    async def one(url: str) -> int:
+        reply = await ask(carrier, url, 5.0)
+        await reply.close()
+        return reply.status
+
+    async with upstream(echo) as server:
+        assert set(await asyncio.gather(*(one(server.url) for _ in range(100)))) == {200}
+
+
+async def test_a_call_that_ends_passes_over_who_is_cancelled_in_the_same_moment() -> None:
+    pool = Pool(Bounds(1, 1, 5), 30.0)
+    held = pool.enter(A)
+    assert held is not None
+    gone, next_one = (asyncio.create_task(pool.wait(A, 5)) for _ in range(2))
+    await asyncio.sleep(0)
+    gone.cancel()
+    pool.leave(held)
+    pool.leave(await asyncio.wait_for(next_one, 1))
+    assert (gone.cancelled(), pool._calls, pool._hosts) == (True, 0, {})
+
+
+async def test_no_more_than_may_wait_for_a_provider_do_and_the_next_is_refused_at_once() -> None:
     pool = Pool(Bounds(2, 2, 2), 30.0)
     hosts = [pool.enter(A), pool.enter(A)]
     assert pool.enter(A) is None

@@ -22,14 +22,16 @@ from gatehouse.foundation.outbound.lean.pool import Bounds, Pool
 from gatehouse.foundation.outbound.lean.reply import LeanReply
 from gatehouse.foundation.outbound.lean.route import Origin, Route, find_route
 
+#: Calls that may wait for one provider, however few may be in progress: a burst is no overload.
+_WAITING: Final = 1000
 #: Whoever gets one of these twice does it once (RFC 9110, 9.2.2).
 _IDEMPOTENT: Final = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
 
 
 class LeanOutbound:
     """`max_connections` bounds the calls in progress, and those with one provider where `max_each` does not do it
-    tighter; of each provider as many more wait, `connect_timeout` at most. A call is in progress until its reply is
-    closed.
+    tighter; of each provider as many more wait, or a thousand, `connect_timeout` at most. A call is in progress until
+    its reply is closed.
 
     `guard` judges every URL and every address that a name resolves to; private ones pass, because local runtimes have
     them. `tls` replaces the system's trust. HTTP_PROXY, HTTPS_PROXY and NO_PROXY are obeyed. Redirects are not
@@ -51,7 +53,7 @@ class LeanOutbound:
         self._guard = guard or EgressGuard()
         self._route = lru_cache(maxsize=1024)(self._find_route)
         each = min(max_each or max_connections, max_connections)
-        self._pool = Pool(Bounds(max_connections, each, max_connections), keepalive_seconds)
+        self._pool = Pool(Bounds(max_connections, each, max(max_connections, _WAITING)), keepalive_seconds)
         self._names = Names(self._guard)
         self._dialler = Dialler(self._names, tls)
 

@@ -74,6 +74,9 @@ class Pool:
         except BaseException as error:
             if turn in host.waiting:
                 self._give_up(host, turn)
+            elif turn.cancelled():
+                # Passed over, in the same moment.
+                self._forget_unused(host)
             else:
                 # Its turn had come in the same moment.
                 self.leave(host)
@@ -137,6 +140,9 @@ class Pool:
                 self._jammed.move_to_end(host)
             else:
                 del self._jammed[host]
+            if turn.cancelled():
+                # It is over, and has not been able to say so yet.
+                continue
             self._calls += 1
             host.calls += 1
             turn.set_result(None)
