@@ -21,7 +21,7 @@ def behind_a_proxy(platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch) -
     """The tests' own address is a trusted proxy's: callers come from where `X-Forwarded-For` says."""
     gateway = platform.app._app
     trusted = ClientAddresses(HERE)
-    monkeypatch.setattr(gateway, "_addresses", trusted)
+    monkeypatch.setattr(gateway, "addresses", trusted)
     monkeypatch.setattr(gateway._behind, "_addresses", trusted)  # type: ignore[union-attr]
 
 
