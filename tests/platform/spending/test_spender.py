@@ -377,6 +377,7 @@ async def test_who_is_never_quick_enough_is_not_told_that_the_budget_is_spent(
     of = budget(tenant, limit_requests=100)
 
     async def in_vain(*_: object) -> bool:
+        await asyncio.sleep(0.01)
         return True
 
     monkeypatch.setattr(one, "_asked_for", in_vain)

@@ -25,9 +25,10 @@ log = structlog.get_logger(__name__)
 
 #: Seconds between two looks at the accounts while nobody waits.
 _PAUSE: Final = 0.5
-#: Seconds that a request waits for the ledger at most.
+#: Seconds that a request waits for an answer of the ledger at most.
 _PATIENCE: Final = 1.0
-#: Times that it asks: others may take what was granted for it.
+#: Seconds in which it asks again, this often at least: others may take what was granted for it.
+_CONTENDED: Final = 2.0
 _TRIES: Final = 3
 #: Periods that one transaction asks for.
 _AT_ONCE: Final = 500
@@ -159,7 +160,9 @@ class Spender:
     async def _obtained(self, budgets: Sequence[Budget], amounts: Triple, *, enforced: bool) -> list[Account]:
         """The accounts once the call fits, without a turn of the loop since. Raises `QuotaExceeded`,
         `BudgetUnavailable`."""
-        for _ in range(_TRIES):
+        until, tries = time.monotonic() + _CONTENDED, 0
+        while tries < _TRIES or time.monotonic() < until:
+            tries += 1
             accounts = self._open(budgets, enforced=enforced)
             lacking = [account for account in accounts if account.lacks(amounts) is not None]
             self._refuse(lacking, amounts)
