@@ -19,6 +19,7 @@ from gatehouse.foundation.http import forms
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.forms import BadForm
 from gatehouse.foundation.http.handlers import ErrorResponses
+from gatehouse.foundation.http.replay import replay
 from gatehouse.foundation.identity import Caller
 from gatehouse.foundation.storage.away import DATABASE_AWAY
 from gatehouse.ingress import receive as receiving
@@ -162,7 +163,7 @@ class Admission:
                 return receive
             limit = self._max_request_bytes if "caller" in state else min(self._max_request_bytes, _STRANGERS_BYTES)
             known = await Body(x, receive, limit, self._deadlines).read()
-        return _replay(known, receive)
+        return replay(known, receive)
 
 
 def _email_of_form(body: bytes) -> str | None:
@@ -190,16 +191,3 @@ def _trying(path: str, caller: Caller | None) -> bool:
 def _route(scope: Scope) -> str:
     """The template of the route that answered: of those there are few, of paths as many as clients make up."""
     return getattr(scope.get("route"), "path", None) or "unmatched"
-
-
-def _replay(body: object, receive: Receive) -> Receive:
-    first: Message | None = {"type": "http.request", "body": body, "more_body": False}
-
-    async def replayed() -> Message:
-        nonlocal first
-        if first is not None:
-            message, first = first, None
-            return message
-        return await receive()
-
-    return replayed

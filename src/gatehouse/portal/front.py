@@ -12,6 +12,7 @@ from gatehouse.foundation.errors import BadRequest, PayloadTooLarge, Refusal
 from gatehouse.foundation.http import request_id
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.handlers import ErrorResponses
+from gatehouse.foundation.http.replay import replay
 
 Observe: TypeAlias = Callable[[str, str, int, float], None]
 
@@ -72,7 +73,7 @@ class Front:
         token = log.request_id.set(chosen)
         try:
             if scope["method"] not in _WITHOUT_A_BODY:
-                receive = _replay(await self._body(headers, receive), receive)
+                receive = replay(await self._body(headers, receive), receive)
             await self._behind(scope, receive, with_headers)
         except _Left:
             pass
@@ -109,16 +110,3 @@ class Front:
         return PayloadTooLarge(
             f"A request's body may have {self._max_bytes} bytes at most.", headers={"Connection": "close"}
         )
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    first: Message | None = {"type": "http.request", "body": body, "more_body": False}
-
-    async def replayed() -> Message:
-        nonlocal first
-        if first is not None:
-            message, first = first, None
-            return message
-        return await receive()
-
-    return replayed

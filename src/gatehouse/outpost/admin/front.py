@@ -5,13 +5,14 @@ The framework reads a body whole before it asks who sends it, and the proxy's re
 
 from typing import Final
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gatehouse.engine.exchange import ClientLeft, Received
 from gatehouse.foundation.deadlines import Deadlines
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.handlers import ErrorResponses
+from gatehouse.foundation.http.replay import replay
 from gatehouse.ingress import receive as receiving
 from gatehouse.ingress.receive import Body
 from gatehouse.outpost.admin.access import admit
@@ -51,22 +52,9 @@ class Front:
                 error.headers["Connection"] = "close"
             await self._responses.to(scope, error)(scope, receive, send)
             return
-        await self._behind(scope, _replay(content, receive), send)
+        await self._behind(scope, replay(content, receive), send)
 
     async def _admit(self, x: Received, scope: Scope) -> None:
         scheme, _, token = x.headers.get("authorization", "").partition(" ")
         await admit(self._host, x.client_address, token.strip() if scheme.lower() == "bearer" else "")
         scope.setdefault("state", {})["admitted"] = True
-
-
-def _replay(content: bytes, receive: Receive) -> Receive:
-    first: Message | None = {"type": "http.request", "body": content, "more_body": False}
-
-    async def replayed() -> Message:
-        nonlocal first
-        if first is not None:
-            message, first = first, None
-            return message
-        return await receive()
-
-    return replayed

@@ -161,24 +161,19 @@ class Spender:
         """The accounts once the call fits, without a turn of the loop since. Raises `QuotaExceeded`,
         `BudgetUnavailable`."""
         until, tries = time.monotonic() + _CONTENDED, 0
-        while tries < _TRIES or time.monotonic() < until:
-            tries += 1
+        while True:
             accounts = self._open(budgets, enforced=enforced)
             lacking = [account for account in accounts if account.lacks(amounts) is not None]
             self._refuse(lacking, amounts)
             if not any(account.blocks or account.fresh for account in lacking):
                 return accounts
-            if not await self._asked_for(lacking, amounts):
+            # Where others were faster each time, the ledger does not say that the budget is spent.
+            late = tries >= _TRIES and time.monotonic() >= until
+            if late or not await self._asked_for(lacking, amounts):
                 if any(account.blocks for account in lacking):
                     raise BudgetUnavailable(headers={"Retry-After": "1"})
                 return accounts
-        accounts = self._open(budgets, enforced=enforced)
-        lacking = [account for account in accounts if account.lacks(amounts) is not None]
-        self._refuse(lacking, amounts)
-        if any(account.blocks for account in lacking):
-            # Others were faster each time, or the ledger gives nothing: it does not say that the budget is spent.
-            raise BudgetUnavailable(headers={"Retry-After": "1"})
-        return accounts
+            tries += 1
 
     def _refuse(self, lacking: Sequence[Account], amounts: Triple) -> None:
         """Raises `QuotaExceeded` for a budget that has not so much left."""
