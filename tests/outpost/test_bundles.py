@@ -168,7 +168,6 @@ def test_a_key_that_the_platform_has_taken_up_is_asked_for(platform: FakePlatfor
 def test_a_refused_bundle_is_not_what_a_restart_begins_with(platform: FakePlatform, fresh: OutpostServer) -> None:
     platform.send(platform.bundle(fresh.id, 12), signer=STRANGER)
     assert_refused(fresh, "its signature is not good")
-    until((fresh.home / "outpost" / "bundle.jws").exists)
     fresh.kill()
     fresh.environment["PLATFORM_MANAGEMENT_URL"] = "http://127.0.0.1:9"
     fresh.start()
@@ -179,15 +178,24 @@ def test_a_refused_bundle_is_not_what_a_restart_begins_with(platform: FakePlatfo
 
 
 def test_a_kept_bundle_that_was_tampered_with_is_not_begun_with(platform: FakePlatform, fresh: OutpostServer) -> None:
-    kept = fresh.home / "outpost" / "bundle.jws"
-    until(kept.exists)
     fresh.kill()
+    kept = fresh.home / "outpost" / "bundle.jws"
     kept.write_text(changed(kept.read_text()))
     fresh.environment["PLATFORM_MANAGEMENT_URL"] = "http://127.0.0.1:9"
     fresh.start()
     refused = fresh.ask()
     assert (refused.status_code, refused.json()["error"]["type"]) == (503, "service_unavailable")
     assert "its signature is not good" in policy(fresh)["fault"]
+
+
+async def test_the_first_bundle_is_kept_before_anybody_is_answered_by_it(
+    platform: FakePlatform, tmp_path: Path
+) -> None:
+    outpost_id, there = uuid4(), []
+    bundles = Bundles(outpost_id, tmp_path, lambda _: there.append((tmp_path / "bundle.jws").exists()))
+    bundles.trust(platform.published()["keys"])
+    assert await bundles.take(signing.sign(platform.bundle(outpost_id, 10), platform.signer), "platform")
+    assert there == [True]
 
 
 async def test_the_policy_that_was_kept_says_whose_an_outpost_is(platform: FakePlatform, tmp_path: Path) -> None:

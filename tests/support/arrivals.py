@@ -52,7 +52,7 @@ class Arrivals:
         """Those that a provider must not have seen: arrived later than `moment`."""
         return [
             arrival for arrival in self.all()
-            if arrival.at > moment and model in arrival.model and tag in (arrival.tag or "")
+            if arrival.at > moment and model in {"", arrival.model} and tag in {"", arrival.tag}
         ]  # fmt: skip
 
 

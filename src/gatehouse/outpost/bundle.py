@@ -132,9 +132,13 @@ class Bundles:
             except BundleRefused as refused:
                 self.failed(f"The bundle ({source}) is refused: {refused}")
                 return False
+            if fetched and before is None:
+                # Whoever is answered by the first must find the outpost serving after kill -9 too; a later one's
+                # revocations do not wait for the disk.
+                await asyncio.to_thread(self._keep, signed, etag)
             self._swap(found, source)
             self.signed, self.etag = signed, etag
-            if fetched:
+            if fetched and before is not None:
                 await asyncio.to_thread(self._keep, signed, etag)
             return True
 
