@@ -179,8 +179,8 @@ class Settings(CommonSettings):
     alert_evaluation_interval_seconds: int = Field(60, ge=1, le=3600, description="Between looks at the alert rules.")
     alert_webhook_secret: SecretStr | None = Field(None, description="What alerts' notifications are signed with.")
     tiktoken_cache_dir: DirectoryPath | None = Field(None, description="Vocabularies of tiktoken, to count tokens by.")
-    ingress: Literal["lean", "uvicorn"] = Field("uvicorn", description="What takes model calls off the wire.")
-    outbound: Literal["lean", "aiohttp"] = Field("aiohttp", description="What carries calls to providers.")
+    ingress: Literal["lean", "uvicorn"] = Field("lean", description="What takes model calls off the wire.")
+    outbound: Literal["lean", "aiohttp"] = Field("lean", description="What carries calls to providers.")
     provider_max_connections: int = Field(1000, ge=1, description="Connections to providers a worker holds at most.")
 
     otel_exporter_otlp_endpoint: WebAddress | None = Field(None, description="Collector of traces, by OTLP over HTTP.")
