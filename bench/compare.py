@@ -1,4 +1,4 @@
-"""Compares Gatehouse with nginx, LiteLLM and Portkey on this machine, in one run: see README.md beside this file.
+"""Compares Gatehouse with other gateways on this machine, in one run: see README.md beside this file.
 
 python bench/compare.py [--quick] [--only NAMES] [--env DIR]
 
@@ -153,7 +153,12 @@ class Comparison:
         found = {
             "date": time.strftime("%Y-%m-%d"),
             "machine": machine,
-            "versions": {"litellm": install.LITELLM, "portkey": install.PORTKEY, "nginx": install.nginx()},
+            "versions": {
+                "litellm": install.LITELLM,
+                "portkey": install.PORTKEY,
+                "tensorzero": install.TENSORZERO,
+                "nginx": install.nginx(),
+            },
             **self._bench.facts(),
             "remarks": self.remarks,
             "medians": figures,

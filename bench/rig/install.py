@@ -11,6 +11,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 LITELLM = "litellm[proxy]==1.106.2"
 PORTKEY = "@portkey-ai/gateway@1.15.2"
+TENSORZERO = "tensorzero==2026.6.0"
 PY_SPY = "py-spy==0.4.3"
 MATPLOTLIB = "matplotlib==3.11.2"
 ATHERIS = "atheris==3.0.0"
@@ -54,6 +55,8 @@ def peers(gateways: list[str], env: Path, log: Path) -> None:
     env.mkdir(parents=True, exist_ok=True)
     if "litellm" in gateways:
         _python_program("litellm", LITELLM, env, log)
+    if "tensorzero" in gateways and not list((env / "tensorzero").glob("lib/python*/site-packages/tensorzero")):
+        _python(env / "tensorzero", TENSORZERO, log)
     if "portkey" in gateways and not (env / "portkey" / "node_modules" / "@portkey-ai").exists():
         (env / "portkey").mkdir(exist_ok=True)
         _run(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(env / "portkey"), PORTKEY], log)
@@ -68,8 +71,7 @@ def matplotlib(env: Path, log: Path) -> Path:
     """A Python that draws; installs it under `env`. Raises `CalledProcessError`."""
     python = env / "plots" / "bin" / "python"
     if not (env / "plots" / "bin" / "fonttools").exists():
-        _run([sys.executable, "-m", "venv", str(env / "plots")], log)
-        _run([str(python), "-m", "pip", "install", "--quiet", MATPLOTLIB], log)
+        _python(env / "plots", MATPLOTLIB, log)
     return python
 
 
@@ -95,9 +97,14 @@ def atheris(env: Path, log: Path) -> Path:
 def _python_program(name: str, package: str, env: Path, log: Path) -> Path:
     program = env / name / "bin" / name
     if not program.exists():
-        _run([sys.executable, "-m", "venv", str(env / name)], log)
-        _run([str(env / name / "bin" / "python"), "-m", "pip", "install", "--quiet", package], log)
+        _python(env / name, package, log)
     return program
+
+
+def _python(folder: Path, package: str, log: Path) -> None:
+    """A Python of its own with this package."""
+    _run([sys.executable, "-m", "venv", str(folder)], log)
+    _run([str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", package], log)
 
 
 def _run(command: list[str], log: Path) -> None:

@@ -26,6 +26,7 @@ SWITCHED_ON = {
     "nginx": "a plain reverse proxy with kept-alive connections: no key, nothing recorded",
     "litellm": "its proxy with one worker and a master key: no database, nothing recorded, log at errors",
     "portkey": "as published: no key of its own, nothing recorded",
+    "tensorzero": "its embedded gateway, in Rust: no key, nothing recorded",
     "gatehouse": "API key, rate limit, routing, audit and usage records in PostgreSQL; nothing inspected, as there",
     "libraries": "the same Gatehouse over uvicorn and aiohttp instead of its own lanes (`INGRESS`, `OUTBOUND`)",
     "inspecting": "the same Gatehouse, with 76 patterns over every request and answer (as it is out of the box)",

@@ -167,7 +167,8 @@ def goals(figures: Figures) -> list[Goal]:
     own, direct = figures.get(OURS), figures.get("direct", {})
     if own is None:
         return []
-    litellm, portkey = figures.get("litellm", {}), figures.get("portkey", {})
+    nginx, litellm, portkey = (figures.get(name, {}) for name in ("nginx", "litellm", "portkey"))
+    inspecting = figures.get("inspecting", {})
     found: list[Goal] = []
 
     def goal(title: str, reached: Callable[[], float], wanted: float, *, least: bool = False) -> None:
@@ -176,14 +177,25 @@ def goals(figures: Figures) -> list[Goal]:
         except (KeyError, ZeroDivisionError):
             return
 
-    goal("CPU a request, 64 connections, us", lambda: own["cpu_us"], 200)
+    def over_nginx(metric: str) -> float:
+        return own[metric] - nginx.get(metric, direct[metric])
+
+    goal("CPU a request, 64 connections, us", lambda: own["cpu_us"], 45)
+    goal("... over nginx's", lambda: own["cpu_us"] / nginx["cpu_us"], 4.5)
     goal("LiteLLM's CPU a request over ours", lambda: litellm["cpu_us"] / own["cpu_us"], 40, least=True)
     goal("Portkey's CPU a request over ours", lambda: portkey["cpu_us"] / own["cpu_us"], 5, least=True)
+    goal("CPU a request with 76 patterns, us", lambda: inspecting["cpu_us"], 110)
+    goal("CPU a request of recording beside it, us", lambda: own["recording_cpu_us"], 60)
+    goal("CPU a request where the provider takes 60 ms, us", lambda: own["slow_cpu_us"], 90)
+    goal("requests/s on one core", lambda: own["requests_s"], 20_000, least=True)
+    goal("... sustained", lambda: own["sustained_s"], 10_000, least=True)
+    goal("CPU a stream of 50 chunks, us", lambda: own["stream_cpu_us"], 220)
+    goal("... with 76 patterns", lambda: inspecting["stream_cpu_us"], 600)
     goal("streams/s over LiteLLM's", lambda: own["streams_s"] / litellm["streams_s"], 100, least=True)
     goal("streams/s over Portkey's", lambda: own["streams_s"] / portkey["streams_s"], 5, least=True)
-    goal("added latency, 1 connection, p50, ms", lambda: (own["p50_us_1"] - direct["p50_us_1"]) / 1000, 0.4)
-    goal("added latency, 1 connection, p99, ms", lambda: (own["p99_us_1"] - direct["p99_us_1"]) / 1000, 2)
-    goal("worker's memory idle, MiB", lambda: own["idle_mib"], 150)
+    goal("latency over nginx's, 1 connection, p50, us", lambda: over_nginx("p50_us_1"), 100)
+    goal("latency over nginx's, 1 connection, p99, us", lambda: over_nginx("p99_us_1"), 600)
+    goal("worker's memory after the soak, MiB", lambda: own["late_mib"], 120)
     goal("growth after the soak's first tenth, %", lambda: own["growth"] * 100, 5)
     if own.get("streams_open", 0) >= 1000:
         goal("memory with 1,000 streams open, MiB", lambda: own["streams_mib"], 400)

@@ -6,9 +6,10 @@ from rig.gateways.gatehouse import Gatehouse, Inspecting, Libraries
 from rig.gateways.litellm import LiteLLM
 from rig.gateways.nginx import Nginx
 from rig.gateways.portkey import Portkey
+from rig.gateways.tensorzero import TensorZero
 
 ALL: dict[str, type[Gateway]] = {
-    kind.name: kind for kind in (Direct, Nginx, LiteLLM, Portkey, Gatehouse, Inspecting, Libraries)
+    kind.name: kind for kind in (Direct, Nginx, LiteLLM, Portkey, TensorZero, Gatehouse, Inspecting, Libraries)
 }
 
 __all__ = ["ALL", "Gatehouse", "Gateway", "Site"]
