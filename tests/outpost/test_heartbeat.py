@@ -11,10 +11,10 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
-from tests.support.chromium import free_port
 from tests.support.outpost_server import OutpostServer
 from tests.support.portal import ADMIN_KEY
 from tests.support.portal_server import PortalServer, url_of
+from tests.support.ports import free_port
 from tests.support.registered import RegisteredOutpost
 from tests.support.server import GatehouseServer
 from tests.support.tls import Served

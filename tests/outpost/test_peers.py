@@ -1,7 +1,6 @@
 """Outposts that share a budget and their kill switches, as processes of their own."""
 
 import signal
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +15,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from tests.support.outpost_server import ADMIN_TOKEN, OutpostServer, Trust, asking
 from tests.support.outposts import Authority
+from tests.support.ports import free_port
 
 from gatehouse.foundation import certified
 from gatehouse.foundation.settings import BadSettings
@@ -31,13 +31,6 @@ def until(condition: Callable[[], Any], seconds: float = 20) -> Any:
         assert time.monotonic() < deadline
         time.sleep(0.05)
     return found
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 @contextmanager

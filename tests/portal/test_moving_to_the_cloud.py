@@ -12,10 +12,10 @@ from uuid import uuid4
 
 import httpx2
 import pytest
-from tests.support.chromium import free_port
 from tests.support.leaks import WATCH
 from tests.support.outpost_server import ADMIN_TOKEN
 from tests.support.portal_server import PortalServer, url_of
+from tests.support.ports import free_port
 from tests.support.registered import RegisteredOutpost
 from tests.support.server import GatehouseServer
 

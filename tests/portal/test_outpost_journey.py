@@ -10,8 +10,8 @@ import httpx2
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
-from tests.support.chromium import free_port
 from tests.support.portal_server import PortalServer, url_of
+from tests.support.ports import free_port
 from tests.support.registered import RegisteredOutpost
 from tests.support.server import GatehouseServer
 

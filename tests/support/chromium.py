@@ -1,6 +1,5 @@
 """A real browser: Debian's Chromium, driven by Playwright. Nothing of it comes from the network."""
 
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -41,10 +40,3 @@ async def page_of(context: BrowserContext) -> AsyncIterator[Page]:
     yield page
     # Chromium calls an answer that is no success an error; that is the test's own affair.
     assert [each for each in complaints if "the server responded with a status of" not in each] == []
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

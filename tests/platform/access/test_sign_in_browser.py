@@ -10,9 +10,10 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from playwright.async_api import Browser, BrowserContext, CDPSession, Page, Route, expect
 from tests.support import chromium
-from tests.support.chromium import PHONE, free_port, needs_chromium, page_of
+from tests.support.chromium import PHONE, needs_chromium, page_of
 from tests.support.members import Member, code_of, enrol, member
 from tests.support.platform import PASSWORD, RunningPlatform, Tenant
+from tests.support.ports import free_port
 
 from gatehouse.foundation.settings import Settings
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import httpx2
 import pytest
-from tests.support.chromium import free_port
 from tests.support.portal import ADMIN_KEY, MASTER_KEY, RunningPortal
+from tests.support.ports import free_port
 from tests.support.server import GatehouseServer
 from tests.support.surfer import Surfer
 from tests.support.town import Provisioned, Town

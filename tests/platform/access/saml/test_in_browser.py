@@ -7,9 +7,10 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 from tests.platform.access.saml.conftest import IDP, prove
 from tests.support import chromium
-from tests.support.chromium import free_port, needs_chromium, page_of
+from tests.support.chromium import needs_chromium, page_of
 from tests.support.identity_provider import IdentityProvider, identity_provider
 from tests.support.platform import RunningPlatform, Tenant
+from tests.support.ports import free_port
 
 from gatehouse.foundation.settings import Settings
 
