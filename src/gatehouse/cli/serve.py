@@ -58,11 +58,13 @@ def _outpost(host: str, port: int, admin_port: int) -> None:
 @click.command(hidden=True)
 @click.option("--fd", type=int, required=True)
 @click.option("--ready-fd", type=int, required=True)
+@click.option("--board-fd", type=int)
+@click.option("--slot", type=int, default=0)
 @click.option("--database", required=True)
-def gateway(fd: int, ready_fd: int, database: str) -> None:
+def gateway(fd: int, ready_fd: int, board_fd: int | None, slot: int, database: str) -> None:
     from gatehouse.platform.worker import serve_gateway
 
-    serve_gateway(fd, ready_fd, database)
+    serve_gateway(fd, ready_fd, database, board_fd, slot)
 
 
 @click.command(hidden=True)

@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -23,6 +24,7 @@ from gatehouse.foundation.tls import tls_context
 from gatehouse.ingress.figures import DIRECTORY
 from gatehouse.platform import installation
 from gatehouse.platform.bootstrap import FirstAdmin, trial_key
+from gatehouse.platform.sharing import Board
 
 #: a process that ends sooner than this after its start has a fault that starting again at once would not mend
 _SETTLED_SECONDS = 10.0
@@ -39,10 +41,13 @@ class CannotStart(Exception):
 class _Child:
     """One process and how to start it again."""
 
-    def __init__(self, arguments: list[str], figures: Path, fds: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self, arguments: list[str], figures: Path, fds: tuple[int, ...] = (), died: Callable[[], None] = lambda: None
+    ) -> None:
         self._arguments = arguments
         self._figures = figures
         self._fds = fds
+        self._died = died
         self._failures = 0
         self.start_at = 0.0
         self.process: subprocess.Popen[bytes] | None = None
@@ -61,6 +66,7 @@ class _Child:
             self._failures = self._failures + 1 if quick else 0
             self.start_at = now + min(0.1 * 2**self._failures, 10.0)
             metrics.bury(self._figures, self.process.pid)
+            self._died()
             self.process = None
         if self.process is None and now >= self.start_at:
             self.start()
@@ -93,23 +99,7 @@ class Supervisor:
         metrics.clean(figures)
         database = installed.url if embedded_database else "env"
         ready, told = os.pipe()
-        gateways = [
-            _Child(
-                [
-                    "gatehouse",
-                    "_gateway",
-                    "--fd",
-                    str(listener.fileno()),
-                    "--ready-fd",
-                    str(told),
-                    "--database",
-                    database,
-                ],
-                figures,
-                (listener.fileno(), told),
-            )
-            for _ in range(self._workers)
-        ]
+        gateways = self._gateways(listener, told, database, figures)
         keeper = _Child(["gatehouse", "_keeper", "--database", database], figures)
         # Not by the command line, which knows more than it needs: it is small, and up again sooner.
         detection = _Child(["gatehouse.detection.service"], figures)
@@ -131,6 +121,21 @@ class Supervisor:
             if embedded_database:
                 embedded.stop(installed.home)
         return 0
+
+    def _gateways(self, listener: socket.socket, told: int, database: str, figures: Path) -> list[_Child]:
+        fds = listener.fileno(), told
+        command = ["gatehouse", "_gateway", "--fd", str(fds[0]), "--ready-fd", str(told), "--database", database]
+        if self._workers == 1:
+            return [_Child(command, figures, fds)]
+        return [
+            _Child(
+                [*command, "--board-fd", str(board.fd), "--slot", str(board.slot)],
+                figures,
+                (*fds, board.fd),
+                died=board.leave,
+            )
+            for board in Board.of(self._workers)
+        ]
 
     def _end(self, number: int, frame: object) -> None:
         self._ending = True

@@ -1,11 +1,14 @@
 """One gateway process: the application on the socket that the supervisor opened."""
 
+import asyncio
 import contextlib
 import ctypes
 import gc
 import os
 import socket
 import sys
+from collections.abc import Callable
+from typing import cast
 
 import uvicorn
 
@@ -18,19 +21,28 @@ from gatehouse.foundation.tls import tls_context
 from gatehouse.ingress.front import protocol_of
 from gatehouse.platform.app import Platform
 from gatehouse.platform.host import PlatformHost
+from gatehouse.platform.sharing import Acceptor, Board, Counted
 
 
 class _Server(uvicorn.Server):
-    """Tells the supervisor when it serves."""
+    """Tells the supervisor when it serves. `board`: where the other workers are, if there are any."""
 
-    def __init__(self, config: uvicorn.Config, ready_fd: int, platform: Platform) -> None:
+    def __init__(
+        self, config: uvicorn.Config, listener: socket.socket, ready_fd: int, platform: Platform, board: Board | None
+    ) -> None:
         super().__init__(config)
+        self._listener = listener
         self._ready_fd = ready_fd
         self._platform = platform
+        self._connections = None if board is None else Counted(board)
+        if self._connections is not None:
+            self.server_state.connections = self._connections
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets=sockets)
+        await super().startup(sockets=[self._listener] if self._connections is None else [])
         if self.started:
+            if self._connections is not None:
+                self.servers.append(cast("asyncio.Server", self._acceptor(self._connections)))
             os.write(self._ready_fd, b"1")
             # What is loaded by now stays: collections need not look at it again.
             gc.collect()
@@ -45,11 +57,24 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._platform.drain()
-        await super().shutdown(sockets=sockets)
+        await super().shutdown(sockets=[self._listener])
+
+    def _acceptor(self, connections: Counted) -> Acceptor:
+        config, loop = self.config, asyncio.get_running_loop()
+
+        def connection() -> asyncio.Protocol:
+            protocol: Callable[..., asyncio.Protocol] = config.http_protocol_class
+            return protocol(config=config, server_state=self.server_state, app_state=self.lifespan.state)
+
+        async def serve(wire: socket.socket) -> None:
+            await loop.connect_accepted_socket(connection, wire, ssl=config.ssl)
+
+        return Acceptor(self._listener, connections, serve)
 
 
-def serve_gateway(fd: int, ready_fd: int, database: str) -> None:
-    """Serves until SIGTERM. `database` is a URL, or `env` for the one in `DATABASE_URL`."""
+def serve_gateway(fd: int, ready_fd: int, database: str, board_fd: int | None = None, slot: int = 0) -> None:
+    """Serves until SIGTERM. `database` is a URL, or `env` for the one in `DATABASE_URL`; `board_fd` and `slot` are of
+    the workers' `Board`."""
     die_with_parent()
     settings = Settings.from_environment()
     log.configure(settings.log_level)
@@ -79,7 +104,8 @@ def serve_gateway(fd: int, ready_fd: int, database: str) -> None:
     if context is not None:
         config.load()
         config.ssl = context
-    server = _Server(config, ready_fd, platform)
-    server.run(sockets=[socket.socket(fileno=fd)])
+    board = None if board_fd is None else Board(board_fd, slot)
+    server = _Server(config, socket.socket(fileno=fd), ready_fd, platform, board)
+    server.run()
     if not server.started:
         raise SystemExit(3)

@@ -1,0 +1,79 @@
+"""Connections are split evenly over the workers, and one that does not accept keeps nobody waiting."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
+
+import psutil
+import pytest
+from tests.support.server import GatehouseServer
+from tests.support.wire import Wire
+
+ASKED = b"GET /api/health/live HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+@contextlib.asynccontextmanager
+async def opened(fleet: GatehouseServer, number: int) -> AsyncIterator[list[Wire]]:
+    """So many connections at once, each with an answer."""
+    address = urlsplit(fleet.url)
+    wires: list[Wire] = []
+
+    async def one() -> None:
+        reader, writer = await asyncio.open_connection(address.hostname, address.port)
+        wires.append(Wire(reader, writer, ""))
+        writer.write(ASKED)
+        # 429 is an answer too: all come from one address.
+        assert (await wires[-1].answer())[0].startswith(("HTTP/1.1 200", "HTTP/1.1 429"))
+
+    try:
+        async with asyncio.timeout(20):
+            await asyncio.gather(*(one() for _ in range(number)))
+        yield wires
+    finally:
+        for wire in wires:
+            wire.writer.close()
+        await asyncio.sleep(0.1)
+
+
+def held(worker: psutil.Process, fleet: GatehouseServer) -> int:
+    port = urlsplit(fleet.url).port
+    return sum(
+        each.status == psutil.CONN_ESTABLISHED and each.laddr.port == port
+        for each in worker.net_connections(kind="tcp")
+    )
+
+
+@pytest.mark.parametrize("number", [64, 400])
+async def test_a_burst_of_connections_is_split_evenly(fleet: GatehouseServer, number: int) -> None:
+    # What a process does first takes it long, and it is then left out for a while.
+    for _ in range(2):
+        async with opened(fleet, 32):
+            pass
+    before = [held(worker, fleet) for worker in fleet.workers]
+    async with opened(fleet, number):
+        now = [held(worker, fleet) for worker in fleet.workers]
+    fair = (number + sum(before)) / len(now)
+    assert all(0.9 * fair <= each <= 1.1 * fair for each in now), (before, now)
+
+
+async def test_what_a_stopped_worker_does_not_take_another_does(fleet: GatehouseServer) -> None:
+    fleet.workers[0].suspend()
+    try:
+        async with opened(fleet, 40):
+            assert held(fleet.workers[0], fleet) < 10
+    finally:
+        fleet.workers[0].resume()
+
+
+async def test_a_worker_that_takes_a_dead_ones_place_gets_its_share(fleet: GatehouseServer) -> None:
+    before = {worker.pid for worker in fleet.workers}
+    fleet.workers[0].kill()
+    deadline = time.monotonic() + 20
+    while True:
+        new = [worker for worker in fleet.workers if worker.pid not in before]
+        async with opened(fleet, 32):
+            if new and held(new[0], fleet) >= 6:
+                return
+        assert time.monotonic() < deadline
