@@ -100,7 +100,14 @@ def test_two_peers_share_a_budget_under_parallel_load(peers: Both) -> None:
 def test_one_alone_spends_what_the_other_does_not_need(peers: Both) -> None:
     used = spent(peers)
     limit(peers, used + 60)
-    assert 57 <= load(peers[:1], 120) <= 60
+
+    def is_spent() -> bool:
+        # A request waits half a second for the other's part; on a busy machine a later one has it.
+        load(peers[:1], 120)
+        return spent(peers) >= used + 57
+
+    until(is_spent)
+    assert load(peers[:1], 10) <= 3
     assert spent(peers) <= used + 60
 
 

@@ -11,7 +11,8 @@ refuses: nothing is let through because the database is away.
 
 import asyncio
 import contextlib
-from typing import Final
+from collections.abc import Coroutine
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -27,6 +28,8 @@ from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.live.nodes import FORGOTTEN, Node
 from gatehouse.platform.live.state import Replica
+
+T = TypeVar("T")
 
 #: Requests that a worker holds at most, and an organization's share of them.
 MOST_HELD: Final = 1_000
@@ -83,8 +86,8 @@ class LiveApprovals:
         self._seconds = seconds
         self._held: dict[UUID, _Held] = {}
         self._watcher: asyncio.Task[None] | None = None
-        #: notes of clients that have left; kept here so that they are not dropped half-way
-        self._leaving: set[asyncio.Task[None]] = set()
+        #: notes of clients that have left, and questions that took too long: not to be dropped half-way
+        self._leaving: set[asyncio.Task[Any]] = set()
 
     async def start(self) -> None:
         """Ends what the workers before held. Raises what the database raises."""
@@ -132,27 +135,58 @@ class LiveApprovals:
             "direction": ask.direction, "model": x.call.model,
             "node": self._node.id, "seconds": self._seconds,
         }  # fmt: skip
-        try:
-            async with asyncio.timeout(_PATIENCE), self._database.service() as session:
+
+        async def insert() -> None:
+            async with self._database.service() as session:
                 await session.execute(_ASK, values)
                 await session.commit()
+
+        try:
+            await self._in_time(insert())
         except _DATABASE_ERRORS:
             raise ApprovalUnavailable from None
 
     async def _expired(self, approval_id: UUID) -> str:
         """Time is up. The status is what became of it: a decision may have come at the last moment."""
-        try:
-            async with asyncio.timeout(_PATIENCE), self._database.service() as session:
+
+        async def end() -> str:
+            async with self._database.service() as session:
                 await session.execute(_END, {"id": approval_id, "status": "expired"})
                 await session.commit()
                 return str((await session.execute(_DECIDED, {"ids": [approval_id]})).one().status)
+
+        try:
+            return await self._in_time(end())
         except _DATABASE_ERRORS:
             return "expired"
 
+    async def _in_time(self, question: Coroutine[Any, Any, T]) -> T:
+        """Raises `TimeoutError` when it is time: to cancel what goes over a dead connection takes ten seconds more."""
+        task = asyncio.create_task(question)
+        try:
+            done, _ = await asyncio.wait({task}, timeout=_PATIENCE)
+        except asyncio.CancelledError:
+            # Before anything else is said of this row.
+            task.cancel()
+            await asyncio.wait({task})
+            raise
+        if not done:
+            task.cancel()
+            self._finish_behind(task)
+            raise TimeoutError
+        return task.result()
+
     def _leave(self, approval_id: UUID) -> None:
-        task = asyncio.create_task(self._cancelled(approval_id))
+        self._finish_behind(asyncio.create_task(self._cancelled(approval_id)))
+
+    def _finish_behind(self, task: asyncio.Task[Any]) -> None:
         self._leaving.add(task)
-        task.add_done_callback(self._leaving.discard)
+        task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Task[Any]) -> None:
+        self._leaving.discard(task)
+        # Asked for, so that nobody logs it: whoever waited has had an answer.
+        _ = task.cancelled() or task.exception()
 
     async def _cancelled(self, approval_id: UUID) -> None:
         with contextlib.suppress(*_DATABASE_ERRORS):
