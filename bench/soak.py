@@ -12,7 +12,7 @@ grows or is lost:
 - the spared worker's memory or descriptors; the latency of quiet moments; connections and calls at the end
 - a request that was answered, or whose client left, without exactly one record
 - a record of a success with other tokens, or another price, than the provider told for it
-- a budget's spend that is not the sum of the records, to the last digit
+- a budget's spend, or the analytics' cost, that is not the sum of the records, to the last digit
 
 What a provider told and a killed worker could not write down is counted and printed: its client has no answer either.
 """
@@ -287,6 +287,12 @@ async def conserved(place: Site, user_id: UUID, budget_id: str) -> bool:
     good &= fault(bool(load.codes["quota_exceeded"]), "calls refused, as if the budget were spent")
     broken = [each for each in beside if load.became[each] == "whole"]
     good &= fault(bool(broken), f"{len(broken)} whole answers that were not charged")
+    ((cost, requests),) = place.server.sql(
+        "SELECT sum(cost_usd), sum(requests) FROM routing_days WHERE tenant_id = %s AND provider = 'chance'",
+        [DEFAULT_TENANT],
+    )
+    print(f"analytics: {cost} USD, {requests} requests")
+    good &= fault((cost, requests) != (sums[0], sums[2]), "the analytics' sums are not the records'")
     return good & fault(budget != sums, "the budget's spend is not the sum of the records")
 
 
