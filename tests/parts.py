@@ -21,6 +21,8 @@ SERVERS: Final = (
 BESIDE: Final = ("tests/outpost", "tests/portal")
 #: The platform in the test's own process.
 PLATFORM: Final = ("tests/platform",)
+#: One long test among others; with those that start servers, whose part is the shortest.
+CONTRACT: Final = ("tests/contract",)
 
 
 def main() -> int:
@@ -31,11 +33,11 @@ def main() -> int:
     pytest = [sys.executable, "-m", "pytest", "--durations=10", *sys.argv[1:]]
     parts = [
         [*pytest, *JOURNEYS],
-        [*pytest, *SERVERS],
+        [*pytest, *CONTRACT, *SERVERS],
         [*pytest, *BESIDE],
         [*pytest, *PLATFORM, *(f"--ignore={part}" for part in SERVERS)],
     ]
-    others = [f"--ignore={part}" for part in (*JOURNEYS, *SERVERS, *BESIDE, *PLATFORM)]
+    others = [f"--ignore={part}" for part in (*JOURNEYS, *CONTRACT, *SERVERS, *BESIDE, *PLATFORM)]
     with contextlib.ExitStack() as held:
         told = [held.enter_context(tempfile.TemporaryFile()) for _ in parts]
         running = [
