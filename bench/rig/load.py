@@ -22,6 +22,7 @@ class Route(StrEnum):
     AT_ONCE = ""
     SLOW = "/delay/60"
     GAPS = "/gap/250"
+    SECONDS = "/gap/1000"
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,10 @@ TICK = os.sysconf("SC_CLK_TCK")
 PROC = Path("/proc")
 
 
-def spawn(command: list[str], *, core: int, log: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-    """Starts `command` on `core`; its children inherit the core. Output goes to `log`."""
+def spawn(
+    command: list[str], *, core: int | str, log: Path, env: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Starts `command` on `core` (`0-1`: two of them); its children inherit it. Output goes to `log`."""
     with log.open("ab") as out:
         return subprocess.Popen(
             ["taskset", "-c", str(core), *command],

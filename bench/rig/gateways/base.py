@@ -23,7 +23,7 @@ class Site:
     #: peers are installed here
     env: Path
     #: the core of the gateway and of everything that belongs to it
-    core: int
+    core: int | str
     #: the gatehouse command, None when it is not among the gateways
     gatehouse: Path | None = None
 

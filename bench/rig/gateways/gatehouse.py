@@ -10,6 +10,7 @@ import secrets
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from typing import Any
 
 from rig import postgres, processes
@@ -24,6 +25,9 @@ class Gatehouse(Gateway):
     inspects = False
     #: what stands at the wires
     edges = "lean", "lean"
+    workers = 1
+    #: settings beside those that all have
+    settings: Mapping[str, str] = {}
 
     def __init__(self, site: Site) -> None:
         super().__init__(site)
@@ -34,7 +38,7 @@ class Gatehouse(Gateway):
 
     def command(self) -> list[str]:
         assert self.site.gatehouse is not None, "compare.py asks for the command before it starts anything"
-        listen = ["--host", "127.0.0.1", "--port", str(self.port), "--workers", "1"]
+        listen = ["--host", "127.0.0.1", "--port", str(self.port), "--workers", str(self.workers)]
         return [str(self.site.gatehouse), "serve", "platform", *listen]
 
     def environment(self) -> dict[str, str]:
@@ -47,6 +51,7 @@ class Gatehouse(Gateway):
             "LOG_LEVEL": "warning",
             "INGRESS": self.edges[0],
             "OUTBOUND": self.edges[1],
+            **self.settings,
         }
 
     def prepare(self) -> None:

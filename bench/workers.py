@@ -1,0 +1,92 @@
+"""What a second worker costs a request, and how evenly connections are split.
+
+    .venv/bin/python bench/workers.py [--rounds 5] [--seconds 6]
+
+One Gatehouse with one worker and one with two, asked in turn with 64 connections; neither is bound to a core.
+"""
+
+import argparse
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+from rig import install
+
+# The project's own Python has psutil too.
+install.use_project_python()
+
+import psutil  # noqa: E402
+from rig.gateways import Gatehouse, Site  # noqa: E402
+from rig.measure import Bench, Cores, Plan, note  # noqa: E402
+from rig.upstream import Mock  # noqa: E402
+
+OUT = Path(__file__).parent / "out"
+CONNECTIONS = 64
+
+
+class Two(Gatehouse):
+    name = "two"
+    workers = 2
+
+
+def split(gateway: Gatehouse) -> list[int]:
+    """Connections of each worker, at this moment."""
+    found = []
+    for pid in gateway.processes()["gateway"]:
+        process = psutil.Process(pid)
+        if "_gateway" in process.cmdline():
+            wires = [each for each in process.net_connections(kind="tcp") if each.laddr.port == gateway.port]
+            found.append(sum(each.status == psutil.CONN_ESTABLISHED for each in wires))
+    return sorted(found)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=6.0)
+    chosen = parser.parse_args()
+    OUT.mkdir(exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix="gatehouse-bench-"))
+    mock = Mock(OUT, core=0)
+    site = Site(mock.url, work, OUT / "env", f"0-{(os.cpu_count() or 1) - 1}", install.find_gatehouse())
+    bench = Bench(mock, Cores(gateway=1, load=0), Plan())
+    both = [Gatehouse(site), Two(site)]
+    cost: dict[str, list[float]] = {each.name: [] for each in both}
+    splits: list[list[int]] = []
+    try:
+        for each in both:
+            note(f"starting {each.name}")
+            each.start()
+        for turn in range(-1, chosen.rounds):
+            for each in both if turn % 2 else reversed(both):
+                seen: list[list[int]] = []
+                run = bench.run(
+                    each,
+                    connections=CONNECTIONS,
+                    seconds=chosen.seconds,
+                    meanwhile=lambda at, seen=seen, each=each: at > 1 and not seen and seen.append(split(each)),
+                )
+                # The first is to warm up.
+                if turn >= 0:
+                    cost[each.name].append(run.cpu_us("gateway"))
+                    if each.workers > 1:
+                        splits += seen
+    finally:
+        for each in both:
+            each.stop()
+        mock.stop()
+        shutil.rmtree(work, ignore_errors=True)
+    one, two = (statistics.median(cost[each.name]) for each in both)
+    print(f"CPU a request: one worker {one:.1f} us, two {two:.1f} us: {two / one:.3f} times (goal: at most 1.05)")
+    print(f"rounds: {[[round(us, 1) for us in of] for of in cost.values()]}")
+    shares = [min(of) / max(1, sum(of)) for of in splits]
+    print(f"connections of the two workers: {splits}: the smaller has {min(shares):.0%} or more (goal: 45 %)")
+    print("\n".join(bench.faults))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
