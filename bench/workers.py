@@ -37,7 +37,7 @@ def split(gateway: Gatehouse) -> list[int]:
     found = []
     for pid in gateway.processes()["gateway"]:
         process = psutil.Process(pid)
-        if "_gateway" in process.cmdline():
+        if process.cmdline()[0] == "gatehouse: gateway":
             wires = [each for each in process.net_connections(kind="tcp") if each.laddr.port == gateway.port]
             found.append(sum(each.status == psutil.CONN_ESTABLISHED for each in wires))
     return sorted(found)

@@ -155,11 +155,11 @@ class GatehouseServer:
     @property
     def workers(self) -> list[psutil.Process]:
         """The gateway processes: `suspend()`, `resume()`, `kill()`, `memory_info()` and so on."""
-        return self._children("_gateway")
+        return self._children("gatehouse: gateway")
 
     @property
     def keepers(self) -> list[psutil.Process]:
-        return self._children("_keeper")
+        return self._children("gatehouse: keeper")
 
     @property
     def detection(self) -> list[psutil.Process]:
@@ -171,7 +171,7 @@ class GatehouseServer:
         found = []
         for process in psutil.Process(self.pid).children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess):
-                if word is None or word in process.cmdline():
+                if word is None or word in " ".join(process.cmdline()):
                     found.append(process)
         return found
 

@@ -116,7 +116,7 @@ class Gatehouse(Gateway):
         pids = processes.tree(self._pid, *self._postmasters())
         for pid in pids:
             line = processes.command_line(pid)
-            if "postgres" in line.split(" ")[0] or "_keeper" in line.split():
+            if "postgres" in line.split(" ")[0] or line.startswith("gatehouse: keeper"):
                 roles["recording"].append(pid)
             elif pid == self._pid and len(pids) > 1:
                 roles["supervision"].append(pid)

@@ -23,8 +23,6 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "doctor": ("upkeep", "Say what is wrong with this installation, and the mend."),
     "backup": ("upkeep", "Save database and journal into one file."),
     "restore": ("upkeep", "Bring back what backup saved."),
-    "_gateway": ("serve", "One gateway worker (started by serve)."),
-    "_keeper": ("serve", "Drains the journal (started by serve)."),
 }
 
 
@@ -39,13 +37,13 @@ class Lazy(click.Group):
     """Imports a command's module when it is needed: `--help` and completion stay fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for name in COMMANDS if not name.startswith("_")]
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"gatehouse.cli.{COMMANDS[cmd_name][0]}")
-        command: click.Command = getattr(module, cmd_name.removeprefix("_"))
+        command: click.Command = getattr(module, cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

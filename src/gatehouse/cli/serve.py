@@ -55,26 +55,6 @@ def _outpost(host: str, port: int, admin_port: int) -> None:
         raise CommandError(str(error)) from None
 
 
-@click.command(hidden=True)
-@click.option("--fd", type=int, required=True)
-@click.option("--ready-fd", type=int, required=True)
-@click.option("--board-fd", type=int)
-@click.option("--slot", type=int, default=0)
-@click.option("--database", required=True)
-def gateway(fd: int, ready_fd: int, board_fd: int | None, slot: int, database: str) -> None:
-    from gatehouse.platform.worker import serve_gateway
-
-    serve_gateway(fd, ready_fd, database, board_fd, slot)
-
-
-@click.command(hidden=True)
-@click.option("--database", required=True)
-def keeper(database: str) -> None:
-    from gatehouse.platform.keeper import run
-
-    run(database, journal=True)
-
-
 @click.command(epilog="Example: DATABASE_URL=postgresql://... gatehouse worker")
 def worker() -> None:
     """Run background jobs. Any number of these may run, on any machine that reaches the database."""
@@ -86,4 +66,4 @@ def worker() -> None:
     if settings.database_url is None:
         raise CommandError("an embedded installation runs its jobs itself; set DATABASE_URL to run them elsewhere")
     installation.check_all(installation.connect(settings))
-    run("env", journal=False)
+    run(settings, settings.database_url, journal=False)

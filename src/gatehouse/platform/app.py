@@ -60,9 +60,11 @@ async def _unreached(request: Request) -> Response:
 
 
 class Platform:
-    """One worker's application. Its parts start with the server and stop with it."""
+    """One worker's application. Its parts start with the server and stop with it; administration's routes, which take
+    a second to make, are there before, so that the processes that serve it share them."""
 
     def __init__(self, settings: Settings, make_host: Callable[[], PlatformHost]) -> None:
+        self._administration = administration(settings)
         self._settings = settings
         self._make_host = make_host
         self._app: ASGIApp | None = None
@@ -103,7 +105,7 @@ class Platform:
         host.build()
         await host.start()
         addresses = ClientAddresses(settings.trusted_proxies)
-        app, responses = administration(settings)
+        app, responses = self._administration
         app.state.host = host
         admission = Admission(
             app,

@@ -4,7 +4,6 @@ whoever wakes first: so each looks at the others' numbers before it takes one mo
 
 import asyncio
 import mmap
-import os
 import socket
 import time
 from collections.abc import Awaitable, Callable
@@ -26,34 +25,32 @@ _ACCEPTS_NONE: Final = -1
 class Board:
     """How many connections each worker has open, in memory that all of them share, as one of them sees it."""
 
-    def __init__(self, fd: int, slot: int) -> None:
-        self.fd = fd
-        self.slot = slot
-        numbers = memoryview(mmap.mmap(fd, os.fstat(fd).st_size)).cast("q")
-        workers = len(numbers) // 2
-        self._open, self._looked = numbers[:workers], numbers[workers:]
+    def __init__(self, slot: int, connections: "memoryview[int]", looked: "memoryview[int]") -> None:
+        self._slot = slot
+        self._open = connections
+        self._looked = looked
 
     @classmethod
     def of(cls, workers: int) -> list["Board"]:
         """One for each worker; nobody accepts yet."""
-        fd = os.memfd_create("gatehouse-connections")
-        os.ftruncate(fd, workers * 16)
-        boards = [cls(fd, slot) for slot in range(workers)]
+        # Anonymous memory: processes that are forked from this one share it.
+        numbers = memoryview(mmap.mmap(-1, workers * 16)).cast("q")
+        boards = [cls(slot, numbers[:workers], numbers[workers:]) for slot in range(workers)]
         for board in boards:
             board.leave()
         return boards
 
     def tell(self, connections: int) -> None:
-        self._open[self.slot] = connections
+        self._open[self._slot] = connections
 
     def leave(self) -> None:
         """This worker accepts no more: it is ending, has died, or has not begun."""
-        self._open[self.slot] = _ACCEPTS_NONE
+        self._open[self._slot] = _ACCEPTS_NONE
 
     def look(self, now: int, since: int) -> bool:
         """Whether one that has looked later than `since` has fewer. Nanoseconds of the clock that all share."""
-        self._looked[self.slot] = now
-        mine = self._open[self.slot]
+        self._looked[self._slot] = now
+        mine = self._open[self._slot]
         return any(
             _ACCEPTS_NONE < number < mine and looked > since
             for number, looked in zip(self._open, self._looked, strict=True)

@@ -6,6 +6,7 @@ keeper       one: drains the journals into the database, runs scheduled work
 detection    one: holds the models of DLP's tiers, for all gateways
 """
 
+import functools
 import os
 import selectors
 import signal
@@ -19,12 +20,15 @@ from pathlib import Path
 import click
 
 from gatehouse.foundation import metrics
+from gatehouse.foundation.processes import Forked
 from gatehouse.foundation.storage import embedded
 from gatehouse.foundation.tls import tls_context
 from gatehouse.ingress.figures import DIRECTORY
 from gatehouse.platform import installation
 from gatehouse.platform.bootstrap import FirstAdmin, trial_key
+from gatehouse.platform.keeper import run as run_keeper
 from gatehouse.platform.sharing import Board
+from gatehouse.platform.worker import platform_of, serve_gateway
 
 #: a process that ends sooner than this after its start has a fault that starting again at once would not mend
 _SETTLED_SECONDS = 10.0
@@ -42,20 +46,20 @@ class _Child:
     """One process and how to start it again."""
 
     def __init__(
-        self, arguments: list[str], figures: Path, fds: tuple[int, ...] = (), died: Callable[[], None] = lambda: None
+        self,
+        begin: Callable[[], "Forked | subprocess.Popen[bytes]"],
+        figures: Path,
+        died: Callable[[], None] = lambda: None,
     ) -> None:
-        self._arguments = arguments
+        self._begin = begin
         self._figures = figures
-        self._fds = fds
         self._died = died
         self._failures = 0
         self.start_at = 0.0
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Forked | subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        # -P: a module of ours is called `platform`, and must not stand in for the standard library's.
-        command = [sys.executable, "-P", "-m", *self._arguments]
-        self.process = subprocess.Popen(command, pass_fds=self._fds)  # noqa: S603 - our own words
+        self.process = self._begin()
         self.started_at = time.monotonic()
 
     def look(self) -> None:
@@ -97,12 +101,23 @@ class Supervisor:
         listener = self._listen()
         figures = installed.home / DIRECTORY
         metrics.clean(figures)
-        database = installed.url if embedded_database else "env"
         ready, told = os.pipe()
-        gateways = self._gateways(listener, told, database, figures)
-        keeper = _Child(["gatehouse", "_keeper", "--database", database], figures)
-        # Not by the command line, which knows more than it needs: it is small, and up again sooner.
-        detection = _Child(["gatehouse.detection.service"], figures)
+        platform = platform_of(settings, installed.url)
+
+        def gateway(board: Board | None) -> Forked:
+            return Forked("gatehouse: gateway", lambda: serve_gateway(platform, settings, listener, told, board))
+
+        def keep() -> Forked:
+            return Forked("gatehouse: keeper", lambda: run_keeper(settings, installed.url, journal=True))
+
+        if self._workers == 1:
+            gateways = [_Child(lambda: gateway(None), figures)]
+        else:
+            boards = Board.of(self._workers)
+            gateways = [_Child(functools.partial(gateway, each), figures, died=each.leave) for each in boards]
+        keeper = _Child(keep, figures)
+        # It needs little of what is imported here, and its libraries have threads of their own.
+        detection = _Child(_detection, figures)
         children = [*gateways, keeper, detection]
         try:
             for child in children:
@@ -122,21 +137,6 @@ class Supervisor:
                 embedded.stop(installed.home)
         return 0
 
-    def _gateways(self, listener: socket.socket, told: int, database: str, figures: Path) -> list[_Child]:
-        fds = listener.fileno(), told
-        command = ["gatehouse", "_gateway", "--fd", str(fds[0]), "--ready-fd", str(told), "--database", database]
-        if self._workers == 1:
-            return [_Child(command, figures, fds)]
-        return [
-            _Child(
-                [*command, "--board-fd", str(board.fd), "--slot", str(board.slot)],
-                figures,
-                (*fds, board.fd),
-                died=board.leave,
-            )
-            for board in Board.of(self._workers)
-        ]
-
     def _end(self, number: int, frame: object) -> None:
         self._ending = True
 
@@ -149,7 +149,6 @@ class Supervisor:
         except OSError as error:
             raise CannotStart(f"cannot listen on {self._host}:{self._port}: {error.strerror}; choose --port") from None
         listener.listen(2048)
-        listener.set_inheritable(True)
         return listener
 
     def _wait_ready(self, gateways: list[_Child], ready: int) -> None:
@@ -165,6 +164,12 @@ class Supervisor:
                     raise CannotStart("a gateway process ended during its start; its log above says why")
                 if time.monotonic() > deadline:
                     raise CannotStart(f"not ready after {_START_SECONDS:.0f} s")
+
+
+def _detection() -> "subprocess.Popen[bytes]":
+    # -P: a module of ours is called `platform`, and must not stand in for the standard library's.
+    command = [sys.executable, "-P", "-m", "gatehouse.detection.service"]
+    return subprocess.Popen(command)  # noqa: S603 - our own words
 
 
 def _stop(children: list[_Child], number: int, patience: float) -> None:

@@ -72,20 +72,23 @@ class _Server(uvicorn.Server):
         return Acceptor(self._listener, connections, serve)
 
 
-def serve_gateway(fd: int, ready_fd: int, database: str, board_fd: int | None = None, slot: int = 0) -> None:
-    """Serves until SIGTERM. `database` is a URL, or `env` for the one in `DATABASE_URL`; `board_fd` and `slot` are of
-    the workers' `Board`."""
-    die_with_parent()
-    settings = Settings.from_environment()
-    log.configure(settings.log_level)
-    url = settings.database_url if database == "env" else database
-    assert url is not None
-    keys = load_master_keys(settings)
+def platform_of(settings: Settings, database: str) -> Platform:
+    """The application, to be served by any number of processes. `database` is a URL."""
 
     def make_host() -> PlatformHost:
-        return PlatformHost(settings, Database(url, pool_size=settings.database_pool_size), keys)
+        return PlatformHost(
+            settings, Database(database, pool_size=settings.database_pool_size), load_master_keys(settings)
+        )
 
-    platform = Platform(settings, make_host)
+    return Platform(settings, make_host)
+
+
+def serve_gateway(
+    platform: Platform, settings: Settings, listener: socket.socket, ready_fd: int, board: Board | None
+) -> None:
+    """Serves until SIGTERM. `board` is this worker's, where there are several."""
+    die_with_parent()
+    log.configure(settings.log_level)
     config = uvicorn.Config(
         platform,
         loop="uvloop",
@@ -104,8 +107,7 @@ def serve_gateway(fd: int, ready_fd: int, database: str, board_fd: int | None = 
     if context is not None:
         config.load()
         config.ssl = context
-    board = None if board_fd is None else Board(board_fd, slot)
-    server = _Server(config, socket.socket(fileno=fd), ready_fd, platform, board)
+    server = _Server(config, listener, ready_fd, platform, board)
     server.run()
     if not server.started:
         raise SystemExit(3)

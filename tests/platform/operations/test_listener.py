@@ -164,8 +164,8 @@ def test_figures_are_of_all_workers_and_outlive_a_killed_one(served: Served) -> 
             assert client.get("/health").status_code == 200
     assert soon(lambda: answered(served) == before + 20)
     time.sleep(WRITTEN)
-    gateways = children(served, "_gateway")
+    gateways = children(served, "gatehouse: gateway")
     assert len(gateways) == 2
     os.kill(gateways[0], signal.SIGKILL)
-    assert soon(lambda: len(set(children(served, "_gateway")) - {gateways[0]}) == 2)
+    assert soon(lambda: len(set(children(served, "gatehouse: gateway")) - {gateways[0]}) == 2)
     assert soon(lambda: answered(served) == before + 20)

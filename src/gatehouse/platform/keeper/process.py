@@ -33,19 +33,16 @@ _BEAT_SECONDS: Final = 5.0
 _BEAT: Final = text("UPDATE nodes SET status = CAST(:status AS jsonb), seen_at = now() WHERE id = :id RETURNING id")
 
 
-def run(database: str, *, journal: bool) -> None:
-    """Until SIGTERM. `database` is a URL, or `env` for the one in `DATABASE_URL`.
+def run(settings: Settings, database: str, *, journal: bool) -> None:
+    """Until SIGTERM. `database` is a URL.
 
     With `journal`, it is the supervisor's child that drains this home's journal; jobs it works on only when embedded.
     Without, it is `gatehouse worker`.
     """
     if journal:
         die_with_parent()
-    settings = Settings.from_environment()
     logs.configure(settings.log_level)
-    url = settings.database_url if database == "env" else database
-    assert url is not None
-    asyncio.run(_run(settings, url, journal=journal))
+    asyncio.run(_run(settings, database, journal=journal))
 
 
 async def _run(settings: Settings, url: str, *, journal: bool) -> None:
