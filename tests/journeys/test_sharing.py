@@ -2,10 +2,12 @@
 
 import asyncio
 import contextlib
+import socket
 import time
 from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
+import httpx2
 import psutil
 import pytest
 from tests.support.server import GatehouseServer
@@ -77,3 +79,31 @@ async def test_a_worker_that_takes_a_dead_ones_place_gets_its_share(fleet: Gateh
             if new and held(new[0], fleet) >= 6:
                 return
         assert time.monotonic() < deadline
+
+
+def test_an_orderly_end_of_several_workers_leaves_nothing_behind() -> None:
+    with GatehouseServer(workers=2) as server:
+        with httpx2.Client(base_url=server.url) as kept:
+            assert kept.get("/api/health/live").status_code == 200
+            began = time.monotonic()
+            assert server.stop() == 0
+        assert time.monotonic() - began < 20
+        assert "Traceback" not in server.log()
+        server.start_database()
+        assert server.sql("SELECT kind, pid FROM nodes") == []
+        server.stop_database()
+
+
+def test_a_killed_supervisor_leaves_the_port_free() -> None:
+    with GatehouseServer(workers=2) as server:
+        port = urlsplit(server.url).port
+        assert port is not None
+        psutil.Process(server.pid).kill()
+        deadline = time.monotonic() + 5
+        while True:
+            try:
+                socket.create_server(("127.0.0.1", port)).close()
+                break
+            except OSError:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)

@@ -3,15 +3,21 @@
 import ctypes
 import gc
 import multiprocessing
+import os
 import signal
 import subprocess
 from collections.abc import Callable
 from typing import Final
 
+import structlog
 from setproctitle import setproctitle
+
+log = structlog.get_logger(__name__)
 
 _PR_SET_PDEATHSIG: Final = 1
 _FORK: Final = multiprocessing.get_context("fork")
+#: What ends a process. Kept back while it is neither parent nor child: the parent's handlers would take it.
+_ENDING: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 def die_with_parent(number: int = signal.SIGTERM) -> None:
@@ -21,15 +27,19 @@ def die_with_parent(number: int = signal.SIGTERM) -> None:
 
 class Forked:
     """A child that goes on from what this process is: nothing is imported anew, and what neither of them writes to is
-    in memory once. Only for a process with one thread. Made as `subprocess.Popen` is used."""
+    in memory once. It ends with its parent. Only for a process with one thread. Used as `subprocess.Popen` is."""
 
     def __init__(self, title: str, run: Callable[[], None]) -> None:
         """`title` is what lists of processes show."""
         # A collection in the child would write to everything that is shared.
         gc.collect()
         gc.freeze()
-        self._process = _FORK.Process(target=_go_on, args=(title, run), name=title)
-        self._process.start()
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+        try:
+            self._process = _FORK.Process(target=_go_on, args=(title, run, os.getpid(), mask), name=title)
+            self._process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         assert self._process.pid is not None
         self.pid = self._process.pid
 
@@ -54,9 +64,21 @@ class Forked:
         self._process.kill()
 
 
-def _go_on(title: str, run: Callable[[], None]) -> None:
-    # Not the parent's: it would only note that it has to end.
+def _go_on(title: str, run: Callable[[], None], parent: int, mask: set[int]) -> None:
+    """The child's whole life."""
+    # Not the parent's handlers: they would only note that it has to end.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    die_with_parent()
+    if os.getppid() != parent:
+        # It has died before it could be told that we go with it.
+        raise SystemExit(1)
     setproctitle(title)
-    run()
+    try:
+        run()
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+    except Exception:
+        log.exception("process.failed", process=title)
+        raise SystemExit(1) from None

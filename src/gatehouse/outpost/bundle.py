@@ -188,7 +188,7 @@ class Bundles:
             kept.write(self._folder / _ETAG, b"")
             kept.write(self._folder / _BUNDLE, signed.encode("ascii"))
             kept.write(self._folder / _ETAG, etag.encode("latin-1"))
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
             log.warning("outpost.bundle_not_kept", reason=str(error))
 
 

@@ -4,6 +4,7 @@ whoever wakes first: so each looks at the others' numbers before it takes one mo
 
 import asyncio
 import mmap
+import select
 import socket
 import time
 from collections.abc import Awaitable, Callable
@@ -66,10 +67,15 @@ class Counted(set[Any]):
         self.accepting = False
         #: those that are accepted and not in the set yet: a handshake takes its time
         self.coming = 0
+        #: the server has told all connections that it ends
+        self.closing = False
 
     def add(self, connection: Any, /) -> None:
         super().add(connection)
         self.tell()
+        if self.closing:
+            # It came too late to be told with the others, and is not ready to be told yet.
+            asyncio.get_running_loop().call_soon(connection.shutdown)
 
     def discard(self, connection: Any, /) -> None:
         super().discard(connection)
@@ -101,12 +107,15 @@ class Acceptor:
         self._loop.add_reader(listener, self._readable)
 
     def close(self) -> None:
-        self._connections.accepting = False
+        self._connections.accepting, self._connections.closing = False, True
         self._connections.board.leave()
         if self._paused is not None:
             self._paused.cancel()
         else:
             self._loop.remove_reader(self._listener)
+
+    async def wait_closed(self) -> None:
+        """A server of asyncio's has this too. What was accepted is the connections' own affair."""
 
     def _readable(self) -> None:
         """Takes one at most: what else waits is the next turn's, or another worker's."""
@@ -149,4 +158,9 @@ class Acceptor:
 
     def _go_on(self) -> None:
         self._paused = None
+        looking = select.poll()
+        looking.register(self._listener, select.POLLIN)
+        if not looking.poll(0):
+            # Whoever it was left to has taken it.
+            self._left_at = 0
         self._loop.add_reader(self._listener, self._readable)

@@ -18,7 +18,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import click
+import structlog
 
+from gatehouse.foundation import log as logs
 from gatehouse.foundation import metrics
 from gatehouse.foundation.processes import Forked
 from gatehouse.foundation.storage import embedded
@@ -29,6 +31,8 @@ from gatehouse.platform.bootstrap import FirstAdmin, trial_key
 from gatehouse.platform.keeper import run as run_keeper
 from gatehouse.platform.sharing import Board
 from gatehouse.platform.worker import platform_of, serve_gateway
+
+log = structlog.get_logger(__name__)
 
 #: a process that ends sooner than this after its start has a fault that starting again at once would not mend
 _SETTLED_SECONDS = 10.0
@@ -73,7 +77,12 @@ class _Child:
             self._died()
             self.process = None
         if self.process is None and now >= self.start_at:
-            self.start()
+            try:
+                self.start()
+            except OSError as error:
+                # No more processes, or no memory, for now: the others go on.
+                log.warning("supervisor.cannot_start", reason=str(error))
+                self.start_at = now + 1.0
 
     def signal(self, number: int) -> None:
         if self.process is not None and self.process.poll() is None:
@@ -92,8 +101,11 @@ class Supervisor:
         # Before anything is started: a signal during the start must not leave processes behind.
         signal.signal(signal.SIGTERM, self._end)
         signal.signal(signal.SIGINT, self._end)
+        # Whoever started this one may ignore its children's ends, which would hide those of ours.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         installed = installation.connect()
         settings = installed.settings
+        logs.configure(settings.log_level)
         tls_context(settings.tls_cert_path, settings.tls_key_path, settings.tls_client_ca_path)
         embedded_database = installed.settings.embedded
         admin = installation.prepare(installed) if embedded_database else None
@@ -107,15 +119,17 @@ class Supervisor:
         def gateway(board: Board | None) -> Forked:
             return Forked("gatehouse: gateway", lambda: serve_gateway(platform, settings, listener, told, board))
 
-        def keep() -> Forked:
-            return Forked("gatehouse: keeper", lambda: run_keeper(settings, installed.url, journal=True))
+        def keep() -> None:
+            # It outlives the gateways, and must not keep the port.
+            listener.close()
+            run_keeper(settings, installed.url, journal=True)
 
         if self._workers == 1:
             gateways = [_Child(lambda: gateway(None), figures)]
         else:
             boards = Board.of(self._workers)
             gateways = [_Child(functools.partial(gateway, each), figures, died=each.leave) for each in boards]
-        keeper = _Child(keep, figures)
+        keeper = _Child(lambda: Forked("gatehouse: keeper", keep), figures)
         # It needs little of what is imported here, and its libraries have threads of their own.
         detection = _Child(_detection, figures)
         children = [*gateways, keeper, detection]
@@ -130,6 +144,8 @@ class Supervisor:
                 for child in children:
                     child.look()
         finally:
+            # The gateways have their own, until they end: whoever comes then is refused, and does not wait for nobody.
+            listener.close()
             _stop(gateways, signal.SIGTERM, installed.settings.drain_seconds + _GATEWAY_SECONDS)
             # After the gateways: it drains what they wrote last.
             _stop([keeper, detection], signal.SIGTERM, _KEEPER_SECONDS)

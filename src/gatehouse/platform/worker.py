@@ -12,8 +12,6 @@ from typing import cast
 
 import uvicorn
 
-from gatehouse.foundation import log
-from gatehouse.foundation.processes import die_with_parent
 from gatehouse.foundation.sealing import load_master_keys
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
@@ -87,8 +85,6 @@ def serve_gateway(
     platform: Platform, settings: Settings, listener: socket.socket, ready_fd: int, board: Board | None
 ) -> None:
     """Serves until SIGTERM. `board` is this worker's, where there are several."""
-    die_with_parent()
-    log.configure(settings.log_level)
     config = uvicorn.Config(
         platform,
         loop="uvloop",

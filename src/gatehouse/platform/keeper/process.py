@@ -14,7 +14,6 @@ from gatehouse.foundation import log as logs
 from gatehouse.foundation.clock import SYSTEM_CLOCK
 from gatehouse.foundation.egress import EgressGuard
 from gatehouse.foundation.outbound.carriers import open_outbound
-from gatehouse.foundation.processes import die_with_parent
 from gatehouse.foundation.receivers import Receivers
 from gatehouse.foundation.sealing import Sealer, load_master_keys
 from gatehouse.foundation.settings import Settings
@@ -39,8 +38,6 @@ def run(settings: Settings, database: str, *, journal: bool) -> None:
     With `journal`, it is the supervisor's child that drains this home's journal; jobs it works on only when embedded.
     Without, it is `gatehouse worker`.
     """
-    if journal:
-        die_with_parent()
     logs.configure(settings.log_level)
     asyncio.run(_run(settings, database, journal=journal))
 

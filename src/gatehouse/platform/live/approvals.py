@@ -168,6 +168,7 @@ class LiveApprovals:
         except asyncio.CancelledError:
             # Before anything else is said of this row.
             task.cancel()
+            self._finish_behind(task)
             await asyncio.wait({task})
             raise
         if not done:
