@@ -160,7 +160,7 @@ class Comparison:
                 "nginx": install.nginx(),
             },
             **self._bench.facts(),
-            "remarks": self.remarks,
+            "remarks": [*self.remarks, *self._warnings(figures)],
             "medians": figures,
             "goals": goals,
             "rounds": {"speed": self.speed, "memory": self.memory},

@@ -65,7 +65,7 @@ def _values(medians: report.Figures, metric: str) -> list[float | None]:
 
 
 def _page(found: dict[str, Any], pictures: list[str]) -> str:
-    machine, versions = found["machine"], found["versions"]
+    machine, versions, plan = found["machine"], found["versions"], found["plan"]
     named = [name for name in found["medians"] if name in SWITCHED_ON]
     goals = [report.Goal(each["title"], each["reached"], each["wanted"], each["least"]) for each in found["goals"]]
     parts = [
@@ -73,7 +73,8 @@ def _page(found: dict[str, Any], pictures: list[str]) -> str:
         "Gatehouse beside other gateways on one machine, in one run. This page and its pictures are written by"
         " `make bench`; `bench/README.md` says what is measured, and how.",
         f"Run of {found['date']} on {machine['cpus']} processor cores ({machine.get('processor', 'unknown')}),"
-        f" {machine['system']}, Python {machine['python']}. Versions: {', '.join(versions.values())}.",
+        f" {machine['system']}, Python {machine['python']}. Versions: {', '.join(versions.values())}."
+        f" {plan['rounds']} rounds, {plan['seconds']:g} seconds a measurement, a soak of {plan['soak']:,} requests.",
         "## What each had switched on",
         "| | |\n|---|---|\n" + "\n".join(f"| {name} | {SWITCHED_ON[name]} |" for name in named),
         "## Pictures",
