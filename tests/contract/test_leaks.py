@@ -298,6 +298,8 @@ _NOT_TO_A_SERVER_OF_OURS = {
     "platform/operations/test_listener.py",
     # A provider, as the test plays it.
     "foundation/outbound/lean/test_liveness.py",
+    # Accepted, and never answered.
+    "platform/test_sharing.py",
 }
 
 

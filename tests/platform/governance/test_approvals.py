@@ -325,7 +325,12 @@ async def test_a_decision_that_cannot_be_heard_lets_nobody_through(
             answer = await tenant.admin.client.post(f"{BASE}/{held}/approve", json={})
             assert answer.status_code == 200
             async with asyncio.timeout(10):
-                assert await waiting is False
+                try:
+                    let_through = await waiting
+                except ApprovalUnavailable:
+                    # The row is there for others a moment before who asked for it hears so.
+                    let_through = False
+            assert let_through is False
             way.mend()
 
 
