@@ -213,7 +213,9 @@ def test_the_platforms_absence_is_survived(portal: PortalServer, org: UUID) -> N
         # Registered before the platform has its organization.
         body = {"name": "Early", "slug": f"o-{uuid4().hex[:12]}", "plan_tier": "starter"}
         early = portal.register(UUID(portal.admin.post("/v1/orgs", json=body).json()["org"]["id"]))
-        until(lambda: portal.sql("SELECT 1 FROM portal.jobs WHERE kind = 'trust_push' AND error = 'connect_failed'"))
+        # A job that was taken in the moment in which the database ended is taken again when its lease is over.
+        failed = "SELECT 1 FROM portal.jobs WHERE kind = 'trust_push' AND error = 'connect_failed'"
+        until(lambda: portal.sql(failed), patience=120)
     finally:
         portal.platform.start()
     until(lambda: polled(portal, gone) == 401)
