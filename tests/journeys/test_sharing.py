@@ -49,16 +49,16 @@ def held(worker: psutil.Process, fleet: GatehouseServer) -> int:
 
 @pytest.mark.parametrize("number", [64, 400])
 async def test_a_burst_of_connections_is_split_evenly(fleet: GatehouseServer, number: int) -> None:
-    # What a process does first takes it long, and it is then left out for a while.
-    for _ in range(2):
-        async with opened(fleet, 32):
-            pass
-    before = [held(worker, fleet) for worker in fleet.workers]
-    async with opened(fleet, number):
-        now = [held(worker, fleet) for worker in fleet.workers]
-    fair = (number + sum(before)) / len(now)
-    # Whoever gets no processor for 50 ms is left out for a while: exact is only what bench/workers.py measures.
-    assert all(0.75 * fair <= each <= 1.25 * fair for each in now), (before, now)
+    # What a process does first takes it long, and whoever gets no processor for 50 ms is left out for a while: of a few
+    # bursts one must be even.
+    seen = []
+    for _ in range(5):
+        async with opened(fleet, number):
+            seen.append([held(worker, fleet) for worker in fleet.workers])
+        fair = sum(seen[-1]) / len(seen[-1])
+        if all(0.9 * fair <= each <= 1.1 * fair for each in seen[-1]):
+            return
+    raise AssertionError(seen)
 
 
 async def test_what_a_stopped_worker_does_not_take_another_does(fleet: GatehouseServer) -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.engine.stages.test_content_filters import Topics, topics
 from tests.engine.stages.test_content_filters import engine as topical_engine
 from tests.support.engine import HeldEngine
+from tests.support.values import shows
 
 from gatehouse.engine.exchange import Received
 from gatehouse.engine.outcome import Scanned
@@ -62,7 +63,7 @@ async def test_what_was_found_is_on_record_without_the_text(held: HeldEngine) ->
     assert isinstance(entry, Scanned)
     [event] = entry.dlp_events
     assert (event.entity_type, event.direction, event.status) == ("credit_card", "input", "redacted")
-    assert "4242 4242" not in str(entry)
+    assert not shows(str(entry), "4242")
 
 
 async def test_nothing_found_leaves_no_record(held: HeldEngine) -> None:

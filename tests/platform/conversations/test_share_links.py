@@ -5,6 +5,7 @@ from uuid import UUID, uuid4
 import pytest
 from tests.platform.conversations.conftest import BASE, Begin, redacting, stored
 from tests.support.platform import RunningPlatform, Tenant
+from tests.support.values import shows
 
 from gatehouse.platform.sealed import SEALED
 
@@ -57,7 +58,7 @@ async def test_a_link_shows_labels_and_no_values(platform: RunningPlatform, talk
     await talking.user.client.post(f"{path}/messages", json={"content": "card 4242 4242 4242 4242"})
     link = (await talking.user.client.post(f"{path}/share_links")).json()
     shown = (await platform.anonymous.get(link["url"])).text
-    assert ("[CREDIT_CARD_1]" in shown, "4242 4242" in shown) == (True, False)
+    assert ("[CREDIT_CARD_1]" in shown, shows(shown, "4242")) == (True, False)
 
 
 async def test_a_revoked_link_shows_nothing_and_stays_in_the_list(
