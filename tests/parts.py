@@ -54,9 +54,8 @@ class Ended(NamedTuple):
 def ran(part: str, paths: Sequence[str]) -> Ended:
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as kept:
-        cache = ("-p", "cacheprovider", "-o", f"cache_dir={kept}")
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "--durations=10", *cache, *paths],
+            [sys.executable, "-m", "pytest", "--durations=10", "-o", f"cache_dir={kept}", *paths],
             check=False,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
