@@ -203,7 +203,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     work = Path(tempfile.mkdtemp(prefix="gatehouse-bench-"))
     mock = Mock(OUT, core=cores.load)
-    site = gateways.Site(upstream=mock.url, work=work, env=env, core=cores.gateway, gatehouse=gatehouse)
+    site = gateways.Site(mock.url, work, env, cores.gateway, gatehouse, beside=cores.load)
     comparison = Comparison(Bench(mock, cores, plan_of(chosen)), site, names)
     try:
         if not chosen.no_speed:

@@ -62,7 +62,7 @@ class Measured:
     result: load.Result
     #: processor seconds by role
     cpu: dict[str, float]
-    #: the part of the time in which the gateway and what belongs to it held their core, and in which others did
+    #: the part of the time in which the gateway and what shares its core held that, and in which others did
     busy: float
     foreign: float
 
@@ -113,7 +113,7 @@ class Bench:
         if result.refused or result.broken:
             what = f"{gateway.name}, {connections} connections, {route.name}, stream={stream}"
             self.faults.append(f"{what}: {result.refused} refused, {result.broken} broken of {result.requests}")
-        own = sum(during.values())
+        own = sum(seconds for role, seconds in during.items() if role not in gateway.apart)
         return Measured(
             result,
             cpu,

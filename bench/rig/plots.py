@@ -17,7 +17,7 @@ mpl.rcParams.update({"svg.hashsalt": "gatehouse", "font.size": 11, "svg.fonttype
 
 import matplotlib.pyplot as plt  # noqa: E402 - after its backend was chosen
 
-OURS = {"gatehouse", "inspecting", "libraries"}
+OURS = {"gatehouse", "inspecting", "one_core", "libraries"}
 
 
 def draw(chart: dict[str, Any], folder: Path) -> None:

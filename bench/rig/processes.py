@@ -27,6 +27,13 @@ def spawn(
         )
 
 
+def pin(pids: Iterable[int], core: int | str) -> None:
+    """Moves all threads of `pids` to `core`; what they start later inherits it."""
+    for pid in pids:
+        # A process that has ended meanwhile is no fault.
+        subprocess.run(["taskset", "-a", "-p", "-c", str(core), str(pid)], check=False, capture_output=True)
+
+
 def _stat(pid: int) -> list[str] | None:
     """The fields of /proc/PID/stat from the third (`state`) on, or None for a process that is gone."""
     try:

@@ -27,7 +27,9 @@ SWITCHED_ON = {
     "litellm": "its proxy with one worker and a master key: no database, nothing recorded, log at errors",
     "portkey": "as published: no key of its own, nothing recorded",
     "tensorzero": "its embedded gateway, in Rust: no key, nothing recorded",
-    "gatehouse": "API key, rate limit, routing, audit and usage records in PostgreSQL; nothing inspected, as there",
+    "gatehouse": "API key, rate limit, routing, audit and usage records in PostgreSQL (on the other core);"
+    " nothing inspected, as there",
+    "one_core": "the same Gatehouse, with what records on the gateway's core too",
     "libraries": "the same Gatehouse over uvicorn and aiohttp instead of its own lanes (`INGRESS`, `OUTBOUND`)",
     "inspecting": "the same Gatehouse, with 76 patterns over every request and answer (as it is out of the box)",
 }

@@ -66,9 +66,9 @@ ROWS = (
     Row("memory at the peak of concurrent streams (MiB)", _own("streams_mib"), "{:,.1f}"),
     Row("... streams open at that peak", _own("streams_open"), better=""),
     Row("memory of recording beside it (MiB)", _own("recording_mib"), "{:,.1f}", better=""),
-    Row("share of the core that gateway and recording used, requests (%)", lambda own, _: own["busy"] * 100, better=""),
+    Row("share of the core that the gateway used, requests (%)", lambda own, _: own["busy"] * 100, better=""),
     Row(
-        "share of the core that gateway and recording used, streams (%)",
+        "share of the core that the gateway used, streams (%)",
         lambda own, _: own["stream_busy"] * 100,
         better="",
     ),

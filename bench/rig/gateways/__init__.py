@@ -2,14 +2,14 @@
 
 from rig.gateways.base import Gateway, Site
 from rig.gateways.direct import Direct
-from rig.gateways.gatehouse import Gatehouse, Inspecting, Libraries
+from rig.gateways.gatehouse import Gatehouse, Inspecting, Libraries, OneCore
 from rig.gateways.litellm import LiteLLM
 from rig.gateways.nginx import Nginx
 from rig.gateways.portkey import Portkey
 from rig.gateways.tensorzero import TensorZero
 
 ALL: dict[str, type[Gateway]] = {
-    kind.name: kind for kind in (Direct, Nginx, LiteLLM, Portkey, TensorZero, Gatehouse, Inspecting, Libraries)
+    kind.name: kind for kind in (Direct, Nginx, LiteLLM, Portkey, TensorZero, Gatehouse, Inspecting, OneCore, Libraries)
 }
 
 __all__ = ["ALL", "Gatehouse", "Gateway", "Site"]

@@ -26,6 +26,8 @@ class Site:
     core: int | str
     #: the gatehouse command, None when it is not among the gateways
     gatehouse: Path | None = None
+    #: the core of what does not share the gateway's (`Gateway.apart`); without one everything does
+    beside: int | str | None = None
 
 
 class Gateway:
@@ -34,9 +36,13 @@ class Gateway:
     name = ""
     #: seconds until it must answer
     patience = 120.0
+    #: roles that do not share the gateway's core
+    apart: frozenset[str] = frozenset()
 
     def __init__(self, site: Site) -> None:
         self.site = site
+        if site.beside is None:
+            self.apart = frozenset()
         self.port = free_port()
         self.work = site.work / self.name
         self.work.mkdir(parents=True, exist_ok=True)
@@ -75,6 +81,9 @@ class Gateway:
 
         if not processes.wait_until(answers, seconds=30, every=0.5):
             raise last[0]
+        if self.site.beside is not None:
+            for role in self.apart:
+                processes.pin(self.processes()[role], self.site.beside)
 
     def _listens(self) -> bool:
         if not self.alive():

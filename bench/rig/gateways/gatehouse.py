@@ -23,6 +23,7 @@ EMAIL = "bench@example.com"
 class Gatehouse(Gateway):
     name = "gatehouse"
     inspects = False
+    apart = frozenset({"recording"})
     #: what stands at the wires
     edges = "lean", "lean"
     workers = 1
@@ -165,6 +166,13 @@ class Inspecting(Gatehouse):
 
     name = "inspecting"
     inspects = True
+
+
+class OneCore(Gatehouse):
+    """Recording shares the worker's core."""
+
+    name = "one_core"
+    apart = frozenset()
 
 
 class Libraries(Gatehouse):

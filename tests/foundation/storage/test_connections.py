@@ -1,5 +1,6 @@
 """Connections act as their role or not at all, on a real PostgreSQL."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from functools import partial
 from uuid import uuid4
@@ -72,6 +73,21 @@ async def test_a_session_whose_role_was_lost_goes_no_further_and_its_connection_
                 async with database.tenant(TenantId(tenant.id)):
                     raise AssertionError("it went on")
     assert [line["event"] for line in lines] == ["database.wrong_role"]
+    async with database.tenant(TenantId(tenant.id)) as session:
+        assert (await session.execute(WHO)).scalar() == APP_ROLE
+
+
+async def test_whoever_falls_silent_in_a_transaction_loses_it_with_its_locks(
+    database: Database, tenant: Tenant
+) -> None:
+    lock = text("SELECT pg_advisory_xact_lock(20261122)")
+    async with database.tenant(TenantId(tenant.id)) as silent:
+        await silent.execute(lock)
+        # Longer than that nobody waits for a worker that was cut off in the midst of a change.
+        async with asyncio.timeout(15), database.service() as waiting:
+            await waiting.execute(lock)
+        with pytest.raises(psycopg.OperationalError):
+            await silent.execute(WHO)
     async with database.tenant(TenantId(tenant.id)) as session:
         assert (await session.execute(WHO)).scalar() == APP_ROLE
 

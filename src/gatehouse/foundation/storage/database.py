@@ -15,7 +15,7 @@ from typing import Any
 
 import psycopg
 from sqlalchemy import event, text
-from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.engine.interfaces import DBAPIConnection, ExceptionContext
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import Session
@@ -146,7 +146,16 @@ def _engine(url: str, role: str, pool_size: int, schema: str | None) -> AsyncEng
     )
     roles.act_as(engine, role, schema)
     event.listen(engine.sync_engine, "checkout", _alive)
+    event.listen(engine.sync_engine, "handle_error", _was_silent)
     return engine
+
+
+def _was_silent(context: ExceptionContext) -> BaseException | None:
+    """The driver counts a transaction that the database ended, for its owner was silent, as a fault of the program. It
+    is a lost connection."""
+    if isinstance(context.original_exception, psycopg.errors.IdleInTransactionSessionTimeout):
+        return psycopg.OperationalError(str(context.original_exception))
+    return None
 
 
 def _alive(connection: DBAPIConnection, _record: object, _proxy: object) -> None:

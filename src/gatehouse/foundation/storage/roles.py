@@ -22,6 +22,9 @@ MAKE: Final = Path(__file__).parent / "roles.sql"
 _BECOME: Final = "SELECT set_config('role', %s, false), set_config('timezone', 'UTC', false)"
 #: The platform's tables are in the login's own schema (`public`); the portal's may be in the same database.
 _IN_SCHEMA: Final = "SELECT set_config('search_path', %s, false)"
+#: In pools no transaction waits for anything but the database: whoever is silent for so long in the midst of one was
+#: cut off or is frozen, and others wait for its locks.
+_NOT_SILENT: Final = "SELECT set_config('idle_in_transaction_session_timeout', '10s', false)"
 _WHO: Final = "SELECT current_user"
 
 log = structlog.get_logger(__name__)
@@ -81,13 +84,14 @@ async def become_async(connection: psycopg.AsyncConnection[Any], role: str, sche
 
 
 def act_as(engine: AsyncEngine, role: str, schema: str | None = None) -> None:
-    """Makes each connection of an engine act as `role`, in `schema`."""
+    """Makes each connection of an engine act as `role`, in `schema`, and give up a transaction that it left alone."""
 
     def connected(connection: Any, _record: object) -> None:
         cursor = connection.cursor()
         try:
             if schema is not None:
                 cursor.execute(_IN_SCHEMA, [schema])
+            cursor.execute(_NOT_SILENT)
             cursor.execute(_BECOME, [role])
             cursor.execute(_WHO)
             check(role, cursor.fetchone())
