@@ -6,7 +6,7 @@ import sys
 HEAD = """
 import os, signal, subprocess, sys, time
 from pathlib import Path
-from gatehouse.foundation.processes import Forked
+from gatehouse.foundation.processes import Flag, Forked, return_large_blocks
 def shown(pid):
     return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\\0")[0].decode()
 def until(true):
@@ -56,3 +56,44 @@ sleeping.send_signal(signal.SIGTERM)
 print(*codes, sleeping.wait(10), ended)
 """
     assert told(program) == "0 3 waits -15 []"
+
+
+def test_a_flag_that_a_child_raises_is_up_for_all() -> None:
+    program = """
+flag, seen = Flag(), []
+def run():
+    flag.up()
+children = [Forked("gatehouse: a test", run) for _ in range(2) if not seen.append(bool(flag))]
+until(lambda: flag)
+print(seen[0], bool(flag))
+"""
+    assert told(program) == "False True"
+
+
+def test_a_large_block_goes_back_to_the_system_when_it_is_free() -> None:
+    program = """
+import ctypes
+library = ctypes.CDLL(None)
+library.malloc.restype, library.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+def left_over():
+    before = resident()
+    for _ in range(3):
+        # As a hash of a password does, with something small behind it that stays.
+        block = library.malloc(19 << 20)
+        ctypes.memset(block, 1, 19 << 20)
+        library.malloc(64)
+        library.free(block)
+    return (resident() - before) >> 20
+if len(sys.argv) > 1:
+    return_large_blocks()
+print(left_over())
+"""
+    code = [sys.executable, "-c", HEAD + program]
+    kept, returned = (
+        int(subprocess.run([*code, *words], capture_output=True, text=True, timeout=30, check=True).stdout)
+        for words in ([], ["return"])
+    )
+    # The first is what the C library does by itself; where it does not, there is nothing to mend.
+    assert returned <= 1 <= kept

@@ -23,6 +23,8 @@ def server() -> Iterator[GatehouseServer]:
         ]  # fmt: skip
         headers = {"Authorization": f"Bearer {running.key}"}
         running.settled()
+        # Nobody needs a model yet.
+        assert running.detection == []
         for rule in rules:
             answer = httpx2.post(f"{running.url}/api/admin/dlp-rules/", json=rule, headers=headers, timeout=30)
             assert answer.status_code == 201, answer.text

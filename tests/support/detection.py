@@ -129,6 +129,7 @@ async def detecting(
     try:
         process.start()
         await client.start()
+        client.want()
         await reached(client)
         yield process, client
     finally:

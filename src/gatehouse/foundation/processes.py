@@ -1,7 +1,9 @@
 """What processes are to each other."""
 
+import contextlib
 import ctypes
 import gc
+import mmap
 import multiprocessing
 import os
 import signal
@@ -18,11 +20,38 @@ _PR_SET_PDEATHSIG: Final = 1
 _FORK: Final = multiprocessing.get_context("fork")
 #: What ends a process. Kept back while it is neither parent nor child: the parent's handlers would take it.
 _ENDING: Final = (signal.SIGTERM, signal.SIGINT)
+#: Of glibc's mallopt, and bytes. Beyond the first an allocation is a mapping of its own.
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_LARGE: Final = 4 * 1024**2
+_LEFT_FREE: Final = 8 * 1024**2
 
 
 def die_with_parent(number: int = signal.SIGTERM) -> None:
     """When the supervisor is killed its children end too, else they would keep the port."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, number)
+
+
+def return_large_blocks() -> None:
+    """What is large goes back to the system as soon as it is free, and in children too. By itself the C library learns
+    from the first large block that is freed (a password's hash takes 19 MiB) to keep the next ones for ever."""
+    # Only glibc has it.
+    with contextlib.suppress(AttributeError, OSError):
+        library = ctypes.CDLL(None)
+        library.mallopt(_M_MMAP_THRESHOLD, _LARGE)
+        library.mallopt(_M_TRIM_THRESHOLD, _LEFT_FREE)
+
+
+class Flag:
+    """Raised by any process that was forked from the one which made it, seen by all of them, and never lowered."""
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, 1)
+
+    def __bool__(self) -> bool:
+        return self._memory[0] != 0
+
+    def up(self) -> None:
+        self._memory[0] = 1
 
 
 class Forked:

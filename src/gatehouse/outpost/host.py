@@ -112,6 +112,7 @@ class OutpostHost:
             budget=settings.dlp_tier_timeout_ms / 1000,
             queue=settings.detection_queue,
             on_failure=self.figures.tier_failed,
+            begin=self.detection.start,
         )
         self.calls = InProgress()
         self.counters = MemoryCounters(self.clock)
@@ -278,10 +279,8 @@ class OutpostHost:
         self.figures.policy_version.read(lambda: bundle.version)
         self.figures.policy_age.read(lambda: time.time() - bundle.issued_at)
         if snapshot.dlp.entities:
-            self.detection.start()
             self.detectors.need("ner")
         if snapshot.dlp.labels or any(each.topics for each in snapshot.filters.filters):
-            self.detection.start()
             self.detectors.need("llm")
 
     def _publish_figures(self) -> None:

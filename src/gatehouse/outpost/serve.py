@@ -13,6 +13,7 @@ import uvicorn
 import uvloop
 
 from gatehouse.foundation import log, metrics
+from gatehouse.foundation.processes import return_large_blocks
 from gatehouse.foundation.tls import tls_context
 from gatehouse.ingress.figures import DIRECTORY
 from gatehouse.ingress.front import protocol_of
@@ -39,6 +40,7 @@ def serve(host: str, port: int, admin_port: int) -> None:
     """Serves until SIGTERM, which lets requests finish. Raises `BadSettings`, `CannotStart`."""
     settings = OutpostSettings.from_environment().checked()
     log.configure(settings.log_level)
+    return_large_blocks()
     # Before anything is started: what is taken is told at once.
     sockets = [_listen(host, port, "--port"), _listen(host, admin_port, "--admin-port")]
     uvloop.run(_serve(settings, *sockets))

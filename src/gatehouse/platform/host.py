@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from collections.abc import Callable
 from typing import Final
 
 from gatehouse.detection.service.client import DetectionClient
@@ -52,9 +53,17 @@ _PURGE_SECONDS: Final = 60.0
 
 
 class PlatformHost:
-    """`master_keys` seal secrets at rest; the signature of cursors is derived from the current one."""
+    """`master_keys` seal secrets at rest; the signature of cursors is derived from the current one. `begin_detection`
+    is called when the process of DLP's models is needed."""
 
-    def __init__(self, settings: Settings, database: Database, master_keys: MasterKeys) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        database: Database,
+        master_keys: MasterKeys,
+        *,
+        begin_detection: Callable[[], None] = lambda: None,
+    ) -> None:
         self.settings = settings
         self.database = database
         self.sealer = Sealer(master_keys.keys, master_keys.current)
@@ -73,6 +82,7 @@ class PlatformHost:
             budget=settings.dlp_tier_timeout_ms / 1000,
             queue=settings.detection_queue,
             on_failure=self.figures.tier_failed,
+            begin=begin_detection,
         )
         fail_closed = settings.switch_fail_mode == "closed"
         self.feed = Feed(database, self.replica, self.node, self.policies.changed, fail_closed=fail_closed)

@@ -3,7 +3,7 @@
 supervisor   this process; holds the port and serves nothing
 gateway      one a core: the gateway and administration
 keeper       one: drains the journals into the database, runs scheduled work
-detection    one: holds the models of DLP's tiers, for all gateways
+detection    one: holds the models of DLP's tiers, for all gateways; started when a rule first needs one
 """
 
 import functools
@@ -22,7 +22,7 @@ import structlog
 
 from gatehouse.foundation import log as logs
 from gatehouse.foundation import metrics
-from gatehouse.foundation.processes import Forked
+from gatehouse.foundation.processes import Flag, Forked, return_large_blocks
 from gatehouse.foundation.storage import embedded
 from gatehouse.foundation.tls import tls_context
 from gatehouse.ingress.figures import DIRECTORY
@@ -103,6 +103,7 @@ class Supervisor:
         signal.signal(signal.SIGINT, self._end)
         # Whoever started this one may ignore its children's ends, which would hide those of ours.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        return_large_blocks()
         installed = installation.connect()
         settings = installed.settings
         logs.configure(settings.log_level)
@@ -114,7 +115,8 @@ class Supervisor:
         figures = installed.home / DIRECTORY
         metrics.clean(figures)
         ready, told = os.pipe()
-        platform = platform_of(settings, installed.url)
+        detecting = Flag()
+        platform = platform_of(settings, installed.url, detecting.up)
 
         def gateway(board: Board | None) -> Forked:
             return Forked("gatehouse: gateway", lambda: serve_gateway(platform, settings, listener, told, board))
@@ -132,7 +134,7 @@ class Supervisor:
         keeper = _Child(lambda: Forked("gatehouse: keeper", keep), figures)
         # It needs little of what is imported here, and its libraries have threads of their own.
         detection = _Child(_detection, figures)
-        children = [*gateways, keeper, detection]
+        children = [*gateways, keeper]
         try:
             for child in children:
                 child.start()
@@ -141,6 +143,8 @@ class Supervisor:
                 _greet(listener, installed, admin)
             while not self._ending:
                 time.sleep(0.2)
+                if detecting and detection not in children:
+                    children.append(detection)
                 for child in children:
                     child.look()
         finally:

@@ -10,6 +10,7 @@ import click
 import uvicorn
 
 from gatehouse.foundation import log, metrics
+from gatehouse.foundation.processes import return_large_blocks
 from gatehouse.foundation.storage import embedded
 from gatehouse.foundation.tls import tls_context
 from gatehouse.ingress.protocol import WatchfulProtocol
@@ -58,6 +59,7 @@ def run(host: str, port: int) -> int:
     signal.signal(signal.SIGINT, end)
     settings = PortalSettings.from_environment()
     log.configure(settings.log_level)
+    return_large_blocks()
     with _database_of(settings):
         installed = installation.connect(settings)
         context = tls_context(settings.tls_cert_path, settings.tls_key_path, settings.tls_client_ca_path)

@@ -218,6 +218,7 @@ async def test_all_askers_together_have_no_more_waiting_than_the_queue_takes(hom
     async with detecting(home, queue=3) as (_, client):
         other = DetectionClient(home, budget=5, queue=1000)
         await other.start()
+        other.want()
         await reached(other)
         slow = asyncio.create_task(client.semantic(["sleep 0.3", "a"], ["x"]))
         await asyncio.sleep(0.1)
@@ -225,6 +226,21 @@ async def test_all_askers_together_have_no_more_waiting_than_the_queue_takes(hom
         assert await failure(other.semantic(["b", "c"], ["x"])) == "llm: overloaded"
         await slow
         await other.stop()
+
+
+async def test_a_process_is_wanted_by_the_first_who_needs_it_and_asked_for_once(home: Path) -> None:
+    begun: list[str] = []
+    client = DetectionClient(home, budget=0.05, queue=10, begin=lambda: begun.append("now"))
+    await client.start()
+    try:
+        health = (await client.health())["ner"]
+        assert (health.status, health.detail, begun) == ("healthy", "idle", [])
+        client.need("ner")
+        client.need("llm")
+        assert await failure(client.entities(["Anna"])) == "ner: timeout"
+        assert (begun, (await client.health())["llm"].detail) == (["now"], "not running")
+    finally:
+        await client.stop()
 
 
 async def test_a_process_that_was_never_there_is_unknown_and_unavailable(
@@ -235,6 +251,7 @@ async def test_a_process_that_was_never_there_is_unknown_and_unavailable(
     client = DetectionClient(home, budget=0.1, queue=10, on_failure=lambda failed: failures.append(str(failed)))
     await client.start()
     try:
+        client.want()
         assert (await client.health())["ner"].status == "unknown"
         assert await failure(client.entities(["Anna"])) == "ner: timeout"
         await asyncio.sleep(0.2)

@@ -32,24 +32,33 @@ class DetectionClient(TierDetectors):
     """`start` and `stop` it in the loop that asks."""
 
     def __init__(
-        self, home: Path, *, budget: float, queue: int, on_failure: Callable[[TierFailed], None] | None = None
+        self,
+        home: Path,
+        *,
+        budget: float,
+        queue: int,
+        on_failure: Callable[[TierFailed], None] | None = None,
+        begin: Callable[[], None] = lambda: None,
     ) -> None:
+        """`begin` is called when the process is needed: it may be started then, and not before."""
         super().__init__(budget=budget, queue=queue, on_failure=on_failure)
+        self._begin = begin
         self._socket = home / wire.SOCKET
         self._numbers = count()
         self._asked: dict[int, Asked] = {}
         self._states_asked: dict[int, asyncio.Future[dict[TierName, TierState]]] = {}
+        self._needed = asyncio.Event()
         self._connected = asyncio.Event()
         self._writer: asyncio.StreamWriter | None = None
         self._task: asyncio.Task[None] | None = None
         #: monotonic; None until it was reached for the first time
         self._lost_at: float | None = None
-        self._began = 0.0
+        #: monotonic; when it was needed first
+        self._needed_at = 0.0
         self._used: set[TierName] = set()
 
     async def start(self) -> None:
-        """Returns at once; the process is reached when it is there."""
-        self._began = time.monotonic()
+        """Returns at once; the process is reached when it is needed, and there."""
         self._task = asyncio.create_task(self._stay_connected(), name="detection client")
 
     async def stop(self) -> None:
@@ -63,8 +72,16 @@ class DetectionClient(TierDetectors):
         if tier in self._used:
             return
         self._used.add(tier)
+        self.want()
         if self._writer is not None:
             self._writer.write(wire.framed(wire.Load(next(self._numbers), tier)))
+
+    def want(self) -> None:
+        """From now on it is to be there."""
+        if not self._needed.is_set():
+            self._needed_at = time.monotonic()
+            self._needed.set()
+            self._begin()
 
     async def _ask(self, tier: TierName, asked: Asked, labels: Sequence[str], deadline: float) -> None:
         writer = await self._reached(tier)
@@ -107,17 +124,21 @@ class DetectionClient(TierDetectors):
     def _unreachable(self) -> Health:
         if self._writer is not None:
             return Health("degraded", "does not answer")
+        if not self._needed.is_set():
+            return Health("healthy", "idle")
         return Health("unknown", "not running") if self._lost_at is None else Health("degraded", "not running")
 
     async def _reached(self, tier: TierName) -> asyncio.StreamWriter:
+        self.want()
         while self._writer is None:
-            since = self._began if self._lost_at is None else self._lost_at
+            since = self._needed_at if self._lost_at is None else self._lost_at
             if time.monotonic() - since > _SOON:
                 raise TierFailed(tier, "unavailable")
             await self._connected.wait()
         return self._writer
 
     async def _stay_connected(self) -> None:
+        await self._needed.wait()
         while True:
             try:
                 with wire.reachable(self._socket) as address:
