@@ -1,11 +1,10 @@
 """The whole suite in parts, several at once, for `make test`: tests with servers of their own wait, the others compute.
 
-Exit status 0 where all parts pass. What fails beside the others runs once more when the machine is free: two cores that
-start fifty servers at once keep nobody's times. What fails alone too is a failure, and so are more than a few. The end
-of the output names both kinds.
+Exit status 0 where all parts pass. A test that fails beside the others runs once more when the machine is free: two
+cores that start fifty servers at once keep nobody's times. What fails alone too is a failure, and so are more than a
+few, and whatever is not a test's own: a fixture's, a part's. The end of the output names them all.
 """
 
-import json
 import os
 import subprocess
 import sys
@@ -15,6 +14,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from tests.support.failures_plugin import VARIABLE
 
 #: More keep each other from their times, fewer leave the cores idle while servers start.
 AT_ONCE: Final = 6
@@ -43,27 +44,32 @@ PARTS: Final[dict[str, Sequence[str]]] = {
 
 
 class Ended(NamedTuple):
-    """How a part ended: pytest's exit status and output, and the tests that failed, where it ran to its end."""
+    """How a part ended: pytest's exit status and output, the tests that failed, and those whose fixtures did."""
 
     part: str
     status: int
     output: bytes
     failed: Sequence[str]
+    fixtures: Sequence[str]
     seconds: float
 
 
 def ran(part: str, paths: Sequence[str]) -> Ended:
     began = time.monotonic()
-    with tempfile.TemporaryDirectory() as kept:
+    with tempfile.NamedTemporaryFile("r") as told, tempfile.TemporaryFile() as output:
+        # Into a file: a pipe is at its end only when everybody is who was started meanwhile.
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "--durations=10", "-o", f"cache_dir={kept}", *paths],
+            [sys.executable, "-m", "pytest", "--durations=10", "-p", "tests.support.failures_plugin", *paths],
+            env={**os.environ, VARIABLE: told.name},
             check=False,
-            stdout=subprocess.PIPE,
+            stdout=output,
             stderr=subprocess.STDOUT,
         )
-        told = Path(kept, "v", "cache", "lastfailed")
-        failed = list(json.loads(told.read_text())) if told.exists() else []
-    return Ended(part, done.returncode, done.stdout, failed, time.monotonic() - began)
+        output.seek(0)
+        lines = [line.partition(" ") for line in told.read().splitlines()]
+        failed = [test for when, _, test in lines if when == "call"]
+        fixtures = [test for when, _, test in lines if when != "call"]
+        return Ended(part, done.returncode, output.read(), failed, fixtures, time.monotonic() - began)
 
 
 def tell(line: str, *tests: str) -> None:
@@ -82,19 +88,24 @@ def main() -> int:
     # Compiled once: hundreds of processes start, and each would compile the whole package for itself.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     began = time.monotonic()
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    pool = ThreadPoolExecutor(AT_ONCE)
+    try:
         parts = [pool.submit(ran, *part) for part in PARTS.items()]
         ended = [part.result() for part in parts]
+    finally:
+        # Whoever interrupts this does not wait for what has not begun.
+        pool.shutdown(wait=False, cancel_futures=True)
     for each in ended:
         show(each)
     tell(f"===== the suite: {time.monotonic() - began:.0f} s")
-    broken = [each.part for each in ended if each.status not in (0, 1) or (each.status == 1 and not each.failed)]
     failed = [test for each in ended for test in each.failed]
-    if broken:
-        tell("did not run to their ends:", *broken)
-    if failed:
-        tell("failed:", *failed)
-    if broken or len(failed) > RUN_AGAIN:
+    fixtures = [test for each in ended for test in each.fixtures]
+    # Such as a part that did not run to its end, or that told a secret: no test's name goes with it.
+    broken = [each.part for each in ended if each.status not in (0, 1) or (each.status == 1 and not each.failed)]
+    for title, names in (("failed:", failed), ("their fixtures failed:", fixtures), ("parts that failed:", broken)):
+        if names:
+            tell(title, *names)
+    if broken or fixtures or len(failed) > RUN_AGAIN:
         return 1
     if failed:
         show(again := ran("once more, alone", failed))

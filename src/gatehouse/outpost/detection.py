@@ -18,13 +18,15 @@ _SETTLED: Final = 10.0
 class DetectionProcess:
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
+        self._ended = False
 
     def start(self) -> None:
         """Returns at once; from now on it is kept running."""
-        if self._task is None:
+        if self._task is None and not self._ended:
             self._task = asyncio.create_task(self._keep(), name="detection process")
 
     async def stop(self) -> None:
+        self._ended = True
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):

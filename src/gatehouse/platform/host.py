@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-from collections.abc import Callable
 from typing import Final
 
 from gatehouse.detection.service.client import DetectionClient
@@ -22,6 +21,7 @@ from gatehouse.foundation.journal.writer import JournalWriter
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.foundation.outbound.carriers import open_outbound
 from gatehouse.foundation.passwords import Passwords
+from gatehouse.foundation.processes import Flag
 from gatehouse.foundation.receivers import Receivers
 from gatehouse.foundation.response_cache.memory import MemoryCache
 from gatehouse.foundation.response_cache.shared import RedisCache
@@ -53,8 +53,8 @@ _PURGE_SECONDS: Final = 60.0
 
 
 class PlatformHost:
-    """`master_keys` seal secrets at rest; the signature of cursors is derived from the current one. `begin_detection`
-    is called when the process of DLP's models is needed."""
+    """`master_keys` seal secrets at rest; the signature of cursors is derived from the current one. `detecting` is up
+    once some worker needs the process of DLP's models."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class PlatformHost:
         database: Database,
         master_keys: MasterKeys,
         *,
-        begin_detection: Callable[[], None] = lambda: None,
+        detecting: Flag | None = None,
     ) -> None:
         self.settings = settings
         self.database = database
@@ -77,12 +77,14 @@ class PlatformHost:
         self.node = Node(database)
         self.node.report = lambda: {"active": self.calls.count}
         self.policies = Publisher(database, self._activated)
+        detecting = Flag() if detecting is None else detecting
         self.detectors = DetectionClient(
             settings.gatehouse_home,
             budget=settings.dlp_tier_timeout_ms / 1000,
             queue=settings.detection_queue,
             on_failure=self.figures.tier_failed,
-            begin=begin_detection,
+            begin=detecting.up,
+            begun=lambda: bool(detecting),
         )
         fail_closed = settings.switch_fail_mode == "closed"
         self.feed = Feed(database, self.replica, self.node, self.policies.changed, fail_closed=fail_closed)

@@ -154,14 +154,14 @@ class Publisher:
         """
         async with self._database.service() as session:
             tenants = (await session.execute(_ACTIVE, {"first": first, "most": most})).scalars().all()
-            self._preloading.update(TenantId(tenant_id) for tenant_id in tenants)
-            for tenant_id in map(TenantId, tenants):
-                try:
-                    await self._activate(tenant_id, await gather(session, tenant_id))
-                except PolicyUnavailable:
-                    # One organization's faults must not keep the worker from serving the others.
-                    self._warn(tenant_id)
-            self._preloading.clear()
+        self._preloading.update(TenantId(tenant_id) for tenant_id in tenants)
+        for tenant_id in map(TenantId, tenants):
+            try:
+                await self._fetch(tenant_id)
+            except PolicyUnavailable:
+                # One organization's faults must not keep the worker from serving the others.
+                self._warn(tenant_id)
+        self._preloading.clear()
 
     async def _load(self, tenant_id: TenantId) -> Snapshot:
         try:

@@ -54,8 +54,10 @@ class _Child:
         begin: Callable[[], "Forked | subprocess.Popen[bytes]"],
         figures: Path,
         died: Callable[[], None] = lambda: None,
+        wanted: Callable[[], bool] = lambda: True,
     ) -> None:
         self._begin = begin
+        self._wanted = wanted
         self._figures = figures
         self._died = died
         self._failures = 0
@@ -67,7 +69,7 @@ class _Child:
         self.started_at = time.monotonic()
 
     def look(self) -> None:
-        """Starts it again if it has died: at once after a good while, else later and later."""
+        """Starts it once it is wanted, and again if it has died: at once after a good while, else later and later."""
         now = time.monotonic()
         if self.process is not None and self.process.poll() is not None:
             quick = now - self.started_at < _SETTLED_SECONDS
@@ -76,7 +78,7 @@ class _Child:
             metrics.bury(self._figures, self.process.pid)
             self._died()
             self.process = None
-        if self.process is None and now >= self.start_at:
+        if self.process is None and now >= self.start_at and self._wanted():
             try:
                 self.start()
             except OSError as error:
@@ -116,7 +118,7 @@ class Supervisor:
         metrics.clean(figures)
         ready, told = os.pipe()
         detecting = Flag()
-        platform = platform_of(settings, installed.url, detecting.up)
+        platform = platform_of(settings, installed.url, detecting)
 
         def gateway(board: Board | None) -> Forked:
             return Forked("gatehouse: gateway", lambda: serve_gateway(platform, settings, listener, told, board))
@@ -133,18 +135,16 @@ class Supervisor:
             gateways = [_Child(functools.partial(gateway, each), figures, died=each.leave) for each in boards]
         keeper = _Child(lambda: Forked("gatehouse: keeper", keep), figures)
         # It needs little of what is imported here, and its libraries have threads of their own.
-        detection = _Child(_detection, figures)
-        children = [*gateways, keeper]
+        detection = _Child(_detection, figures, wanted=lambda: bool(detecting))
+        children = [*gateways, keeper, detection]
         try:
-            for child in children:
+            for child in (*gateways, keeper):
                 child.start()
-            self._wait_ready(gateways, ready)
+            self._wait_ready(gateways, ready, detection)
             if not self._ending:
                 _greet(listener, installed, admin)
             while not self._ending:
                 time.sleep(0.2)
-                if detecting and detection not in children:
-                    children.append(detection)
                 for child in children:
                     child.look()
         finally:
@@ -171,8 +171,8 @@ class Supervisor:
         listener.listen(2048)
         return listener
 
-    def _wait_ready(self, gateways: list[_Child], ready: int) -> None:
-        """Returns when each has said that it serves."""
+    def _wait_ready(self, gateways: list[_Child], ready: int, detection: _Child) -> None:
+        """Returns when each has said that it serves. What they need is started meanwhile: a request may come at once."""
         deadline = time.monotonic() + _START_SECONDS
         waiting = len(gateways)
         with selectors.DefaultSelector() as selector:
@@ -180,6 +180,7 @@ class Supervisor:
             while waiting and not self._ending:
                 if selector.select(timeout=0.1):
                     waiting -= len(os.read(ready, 64))
+                detection.look()
                 if any(child.process is None or child.process.poll() is not None for child in gateways):
                     raise CannotStart("a gateway process ended during its start; its log above says why")
                 if time.monotonic() > deadline:

@@ -12,6 +12,7 @@ from typing import cast
 
 import uvicorn
 
+from gatehouse.foundation.processes import Flag
 from gatehouse.foundation.sealing import load_master_keys
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
@@ -71,9 +72,9 @@ class _Server(uvicorn.Server):
         return Acceptor(self._listener, connections, serve)
 
 
-def platform_of(settings: Settings, database: str, begin_detection: Callable[[], None]) -> Platform:
-    """The application, to be served by any number of processes. `database` is a URL; `begin_detection` is called when
-    the process of DLP's models is needed."""
+def platform_of(settings: Settings, database: str, detecting: Flag) -> Platform:
+    """The application, to be served by any number of processes. `database` is a URL; `detecting` is raised when the
+    process of DLP's models is needed."""
     # Once for all that are forked: it takes each 0.3 s and 10 MiB else.
     built_in_matcher()
 
@@ -82,7 +83,7 @@ def platform_of(settings: Settings, database: str, begin_detection: Callable[[],
             settings,
             Database(database, pool_size=settings.database_pool_size),
             load_master_keys(settings),
-            begin_detection=begin_detection,
+            detecting=detecting,
         )
 
     return Platform(settings, make_host)

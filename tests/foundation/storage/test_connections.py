@@ -84,9 +84,9 @@ async def test_whoever_falls_silent_in_a_transaction_loses_it_with_its_locks(
     async with database.tenant(TenantId(tenant.id)) as silent:
         await silent.execute(lock)
         # Longer than that nobody waits for a worker that was cut off in the midst of a change.
-        async with asyncio.timeout(15), database.service() as waiting:
+        async with asyncio.timeout(20), database.service() as waiting:
             await waiting.execute(lock)
-        with pytest.raises(psycopg.OperationalError):
+        with pytest.raises(OperationalError):
             await silent.execute(WHO)
     async with database.tenant(TenantId(tenant.id)) as session:
         assert (await session.execute(WHO)).scalar() == APP_ROLE

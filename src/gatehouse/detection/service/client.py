@@ -39,10 +39,13 @@ class DetectionClient(TierDetectors):
         queue: int,
         on_failure: Callable[[TierFailed], None] | None = None,
         begin: Callable[[], None] = lambda: None,
+        begun: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`begin` is called when the process is needed: it may be started then, and not before."""
+        """`begin` is called when the process is needed: it may be started then, and not before. `begun`: whether
+        somebody else has needed it."""
         super().__init__(budget=budget, queue=queue, on_failure=on_failure)
         self._begin = begin
+        self._begun = begun
         self._socket = home / wire.SOCKET
         self._numbers = count()
         self._asked: dict[int, Asked] = {}
@@ -84,8 +87,9 @@ class DetectionClient(TierDetectors):
             self._begin()
 
     async def _ask(self, tier: TierName, asked: Asked, labels: Sequence[str], deadline: float) -> None:
-        writer = await self._reached(tier)
+        # Before: who runs out of time here has at least had the model loaded.
         self._used.add(tier)
+        writer = await self._reached(tier)
         number = next(self._numbers)
         question: wire.Question = (
             wire.AskEntities(number, deadline, asked.texts)
@@ -107,6 +111,9 @@ class DetectionClient(TierDetectors):
             del self._asked[number]
 
     async def _states(self) -> dict[TierName, TierState] | None:
+        if self._begun():
+            # How it is concerns all who may come to need it.
+            self.want()
         if self._writer is None:
             return None
         number = next(self._numbers)

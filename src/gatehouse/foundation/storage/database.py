@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 from sqlalchemy import event, text
 from sqlalchemy.engine.interfaces import DBAPIConnection, ExceptionContext
-from sqlalchemy.exc import DisconnectionError
+from sqlalchemy.exc import DisconnectionError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import QueuePool
@@ -154,7 +154,7 @@ def _was_silent(context: ExceptionContext) -> BaseException | None:
     """The driver counts a transaction that the database ended, for its owner was silent, as a fault of the program. It
     is a lost connection."""
     if isinstance(context.original_exception, psycopg.errors.IdleInTransactionSessionTimeout):
-        return psycopg.OperationalError(str(context.original_exception))
+        return OperationalError(context.statement, None, context.original_exception, hide_parameters=True)
     return None
 
 

@@ -22,9 +22,9 @@ MAKE: Final = Path(__file__).parent / "roles.sql"
 _BECOME: Final = "SELECT set_config('role', %s, false), set_config('timezone', 'UTC', false)"
 #: The platform's tables are in the login's own schema (`public`); the portal's may be in the same database.
 _IN_SCHEMA: Final = "SELECT set_config('search_path', %s, false)"
-#: In pools no transaction waits for anything but the database: whoever is silent for so long in the midst of one was
-#: cut off or is frozen, and others wait for its locks.
-_NOT_SILENT: Final = "SELECT set_config('idle_in_transaction_session_timeout', '10s', false)"
+#: In pools no transaction waits for the outside, and for a thread of its own for seconds at most: whoever is silent for
+#: so long in the midst of one was cut off or is frozen, and others wait for its locks.
+_NOT_SILENT: Final = "SELECT set_config('idle_in_transaction_session_timeout', '15s', false)"
 _WHO: Final = "SELECT current_user"
 
 log = structlog.get_logger(__name__)

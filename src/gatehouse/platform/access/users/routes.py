@@ -20,7 +20,7 @@ from gatehouse.platform.access.users.schemas import (
 from gatehouse.platform.access.users.table import UserRow, matching
 from gatehouse.platform.callers import RESPONSES, AdminReader, AdminStepUp
 from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, Session, loaded
+from gatehouse.platform.requests import Changing, InParts, Session, loaded
 
 router = APIRouter(prefix="/api/admin/users", tags=["Users"], responses=RESPONSES)
 
@@ -56,12 +56,13 @@ async def list_users(
 
 
 @router.post("", status_code=201, response_model=UserCreated)
-async def create_user(caller: AdminStepUp, body: NewUser, host: TheHost, change: Changing) -> object:
+async def create_user(caller: AdminStepUp, body: NewUser, host: TheHost, parts: InParts) -> object:
     """Makes a user. Without a password the answer holds an invitation token, which the user redeems at
     `POST /api/auth/register` within seven days."""
     hashed = None if body.password is None else await host.passwords.hash(body.password)
-    user, invitation = await service.create(change, caller, body, hashed)
-    shown = User.model_validate(user).model_dump()
+    async with parts.changing() as change:
+        user, invitation = await service.create(change, caller, body, hashed)
+        shown = User.model_validate(user).model_dump()
     token, until = invitation or (None, None)
     return UserCreated(**shown, invitation_token=token, invitation_expires_at=until)
 
