@@ -172,7 +172,7 @@ class Supervisor:
         return listener
 
     def _wait_ready(self, gateways: list[_Child], ready: int, detection: _Child) -> None:
-        """Returns when each has said that it serves. What they need is started meanwhile: a request may come at once."""
+        """Returns when each has said that it serves. What they need is started meanwhile: requests may come at once."""
         deadline = time.monotonic() + _START_SECONDS
         waiting = len(gateways)
         with selectors.DefaultSelector() as selector:
