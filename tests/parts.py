@@ -37,9 +37,9 @@ PARTS: Final[dict[str, Sequence[str]]] = {
     "outpost": ("tests/outpost",),
     "contract": ("tests/contract",),
     "access": ("tests/platform/access",),
+    "others": ("tests", *(f"--ignore=tests/{part}" for part in _NAMED)),
     "servers": SERVERS,
     "platform": ("tests/platform", *(f"--ignore={path}" for path in _OWN)),
-    "others": ("tests", *(f"--ignore=tests/{part}" for part in _NAMED)),
     "portal": ("tests/portal",),
 }
 
