@@ -81,6 +81,13 @@ async def until_held(platform: RunningPlatform, x: Asked) -> UUID:
     return held
 
 
+async def until_it_waits() -> None:
+    """The asker has heard that its question is stored: others may know that before."""
+    async with asyncio.timeout(10):
+        while all(task.get_name() != "approvals" for task in asyncio.all_tasks()):
+            await asyncio.sleep(0.01)
+
+
 async def until_ended(platform: RunningPlatform, x: Asked) -> str:
     async with asyncio.timeout(10):
         while (row := held_by(platform, x)) is None or row[1] == "pending":
@@ -340,6 +347,7 @@ async def test_a_decision_is_heard_once_the_database_is_back(platform: RunningPl
             x = await asked(platform, tenant)
             waiting = asyncio.create_task(approvals.decision(x, ASK))
             held = await until_held(platform, x)
+            await until_it_waits()
             way.refuse()
             await tenant.admin.client.post(f"{BASE}/{held}/approve", json={})
             await asyncio.sleep(0.5)
