@@ -1,8 +1,6 @@
 """The whole suite in parts, several at once, for `make test`: tests with servers of their own wait, the others compute.
 
-Exit status 0 where all parts pass. A test that fails beside the others runs once more when the machine is free: two
-cores that start fifty servers at once keep nobody's times. What fails alone too is a failure, and so are more than a
-few, and whatever is not a test's own: a fixture's, a part's. The end of the output names them all.
+Exit status 0 where all parts pass. What failed is shown last, and named at the very end.
 """
 
 import os
@@ -15,13 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.support.failures_plugin import VARIABLE
-
 #: More cost each other a sixth of their time (six instead of five, on two cores); fewer leave the cores idle while
 #: servers start.
 AT_ONCE: Final = 4
-#: So many failures may be the machine's; more are the code's.
-RUN_AGAIN: Final = 6
 
 #: Start servers, most of them with several processes, and wait for them.
 SERVERS: Final = (
@@ -45,42 +39,23 @@ PARTS: Final[dict[str, Sequence[str]]] = {
 
 
 class Ended(NamedTuple):
-    """How a part ended: pytest's exit status and output, the tests that failed, and those whose fixtures did."""
+    """How a part ended: pytest's exit status and output."""
 
     part: str
     status: int
-    output: bytes
-    failed: Sequence[str]
-    fixtures: Sequence[str]
+    output: str
     seconds: float
 
 
 def ran(part: str, paths: Sequence[str]) -> Ended:
     began = time.monotonic()
-    with tempfile.NamedTemporaryFile("r") as told, tempfile.TemporaryFile() as output:
-        # Into a file: a pipe is at its end only when everybody is who was started meanwhile.
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "--durations=10", "-p", "tests.support.failures_plugin", *paths],
-            env={**os.environ, VARIABLE: told.name},
-            check=False,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
+    # Into a file: a pipe is at its end only when everybody is who was started meanwhile.
+    with tempfile.TemporaryFile() as output:
+        command = [sys.executable, "-m", "pytest", "--durations=10", *paths]
+        done = subprocess.run(command, check=False, stdout=output, stderr=subprocess.STDOUT)
         output.seek(0)
-        lines = [line.partition(" ") for line in told.read().splitlines()]
-        failed = [test for when, _, test in lines if when == "call"]
-        fixtures = [test for when, _, test in lines if when != "call"]
-        return Ended(part, done.returncode, output.read(), failed, fixtures, time.monotonic() - began)
-
-
-def tell(line: str, *tests: str) -> None:
-    sys.stdout.write("\n  ".join((line, *tests)) + "\n")
-    sys.stdout.flush()
-
-
-def show(ended: Ended) -> None:
-    tell(f"\n===== {ended.part}: {ended.seconds:.0f} s, exit status {ended.status}")
-    tell(ended.output.decode(errors="replace"))
+        told = output.read().decode(errors="replace")
+    return Ended(part, done.returncode, told, time.monotonic() - began)
 
 
 def main() -> int:
@@ -96,25 +71,17 @@ def main() -> int:
     finally:
         # Whoever interrupts this does not wait for what has not begun.
         pool.shutdown(wait=False, cancel_futures=True)
+    lines = []
+    for each in sorted(ended, key=lambda each: each.status != 0):
+        lines += [f"\n===== {each.part}: {each.seconds:.0f} s, exit status {each.status}", each.output]
+    lines.append(f"===== the suite: {time.monotonic() - began:.0f} s")
     for each in ended:
-        show(each)
-    tell(f"===== the suite: {time.monotonic() - began:.0f} s")
-    failed = [test for each in ended for test in each.failed]
-    fixtures = [test for each in ended for test in each.fixtures]
-    # Such as a part that did not run to its end, or that told a secret: no test's name goes with it.
-    broken = [each.part for each in ended if each.status not in (0, 1) or (each.status == 1 and not each.failed)]
-    for title, names in (("failed:", failed), ("their fixtures failed:", fixtures), ("parts that failed:", broken)):
-        if names:
-            tell(title, *names)
-    if broken or fixtures or len(failed) > RUN_AGAIN:
-        return 1
-    if failed:
-        show(again := ran("once more, alone", failed))
-        if again.status:
-            tell("failed alone too:", *again.failed)
-            return 1
-        tell("failed beside others, passed alone:", *failed)
-    return 0
+        if each.status:
+            lines.append(f"failed: {each.part}")
+            # As pytest names them in its summary.
+            lines += [f"  {line}" for line in each.output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    sys.stdout.write("\n".join(lines) + "\n")
+    return int(any(each.status for each in ended))
 
 
 if __name__ == "__main__":

@@ -52,8 +52,7 @@ def _databases_are_looked_at(suite_home: Path) -> Iterator[None]:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     _found.extend(WATCH.leaks())
     if _found:
-        # No test's failure: no test that passes when it is run again makes up for it.
-        session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -81,9 +81,8 @@ class Gateway:
 
         if not processes.wait_until(answers, seconds=30, every=0.5):
             raise last[0]
-        if self.site.beside is not None:
-            for role in self.apart:
-                processes.pin(self.processes()[role], self.site.beside)
+        for role in self.apart:
+            processes.pin(self.processes()[role], self.site.beside)
 
     def _listens(self) -> bool:
         if not self.alive():

@@ -243,6 +243,18 @@ async def test_a_process_is_wanted_by_the_first_who_needs_it_and_asked_for_once(
         await client.stop()
 
 
+async def test_how_the_process_is_that_another_worker_needs_is_asked_here_too(home: Path) -> None:
+    needed: list[str] = []
+    client = DetectionClient(home, budget=0.05, queue=10, begun=lambda: bool(needed))
+    await client.start()
+    try:
+        assert (await client.health())["ner"].detail == "idle"
+        needed.append("by another worker")
+        assert (await client.health())["ner"].detail == "not running"
+    finally:
+        await client.stop()
+
+
 async def test_a_process_that_was_never_there_is_unknown_and_unavailable(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
