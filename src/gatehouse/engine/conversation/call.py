@@ -9,13 +9,14 @@ import msgspec
 class ModelCall(msgspec.Struct, kw_only=True):
     """`body` is the decoded request without gateway-only fields (`fallbacks`). `model` is as requested:
     `provider/model-id`, a bare id or `auto`. `headers` are those of the client that a provider of the same dialect
-    should see. The client's own bytes are never sent on: what a field that stands twice says to the provider must be
-    what the stages read."""
+    should see."""
 
     dialect: str
     model: str
     stream: bool
     body: dict[str, Any]
+    #: the bytes that `body` was read from. They are sent on only where they still say what it says (`decoding.says`)
+    came: bytes | None = None
     fallbacks: tuple[str, ...] = ()
     headers: Mapping[str, str] = {}
     #: what the answer may take, in tokens, where the caller says nothing: sent along to the provider

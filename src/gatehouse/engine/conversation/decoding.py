@@ -1,12 +1,13 @@
 """A client's bytes to a checked dict. Everything that is wrong ends in a 400 that names the field, never in a 5xx.
 
-What goes on to a provider is encoded again from the dict that was checked, never the client's own bytes: in those a
-field could stand twice, and the provider might read the one that no stage looked at.
+The client's own bytes go on to a provider only where they say what that dict says once every stage is through, and no
+field stands twice in them: the provider might read the one that no stage looked at.
 """
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+import jiter
 import msgspec
 
 from gatehouse.engine.conversation.call import ModelCall
@@ -37,7 +38,25 @@ def decode_call(dialect: str, body: bytes, shape: type[CallShape]) -> ModelCall:
     if "fallbacks" in values:
         fallbacks = _fallbacks(checked.fallbacks or ())
         del values["fallbacks"]
-    return ModelCall(dialect=dialect, model=model, stream=checked.stream or False, body=values, fallbacks=fallbacks)
+    return ModelCall(
+        dialect=dialect,
+        model=model,
+        stream=checked.stream or False,
+        body=values,
+        came=body,
+        fallbacks=fallbacks,
+    )
+
+
+def says(came: bytes, body: dict[str, Any]) -> bool:
+    """Whether a client's bytes say what `body` says, to whoever reads them: each field once.
+
+    They are read again and compared, so that nothing depends on a stage that changed `body` and told nobody. By jiter,
+    which finds fields that stand twice; msgspec takes the last of them."""
+    try:
+        return bool(jiter.from_json(came, cache_mode="keys", catch_duplicate_keys=True) == body)
+    except ValueError:
+        return False
 
 
 def decode_object(body: bytes) -> dict[str, Any]:

@@ -1,14 +1,16 @@
 """One attempt at one candidate: the call in the provider's dialect, the answer in the client's.
 
-Where both are the same, bytes pass as they are; else everything goes through the internal form.
+Where both are the same, bytes pass as they are, the answer's always and the call's unless a stage changed it; else
+everything goes through the internal form.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from gatehouse.engine.conversation.call import ModelCall
+from gatehouse.engine.conversation.decoding import says
 from gatehouse.engine.conversation.dialect import Dialect, ProviderDialect
 from gatehouse.engine.conversation.dialects import DIALECTS, PASSING
 from gatehouse.engine.conversation.errors import InvalidField, NotConvertible
@@ -132,7 +134,14 @@ def _request(call: ModelCall, candidate: Candidate, parties: _Parties) -> tuple[
             raise ProviderFailed("refused", client_error=error) from None
         if call.stream:
             stream = Converting(spoken.stream_reader(), client.stream_writer(call), model)
-    return _encode(kind.fit(body, candidate.provider.config)), stream
+    return _written(kind.fit(body, candidate.provider.config), call), stream
+
+
+def _written(body: dict[str, Any], call: ModelCall) -> bytes:
+    # The first comparison is of the same objects, and ends at the model's name where that is another one.
+    if call.came is not None and body == call.body and says(call.came, body):
+        return call.came
+    return _encode(body)
 
 
 def _output_limit(limit: int, candidate: Candidate) -> int:

@@ -1,0 +1,118 @@
+"""A body goes on in the client's own bytes unless a stage changed it, or they could be read in two ways."""
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from tests.engine.providers.conftest import candidate
+from tests.engine.providers.wires import ANTHROPIC_REPLY, OPENAI_EVENTS, OPENAI_REPLY, answering, streaming
+from tests.support.upstream import upstream
+
+from gatehouse.engine.conversation.call import ModelCall
+from gatehouse.engine.conversation.dialects import DIALECTS
+
+#: As no encoder of ours writes it: spaces, escapes, numbers.
+UNUSUAL = rb""" { "model" : "m-1",
+  "messages": [{"role": "user", "content": "a \"model\": \u00e9 \/ \\"}, {"role": "user", "content": "\ud83d\ude00"}],
+  "max_tokens" : 50, "seed": 123456789012345678901234567890, "temperature": 1E-1, "x_new": [1.0, {"role": 1}] } """
+VECTORS = b'{"input" : "hello",\t"model": "m-1"}'
+
+
+async def sent(ask, call: ModelCall, kind: str = "openai_compatible", reply: bytes = OPENAI_REPLY) -> bytes:
+    async with upstream(streaming(OPENAI_EVENTS) if call.stream else answering(reply)) as server:
+        answer = await ask(call, candidate(kind, "m-1", base_url=server.url + "/v1"))
+        await answer.close()
+        return server.requests[0].body
+
+
+def decode(body: bytes, dialect: str = "openai_chat") -> ModelCall:
+    return DIALECTS[dialect].decode(body)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "kind", "body", "reply"),
+    [
+        ("openai_chat", "openai_compatible", UNUSUAL, OPENAI_REPLY),
+        ("openai_chat", "openai", UNUSUAL, OPENAI_REPLY),
+        ("openai_chat", "byoe", UNUSUAL, OPENAI_REPLY),
+        ("anthropic_messages", "anthropic", UNUSUAL, ANTHROPIC_REPLY),
+        ("openai_embeddings", "openai", VECTORS, b'{"data":[{"embedding":[0.1]}]}'),
+    ],
+)
+async def test_what_nobody_changed_goes_on_as_it_came(ask, dialect, kind, body, reply):
+    assert await sent(ask, decode(body, dialect), kind, reply) == body
+
+
+async def test_a_stream_that_tells_its_usage_goes_on_as_it_came(ask):
+    body = UNUSUAL.replace(b"{", b'{"stream":true,  "stream_options":{"include_usage":true},', 1)
+    assert await sent(ask, decode(body)) == body
+
+
+def redacted(call: ModelCall) -> None:
+    call.body["messages"][0]["content"] = "[EMAIL_1]"
+
+
+def instructed(call: ModelCall) -> None:
+    DIALECTS[call.dialect].instruct(call.body, "Be brief.")
+
+
+def deep(call: ModelCall) -> None:
+    call.body["x_new"][1]["role"] = 2
+
+
+def removed(call: ModelCall) -> None:
+    del call.body["x_new"]
+
+
+def limited(call: ModelCall) -> None:
+    del call.body["max_tokens"]
+    call.output_limit = 7
+
+
+@pytest.mark.parametrize("change", [redacted, instructed, deep, removed, limited])
+async def test_a_stage_that_changes_the_body_in_place_need_tell_nobody(ask, change: Callable[[ModelCall], None]):
+    call = decode(UNUSUAL)
+    change(call)
+    body = await sent(ask, call)
+    wanted = {**call.body, "max_tokens": 7} if change is limited else call.body
+    assert msgspec.json.decode(body) == wanted
+    assert b"  " not in body
+
+
+@pytest.mark.parametrize(
+    ("came", "gone"),
+    [
+        (b'{"model":"p/m-1",  "messages":[{"role":"user"}]}', {"model": "m-1", "messages": [{"role": "user"}]}),
+        (
+            b'{"model":"m-1",  "messages":[{"role":"user"}], "fallbacks":["o"]}',
+            {"model": "m-1", "messages": [{"role": "user"}]},
+        ),
+        (
+            b'{"model":"m-1",  "messages":[{"role":"user"}], "stream":true}',
+            {"model": "m-1", "messages": [{"role": "user"}], "stream": True, "stream_options": {"include_usage": True}},
+        ),
+    ],
+)
+async def test_what_the_gateway_writes_itself_is_written_anew(ask, came, gone):
+    body = await sent(ask, decode(came))
+    assert msgspec.json.decode(body) == gone
+    assert b"  " not in body
+
+
+@pytest.mark.parametrize(
+    "twice",
+    [
+        b'"messages":[{"role":"user","content":"secret"}],"messages":[{"role":"user","content":"ok"}]',
+        b'"messages":[{"role":"user","content":"secret","content":"ok"}]',
+        rb'"messages":[{"role":"user","cont\u0065nt":"secret","content":"ok"}]',
+        b'"messages":[{"role":"user","content":[{"type":"text","text":"secret"}],"content":"ok"}]',
+        b'"messages":[{"role":"user","content":"ok"}],"metadata":{"a":{"b":[{"c":"secret","c":"ok"}]}}',
+        b'"model":"secret","model":"m-1","messages":[{"role":"user","content":"ok"}]',
+        b'"messages":[{"role":"user","content":"ok","content":"ok"}],"user":"\\":"',
+    ],
+)
+async def test_of_a_field_that_stands_twice_the_provider_gets_what_was_read(ask, twice):
+    call = decode(b'{"model":"m-1",' + twice + b"}")
+    body = await sent(ask, call)
+    assert b"secret" not in body
+    assert body == msgspec.json.encode(call.body)
