@@ -10,7 +10,7 @@ from tests.engine.dlp.test_streams import cut, engine, openai, told, whole_answe
 from tests.engine.stages.test_content_filters import instruction, keywords
 from tests.support.engine import TENANT, HeldEngine
 
-from gatehouse.engine.conversation.dialects.openai_responses.view import view
+from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.sse import frame
 from gatehouse.engine.conversation.view import Unreadable
 from gatehouse.engine.dlp.examine import Examiner
@@ -145,7 +145,7 @@ async def test_the_organizations_instructions_come_first_and_are_not_told() -> N
 async def test_what_says_again_what_nobody_said_is_not_let_through(said: str | None) -> None:
     policy = await engine("openai_compatible").current(TENANT)
     examiner = Examiner(Inspection(policy.dlp), NoDetectors(), DlpOptions(), "output")
-    guard = StreamGuard(view, examiner)
+    guard = StreamGuard(DIALECTS["openai_responses"], examiner)
     place = {"output_index": 0, "content_index": 0}
     if said is not None:
         piece = {"type": "response.output_text.delta", **place, "delta": said}

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, Protocol
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.form import Delta
 from gatehouse.engine.conversation.usage import Usage
-from gatehouse.engine.conversation.view import EventView
+from gatehouse.engine.conversation.view import EventView, Growth
 from gatehouse.foundation.errors import Refusal
 
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -86,6 +86,10 @@ class Dialect(Protocol):
     def view(self, event: bytes) -> EventView | None:
         """The texts of one of the client's events. None for an event without texts that ends none. Raises
         `Unreadable`."""
+
+    def growth(self, event: bytes) -> Growth | None:
+        """What `view` says of an event with the next piece of one text and nothing else, as far as that can be told
+        without reading the event for all that it could hold: None says nothing."""
 
     def render_error(self, error: Refusal) -> bytes:
         """The body of an error answer."""

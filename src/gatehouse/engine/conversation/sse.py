@@ -56,6 +56,13 @@ class Splitter:
 
 def events(block: bytes) -> Iterator[bytes]:
     """The single events of a block that `Splitter.push` gave, each with its separator."""
+    if b"\r" not in block:
+        *whole, rest = block.split(b"\n\n")
+        for event in whole:
+            yield event + b"\n\n"
+        if rest:
+            yield rest
+        return
     start = 0
     while start < len(block):
         end = _end_of_event(block, start)
@@ -90,6 +97,13 @@ def data_of(event: bytes) -> bytes:
         return plain
     lines = [_value(line) for line in event.splitlines() if line.startswith(b"data")]
     return lines[0] if len(lines) == 1 else b"\n".join(lines)
+
+
+def line_of(event: bytes, before: bytes) -> bytes | None:
+    """What stands behind `before` in an event that is that and one line; None where it is not as plain as that."""
+    if event.startswith(before) and event.find(b"\n", len(before)) == len(event) - 2:
+        return event[len(before) : -2]
+    return None
 
 
 def frame(data: bytes, name: str | None = None) -> bytes:

@@ -1,7 +1,7 @@
 """The texts of one event of a stream: what a dialect tells about its own events."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -18,6 +18,10 @@ class Piece(msgspec.Struct, gc=False):
     channel: str
     slot: Slot
     whole: bool = False
+
+
+#: The next piece of a text: its channel, as in `Piece`, and what it holds.
+Growth: TypeAlias = tuple[str, str]
 
 
 class EventView(msgspec.Struct):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.units import units
 from gatehouse.detection.windows import Scanner
-from gatehouse.engine.dlp.decide import Found, Hit
+from gatehouse.engine.dlp.decide import NOTHING, Found, Hit
 from gatehouse.engine.dlp.examine import Examiner, shifted
 from gatehouse.engine.dlp.inspection import Replacement
 from gatehouse.engine.dlp.json_text import JsonCursor, fitted, inside_string, scalar_start
@@ -146,7 +146,8 @@ class Channel:
         cut = cut if final else self._before_open(cut)
         if cut <= self.released and not final:
             return
-        decision = self._inspection.decide(self._ready(cut), self._examiner.direction)
+        # Mostly nothing was found, and nothing is to be decided.
+        decision = self._inspection.decide(self._ready(cut), self._examiner.direction) if self._finds() else NOTHING
         if decision.effect == "prompt":
             # Shown as it is once a person has said so.
             self.asks, self._asked_to = decision.decisive, cut
@@ -154,8 +155,10 @@ class Channel:
         if decision.effect == "block":
             self.stopped = decision.decisive
             cut = min(edit.start for edit in decision.edits if edit.hit.effect == "block")
-        edits = [edit for edit in decision.edits if edit.end <= cut]
-        changes = self._inspection.replacements(edits, self._text, self._base, direction=self._examiner.direction)
+        changes: list[Replacement] = []
+        if decision.edits:
+            edits = [edit for edit in decision.edits if edit.end <= cut]
+            changes = self._inspection.replacements(edits, self._text, self._base, direction=self._examiner.direction)
         if self._inspection.labels.values:
             changes = self._restored(changes, cut)
         if self._json is not None:
@@ -164,6 +167,10 @@ class Channel:
                 self._json.move(self._text[self._json.position - self._base : cut - self._base])
         self._edits += changes
         self.released = max(cut, self.released)
+
+    def _finds(self) -> bool:
+        """Whether anything was found that nobody has decided about."""
+        return bool(self._patterns or self._entities or self._labels)
 
     def _ready(self, cut: int) -> Found:
         """Everything found before the cut; it is taken from what waits."""
@@ -185,6 +192,8 @@ class Channel:
                 cut = self._base + bracket
         if self._json is not None:
             cut = max(self._base + scalar_start(self._text, cut - self._base), self.released)
+        if not self._finds():
+            return cut
         findings = sorted((f for waiting in self._waiting() for f in waiting), key=lambda f: f.start, reverse=True)
         moved = True
         while moved:

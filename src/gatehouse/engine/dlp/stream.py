@@ -5,11 +5,13 @@ with `hold`, everything until the end. What is held back of one text does not ho
 around what concerns a whole choice or the whole answer, events keep their order.
 """
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
 
 import msgspec
 
+from gatehouse.engine.conversation.dialect import Dialect
 from gatehouse.engine.conversation.slots import Slot
 from gatehouse.engine.conversation.sse import events, frame
 from gatehouse.engine.conversation.view import EventView, Piece, Unreadable
@@ -31,6 +33,17 @@ class _Waiting(msgspec.Struct, gc=False):
     echoed: list[Channel]
 
 
+class _Run(msgspec.Struct, gc=False):
+    """Events that came one after the other, each with a piece of one text and nothing else: as nearly all do. `ends`
+    are where their pieces end in the channel; `start` is where the first begins."""
+
+    name: str
+    channel: Channel
+    start: int
+    events: list[bytes]
+    ends: list[int]
+
+
 class _Order:
     """Events that wait: at the root those for everything before them, below them those of one choice or block, below
     these those of one text."""
@@ -39,9 +52,9 @@ class _Order:
 
     def __init__(self) -> None:
         self._below: dict[str, _Order] = {}
-        self._queue: deque[tuple[tuple[str, ...], _Waiting]] = deque()
+        self._queue: deque[tuple[tuple[str, ...], _Waiting | _Run]] = deque()
 
-    def put(self, path: tuple[str, ...], waiting: _Waiting) -> None:
+    def put(self, path: tuple[str, ...], waiting: _Waiting | _Run) -> None:
         order = self
         while path and not order._queue:
             below = order._below.get(path[0])
@@ -50,7 +63,7 @@ class _Order:
             order, path = below, path[1:]
         order._queue.append((path, waiting))
 
-    def drain(self, go: Callable[[_Waiting], bool]) -> bool:
+    def drain(self, go: Callable[[_Waiting | _Run], bool]) -> bool:
         """Lets go whatever `go` takes. Whether nothing is left."""
         while True:
             for name, below in list(self._below.items()):
@@ -72,8 +85,9 @@ class _Order:
 class StreamGuard:
     """One stream's. After a `refusal` nothing more comes; while a hit `asks`, nothing comes until `go_on`."""
 
-    def __init__(self, view: Callable[[bytes], EventView | None], examiner: Examiner) -> None:
-        self._view = view
+    def __init__(self, dialect: Dialect, examiner: Examiner) -> None:
+        self._view = dialect.view
+        self._growth = dialect.growth
         self._examiner = examiner
         self._hold = examiner.options.stream_mode == "hold"
         self._channels: dict[str, Channel] = {}
@@ -82,6 +96,8 @@ class StreamGuard:
         #: texts that have come to their end
         self._over: set[str] = set()
         self._order = _Order()
+        #: the last that was put in order, where another event may join it
+        self._run: _Run | None = None
         self._whole_pieces = 0
         #: the texts for the semantic tier, which reads them when they have gone on; none where no rule asks for it
         self._gone: dict[str, list[str]] | None = None
@@ -105,30 +121,14 @@ class StreamGuard:
         ended: set[str] = set()
         self.held += len(block)
         for event in events(block):
-            view = self._view(event)
-            places = []
-            for piece in view.pieces if view is not None else ():
-                text = piece.slot.text
-                # A text that comes in one piece is nobody's continuation, whatever it is called.
-                self._whole_pieces += piece.whole
-                name = f"{piece.channel}#{self._whole_pieces}" if piece.whole else piece.channel
-                channel = self._channel(name, json_text=piece.slot.json_text)
-                if not piece.whole:
-                    self._spoken[name] = channel
-                start = channel.end
-                places.append((channel, start, channel.push(text)))
-                if self._gone is not None:
-                    self._gone.setdefault(name, []).append(text)
-                (ended if piece.whole else touched).add(name)
-            if view is None:
-                self._order.put((), _Waiting(event, places, False, []))
-                continue
-            if view.ends:
-                over = {name for name in self._channels if name.startswith(view.ends)}
-                ended |= over
-                self._over |= over
-            echoed = [self._echoed(piece) for piece in view.echoes] if view.echoes else []
-            self._order.put(self._path(view), _Waiting(event, places, view.altered, echoed))
+            growth = self._growth(event)
+            if growth is None:
+                self._run = None
+                self._come(event, touched, ended)
+            else:
+                name, text = growth
+                self._grow(event, name, text)
+                touched.add(name)
         if self._hold:
             return b""
         for name in touched - ended:
@@ -136,6 +136,46 @@ class StreamGuard:
         for name in ended:
             await self._channels.pop(name).advance(final=True)
         return self._drain()
+
+    def _come(self, event: bytes, touched: set[str], ended: set[str]) -> None:
+        """An event that may hold anything. Notes whose texts it adds to, and which have come to their end."""
+        view = self._view(event)
+        if view is None:
+            self._order.put((), _Waiting(event, [], False, []))
+            return
+        places = []
+        for piece in view.pieces:
+            text = piece.slot.text
+            # A text that comes in one piece is nobody's continuation, whatever it is called.
+            self._whole_pieces += piece.whole
+            name = f"{piece.channel}#{self._whole_pieces}" if piece.whole else piece.channel
+            channel = self._channel(name, json_text=piece.slot.json_text)
+            if not piece.whole:
+                self._spoken[name] = channel
+            start = channel.end
+            places.append((channel, start, channel.push(text)))
+            if self._gone is not None:
+                self._gone.setdefault(name, []).append(text)
+            (ended if piece.whole else touched).add(name)
+        if view.ends:
+            over = {name for name in self._channels if name.startswith(view.ends)}
+            ended |= over
+            self._over |= over
+        echoed = [self._echoed(piece) for piece in view.echoes] if view.echoes else []
+        self._order.put(self._path(view), _Waiting(event, places, view.altered, echoed))
+
+    def _grow(self, event: bytes, name: str, text: str) -> None:
+        """The next piece of a text, and nothing else."""
+        run = self._run
+        if run is None or run.name != name or not run.events:
+            channel = self._spoken[name] = self._channel(name, json_text=False)
+            run = self._run = _Run(name, channel, channel.end, [], [])
+            group = name.partition(".")[0]
+            self._order.put(() if self._hold else (group, name), run)
+        run.events.append(event)
+        run.ends.append(run.channel.push(text))
+        if self._gone is not None:
+            self._gone.setdefault(name, []).append(text)
 
     async def finish(self) -> bytes:
         """The stream is over: everything that is left."""
@@ -209,10 +249,12 @@ class StreamGuard:
         out, self._out = b"".join(self._out), []
         return out
 
-    def _go(self, waiting: _Waiting) -> bool:
-        """Lets an event go on if it may."""
+    def _go(self, waiting: _Waiting | _Run) -> bool:
+        """Lets an event go on if it may; of a run, those that may. Whether nothing of it is left."""
         if self.waits:
             return False
+        if isinstance(waiting, _Run):
+            return self._go_on_with(waiting)
         for place in waiting.places:
             if place[0].released < place[2]:
                 break
@@ -220,7 +262,32 @@ class StreamGuard:
             self.held -= len(waiting.event)
             self._out.append(self._released(waiting))
             return True
-        channel, start, _ = place
+        self._stay(waiting, place[0], place[1])
+        return False
+
+    def _go_on_with(self, run: _Run) -> bool:
+        channel = run.channel
+        count = bisect_right(run.ends, channel.released)
+        if count:
+            gone, end = run.events[:count], run.ends[count - 1]
+            self.held -= sum(map(len, gone))
+            if channel.changed(run.start, end):
+                starts = [run.start, *run.ends[: count - 1]]
+                for event, start, stop in zip(gone, starts, run.ends, strict=False):
+                    self._out.append(self._released(_Waiting(event, [(channel, start, stop)], False, [])))
+            else:
+                self._out += gone
+                channel.drop(end)
+            run.start = end
+            del run.events[:count], run.ends[:count]
+        if not run.events:
+            return True
+        if channel.stopped is not None or channel.asks is not None:
+            self._stay(_Waiting(run.events[0], [(channel, run.start, run.ends[0])], False, []), channel, run.start)
+        return False
+
+    def _stay(self, waiting: _Waiting, channel: Channel, start: int) -> None:
+        """An event that may not go on for what its piece of `channel` from `start` on holds."""
         if channel.stopped is not None:
             if channel.released > start:
                 self._out.append(self._rewritten(waiting))
@@ -229,7 +296,6 @@ class StreamGuard:
             self._order = _Order()
         elif channel.asks is not None:
             self.asks, self._asking = channel.asks, channel
-        return False
 
     def _released(self, waiting: _Waiting) -> bytes:
         if waiting.altered:

@@ -63,7 +63,7 @@ def guard(x: Asked, dialect: Dialect, ports: Ports) -> StreamGuard | None:
     """What a stream has to pass. None: its bytes go on untouched."""
     if x.inspection is None:
         return None
-    return StreamGuard(dialect.view, Examiner(x.inspection, ports.detectors, ports.dlp, "output"))
+    return StreamGuard(dialect, Examiner(x.inspection, ports.detectors, ports.dlp, "output"))
 
 
 def asked_about(x: Asked, hit: Hit, ports: Ports) -> Hold:

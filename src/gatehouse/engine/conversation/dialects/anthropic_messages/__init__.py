@@ -11,11 +11,11 @@ from gatehouse.engine.conversation.dialects.anthropic_messages.shape import Mess
 from gatehouse.engine.conversation.dialects.anthropic_messages.stream import Reader, Writer
 from gatehouse.engine.conversation.dialects.anthropic_messages.tap import MessagesTap
 from gatehouse.engine.conversation.dialects.anthropic_messages.usage import merged
-from gatehouse.engine.conversation.dialects.anthropic_messages.view import view
+from gatehouse.engine.conversation.dialects.anthropic_messages.view import growth, view
 from gatehouse.engine.conversation.dialects.envelope import anthropic_body, anthropic_event
 from gatehouse.engine.conversation.form import Completion, Request
 from gatehouse.engine.conversation.usage import Usage
-from gatehouse.engine.conversation.view import EventView
+from gatehouse.engine.conversation.view import EventView, Growth
 from gatehouse.foundation.errors import Refusal
 
 #: Clients switch the provider's new features on by this.
@@ -62,6 +62,9 @@ class AnthropicMessages:
 
     def view(self, event: bytes) -> EventView | None:
         return view(event)
+
+    def growth(self, event: bytes) -> Growth | None:
+        return growth(event)
 
     def render_error(self, error: Refusal) -> bytes:
         return anthropic_body(error)

@@ -1,15 +1,19 @@
 """The texts of an event, for whoever has to look at them before they go on."""
 
 from collections.abc import Iterator
+from typing import Final, Literal
+
+import msgspec
 
 from gatehouse.engine.conversation.slots import Slot
-from gatehouse.engine.conversation.sse import data_of
-from gatehouse.engine.conversation.view import EventView, Piece, decoded, growing_texts, whole_texts
+from gatehouse.engine.conversation.sse import data_of, line_of
+from gatehouse.engine.conversation.view import EventView, Growth, Piece, decoded, growing_texts, whole_texts
 
 #: Where a delta's piece of text stands, by the delta's type.
 _FIELDS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
 #: What the provider signed, in pieces.
 _SIGNATURE = "signature_delta"
+_DELTA: Final = b"event: content_block_delta\ndata: "
 
 
 def view(event: bytes) -> EventView | None:
@@ -30,6 +34,33 @@ def view(event: bytes) -> EventView | None:
             return EventView(told, [], ends=("",), name=kind)
     pieces = list(whole_texts(told, "0.event"))
     return EventView(told, pieces, name=kind if isinstance(kind, str) else None) if pieces else None
+
+
+class _TextDelta(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    type: Literal["text_delta"]
+    text: str
+
+
+class _BlockDelta(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    type: Literal["content_block_delta"]
+    delta: _TextDelta
+    index: int = 0
+
+
+_block_delta = msgspec.json.Decoder(_BlockDelta)
+
+
+def growth(event: bytes) -> Growth | None:
+    """Of a piece of a block's text."""
+    line = line_of(event, _DELTA)
+    if line is None:
+        return None
+    try:
+        told = _block_delta.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    text = told.delta.text
+    return (f"{told.index}.text", text) if text else None
 
 
 def _of_delta(delta: object, number: object) -> Iterator[Piece]:

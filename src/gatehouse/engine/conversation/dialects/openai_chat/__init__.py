@@ -12,10 +12,10 @@ from gatehouse.engine.conversation.dialects.openai_chat.shape import ChatShape
 from gatehouse.engine.conversation.dialects.openai_chat.stream import Reader, Writer
 from gatehouse.engine.conversation.dialects.openai_chat.tap import ChatTap
 from gatehouse.engine.conversation.dialects.openai_chat.usage import usage_of
-from gatehouse.engine.conversation.dialects.openai_chat.view import view
+from gatehouse.engine.conversation.dialects.openai_chat.view import growth, view
 from gatehouse.engine.conversation.form import Completion, Request
 from gatehouse.engine.conversation.usage import Usage
-from gatehouse.engine.conversation.view import EventView
+from gatehouse.engine.conversation.view import EventView, Growth
 from gatehouse.foundation.errors import Refusal
 
 
@@ -59,6 +59,9 @@ class OpenAIChat:
 
     def view(self, event: bytes) -> EventView | None:
         return view(event)
+
+    def growth(self, event: bytes) -> Growth | None:
+        return growth(event)
 
     def render_error(self, error: Refusal) -> bytes:
         return openai_body(error)

@@ -3,10 +3,13 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
+import msgspec
+
 from gatehouse.engine.conversation.slots import Slot
-from gatehouse.engine.conversation.sse import data_of
+from gatehouse.engine.conversation.sse import data_of, line_of
 from gatehouse.engine.conversation.view import (
     EventView,
+    Growth,
     Piece,
     decoded,
     growing_texts,
@@ -22,6 +25,7 @@ _NO_TEXTS: Final = frozenset(
 _KNOWN: Final = frozenset({"index", "delta", "finish_reason", "logprobs"})
 #: Fields of a delta that hold finished things, each time others.
 _LISTS: Final = frozenset({"annotations", "citations", "images"})
+_DATA: Final = b"data: "
 
 
 def view(event: bytes) -> EventView | None:
@@ -30,9 +34,55 @@ def view(event: bytes) -> EventView | None:
         return EventView({}, [], follows=None)
     if data == b"[DONE]":
         return EventView({}, [], ends=("",))
-    chunk = decoded(data)
-    piece = _only_piece(chunk)
-    return _view(chunk) if piece is None else EventView(chunk, [piece], follows=None)
+    return _view(decoded(data))
+
+
+class _Delta(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """Of a delta with a piece of content: what else may stand in it says nothing."""
+
+    content: str
+    role: str | None = None
+    refusal: None = None
+    reasoning_content: None = None
+    tool_calls: None = None
+    function_call: None = None
+
+
+class _Choice(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    delta: _Delta
+    index: int = 0
+    finish_reason: None = None
+    logprobs: None = None
+
+
+class _Chunk(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """Of a chunk, the fields in `_NO_TEXTS`."""
+
+    choices: tuple[_Choice]
+    id: Any = None
+    object: Any = None
+    created: Any = None
+    model: Any = None
+    usage: Any = None
+    system_fingerprint: Any = None
+    service_tier: Any = None
+    obfuscation: Any = None
+
+
+_chunk = msgspec.json.Decoder(_Chunk)
+
+
+def growth(event: bytes) -> Growth | None:
+    """Of nearly all chunks of a stream. Anything that `_view` would look at is no field of the shape."""
+    line = line_of(event, _DATA)
+    if line is None:
+        return None
+    try:
+        [choice] = _chunk.decode(line).choices
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    text = choice.delta.content
+    return (f"{choice.index}.content", text) if text else None
 
 
 def _view(chunk: dict[str, Any]) -> EventView:
@@ -61,24 +111,6 @@ def _view(chunk: dict[str, Any]) -> EventView:
         # What tells the usage comes last.
         follows = finished.pop() if len(finished) == 1 else ""
     return EventView(chunk, pieces, tuple(ends), altered=altered and not pieces, follows=follows)
-
-
-def _only_piece(chunk: dict[str, Any]) -> Piece | None:
-    """Of a chunk that holds a piece of one choice's content and nothing else of interest, as nearly all of a stream's
-    do: `_view` would come to the same."""
-    choices = chunk.get("choices")
-    if type(choices) is not list or len(choices) != 1 or not chunk.keys() <= _NO_TEXTS:
-        return None
-    choice = choices[0]
-    if type(choice) is not dict or not choice.keys() <= _KNOWN or choice.get("finish_reason") or choice.get("logprobs"):
-        return None
-    delta = choice.get("delta")
-    if type(delta) is not dict or len(delta) != 1:
-        return None
-    text = delta.get("content")
-    if type(text) is not str or not text:
-        return None
-    return Piece(f"{choice.get('index', 0)}.content", Slot(delta, "content", text))
 
 
 def _of_choice(choice: dict[str, Any], number: str) -> Iterator[Piece]:

@@ -100,6 +100,9 @@ class OpenAIEmbeddings:
     def view(self, event: bytes) -> NoReturn:
         _never_streamed()
 
+    def growth(self, event: bytes) -> NoReturn:
+        _never_streamed()
+
     def render_error(self, error: Refusal) -> bytes:
         return openai_body(error)
 

@@ -42,6 +42,10 @@ class OpenAIResponses:
     def view(self, event: bytes) -> EventView | None:
         return view(event)
 
+    def growth(self, event: bytes) -> None:
+        # Every event of a response keeps its place among all others.
+        return None
+
     def render_error(self, error: Refusal) -> bytes:
         return openai_body(error)
 
