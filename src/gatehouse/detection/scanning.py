@@ -43,6 +43,14 @@ def scan_in_slices(
     """The same, each slice's findings for themselves. A slice takes some milliseconds at most: what texts are found to
     take decides how long it is, and changes nothing that is found."""
     scanner = Scanner(rules, json_escapes=json_escapes, start=pos)
+    if len(text) <= _SHORTEST:
+        # One slice, as most texts are.
+        if text:
+            scanner.push(text)
+            yield scanner.advance(final=True)[0]
+            if decoded:
+                yield _decoded(rules, text, 0, pos, len(text), json_escapes=json_escapes)
+        return
     slices = _Slices(len(text))
     for start, stop in slices:
         scanner.push(text[start:stop])
@@ -72,14 +80,11 @@ class _Slices:
         start = 0
         while start < self._length:
             stop = min(start + self._size, self._length)
-            # A system call each: a text that is one slice in any case is spared them.
-            self._began = thread_time() if self._length > _SHORTEST else 0.0
+            self._began = thread_time()
             yield start, stop
             start = stop
 
     def done(self) -> None:
-        if not self._began:
-            return
         took = thread_time() - self._began
         if took > _LONG:
             self._size = max(self._size // 2, _SHORTEST)
@@ -100,8 +105,11 @@ def _decoded(
     rules: Sequence[Rules], text: str, first: int, start: int, stop: int, *, json_escapes: bool
 ) -> list[Finding]:
     """What begins between `start` and `stop` and is encoded at least in part."""
+    candidates = decoding.candidates(text[first : stop + _NEAR])
+    if not candidates:
+        return []
     found: Found = {}
-    for begin, end in _passages(decoding.candidates(text[first : stop + _NEAR]), first):
+    for begin, end in _passages(candidates, first):
         if begin >= stop:
             break
         view = decoding.decoded_view(seen(text[begin : end + _BEHIND], json_escapes=json_escapes))

@@ -12,10 +12,11 @@ read as its whole text is.
 
 from gatehouse.detection.normalise.characters import character_view
 from gatehouse.detection.normalise.escapes import unescaped
+from gatehouse.detection.normalise.joined import SEPARATOR
 from gatehouse.detection.normalise.table import LOOKALIKES
 from gatehouse.detection.normalise.view import View
 
-__all__ = ["LOOKALIKES", "View", "seen"]
+__all__ = ["LOOKALIKES", "SEPARATOR", "View", "seen"]
 
 
 def seen(text: str, *, json_escapes: bool) -> View:

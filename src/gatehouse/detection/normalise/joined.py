@@ -31,6 +31,11 @@ _BREAK: Final = re2.compile(
         )
     ).encode()
 )._regexp
+#: How far before its line break one of these begins, in bytes.
+_BEFORE: Final = 28
+#: Between texts that are looked at together: nothing goes over its line breaks, nor does a match of built-in patterns.
+SEPARATOR: Final = "\n\x1e\n"
+_SEPARATOR: Final = SEPARATOR.encode()
 _ANYWHERE: Final = re2._re2.RE2.Anchor.UNANCHORED
 
 
@@ -39,8 +44,13 @@ def breaks(view: View, since: int = 0) -> list[int]:
     found: list[int] = []
     data = view.data
     place = view.byte(since)
-    if data.find(b"\n", place) < 0:
+    first = data.find(b"\n", place)
+    # What stands between the texts of a body: a search for each would go through all of it.
+    while first >= 0 and data.startswith(_SEPARATOR, first):
+        first = data.find(b"\n", first + len(_SEPARATOR))
+    if first < 0:
         return found
+    place = max(place, first - _BEFORE)
     while (start := _BREAK.Match(_ANYWHERE, data, place, len(data))[0][0]) >= 0:
         place = data.index(b"\n", start)
         found.append(view.character(place))

@@ -7,8 +7,9 @@ from itertools import accumulate, pairwise
 from typing import Any, Final, NamedTuple
 
 from gatehouse.detection.findings import Finding
+from gatehouse.detection.normalise import SEPARATOR
 from gatehouse.engine.conversation.slots import Slot, Unseen, slots
-from gatehouse.engine.dlp.aside import GivenUp, beside
+from gatehouse.engine.dlp.aside import LONG, GivenUp, beside
 from gatehouse.engine.dlp.channel import Channel
 from gatehouse.engine.dlp.decide import Decision, Edit, Found, Hit
 from gatehouse.engine.dlp.errors import violation
@@ -17,8 +18,6 @@ from gatehouse.engine.dlp.inspection import Replacement
 from gatehouse.engine.dlp.json_text import JsonCursor, fitted
 from gatehouse.foundation.errors import Refusal
 
-#: Between two texts of a body: nothing that a built-in pattern matches goes across it.
-_SEPARATOR: Final = "\n\x1e\n"
 #: Between two parts of one message, which a model reads as one text: a value goes across it as across a line's end.
 _SEAM: Final = "\n"
 #: Of an answer: what the provider calls it and its calls, made up by the provider.
@@ -33,20 +32,22 @@ async def inspect_request(
 
     All texts are decided about together: what a later message holds counts for an earlier one's prompt.
     """
-    joined = await beside(size, lambda _: _joined(body, headers or {}, examiner))
-    texts, bases = joined.texts, joined.bases
-    if not texts:
+    # Here as below: what is short is spared the coroutine.
+    if size <= LONG:
+        joined = _joined(body, headers, examiner)
+    else:
+        joined = await beside(size, lambda _: _joined(body, headers, examiner))
+    if not joined.texts:
         return None
     found = await _found(joined, examiner)
-    size = bases[-1]
-    decision = await beside(size, lambda _: examiner.inspection.decide(found, examiner.direction))
+    size = joined.bases[-1]
+    if size <= LONG:
+        decision = _decided(joined, found, examiner)
+    else:
+        decision = await beside(size, lambda _: _decided(joined, found, examiner))
     if decision.effect == "block":
         raise _blocked(decision.decisive, examiner)
-    if decision.effect == "prompt":
-        return decision.decisive
-    if decision.edits:
-        await beside(size, lambda _: _redact(texts, bases, decision, examiner))
-    return None
+    return decision.decisive if decision.effect == "prompt" else None
 
 
 async def inspect_answer(body: dict[str, Any], examiner: Examiner) -> tuple[list[tuple[Slot, Channel]], Hit | None]:
@@ -118,7 +119,7 @@ def _blocked(hit: Hit | None, examiner: Examiner) -> Refusal:
 
 def gap(slot: Slot, following: Slot) -> str:
     """What stands between two texts of a body where they are read as one."""
-    return _SEAM if slot.key == following.key == "text" and slot.holder is not following.holder else _SEPARATOR
+    return _SEAM if slot.key == following.key == "text" and slot.holder is not following.holder else SEPARATOR
 
 
 class _Joined(NamedTuple):
@@ -131,12 +132,14 @@ class _Joined(NamedTuple):
     text: str
 
 
-def _joined(body: dict[str, Any], headers: dict[str, Any], examiner: Examiner) -> _Joined:
-    texts = _texts(body, examiner) + _texts(headers, examiner)
+def _joined(body: dict[str, Any], headers: dict[str, Any] | None, examiner: Examiner) -> _Joined:
+    texts = _texts(body, examiner)
+    if headers:
+        texts += _texts(headers, examiner)
     for slot in texts:
         # Also where nothing is redacted here: something of the answer may be.
         examiner.inspection.labels.leave_out(slot.text)
-    behind = [*(gap(slot, following) for slot, following in pairwise(texts)), _SEPARATOR]
+    behind = [*(gap(slot, following) for slot, following in pairwise(texts)), SEPARATOR]
     pieces = [
         (" " * len(slot.text) if slot.json_text else slot.text) + gap for slot, gap in zip(texts, behind, strict=False)
     ]
@@ -147,7 +150,7 @@ async def _found(joined: _Joined, examiner: Examiner) -> Found:
     """Everything found, placed in the joined text."""
     policy, texts, bases = examiner.inspection.policy, joined.texts, joined.bases
     of_all = await examiner.patterns(joined.text)
-    patterns = await beside(len(joined.text), lambda _: _within(of_all, texts, bases))
+    patterns = await beside(len(joined.text), lambda _: _within(of_all, texts, bases)) if of_all else []
     for base, slot in zip(bases, texts, strict=False):
         if slot.json_text:
             patterns += shifted(await examiner.patterns(slot.text, json_text=True), base)
@@ -160,6 +163,14 @@ async def _found(joined: _Joined, examiner: Examiner) -> Found:
         for tier in entities
     )
     return Found(patterns, *placed)
+
+
+def _decided(joined: _Joined, found: Found, examiner: Examiner) -> Decision:
+    """Redacted, where nothing stands against it."""
+    decision = examiner.inspection.decide(found, examiner.direction)
+    if decision.edits and decision.effect not in {"block", "prompt"}:
+        _redact(joined.texts, joined.bases, decision, examiner)
+    return decision
 
 
 def _within(findings: list[Finding], texts: Sequence[Slot], bases: Sequence[int]) -> list[Finding]:
