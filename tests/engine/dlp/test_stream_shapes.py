@@ -10,7 +10,7 @@ import pytest
 from tests.engine.dlp.test_requests import rule
 from tests.engine.dlp.test_streams import QUESTION, anthropic, engine, openai, told
 
-from gatehouse.engine.conversation.dialects.openai_chat.view import _view, decoded, view
+from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.sse import data_of, events
 
 CARD = "4111 1111 1111 1111"
@@ -383,27 +383,99 @@ async def test_time_grows_no_faster_than_a_stream(shape: str, mode: str) -> None
     assert large < small * LARGE / SMALL * 2.5
 
 
+A_TEXT = ("0.content", "a")
+SPOKEN = {"type": "content_block_delta", "index": 2, "delta": {"type": "text_delta", "text": "a"}}
+
+
 @pytest.mark.parametrize(
-    "choices",
+    ("choices", "grows"),
     [
-        [delta(content="a")],
-        [delta(3, content="a")],
-        [{"delta": {"content": "a"}}],
-        [delta(content="")],
-        [delta(content=None)],
-        [delta(content=["a"])],
-        [delta(role="assistant", content="a")],
-        [delta(0, "stop", content="a")],
-        [{**delta(content="a"), "logprobs": {"content": [{"token": "a"}]}}],
-        [{**delta(content="a"), "note": "b"}],
-        [delta(content="a"), delta(1, content="b")],
-        [{"delta": "a"}],
-        ["a"],
-        [],
+        ([delta(content="a")], A_TEXT),
+        ([delta(3, content="a")], ("3.content", "a")),
+        ([{"delta": {"content": "a"}}], A_TEXT),
+        ([{**delta(content="a"), "logprobs": None}], A_TEXT),
+        ([delta(role="assistant", content="a", refusal=None, tool_calls=None)], A_TEXT),
+        ([delta(content="")], None),
+        ([delta(content=None)], None),
+        ([delta(content=["a"])], None),
+        ([delta(role={"a": "b"}, content="a")], None),
+        ([delta(0, "stop", content="a")], None),
+        ([delta(refusal="b", content="a")], None),
+        ([delta(reasoning_content="b", content="a")], None),
+        ([delta(note="b", content="a")], None),
+        ([{**delta(content="a"), "logprobs": {"content": [{"token": "a"}]}}], None),
+        ([{**delta(content="a"), "note": "b"}], None),
+        ([delta("b", content="a")], None),
+        ([delta(content="a"), delta(1, content="b")], None),
+        ([{"delta": "a"}], None),
+        (["a"], None),
+        ([], None),
     ],
     ids=str,
 )
-@pytest.mark.parametrize("more", [{}, {"note": "c"}], ids=["known fields", "an unknown one"])
-def test_a_chunk_of_one_piece_is_seen_as_any_other(choices: list[Any], more: dict[str, Any]) -> None:
+@pytest.mark.parametrize("more", [{}, {"usage": None, "created": 1}, {"note": "c"}], ids=str)
+def test_a_chunk_that_is_read_quickly_holds_one_piece_and_nothing_else(
+    choices: list[Any], grows: tuple[str, str] | None, more: dict[str, Any]
+) -> None:
     event = chunk(*choices, **more)
-    assert view(event) == _view(decoded(data_of(event)))
+    assert DIALECTS[CHAT].growth(event) == (None if "note" in more else grows)
+    agrees(CHAT, event)
+
+
+@pytest.mark.parametrize(
+    ("told", "grows"),
+    [
+        (SPOKEN, ("2.text", "a")),
+        ({**SPOKEN, "index": "2"}, None),
+        ({**SPOKEN, "note": "b"}, None),
+        ({**SPOKEN, "delta": {"type": "text_delta", "text": ""}}, None),
+        ({**SPOKEN, "delta": {"type": "text_delta", "text": "a", "citation": "b"}}, None),
+        ({**SPOKEN, "delta": {"type": "thinking_delta", "thinking": "a"}}, None),
+        ({**SPOKEN, "type": "content_block_start"}, None),
+    ],
+    ids=str,
+)
+def test_a_delta_that_is_read_quickly_holds_one_piece_and_nothing_else(
+    told: dict[str, Any], grows: tuple[str, str] | None
+) -> None:
+    data = json.dumps(told).encode()
+    named = b"event: content_block_delta\ndata: " + data + b"\n\n"
+    assert DIALECTS[MESSAGES].growth(named) == grows
+    agrees(MESSAGES, named)
+    assert DIALECTS[MESSAGES].growth(b"data: " + data + b"\n\n") is None
+
+
+def agrees(dialect: str, event: bytes) -> None:
+    """What is read quickly is what a whole look tells."""
+    grows, whole = DIALECTS[dialect].growth(event), DIALECTS[dialect].view(event)
+    if grows is not None:
+        assert whole is not None
+        [piece] = whole.pieces
+        assert ((piece.channel, piece.slot.text), piece.whole, piece.slot.json_text) == (grows, False, False)
+        assert (whole.follows, whole.ends, whole.altered, whole.echoes) == (None, (), False, [])
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        chunk(delta(content="a"))[:-1],
+        chunk(delta(content="a")).replace(b"\n\n", b"\r\n\r\n"),
+        chunk(delta(content="a")).replace(b"choices", b"choices\n"),
+        # What a client reads ends with the line; what is read here must not go on behind it.
+        chunk(delta(content="a")).replace(b', "choices"', b'\n, "choices"'),
+        b": " + chunk(delta(content="a")),
+        b"event: x\n" + chunk(delta(content="a")),
+    ],
+    ids=range(6),
+)
+def test_what_is_not_one_line_of_data_is_not_read_quickly(event: bytes) -> None:
+    assert DIALECTS[CHAT].growth(event) is None
+
+
+async def test_labels_are_numbered_as_texts_come_also_within_one_block_of_events() -> None:
+    names = [f"person{number}@example.com" for number in range(8)]
+    events = [chunk(delta(number, content=f"{name} ")) for number, name in enumerate(names)]
+    block = b"".join([*events, *(chunk(delta(number, "stop")) for number in range(8)), DONE])
+    numbered = {f".choices{number}.delta.content": f"[EMAIL_{number + 1}] " for number in range(8)}
+    told = texts(await passed([block], CHAT, rule("email", "redact")))
+    assert {path: text for path, text in told.items() if "[" in text} == numbered

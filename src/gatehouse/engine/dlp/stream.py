@@ -117,8 +117,9 @@ class StreamGuard:
 
     async def push(self, block: bytes) -> bytes:
         """Whole events in, what of them and those before may go on out. Raises `Unreadable`."""
-        touched: set[str] = set()
-        ended: set[str] = set()
+        # Dictionaries as sets in order: labels are numbered as texts came.
+        touched: dict[str, None] = {}
+        ended: dict[str, None] = {}
         self.held += len(block)
         for event in events(block):
             growth = self._growth(event)
@@ -128,16 +129,17 @@ class StreamGuard:
             else:
                 name, text = growth
                 self._grow(event, name, text)
-                touched.add(name)
+                touched[name] = None
         if self._hold:
             return b""
-        for name in touched - ended:
-            await self._channels[name].advance(final=False)
+        for name in touched:
+            if name not in ended:
+                await self._channels[name].advance(final=False)
         for name in ended:
             await self._channels.pop(name).advance(final=True)
         return self._drain()
 
-    def _come(self, event: bytes, touched: set[str], ended: set[str]) -> None:
+    def _come(self, event: bytes, touched: dict[str, None], ended: dict[str, None]) -> None:
         """An event that may hold anything. Notes whose texts it adds to, and which have come to their end."""
         view = self._view(event)
         if view is None:
@@ -156,11 +158,11 @@ class StreamGuard:
             places.append((channel, start, channel.push(text)))
             if self._gone is not None:
                 self._gone.setdefault(name, []).append(text)
-            (ended if piece.whole else touched).add(name)
+            (ended if piece.whole else touched)[name] = None
         if view.ends:
-            over = {name for name in self._channels if name.startswith(view.ends)}
-            ended |= over
-            self._over |= over
+            over = [name for name in self._channels if name.startswith(view.ends)]
+            ended |= dict.fromkeys(over)
+            self._over.update(over)
         echoed = [self._echoed(piece) for piece in view.echoes] if view.echoes else []
         self._order.put(self._path(view), _Waiting(event, places, view.altered, echoed))
 
