@@ -472,10 +472,12 @@ def test_what_is_not_one_line_of_data_is_not_read_quickly(event: bytes) -> None:
     assert DIALECTS[CHAT].growth(event) is None
 
 
-async def test_labels_are_numbered_as_texts_come_also_within_one_block_of_events() -> None:
+@pytest.mark.parametrize("after", ["", "and more " * 40], ids=["to its end", "as it goes on"])
+async def test_labels_are_numbered_as_texts_come_also_within_one_block_of_events(after: str) -> None:
     names = [f"person{number}@example.com" for number in range(8)]
-    events = [chunk(delta(number, content=f"{name} ")) for number, name in enumerate(names)]
-    block = b"".join([*events, *(chunk(delta(number, "stop")) for number in range(8)), DONE])
-    numbered = {f".choices{number}.delta.content": f"[EMAIL_{number + 1}] " for number in range(8)}
-    told = texts(await passed([block], CHAT, rule("email", "redact")))
+    events = [chunk(delta(number, content=f"{name} {after}")) for number, name in enumerate(names)]
+    ends = [*(chunk(delta(number, "stop")) for number in range(8)), DONE]
+    blocks = [b"".join(events), *ends] if after else [b"".join([*events, *ends])]
+    told = texts(await passed(blocks, CHAT, rule("email", "redact")))
+    numbered = {f".choices{number}.delta.content": f"[EMAIL_{number + 1}] {after}" for number in range(8)}
     assert {path: text for path, text in told.items() if "[" in text} == numbered
