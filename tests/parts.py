@@ -4,6 +4,7 @@ Exit status 0 where all parts pass. What failed is shown last, and named at the 
 """
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -11,7 +12,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, NoReturn
 
 #: More cost each other a sixth of their time (six instead of five, on two cores); fewer leave the cores idle while
 #: servers start.
@@ -38,6 +39,9 @@ PARTS: Final[dict[str, Sequence[str]]] = {
 }
 
 
+_running: Final[list[subprocess.Popen[bytes]]] = []
+
+
 class Ended(NamedTuple):
     """How a part ended: pytest's exit status and output."""
 
@@ -52,10 +56,18 @@ def ran(part: str, paths: Sequence[str]) -> Ended:
     # Into a file: a pipe is at its end only when everybody is who was started meanwhile.
     with tempfile.TemporaryFile() as output:
         command = [sys.executable, "-m", "pytest", "--durations=10", *paths]
-        done = subprocess.run(command, check=False, stdout=output, stderr=subprocess.STDOUT)
+        with subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT) as running:
+            _running.append(running)
         output.seek(0)
         told = output.read().decode(errors="replace")
-    return Ended(part, done.returncode, told, time.monotonic() - began)
+    return Ended(part, running.returncode, told, time.monotonic() - began)
+
+
+def stop(*_: object) -> NoReturn:
+    """Ends what runs as Ctrl-C does, so that it takes down the servers that it started."""
+    for each in _running:
+        each.send_signal(signal.SIGINT)
+    sys.exit(128 + signal.SIGTERM)
 
 
 def main() -> int:
@@ -63,6 +75,7 @@ def main() -> int:
     os.chdir(Path(__file__).parent.parent)
     # Compiled once: hundreds of processes start, and each would compile the whole package for itself.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    signal.signal(signal.SIGTERM, stop)
     began = time.monotonic()
     pool = ThreadPoolExecutor(AT_ONCE)
     try:

@@ -6,12 +6,18 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 from tests.engine.dlp.test_requests import rule
 from tests.engine.dlp.test_streams import QUESTION, anthropic, engine, openai, told
+from tests.support.engine import TENANT
 
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.sse import data_of, events
+from gatehouse.engine.dlp.examine import Examiner
+from gatehouse.engine.dlp.inspection import Inspection
+from gatehouse.engine.dlp.stream import StreamGuard
+from gatehouse.engine.dlp.tiers import DlpOptions, NoDetectors
 
 CARD = "4111 1111 1111 1111"
 BARE = "4111111111111111"
@@ -463,13 +469,50 @@ def agrees(dialect: str, event: bytes) -> None:
         chunk(delta(content="a")).replace(b"choices", b"choices\n"),
         # What a client reads ends with the line; what is read here must not go on behind it.
         chunk(delta(content="a")).replace(b', "choices"', b'\n, "choices"'),
+        chunk(delta(content="a")).replace(b', "choices"', b'\r, "choices"'),
+        chunk(delta(content="a")).replace(b"data: ", b"data: \r"),
         b": " + chunk(delta(content="a")),
         b"event: x\n" + chunk(delta(content="a")),
     ],
-    ids=range(6),
+    ids=range(8),
 )
 def test_what_is_not_one_line_of_data_is_not_read_quickly(event: bytes) -> None:
     assert DIALECTS[CHAT].growth(event) is None
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=repr)
+@pytest.mark.parametrize("broken", ['"index"', "data: "], ids=repr)
+async def test_a_line_that_ends_in_the_midst_of_an_event_ends_what_is_read(broken: str, end: str) -> None:
+    whole = event("content_block_delta", index=0, delta=text_delta("a@example.com"))
+    cut = whole.replace(broken.encode(), f"{end}{broken}".encode() if broken[0] == '"' else f"{broken}{end}".encode())
+    assert DIALECTS[MESSAGES].growth(cut) is None
+    raw = await passed(message(*block(0, TEXT), cut), MESSAGES, rule("email", "redact"))
+    assert b"internal_error" not in raw
+    # Half an object is no event, and what stands behind an empty line of data is nobody's.
+    assert (cut in raw) == (broken[0] != '"')
+
+
+async def test_what_concerns_the_whole_answer_is_not_overtaken_by_a_text_around_it() -> None:
+    events = [chunk(delta(content="a")), chunk(), chunk(delta(content="b")), DONE]
+    assert await passed([b"".join(events)]) == b"".join(events)
+
+
+async def test_what_has_gone_on_is_not_counted_as_held() -> None:
+    events = said(*[{"content": "some more of the same words "}] * 2000)
+    held = engine(KINDS[CHAT])
+    held.ports.max_response_bytes = 20_000
+    held.outbound.script = [(200, events)]
+    answer = await held.engine.answer(held.request({**QUESTION, "stream": True}, dialect=CHAT))
+    assert answer.stream is not None
+    assert b"".join([block async for block in answer.stream]) == b"".join(events)
+
+
+async def test_nothing_is_lost_of_a_text_that_has_gone_on_to_its_end() -> None:
+    """Without any pattern nothing is held back."""
+    policy = msgspec.structs.replace((await engine("openai_compatible").current(TENANT)).dlp, matchers=())
+    guard = StreamGuard(DIALECTS[CHAT], Examiner(Inspection(policy), NoDetectors(), DlpOptions(), "output"))
+    for word in ("a" * 40, "b" * 40, "c" * 40):
+        assert await guard.push(chunk(delta(content=word))) == chunk(delta(content=word))
 
 
 @pytest.mark.parametrize("after", ["", "and more " * 40], ids=["to its end", "as it goes on"])

@@ -1,20 +1,21 @@
 """A body goes on in the client's own bytes unless a stage changed it, or they could be read in two ways."""
 
+import json
 from collections.abc import Callable
 
 import msgspec
 import pytest
-from tests.engine.providers.conftest import candidate
+from tests.engine.providers.conftest import candidate, everything
 from tests.engine.providers.wires import ANTHROPIC_REPLY, OPENAI_EVENTS, OPENAI_REPLY, answering, streaming
 from tests.support.upstream import upstream
 
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.dialects import DIALECTS
 
-#: As no encoder of ours writes it: spaces, escapes, numbers.
+#: As no encoder of ours writes it: spaces and escapes.
 UNUSUAL = rb""" { "model" : "m-1",
   "messages": [{"role": "user", "content": "a \"model\": \u00e9 \/ \\"}, {"role": "user", "content": "\ud83d\ude00"}],
-  "max_tokens" : 50, "seed": 123456789012345678901234567890, "temperature": 1E-1, "x_new": [1.0, {"role": 1}] } """
+  "max_tokens" : 50, "seed": 123456789012345678901234567890, "temperature": 0.1, "x_new": [1.0, {"role": 1}] } """
 VECTORS = b'{"input" : "hello",\t"model": "m-1"}'
 
 
@@ -116,3 +117,40 @@ async def test_of_a_field_that_stands_twice_the_provider_gets_what_was_read(ask,
     body = await sent(ask, call)
     assert b"secret" not in body
     assert body == msgspec.json.encode(call.body)
+
+
+@pytest.mark.parametrize(
+    "number", [b"0.50000000000000000000000004111111111111111", b"4111111111111111e-9", b"5e-1", b"0.50", b"1E+2"]
+)
+async def test_of_a_number_the_provider_gets_what_was_read(ask, number):
+    for place in (b'"temperature": %b', b'"x_new": [{"a": %b}]'):
+        call = decode(b'{"model":"m-1","messages":[{"role":"user"}],' + place % number + b"}")
+        body = await sent(ask, call)
+        assert body == msgspec.json.encode(call.body)
+        assert number not in body
+
+
+async def test_what_is_very_long_is_written_as_any_encoder_does(ask):
+    long = UNUSUAL.replace(b'"x_new":', b'"x_long": "' + b"a" * 300_000 + b'", "x_new":')
+    call = decode(long)
+    assert await sent(ask, call) == msgspec.json.encode(call.body)
+    as_written = msgspec.json.encode(call.body)
+    assert await sent(ask, decode(as_written)) == as_written
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_spaces_and_escapes_are_not_paid_for(ask, stream):
+    """Where a provider tells no usage: what was set aside for the call goes by the text, too."""
+    body = {"model": "m-1", "stream": stream, "messages": [{"role": "user", "content": "\u0434\u043e\u043c " * 500}]}
+    if stream:
+        body["stream_options"] = {"include_usage": True}
+    plain = msgspec.json.encode(body)
+    answer = streaming([b'data: {"id":"x","choices":[{"index":0,"delta":{"content":"a"}}]}\n\n', b"data: [DONE]\n\n"])
+    for spelled in (plain, json.dumps(body, indent=8).encode()):
+        async with upstream(answer if stream else answering(b'{"choices":[]}')) as server:
+            reply = await ask(decode(spelled), candidate("openai_compatible", "m-1", base_url=server.url))
+            if stream:
+                await everything(reply)
+            assert server.requests[0].body == spelled
+        assert reply.usage_estimated
+        assert reply.usage.input_tokens == len(plain) // 4

@@ -15,7 +15,7 @@ class ModelCall(msgspec.Struct, kw_only=True):
     model: str
     stream: bool
     body: dict[str, Any]
-    #: the bytes that `body` was read from. They are sent on only where they still say what it says (`decoding.says`)
+    #: the bytes that `body` was read from: see `decoding.compact`
     came: bytes | None = None
     fallbacks: tuple[str, ...] = ()
     headers: Mapping[str, str] = {}

@@ -1,11 +1,11 @@
 """A client's bytes to a checked dict. Everything that is wrong ends in a 400 that names the field, never in a 5xx.
 
-The client's own bytes go on to a provider only where they say what that dict says once every stage is through, and no
-field stands twice in them: the provider might read the one that no stage looked at.
+The client's own bytes go on to a provider only where they say, in another spelling, what that dict says once every
+stage is through, and nothing more.
 """
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import jiter
 import msgspec
@@ -17,7 +17,13 @@ MAX_DEPTH = 100
 MAX_MODEL_NAME = 256
 MAX_FALLBACKS = 16
 
+#: What is longer is not compared: small objects in it may take milliseconds.
+_LONG: Final = 256 * 1024
+
 _decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+_as_it_stands: Final = msgspec.json.Encoder(enc_hook=lambda number: msgspec.Raw(bytes(number)))
+#: A body as it goes to a provider.
+encode: Final = msgspec.json.Encoder().encode
 Shape = TypeVar("Shape", bound="CallShape")
 
 
@@ -48,15 +54,17 @@ def decode_call(dialect: str, body: bytes, shape: type[CallShape]) -> ModelCall:
     )
 
 
-def says(came: bytes, body: dict[str, Any]) -> bool:
-    """Whether a client's bytes say what `body` says, to whoever reads them: each field once.
-
-    They are read again and compared, so that nothing depends on a stage that changed `body` and told nobody. By jiter,
-    which finds fields that stand twice; msgspec takes the last of them."""
+def compact(came: bytes) -> bytes | None:
+    """What a client's bytes say, written as `encode` writes it, but for numbers with a fraction, which stay as they
+    came: they can hold more digits than were read. None where a field stands twice (the provider might read the other
+    one, msgspec takes the last), and where telling would take long."""
+    if len(came) > _LONG:
+        return None
     try:
-        return bool(jiter.from_json(came, cache_mode="keys", catch_duplicate_keys=True) == body)
+        told = jiter.from_json(came, cache_mode="keys", catch_duplicate_keys=True, float_mode="lossless-float")
     except ValueError:
-        return False
+        return None
+    return _as_it_stands.encode(told)
 
 
 def decode_object(body: bytes) -> dict[str, Any]:

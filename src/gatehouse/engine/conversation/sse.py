@@ -101,7 +101,7 @@ def data_of(event: bytes) -> bytes:
 
 def line_of(event: bytes, before: bytes) -> bytes | None:
     """What stands behind `before` in an event that is that and one line; None where it is not as plain as that."""
-    if event.startswith(before) and event.find(b"\n", len(before)) == len(event) - 2:
+    if event.startswith(before) and event.find(b"\n", len(before)) == len(event) - 2 and b"\r" not in event:
         return event[len(before) : -2]
     return None
 

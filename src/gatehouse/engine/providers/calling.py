@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from gatehouse.engine.conversation.call import ModelCall
-from gatehouse.engine.conversation.decoding import says
+from gatehouse.engine.conversation.decoding import compact, encode
 from gatehouse.engine.conversation.dialect import Dialect, ProviderDialect
 from gatehouse.engine.conversation.dialects import DIALECTS, PASSING
 from gatehouse.engine.conversation.errors import InvalidField, NotConvertible
@@ -26,8 +26,6 @@ from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundRepl
 MAX_ERROR_BYTES = 64 * 1024
 #: Seconds for a connection at most.
 _CONNECT: Final = 5.0
-
-_encode: Final = msgspec.json.Encoder().encode
 
 
 async def call_provider(
@@ -45,7 +43,7 @@ async def call_provider(
     whatever `gate` raises, which is asked right before the first byte is sent. `headers` are sent beside the kind's."""
     parties = _parties(call, candidate)
     client, spoken, kind = parties
-    body, stream = _request(call, candidate, parties)
+    body, size, stream = _request(call, candidate, parties)
     try:
         config = candidate.provider.config
         endpoint = kind.endpoint(Target(client.operation, candidate.model.model_id, call.stream), config, secret)
@@ -75,8 +73,8 @@ async def call_provider(
         if not 200 <= reply.status < 300:
             raise await _refused(kind, reply, secret)  # noqa: TRY301 - closed below, as every other failure
         if stream is None:
-            return await _whole(reply, call, candidate, parties, max_response_bytes, sent_bytes=len(body))
-        return await Reply.streaming(reply, stream, call, sent_bytes=len(body))
+            return await _whole(reply, call, candidate, parties, max_response_bytes, sent_bytes=size)
+        return await Reply.streaming(reply, stream, call, sent_bytes=size)
     except OutboundFailed as error:
         await reply.close()
         raise of_transport(error, reply.status) from None
@@ -111,7 +109,7 @@ def _parties(call: ModelCall, candidate: Candidate) -> _Parties:
     return _Parties(client, SPOKEN[spoken], kind)
 
 
-def _request(call: ModelCall, candidate: Candidate, parties: _Parties) -> tuple[bytes, Stream | None]:
+def _request(call: ModelCall, candidate: Candidate, parties: _Parties) -> tuple[bytes, int, Stream | None]:
     client, spoken, kind = parties
     model = candidate.model.model_id
     limit = None if call.output_limit is None else _output_limit(call.output_limit, candidate)
@@ -134,14 +132,17 @@ def _request(call: ModelCall, candidate: Candidate, parties: _Parties) -> tuple[
             raise ProviderFailed("refused", client_error=error) from None
         if call.stream:
             stream = Converting(spoken.stream_reader(), client.stream_writer(call), model)
-    return _written(kind.fit(body, candidate.provider.config), call), stream
+    return *_written(kind.fit(body, candidate.provider.config), call), stream
 
 
-def _written(body: dict[str, Any], call: ModelCall) -> bytes:
+def _written(body: dict[str, Any], call: ModelCall) -> tuple[bytes, int]:
+    """A body's bytes, and how many it takes without the client's spaces and escapes. They are the client's own where
+    they come to what is written here, so that nothing depends on a stage that changes a body and tells nobody."""
+    anew, came = encode(body), call.came
+    if came is None or came == anew:
+        return anew, len(anew)
     # The first comparison is of the same objects, and ends at the model's name where that is another one.
-    if call.came is not None and body == call.body and says(call.came, body):
-        return call.came
-    return _encode(body)
+    return came if body == call.body and compact(came) == anew else anew, len(anew)
 
 
 def _output_limit(limit: int, candidate: Candidate) -> int:
