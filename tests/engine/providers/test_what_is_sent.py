@@ -130,9 +130,10 @@ async def test_of_a_number_the_provider_gets_what_was_read(ask, number):
         assert number not in body
 
 
-async def test_what_is_very_long_is_written_as_any_encoder_does(ask):
-    long = UNUSUAL.replace(b'"x_new":', b'"x_long": "' + b"a" * 300_000 + b'", "x_new":')
-    call = decode(long)
+async def test_what_has_very_many_parts_is_written_as_any_encoder_does(ask):
+    long = UNUSUAL.replace(b'"x_new":', b'"x_long": "' + b"a" * 3_000_000 + b'", "x_new":')
+    assert await sent(ask, decode(long)) == long
+    call = decode(UNUSUAL.replace(b'"x_new":', b'"x_list": [' + b"1, " * 10_000 + b'2], "x_new":'))
     assert await sent(ask, call) == msgspec.json.encode(call.body)
     as_written = msgspec.json.encode(call.body)
     assert await sent(ask, decode(as_written)) == as_written

@@ -99,13 +99,6 @@ def data_of(event: bytes) -> bytes:
     return lines[0] if len(lines) == 1 else b"\n".join(lines)
 
 
-def line_of(event: bytes, before: bytes) -> bytes | None:
-    """What stands behind `before` in an event that is that and one line; None where it is not as plain as that."""
-    if event.startswith(before) and event.find(b"\n", len(before)) == len(event) - 2 and b"\r" not in event:
-        return event[len(before) : -2]
-    return None
-
-
 def frame(data: bytes, name: str | None = None) -> bytes:
     if name is None:
         return b"data: " + data + b"\n\n"

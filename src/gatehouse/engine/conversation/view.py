@@ -1,7 +1,7 @@
 """The texts of one event of a stream: what a dialect tells about its own events."""
 
 from collections.abc import Iterator
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -20,6 +20,7 @@ class Piece(msgspec.Struct, gc=False):
     whole: bool = False
 
 
+Shape = TypeVar("Shape")
 #: The next piece of a text: its channel, as in `Piece`, and what it holds.
 Growth: TypeAlias = tuple[str, str]
 
@@ -76,6 +77,16 @@ def decoded(data: bytes) -> dict[str, Any]:
         return _decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise Unreadable from None
+
+
+def plain(event: bytes, before: bytes, shape: msgspec.json.Decoder[Shape]) -> Shape | None:
+    """An event that is `before` and one line of data in a shape; None where it is not as plain as that."""
+    if not event.startswith(before) or event.find(b"\n", len(before)) != len(event) - 2 or b"\r" in event:
+        return None
+    try:
+        return shape.decode(event[len(before) :])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 class Unreadable(Exception):

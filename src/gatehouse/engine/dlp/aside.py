@@ -39,12 +39,16 @@ class GivenUp:
             raise Abandoned
 
 
+#: For work that is done before anybody can leave.
+_WANTED: Final = GivenUp()
+
+
 async def beside(size: int, work: Callable[[GivenUp], T]) -> T:
     """What the work on `size` code points gives: done at once where they are few, else in the thread. Raises
     `DlpUnavailable` where too many wait."""
-    given_up = GivenUp()
     if size <= LONG:
-        return work(given_up)
+        return work(_WANTED)
+    given_up = GivenUp()
     global _waiting  # noqa: PLW0603 - the process has one thread, and one line in front of it
     if _waiting >= _MOST_WAITING:
         raise DlpUnavailable("Too many long texts wait for inspection. Try again.", headers={"Retry-After": "5"})

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.normalise import SEPARATOR
 from gatehouse.engine.conversation.slots import Slot, Unseen, slots
-from gatehouse.engine.dlp.aside import LONG, GivenUp, beside
+from gatehouse.engine.dlp.aside import GivenUp, beside
 from gatehouse.engine.dlp.channel import Channel
 from gatehouse.engine.dlp.decide import Decision, Edit, Found, Hit
 from gatehouse.engine.dlp.errors import violation
@@ -32,19 +32,11 @@ async def inspect_request(
 
     All texts are decided about together: what a later message holds counts for an earlier one's prompt.
     """
-    # Here as below: what is short is spared the coroutine.
-    if size <= LONG:
-        joined = _joined(body, headers, examiner)
-    else:
-        joined = await beside(size, lambda _: _joined(body, headers, examiner))
+    joined = await beside(size, lambda _: _joined(body, headers, examiner))
     if not joined.texts:
         return None
     found = await _found(joined, examiner)
-    size = joined.bases[-1]
-    if size <= LONG:
-        decision = _decided(joined, found, examiner)
-    else:
-        decision = await beside(size, lambda _: _decided(joined, found, examiner))
+    decision = await beside(joined.bases[-1], lambda _: _decided(joined, found, examiner))
     if decision.effect == "block":
         raise _blocked(decision.decisive, examiner)
     return decision.decisive if decision.effect == "prompt" else None

@@ -155,10 +155,8 @@ class Channel:
         if decision.effect == "block":
             self.stopped = decision.decisive
             cut = min(edit.start for edit in decision.edits if edit.hit.effect == "block")
-        changes: list[Replacement] = []
-        if decision.edits:
-            edits = [edit for edit in decision.edits if edit.end <= cut]
-            changes = self._inspection.replacements(edits, self._text, self._base, direction=self._examiner.direction)
+        edits = [edit for edit in decision.edits if edit.end <= cut]
+        changes = self._inspection.replacements(edits, self._text, self._base, direction=self._examiner.direction)
         if self._inspection.labels.values:
             changes = self._restored(changes, cut)
         if self._json is not None:

@@ -8,6 +8,7 @@ around what concerns a whole choice or the whole answer, events keep their order
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
+from itertools import pairwise
 
 import msgspec
 
@@ -225,10 +226,6 @@ class StreamGuard:
         """What an event waits for, besides its own texts."""
         if self._hold:
             return ()
-        if len(view.pieces) == 1 and view.follows is None and not view.pieces[0].whole:
-            channel = view.pieces[0].channel
-            group = channel.partition(".")[0]
-            return (group, channel) if group else ()
         growing = {piece.channel for piece in view.pieces if not piece.whole}
         groups = {name.partition(".")[0] for name in growing}
         if view.follows is not None:
@@ -274,8 +271,7 @@ class StreamGuard:
             gone, end = run.events[:count], run.ends[count - 1]
             self.held -= sum(map(len, gone))
             if channel.changed(run.start, end):
-                starts = [run.start, *run.ends[: count - 1]]
-                for event, start, stop in zip(gone, starts, run.ends, strict=False):
+                for event, (start, stop) in zip(gone, pairwise([run.start, *run.ends[:count]]), strict=True):
                     self._out.append(self._released(_Waiting(event, [(channel, start, stop)], False, [])))
             else:
                 self._out += gone

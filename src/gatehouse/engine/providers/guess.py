@@ -13,7 +13,8 @@ _answer: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, A
 
 
 def read(call: ModelCall, sent_bytes: int) -> int:
-    """Tokens that a provider has read, which was sent so many bytes. Those of images and other files are no text."""
+    """Tokens that a provider has read, which was sent so many bytes, spaces and escapes of the client's not counted.
+    Those of images and other files are no text."""
     if not _answers(call):
         return sent_bytes // BYTES_A_TOKEN
     files = sum(each.size for each in slots(call.body) if isinstance(each, Unseen))

@@ -6,8 +6,8 @@ from typing import Final, Literal
 import msgspec
 
 from gatehouse.engine.conversation.slots import Slot
-from gatehouse.engine.conversation.sse import data_of, line_of
-from gatehouse.engine.conversation.view import EventView, Growth, Piece, decoded, growing_texts, whole_texts
+from gatehouse.engine.conversation.sse import data_of
+from gatehouse.engine.conversation.view import EventView, Growth, Piece, decoded, growing_texts, plain, whole_texts
 
 #: Where a delta's piece of text stands, by the delta's type.
 _FIELDS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
@@ -52,15 +52,8 @@ _block_delta = msgspec.json.Decoder(_BlockDelta)
 
 def growth(event: bytes) -> Growth | None:
     """Of a piece of a block's text."""
-    line = line_of(event, _DELTA)
-    if line is None:
-        return None
-    try:
-        told = _block_delta.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    text = told.delta.text
-    return (f"{told.index}.text", text) if text else None
+    told = plain(event, _DELTA, _block_delta)
+    return None if told is None or not told.delta.text else (f"{told.index}.text", told.delta.text)
 
 
 def _of_delta(delta: object, number: object) -> Iterator[Piece]:

@@ -6,35 +6,21 @@ from typing import Any, Final
 import msgspec
 
 from gatehouse.engine.conversation.slots import Slot
-from gatehouse.engine.conversation.sse import data_of, line_of
+from gatehouse.engine.conversation.sse import data_of
 from gatehouse.engine.conversation.view import (
     EventView,
     Growth,
     Piece,
     decoded,
     growing_texts,
+    plain,
     whole_texts,
     without_logprobs,
 )
 
-#: Fields of a chunk without texts. `obfuscation` is noise.
-_NO_TEXTS: Final = frozenset(
-    {"id", "object", "created", "model", "choices", "usage", "system_fingerprint", "service_tier", "obfuscation"}
-)
-#: Fields of a choice that are read by themselves, or hold a word of the protocol.
-_KNOWN: Final = frozenset({"index", "delta", "finish_reason", "logprobs"})
 #: Fields of a delta that hold finished things, each time others.
 _LISTS: Final = frozenset({"annotations", "citations", "images"})
 _DATA: Final = b"data: "
-
-
-def view(event: bytes) -> EventView | None:
-    data = data_of(event)
-    if not data:
-        return EventView({}, [], follows=None)
-    if data == b"[DONE]":
-        return EventView({}, [], ends=("",))
-    return _view(decoded(data))
 
 
 class _Delta(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -56,7 +42,7 @@ class _Choice(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 class _Chunk(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """Of a chunk, the fields in `_NO_TEXTS`."""
+    """What may stand beside the choices holds no text; `obfuscation` is noise."""
 
     choices: tuple[_Choice]
     id: Any = None
@@ -70,17 +56,27 @@ class _Chunk(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 _chunk = msgspec.json.Decoder(_Chunk)
+#: Fields of a chunk without texts.
+_NO_TEXTS: Final = frozenset(_Chunk.__struct_fields__)
+#: Fields of a choice that are read by themselves, or hold a word of the protocol.
+_KNOWN: Final = frozenset(_Choice.__struct_fields__)
+
+
+def view(event: bytes) -> EventView | None:
+    data = data_of(event)
+    if not data:
+        return EventView({}, [], follows=None)
+    if data == b"[DONE]":
+        return EventView({}, [], ends=("",))
+    return _view(decoded(data))
 
 
 def growth(event: bytes) -> Growth | None:
     """Of nearly all chunks of a stream. Anything that `_view` would look at is no field of the shape."""
-    line = line_of(event, _DATA)
-    if line is None:
+    chunk = plain(event, _DATA, _chunk)
+    if chunk is None:
         return None
-    try:
-        [choice] = _chunk.decode(line).choices
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
+    [choice] = chunk.choices
     text = choice.delta.content
     return (f"{choice.index}.content", text) if text else None
 
