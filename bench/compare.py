@@ -154,6 +154,7 @@ class Comparison:
             "date": time.strftime("%Y-%m-%d"),
             "machine": machine,
             "versions": {
+                "gatehouse": published.ours(self._site.gatehouse),
                 "litellm": install.LITELLM,
                 "portkey": install.PORTKEY,
                 "tensorzero": install.TENSORZERO,

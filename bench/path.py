@@ -5,7 +5,8 @@
     .venv/bin/python -m bench.path --whole               # a line each, for runs in turn with another tree
 
 `DLP`: data-loss prevention off, a prompt of 200 bytes. `76`: the built-in patterns over a prompt of 1 KB and an answer
-of 0.8 KB. `stream`, `stream76`: the same with an answer of 50 chunks, which come in seven pieces.
+of 0.8 KB. `stream`, `stream76`: the same with an answer of 41 and of 50 chunks, which come eight at a time. A stream
+is told whole, 64 at once, and then by its parts, one stream at a time.
 
 The platform's own parts in this process: an API key found in the replica, a rate limit, a budget in dollars whose
 ledger grants at once, kill switches of which none is on, figures, a journal on disk. The provider answers at once with
@@ -43,6 +44,7 @@ from gatehouse.engine import run as running
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.exchange import Admitted, Answered, Asked, Candidate, Received
 from gatehouse.engine.limits import Limits
+from gatehouse.engine.outcome import Entry, decode, encode
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply
 from gatehouse.engine.quotas import NOTHING
@@ -128,13 +130,15 @@ def answer(text: str) -> bytes:
 
 
 def pieces(text: str) -> list[bytes]:
-    """The same as a stream of 50 chunks, in seven reads."""
+    """The same as a stream of up to 50 chunks, eight in a read."""
     words = [text[start : start + len(text) // 49 + 1] for start in range(0, len(text), len(text) // 49 + 1)]
     told = {
         "id": "chatcmpl-C3kP9vY0mWq7dZr2bT5xN8aL1eHs", "object": "chat.completion.chunk", "created": 1760000000,
         "model": "gpt-4o-mini-2024-07-18", "service_tier": "default", "system_fingerprint": "fp_560af6e559",
     }  # fmt: skip
-    choices = [{"index": 0, "delta": {"content": word}, "logprobs": None, "finish_reason": None} for word in words]
+    choices: list[dict[str, Any]] = [
+        {"index": 0, "delta": {"content": word}, "logprobs": None, "finish_reason": None} for word in words
+    ]
     choices.append({"index": 0, "delta": {}, "logprobs": None, "finish_reason": "stop"})
     events = [b"data: " + msgspec.json.encode({**told, "choices": [choice]}) + b"\n\n" for choice in choices]
     usage = {"prompt_tokens": 42, "completion_tokens": 48, "total_tokens": 90}
@@ -314,6 +318,13 @@ class Steps:
         await self._reserve()
         self.answered = Answered(identified=self.identified, asked=self.asked, outcome="success", status=200)
         self.reply = await self._attempt()
+        self.entry = self._entry()
+
+    def _entry(self) -> Entry[UUID]:
+        """The record, read again from what the journal gets."""
+        journal: list[bytes] = []
+        Recorder(msgspec.structs.replace(self.ports, journal=journal)).finished(self.answered)
+        return decode(journal[0])
 
     def _asked(self) -> Asked:
         return Asked(identified=self.identified, call=self.dialect.decode(self.world.body))
@@ -337,6 +348,7 @@ class Steps:
             Row("the answer's headers", lambda: running._headers(self.reply, self.answered)),
             Row("settle the budget", lambda: budget.settle(self.answered, ports)),
             Row("record: made, encoded, queued", lambda: Recorder(ports).finished(self.answered)),
+            Row("  encoding, which is in the record", lambda: encode(self.entry)),
             Row("  figures, most of which the record counts", self._figures),
         ]
 
@@ -402,6 +414,28 @@ async def table(world: World, rounds: int) -> None:
     print(f"{'whole':44}{min(whole):8.2f}{statistics.median(whole):8.2f}")
 
 
+async def parts(world: World, rounds: int) -> None:
+    """A stream's, one stream at a time: until the first events come, each read of events behind them, and the end."""
+    spent: dict[str, list[list[float]]] = {}
+    for _ in range(rounds):
+        turn: dict[str, list[float]] = {}
+        for _ in range(CALLS):
+            began = time.thread_time()
+            told = await world.engine.answer(world.request())
+            assert told.stream is not None
+            name = "up to the first block"
+            async for _block in told.stream:
+                now = time.thread_time()
+                turn.setdefault(name, []).append(now - began)
+                name, began = "a block behind it", now
+            turn.setdefault("behind the last block", []).append(time.thread_time() - began)
+        for name, each in turn.items():
+            spent.setdefault(name, []).append(each)
+    for name, turns in spent.items():
+        costs = [statistics.median(each) * 1e6 for each in turns]
+        print(f"{'  ' + name:44}{min(costs):8.2f}{statistics.median(costs):8.2f}  {len(turns[0]) / CALLS:.0f} a stream")
+
+
 async def profile(world: World, seconds: float = 3.0) -> None:
     profiler = cProfile.Profile()
     ended = time.monotonic() + seconds
@@ -420,12 +454,13 @@ async def profile(world: World, seconds: float = 3.0) -> None:
 
 async def measured(chosen: argparse.Namespace, home: Path) -> None:
     told = (PROSE * 10)[:800]
-    for name, (asked, text, inspected, streamed) in {
+    worlds: dict[str, tuple[Mapping[str, Any], str, bool, bool]] = {
         "DLP": (SHORT, _CAPITAL, False, False),
         "76": (LONG, told, True, False),
         "stream": (SHORT, _CAPITAL, False, True),
         "stream76": (LONG, told, True, True),
-    }.items():
+    }
+    for name, (asked, text, inspected, streamed) in worlds.items():
         if chosen.only not in {None, name}:
             continue
         cut = pieces(text) if streamed else ()
@@ -442,6 +477,8 @@ async def measured(chosen: argparse.Namespace, home: Path) -> None:
         elif chosen.whole or streamed:
             costs = [await world.serve(requests) for _ in range(chosen.rounds)]
             print(f"{name} {min(costs):.2f} {statistics.median(costs):.2f}", flush=True)
+            if not chosen.whole:
+                await parts(world, chosen.rounds)
         else:
             await table(world, chosen.rounds)
         await world.close()

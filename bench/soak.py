@@ -7,9 +7,10 @@ provider that only fails; a crowd of slow clients. All the time one provider's a
 one client in fifty leaves. One worker is spared, so that what it holds is seen over the whole run.
 
 Prints what each process held and how the latency went, and what became of every request. Exit status 1 where something
-grows or is lost:
+grows or is lost, or was seen too seldom to tell (a run of some minutes has too few quiet moments):
 
-- the spared worker's memory or descriptors; the latency of quiet moments; connections and calls at the end
+- memory, descriptors and tasks of the spared worker, and of those that are killed from one life to the next
+- the latency of quiet moments, p50 and p99; connections and calls at the end
 - a request that was answered, or whose client left, without exactly one record
 - a record of a success with other tokens, or another price, than the provider told for it
 - a budget's spend, or the analytics' cost, that is not the sum of the records, to the last digit
@@ -22,7 +23,6 @@ import asyncio
 import contextlib
 import os
 import random
-import statistics
 import sys
 import time
 from collections import Counter
@@ -34,8 +34,9 @@ from typing import Any
 from uuid import UUID
 
 import httpx2
-import psutil
+from bench.rig.soak_judge import fault, held, latency
 from bench.rig.soak_load import PRICES, Load, Provider
+from bench.rig.soak_watch import Watch
 from tests.support.redis import RedisServer, redis_server
 from tests.support.server import GatehouseServer
 from tests.support.upstream import upstream
@@ -43,43 +44,8 @@ from tests.support.upstream import upstream
 from gatehouse.platform.change import DEFAULT_TENANT
 
 #: seconds
-LOOKS, FAULTS, AWAY, QUIET = 5.0, 15.0, 4.0, 10.0
+LOOKS, FAULTS, AWAY, QUIET = 2.0, 15.0, 4.0, 10.0
 CALLERS = 32
-#: What may be more at the end than after the warm-up: share and MiB of memory, descriptors, share and ms of latency.
-MEMORY, MEMORY_MIB = 0.05, 3.0
-DESCRIPTORS = 8
-LATENCY, LATENCY_MS = 0.5, 5.0
-
-
-@dataclass
-class Seen:
-    """Of one process: since when, and what it held."""
-
-    role: str
-    began: float
-    at: list[float] = field(default_factory=list)
-    memory: list[float] = field(default_factory=list)
-    descriptors: list[float] = field(default_factory=list)
-
-
-class Watch:
-    def __init__(self, server: GatehouseServer, redis: RedisServer) -> None:
-        self._server = server
-        self._redis = redis
-        self.seen: dict[int, Seen] = {}
-
-    def look(self) -> None:
-        roles = [("worker", self._server.workers), ("keeper", self._server.keepers)]
-        with contextlib.suppress(psutil.NoSuchProcess):
-            roles.append(("redis", [psutil.Process(self._redis._process.pid)]))
-        for role, processes in roles:
-            for process in processes:
-                with contextlib.suppress(psutil.Error, OSError):
-                    memory, descriptors = process.memory_full_info().pss / 1024**2, process.num_fds()
-                    seen = self.seen.setdefault(process.pid, Seen(role, time.monotonic()))
-                    seen.at.append(time.monotonic())
-                    seen.memory.append(memory)
-                    seen.descriptors.append(descriptors)
 
 
 @dataclass
@@ -91,6 +57,10 @@ class Site:
     spared: int
     #: when each began and ended
     faults: list[tuple[str, float, float]] = field(default_factory=list)
+
+    def quiet(self, at: float) -> bool:
+        """Nothing goes wrong then, or did just before."""
+        return not any(began - 1 < at < ended + QUIET for _, began, ended in self.faults)
 
     async def worker(self) -> None:
         for worker in self.server.workers:
@@ -172,7 +142,7 @@ async def admin(server: GatehouseServer, method: str, path: str, body: Any = Non
 async def soak(chosen: argparse.Namespace) -> bool:
     dice = random.Random(chosen.seed)
     async with site(chosen.rate, dice) as (place, user_id, budget_id):
-        watch, load = Watch(place.server, place.redis), place.load
+        watch, load = Watch(place.server, place.redis, place.spared), place.load
         began = time.monotonic()
         until = began + chosen.minutes * 60
         callers = [asyncio.create_task(load.caller(CALLERS / chosen.rate)) for _ in range(CALLERS)]
@@ -183,63 +153,18 @@ async def soak(chosen: argparse.Namespace) -> bool:
         await going_wrong
         load.ended = True
         await asyncio.gather(*callers)
-        good = [processes(watch, place, began), latency(load, place, began)]
-        good += [await conserved(place, user_id, budget_id), await left_over(place)]
+        good = [flat(watch, place, began), await conserved(place, user_id, budget_id), await left_over(watch, place)]
     return all(good)
 
 
-def slope(at: list[float], values: list[float]) -> float:
-    """A minute."""
-    return statistics.linear_regression(at, values).slope * 60 if len(at) > 2 else 0.0
-
-
-def ends(values: list[float]) -> tuple[float, float]:
-    """Medians of the first and the last fifth."""
-    fifth = max(1, len(values) // 5)
-    return statistics.median(values[:fifth]), statistics.median(values[-fifth:])
-
-
-def processes(watch: Watch, place: Site, began: float) -> bool:
-    good = True
-    head = f"{'process':18}{'seconds':>8}{'MiB':>8}{'to':>8}{'a minute':>10}{'fds':>7}{'to':>6}{'a minute':>10}"
-    print(f"\n{head}")
+def flat(watch: Watch, place: Site, began: float) -> bool:
+    """What the processes held, and the latency, both in quiet moments."""
     warm = began + 0.2 * (time.monotonic() - began)
-    for pid, seen in watch.seen.items():
-        kept = [index for index, at in enumerate(seen.at) if at > max(warm, seen.began + 20)]
-        if len(kept) < 6:
-            continue
-        at, memory, fds = ([values[index] for index in kept] for values in (seen.at, seen.memory, seen.descriptors))
-        (first, last), (opened, open_) = ends(memory), ends(fds)
-        name = f"{seen.role}{', spared' if pid == place.spared else ''}"
-        print(
-            f"{name:18}{at[-1] - seen.began:8.0f}{first:8.1f}{last:8.1f}{slope(at, memory):10.2f}"
-            f"{opened:7.0f}{open_:6.0f}{slope(at, fds):10.2f}"
-        )
-        if pid == place.spared:
-            good &= fault(last > first * (1 + MEMORY) + MEMORY_MIB, "the spared worker's memory grows")
-            good &= fault(open_ > opened + DESCRIPTORS, "the spared worker's descriptors grow")
+    good = [held({role: [e for e in looks if e.at > warm and place.quiet(e.at)] for role, looks in watch.seen.items()})]
     alive = {worker.pid for worker in place.server.workers}
-    good &= fault(place.spared not in alive or len(alive) != 2, "a worker is gone")
-    return good
-
-
-def latency(load: Load, place: Site, began: float) -> bool:
-    quiet = [
-        (at, took) for at, took in load.latencies
-        if at > began + QUIET and not any(start - 1 < at < end + QUIET for _, start, end in place.faults)
-    ]  # fmt: skip
-    if len(quiet) < 100:
-        print("\nno quiet moments to judge the latency by")
-        return True
-    third = len(quiet) // 3
-    early, late = ([took for _, took in part] for part in (quiet[:third], quiet[-third:]))
-    p50, p99 = ([statistics.quantiles(part, n=100)[at] for part in (early, late)] for at in (49, 98))
-    change = slope([at for at, _ in quiet], [took for _, took in quiet])
-    print(
-        f"\nlatency in quiet moments ({len(quiet)} plain calls): p50 {p50[0]:.1f} to {p50[1]:.1f} ms,"
-        f" p99 {p99[0]:.0f} to {p99[1]:.0f} ms, {change:+.2f} ms a minute"
-    )
-    return fault(p50[1] > p50[0] * (1 + LATENCY) + LATENCY_MS, "the latency grows")
+    good += [fault(place.spared not in alive or len(alive) != 2, "a worker is gone")]
+    good += [latency([call for call in place.load.latencies if call[0] > began + QUIET and place.quiet(call[0])])]
+    return all(good)
 
 
 async def conserved(place: Site, user_id: UUID, budget_id: str) -> bool:
@@ -313,17 +238,12 @@ async def drained(place: Site, user_id: UUID) -> list[Any]:
     return rows
 
 
-async def left_over(place: Site) -> bool:
-    port = int(place.server.url.rpartition(":")[2])
+async def left_over(watch: Watch, place: Site) -> bool:
     clients, calls = 1, 1.0
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(30):
             while clients or calls:
-                clients = sum(
-                    bool(each.raddr) and each.laddr.port == port
-                    for worker in place.server.workers
-                    for each in worker.net_connections("tcp")
-                )
+                clients = sum(watch.clients(worker) for worker in place.server.workers)
                 figures = await admin(place.server, "GET", "/metrics")
                 (line,) = (line for line in figures.splitlines() if line.startswith("service_active_model_calls "))
                 calls = float(line.split()[1])
@@ -334,13 +254,6 @@ async def left_over(place: Site) -> bool:
 
 def _faults(place: Site) -> dict[str, int]:
     return dict(Counter(kind for kind, _, _ in place.faults))
-
-
-def fault(there_is: bool, text: str) -> bool:
-    """Tells it. True where there is none."""
-    if there_is:
-        print(f"FAULT: {text}")
-    return not there_is
 
 
 def main() -> int:

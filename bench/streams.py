@@ -25,7 +25,7 @@ BEGINNING = 15.0
 
 
 class Crowded(Gatehouse):
-    settings: Mapping[str, str] = {"PROVIDER_MAX_CONNECTIONS": "20000"}
+    settings: Mapping[str, str] = {"PROVIDER_MAX_CONNECTIONS": "20000", "PROVIDER_MAX_CONNECTIONS_EACH": "20000"}
 
 
 def main() -> int:

@@ -1,5 +1,6 @@
 """Gatehouse's embedded PostgreSQL and journal, seen from outside: what has arrived, and what is on its way."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,5 +48,9 @@ def backlog(connection: Any, home: Path) -> int:
 
 def bytes_a_record(home: Path) -> float:
     """Mean length of the lines that the journals of `home` hold now."""
-    text = b"".join(path.read_bytes()[-1_000_000:] for path in (home / "journal").glob("*/*.log"))
+    text = b""
+    for path in (home / "journal").glob("*/*.log"):
+        # One that was drained meanwhile is gone.
+        with suppress(FileNotFoundError):
+            text += path.read_bytes()[-1_000_000:]
     return len(text) / max(1, text.count(b"\n"))

@@ -38,7 +38,7 @@ SWITCHED_ON = {
 def write(found: dict[str, Any], python: Path) -> None:
     """`python` is one that has matplotlib. Raises `CalledProcessError`."""
     figures = {name: own for name, own in found["medians"].items() if name != "direct"}
-    charts = []
+    charts: list[dict[str, Any]] = []
     for name, (title, unit, logarithmic, series) in CHARTS.items():
         values = {label: _values(found["medians"], metric) for label, metric in series.items()}
         if any(any(each) for each in values.values()):
@@ -49,6 +49,27 @@ def write(found: dict[str, Any], python: Path) -> None:
     command = [str(python), str(Path(__file__).parent / "plots.py"), str(PICTURES)]
     subprocess.run(command, input=json.dumps(charts), text=True, check=True)
     PAGE.write_text(_page(found, [chart["name"] for chart in charts]))
+
+
+def ours(gatehouse: Path | None) -> str:
+    """Gatehouse's version as it says it itself and, where it runs from a tree that git knows, that tree's commit."""
+    if gatehouse is None:
+        return "gatehouse: not there"
+    version = _told(str(gatehouse), "--version").rpartition(" ")[2] or "unknown"
+    python = gatehouse.with_name("python")
+    folder = _told(str(python), "-I", "-c", "import gatehouse; print(*gatehouse.__path__)")
+    # An installed one may lie in a tree, but is not the tree's.
+    known = folder and "site-packages" not in folder
+    commit = known and _told("git", "-C", folder, "describe", "--always", "--exclude=*", "--dirty=+changes")
+    return f"gatehouse=={version}" + (f" ({commit})" if commit else "")
+
+
+def _told(*command: str) -> str:
+    """What a command prints; nothing where it fails or is not there."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
 
 
 def _values(medians: report.Figures, metric: str) -> list[float | None]:

@@ -7,6 +7,7 @@ from typing import Any
 import aiohttp
 import pytest
 from tests.support.platform import RunningPlatform, Tenant
+from tests.support.smuggling import told
 
 USER = {"role": "user", "content": "hi"}
 GOOD: dict[str, Any] = {"model": "sandbox/echo", "messages": [USER]}
@@ -92,6 +93,23 @@ async def test_twenty_megabytes_are_413(url: str, session: aiohttp.ClientSession
         pass
     async with session.get(url + "/v1/models") as after:
         assert after.status == 200
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_chunks_beyond_the_limit_are_413_to_who_reads_the_answer(
+    platform: RunningPlatform, caller: Tenant, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """Over the lane, and by a client that reads what it was told though the connection ends behind it."""
+    monkeypatch.setattr(platform, "ingress", "lean")
+    key = await platform.new_key(caller.admin)
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nTransfer-Encoding: chunked\r\n\r\n"
+    chunk = b"100000\r\n" + b"x" * 1024 * 1024 + b"\r\n"
+    async with platform.listening() as url:
+        said = await told(url, head.encode(), *[chunk] * 20, b"0\r\n\r\n")
+    head, _, body = said.decode().partition("\r\n\r\n")
+    assert head.startswith("HTTP/1.1 413 "), said
+    assert "connection: close" in head.lower()
+    assert "bytes at most" in json.loads(body)["error"]["message"]
 
 
 async def test_who_has_shown_no_credential_gets_less_room(url: str) -> None:

@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import json
+import re
 from collections.abc import AsyncIterator
 
 import pytest
 from tests.support.platform import RunningPlatform, Tenant
+from tests.support.smuggling import cut, told
 from tests.support.upstream import Connection, upstream
 from tests.support.wire import BODY, connected
 
@@ -104,14 +106,50 @@ async def test_head_of_the_models_is_the_head_of_get(url: str, key: str) -> None
         assert (await wire.head()).startswith("HTTP/1.1 200")
 
 
-async def test_a_head_without_an_end_is_refused(url: str) -> None:
+ENDLESS = b"POST /v1/chat/completions HTTP/1.1\r\nX-Long: "
+
+
+async def test_a_head_without_an_end_is_refused_at_the_first_byte_too_many(url: str, ingress: str) -> None:
     async with connected(url) as wire:
-        wire.writer.write(b"POST /v1/chat/completions HTTP/1.1\r\nX-Long: ")
-        with pytest.raises(ConnectionError):
-            for _ in range(200):
-                wire.writer.write(b"a" * 65536)
-                await wire.writer.drain()
-                await asyncio.sleep(0)
+        wire.writer.write(ENDLESS + b"a" * (protocol.MAX_HEAD_BYTES - len(ENDLESS)))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(wire.reader.read(1), 0.2)
+    said = await told(url, ENDLESS + b"a" * 10 * 1024**2)
+    assert said.startswith(b"HTTP/1.1 400 ")
+    assert said.count(b"HTTP/1.1") == 1
+    async with connected(url) as wire:
+        wire.writer.write(ENDLESS + b"a" * (protocol.MAX_HEAD_BYTES + 1 - len(ENDLESS)))
+        assert (await wire.answer())[0].encode().startswith(b"HTTP/1.1 400 ")
+        assert await wire.rest() == b""
+
+
+GOOD = b"GET /v1/models HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer KEY\r\n\r\n"
+UNREAD = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 20000\r\n\r\n"
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(
+    ("first", "dripped", "statuses"),
+    [
+        (b"", ENDLESS, []),
+        (GOOD, ENDLESS, [b"200"]),
+        # A stranger's body, behind the answer.
+        (UNREAD, b"{", [b"401"]),
+    ],
+    ids=["a head", "a second head", "a body"],
+)
+async def test_who_drips_is_given_up_though_bytes_keep_coming(
+    platform: RunningPlatform, url: str, key: str, first: bytes, dripped: bytes, statuses: list[bytes]
+) -> None:
+    before = len(asyncio.all_tasks())
+    # A byte every few milliseconds, for much longer than anybody is waited for.
+    async with asyncio.timeout(3):
+        said = await told(url, first.replace(b"KEY", key.encode()), *cut(dripped + b"a" * 9_000), pause=0.003)
+    assert re.findall(rb"HTTP/1.1 (\d+)", said) == statuses
+    assert platform.host.calls.count == 0
+    async with asyncio.timeout(5):
+        while len(asyncio.all_tasks()) != before:
+            await asyncio.sleep(0.01)
 
 
 @pytest.mark.usefixtures("impatient")

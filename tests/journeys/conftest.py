@@ -31,6 +31,7 @@ def fleet(redis: RedisServer, provider: Arrivals) -> Iterator[GatehouseServer]:
     env = {
         "REDIS_URL": redis.url,
         "PROVIDER_MAX_CONNECTIONS": "4",
+        "PROVIDER_MAX_CONNECTIONS_EACH": "4",
         "RATE_LIMIT_TIERS": json.dumps({f"POST {LIMITED}": 60, "/api/conversations/shared/": 1000, "/login": 1000}),
     }
     with GatehouseServer(workers=4, env=env) as running:

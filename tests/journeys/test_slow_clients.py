@@ -16,8 +16,8 @@ from uuid import uuid4
 
 import pytest
 from tests.support.server import GatehouseServer
-from tests.support.slow_clients import MEGABYTE, WHOLE, Provider, Served, read_answer, reset
-from tests.support.upstream import upstream
+from tests.support.slow_clients import MEGABYTE, WHOLE, Held, Provider, Served, read_answer, reset
+from tests.support.upstream import Connection, upstream
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -26,16 +26,32 @@ LANES: Final = {name: os.environ[name] for name in ("INGRESS", "OUTBOUND") if na
 BODY_TIMEOUT: Final = 1.0
 
 
+class Patient(Provider):
+    """One more model: `silent` says nothing until its caller leaves."""
+
+    waiting = 0
+
+    async def __call__(self, connection: Connection) -> None:
+        if json.loads(connection.body or b"{}").get("model") != "silent":
+            return await super().__call__(connection)
+        self.waiting += 1
+        try:
+            await connection.reader.read(1)
+        finally:
+            self.waiting -= 1
+        raise ConnectionError
+
+
 @pytest.fixture(scope="module")
-async def provider() -> AsyncIterator[Provider]:
-    behaviour = Provider()
+async def provider() -> AsyncIterator[Patient]:
+    behaviour = Patient()
     async with upstream(behaviour) as running:
         behaviour.url = running.url
         yield behaviour
 
 
 @pytest.fixture(scope="module")
-def lanes(provider: Provider) -> Iterator[dict[str, Served]]:
+def lanes(provider: Patient) -> Iterator[dict[str, Served]]:
     """By outbound lane, over one database."""
     with ExitStack() as stack:
         env = {**LANES, "BODY_TIMEOUT_SECONDS": str(BODY_TIMEOUT)}
@@ -47,7 +63,7 @@ def lanes(provider: Provider) -> Iterator[dict[str, Served]]:
             "GATEHOUSE_MASTER_KEY": (first.home / "master.key").read_text().strip(),
         }
         second = stack.enter_context(GatehouseServer(env={**env, **shared, "OUTBOUND": other}))
-        first.add_provider("odd", f"{provider.url}/v1", ["whole", "large", "flood", "cut"], max_retries=0)
+        first.add_provider("odd", f"{provider.url}/v1", ["whole", "large", "flood", "cut", "silent"], max_retries=0)
         key = first.new_key()
         yield {lane: Served(server, provider, key, first.key) for lane, server in ((chosen, first), (other, second))}
 
@@ -153,14 +169,40 @@ async def test_a_stream_that_nobody_reads_is_held_back_at_the_provider(served: S
     await served.nothing_left(before)
 
 
-async def test_a_client_that_says_no_more_has_one_record_and_its_connection_ends(served: Served) -> None:
-    before = served.held()
-    for index, streamed in enumerate((False, True)):
+@pytest.mark.parametrize("model", ["silent", "flood"])
+@pytest.mark.parametrize("leaves", ["says no more", "says no more at once", "resets"])
+async def test_a_client_that_leaves_a_provider_that_still_answers_is_cancelled_and_so_is_its_call(
+    served: Served, provider: Patient, model: str, leaves: str
+) -> None:
+    """A client that says no more is one that has left, though it may still read."""
+    before, prefix, number = served.held(), f"half-{uuid4().hex[:8]}-", 8
+    together = asyncio.Barrier(number)
+
+    async def calls(index: int) -> None:
         async with served.connected() as wire:
-            wire.send(served.request("whole", f"half-{index}", streamed=streamed))
-            wire.writer.write_eof()
-            await wire.until_closed()
-    assert set((await served.records("half-", 2)).values()) <= {"success", "cancelled"}
+            wire.send(served.request(model, f"{prefix}{index}", streamed=model == "flood"))
+            if leaves != "says no more at once":
+                async with asyncio.timeout(5):
+                    while provider.waiting + provider.flooding < number:
+                        await asyncio.sleep(0.01)
+                await together.wait()
+            if leaves == "resets":
+                wire.reset()
+            else:
+                wire.writer.write_eof()
+                await wire.until_closed()
+
+    await asyncio.gather(*(calls(index) for index in range(number)))
+    async with asyncio.timeout(5):
+        while provider.waiting or provider.flooding:
+            await asyncio.sleep(0.01)
+    records = await served.records(prefix, number)
+    assert set(records.values()) == {"cancelled"}
+    await served.nothing_left(before)
+
+
+async def test_a_client_that_says_no_more_before_its_request_is_whole_is_let_go(served: Served) -> None:
+    before = served.held()
     for beginning in (b"", b"POST /v1/chat", b"GET /v1/models HTTP/1.1\r\nContent-Length: 9\r\n\r\n{"):
         async with served.connected() as wire:
             wire.send(beginning)
@@ -186,6 +228,7 @@ async def test_a_reset_at_any_byte_of_a_request_leaves_nothing_and_one_record_if
             wire.reset()
 
     await in_turns(sends, range(len(whole)))
+    little_more(served, before, len(whole))
     records = await served.records(prefix, len(whole) - head)
     assert min(records) == f"{prefix}{head:04}"
     assert set(records.values()) == {"cancelled"}
@@ -194,23 +237,31 @@ async def test_a_reset_at_any_byte_of_a_request_leaves_nothing_and_one_record_if
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 async def test_a_reset_at_any_byte_of_an_answer_leaves_nothing_and_one_record(served: Served, streamed: bool) -> None:
-    before, prefix = served.held(), f"left-{uuid4().hex[:8]}-"
-    async with served.connected() as wire:
-        request = served.request("whole", f"{prefix}whole", streamed=streamed, more="Connection: close\r\n")
-        wire.send(request)
-        size = len(await wire.until_closed())
+    prefix, end = f"left-{uuid4().hex[:8]}-", WHOLE[streamed][-20:]
+    whole: set[str] = set()
 
-    async def reads(taken: int) -> None:
-        async with served.connected() as wire:
-            wire.send(served.request("whole", f"{prefix}{taken:04}", streamed=streamed))
-            if taken:
-                await asyncio.wait_for(wire.reader.readexactly(taken), 5)
+    async def reads(taken: int) -> int:
+        """At most so many bytes: an event may have a chunk of its own or share one."""
+        request_id, read = f"{prefix}{taken:04}", b""
+        async with served.connected() as wire, asyncio.timeout(5):
+            wire.send(served.request("whole", request_id, streamed=streamed))
+            while len(read) < taken and not read.endswith(end):
+                some = await wire.reader.read(taken - len(read))
+                assert some, read
+                read += some
             wire.reset()
+        if read.endswith(end):
+            whole.add(request_id)
+        return len(read)
 
-    taken = range(0, size - 100, 2)
-    await in_turns(reads, taken)
+    size = await reads(9999)
+    before = served.held()
     # Of one that went before its request was seen nothing is known.
+    taken = range(1, size + 40)
+    await in_turns(reads, taken)
+    little_more(served, before, len(taken))
     records = await served.records(prefix, len(taken) + 1)
+    assert {records[request_id] for request_id in whole} == {"success"}
     assert set(records.values()) <= {"success", "cancelled"}
     await served.nothing_left(before)
 
@@ -239,7 +290,7 @@ async def test_a_provider_that_resets_at_any_byte_is_one_error_and_one_record(
                 else:
                     assert said[0] == 200
 
-    sizes = range(0, len(whole), 1 if not streamed else 3)
+    sizes = range(len(whole))
     await in_turns(asks, sizes, at_once=2)
     for size, (status, body) in answers.items():
         if status == 200:
@@ -247,6 +298,7 @@ async def test_a_provider_that_resets_at_any_byte_is_one_error_and_one_record(
             assert size > head
         else:
             assert (status, json.loads(body)["error"]["attempts"][0]["reason"]) == (502, "connection_closed"), size
+    little_more(served, before, 2 * len(sizes))
     records = await served.records(prefix, 2 * len(sizes))
     assert {records[f"{prefix}{size:04}b"] for size in sizes} == {"success"}
     # Events are whole before the body is: what came behind the last one was said all the same.
@@ -257,6 +309,11 @@ async def test_a_provider_that_resets_at_any_byte_is_one_error_and_one_record(
         # Those that other tests have left at rest are among them.
         while served.held().calls > before.calls + 2:
             await asyncio.sleep(0.05)
+
+
+def little_more(served: Served, before: Held, exchanges: int) -> None:
+    """What one of them is given to read with is more than this."""
+    assert (served.held().memory - before.memory) / exchanges < 16 * 1024
 
 
 async def in_turns(one: Any, numbers: range, *, at_once: int = 8) -> None:

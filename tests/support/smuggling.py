@@ -1,6 +1,9 @@
 """Requests that two servers in a row could read differently, each followed by one that a server may take for hidden."""
 
+import asyncio
+import contextlib
 import json
+import socket
 
 from tests.support.wire import BODY
 
@@ -99,11 +102,45 @@ CHUNKS: dict[str, tuple[bytes, bytes, bytes]] = {
         "a bare LF at the end": b"5\r\nhello\r\n0\r\n\n",
     }.items()
 }
+#: Over 64 KiB: whoever reads no more of a head than that takes the rest for something else.
+SIZES: dict[str, tuple[bytes, bytes, bytes]] = {
+    "a long target": (b"POST PATH?" + b"a" * 70_000 + b" HTTP/1.1\r\n", LENGTH, b"hello"),
+    "a long value": (LINE, LENGTH + b"X-Large: " + b"a" * 70_000 + b"\r\n", b"hello"),
+    "a long name": (LINE, LENGTH + b"X-" + b"a" * 70_000 + b": a\r\n", b"hello"),
+    "many fields": (LINE, LENGTH + b"X-Many: a\r\n" * 7_000, b"hello"),
+    # What is hidden goes on with the last field.
+    "no end": (LINE, LENGTH + b"X-Large: " + b"a" * 70_000, b"X-More: "),
+}
 TABLE = {**FRAMING, **{f"head: {name}": each for name, each in HEADS.items()},
-         **{f"chunks: {name}": each for name, each in CHUNKS.items()}}  # fmt: skip
+         **{f"chunks: {name}": each for name, each in CHUNKS.items()},
+         **{f"size: {name}": each for name, each in SIZES.items()}}  # fmt: skip
 
 
 def raw(path: str, key: str, line: bytes, lines: bytes, body: bytes) -> bytes:
     start = line.replace(b"PATH", path.encode())
     head = start + b"Host: x\r\nContent-Type: application/json\r\nAuthorization: Bearer KEY\r\n" + lines
     return (head + b"\r\n" + body + HIDDEN).replace(b"KEY", key.encode())
+
+
+def cut(sent: bytes, size: int = 1) -> list[bytes]:
+    return [sent[at : at + size] for at in range(0, len(sent), size)]
+
+
+async def told(url: str, *pieces: bytes, pause: float = 0.0) -> bytes:
+    """All that is said to one who sends these pieces, until the connection ends, however it ends: what came before a
+    reset lies in the system's buffer, where a stream of asyncio would throw it away."""
+    loop, said = asyncio.get_running_loop(), b""
+    with socket.socket() as wire:
+        wire.setblocking(False)
+        # Pieces travel as they are.
+        wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        async with asyncio.timeout(10):
+            await loop.sock_connect(wire, ("127.0.0.1", int(url.rpartition(":")[2])))
+            with contextlib.suppress(ConnectionError):
+                for piece in pieces:
+                    await loop.sock_sendall(wire, piece)
+                    await asyncio.sleep(pause)
+            with contextlib.suppress(ConnectionError):
+                while data := await loop.sock_recv(wire, 65536):
+                    said += data
+    return said

@@ -124,6 +124,8 @@ class Metrics:
         self._task: asyncio.Task[None] | None = None
         #: how late the loop ran in the last second: everything that waits for it waits so much longer
         self.loop_lag = 0.0
+        #: of the loop at the end of that second; counting a thousand takes it 0.2 ms
+        self.loop_tasks = 0
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._keep_writing(), name="metrics")
@@ -156,6 +158,7 @@ class Metrics:
                 await asyncio.sleep(0.1)
                 lag = max(lag, time.monotonic() - began - 0.1)
             self.loop_lag = lag
+            self.loop_tasks = len(asyncio.all_tasks())
             self.write()
 
     def _shard(self) -> Shard:

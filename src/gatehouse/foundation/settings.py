@@ -16,6 +16,8 @@ from pydantic import (
     SecretStr,
     TypeAdapter,
     ValidationError,
+    ValidationInfo,
+    field_validator,
 )
 
 
@@ -182,6 +184,7 @@ class Settings(CommonSettings):
     ingress: Literal["lean", "uvicorn"] = Field("lean", description="What takes model calls off the wire.")
     outbound: Literal["lean", "aiohttp"] = Field("lean", description="What carries calls to providers.")
     provider_max_connections: int = Field(1000, ge=1, description="Connections to providers a worker holds at most.")
+    provider_max_connections_each: int | None = Field(None, ge=1, description="Those to one provider; else half.")
 
     otel_exporter_otlp_endpoint: WebAddress | None = Field(None, description="Collector of traces, by OTLP over HTTP.")
     otel_exporter_otlp_headers: SecretStr | None = Field(None, description="Headers for it: `name=value`, with commas.")
@@ -193,6 +196,18 @@ class Settings(CommonSettings):
 
     cors_origins: Words = ()
     sandbox_enabled: bool | None = Field(None, description="The built-in sandbox provider; true only when embedded.")
+
+    @field_validator("provider_max_connections_each")
+    @classmethod
+    def _a_share(cls, value: int | None, info: ValidationInfo) -> int | None:
+        if value is not None and value > info.data.get("provider_max_connections", value):
+            raise ValueError("no more than PROVIDER_MAX_CONNECTIONS")
+        return value
+
+    @property
+    def connections_each(self) -> int:
+        """Calls to one provider in progress at most: one that hangs leaves room for the others."""
+        return self.provider_max_connections_each or (self.provider_max_connections + 1) // 2
 
     @property
     def embedded(self) -> bool:

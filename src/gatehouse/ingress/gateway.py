@@ -91,10 +91,13 @@ class Gateway:
         body_timeout_seconds: float,
         calls: InProgress,
         observe: Observe = lambda *_: None,
+        cross_origin: bool = False,
     ) -> None:
         self._engine = engine
         self._behind = behind
         self.addresses = addresses
+        #: whether something in front of this tells browsers which pages may call
+        self.cross_origin = cross_origin
         self._max_request_bytes = max_request_bytes
         self._deadlines = Deadlines(body_timeout_seconds)
         self._observe = observe

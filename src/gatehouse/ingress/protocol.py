@@ -36,7 +36,7 @@ _UPGRADE: Final = re.compile(
 )
 
 _HEAD_TOO_LARGE: Final = (
-    b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: text/plain; charset=utf-8\r\n"
+    b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n"
     b"content-length: 36\r\nconnection: close\r\n\r\nThe request's head is over 64 KiB.\r\n"
 )
 

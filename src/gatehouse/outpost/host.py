@@ -119,7 +119,9 @@ class OutpostHost:
         self.cache = MemoryCache(settings.cache_max_bytes, self.clock)
         self.spend, self.peers = self._money(folder)
         guard = EgressGuard(settings.egress_allowlist)
-        self.outbound = open_outbound(settings.outbound, settings.provider_max_connections, guard)
+        self.outbound = open_outbound(
+            settings.outbound, settings.provider_max_connections, guard, max_each=settings.connections_each
+        )
         journal = folder / "journal"
         journal.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.journal = JournalWriter(journal, sync=settings.journal_sync, max_bytes=settings.journal_max_bytes)

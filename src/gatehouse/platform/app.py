@@ -125,6 +125,7 @@ class Platform:
             body_timeout_seconds=settings.body_timeout_seconds,
             calls=host.calls,
             observe=host.figures.http,
+            cross_origin=bool(settings.cors_origins),
         )
         self._app = _with_cors(gateway, settings)
         try:

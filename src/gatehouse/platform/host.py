@@ -117,7 +117,9 @@ class PlatformHost:
         else:
             self.cache = MemoryCache(settings.cache_max_bytes, self.clock)
         guard = EgressGuard(settings.egress_allowlist)
-        self.outbound: Outbound = open_outbound(settings.outbound, settings.provider_max_connections, guard)
+        self.outbound: Outbound = open_outbound(
+            settings.outbound, settings.provider_max_connections, guard, max_each=settings.connections_each
+        )
         self.receivers = Receivers(guard)
         self.resolver: TxtResolver = SystemResolver()
         self.journal: JournalWriter

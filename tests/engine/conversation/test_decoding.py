@@ -1,3 +1,5 @@
+import json
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -127,12 +129,62 @@ def test_text_that_only_looks_like_an_escaped_nul_passes():
     assert call.body["messages"][0]["content"] == text
 
 
-def test_a_field_that_stands_twice_is_sent_on_as_it_was_checked():
-    call = DIALECTS["openai_chat"].decode(
-        b'{"model":"m","messages":[{"role":"user","content":"secret"}],"messages":[{"role":"user","content":"ok"}]}'
-    )
-    body, _ = DIALECTS["openai_chat"].forward(call, "m")
-    assert b"secret" not in msgspec.json.encode(body)
+@pytest.mark.parametrize(
+    ("field", "twice"),
+    [
+        ("messages", b'"messages":[{"role":"user","content":"a"}],"messages":[{"role":"user","content":"b"}]'),
+        ("content", b'"messages":[{"role":"user","content":"a","content":"b"}]'),
+        ("content", rb'"messages":[{"role":"user","cont\u0065nt":"a","content":"b"}]'),
+        ("content", b'"messages":[{"role":"user","content":[{"type":"text","text":"a"}],"content":"b"}]'),
+        ("c", b'"messages":[{"role":"user","content":"b"}],"metadata":{"a":{"b":[{"c":"a","c":"b"}]}}'),
+        ("model", b'"model":"a","messages":[{"role":"user","content":"b"}]'),
+        ("content", b'"messages":[{"role":"user","content":"b","content":"b"}],"user":"\\":"'),
+        ("content", rb'"messages":[{"role":"user","content":"\\","content":"\":\"b"}],"user":"\u003a"'),
+    ],
+)
+def test_a_field_that_stands_twice_is_refused_by_name(field, twice):
+    with pytest.raises(InvalidField) as refused:
+        DIALECTS["openai_chat"].decode(b'{"model":"m",' + twice + b"}")
+    assert refused.value.extra["param"] == field
+
+
+@pytest.mark.parametrize("field", ["Model", "STREAM", "N", "max_Tokens", "\u017ftream", "tool\u017f"])
+def test_a_field_that_servers_may_read_for_the_gateways_own_is_refused(field):
+    with pytest.raises(InvalidField) as refused:
+        decode("openai_chat", user="u", **{field: 2})
+    assert refused.value.extra["param"] == field
+
+
+def test_names_of_other_fields_may_differ_in_case():
+    assert decode("openai_chat", metadata={"a": 1, "A": 2, "Model": 3}, X=1, x=2).body["metadata"]["A"] == 2
+
+
+def test_a_field_twice_deep_down_in_what_is_not_kept_is_a_400():
+    for depth in range(900, 1100):
+        with pytest.raises(BadRequest):
+            DIALECTS["openai_chat"].decode(
+                b'{"model":"m","messages":[{"role":"user"}],"x":%b1%b,"x":1}' % (b"[" * depth, b"]" * depth)
+            )
+
+
+def test_of_a_long_body_it_is_not_told_which_field_stands_twice():
+    with pytest.raises(InvalidField, match="A field stands twice"):
+        DIALECTS["openai_chat"].decode(b'{"model":"m","messages":[{"role":"user"}],"a":1,"a":"%b"}' % (b"a" * 100_000))
+
+
+@pytest.mark.parametrize(
+    ("number", "exact"),
+    [("1", True), ("0.50", True), ("-0", True), ("5e-1", True), ("1E+2", True), ("1e-30", True), ("[0.1, 0.2]", True),
+     ("0.1234567890123456", True), ('"0.50000000000000000000000004"', True), ("1e-400", False),
+     ("1E-411111111", False), ("0.50000000000000000000000004", False), ("4111111111111111111.0", False),
+     ("41111111111111110e-1", False)],
+)  # fmt: skip
+def test_whether_all_digits_were_read_is_known(number, exact):
+    for space in (b"", b" "):
+        for text in (b"hi", rb"h\u00e9", b'\\"e400:1234567890123456'):
+            body = b'{"model":"m","messages":[{"role":"user","content":"%b"}],"x":%b[%b]}'
+            call = DIALECTS["openai_chat"].decode(body % (text, space, number.encode()))
+            assert call.exact is exact
 
 
 def test_numbers_reach_the_provider_as_they_came():
@@ -175,6 +227,50 @@ def test_whatever_comes_is_decoded_and_converted_or_is_a_400(dialect, changes, m
                 msgspec.json.encode(DIALECTS[other].from_internal(request))
     except BadRequest:
         pass
+
+
+class Twice(Exception):
+    pass
+
+
+def once(members: list[tuple[str, object]]) -> dict[str, object]:
+    if len(dict(members)) < len(members):
+        raise Twice
+    return dict(members)
+
+
+#: Few names, so that they meet; texts of what marks names in JSON.
+NAMES = st.text('a:"\\\n', max_size=3)
+SPACE = st.sampled_from(["", " ", "\n\t"])
+SPELLED = st.builds(
+    lambda text, escaped: '"' + "".join(f"\\u{ord(c):04x}" for c in text) + '"' if escaped else json.dumps(text),
+    NAMES,
+    st.booleans(),
+)
+SPELLED_JSON = st.recursive(
+    SPELLED | st.sampled_from(["1", "0.50", "-1e5", "null"]),
+    lambda inner: (
+        st.builds(lambda items, space: f"[{space}{f',{space}'.join(items)}]", st.lists(inner, max_size=3), SPACE)
+        | st.builds(
+            lambda members, space: "{" + f"{space},".join(f"{name}{space}:{value}" for name, value in members) + "}",
+            st.lists(st.tuples(SPELLED, inner), max_size=4),
+            SPACE,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(SPELLED_JSON)
+def test_a_field_twice_is_found_however_it_is_spelled(spelled):
+    body = f'{{"model":"m","messages":[{{"role":"user","content":"a"}}],"x":{spelled}}}'.encode()
+    try:
+        read = json.loads(body, object_pairs_hook=once)
+    except Twice:
+        with pytest.raises(InvalidField, match="stands twice"):
+            DIALECTS["openai_chat"].decode(body)
+    else:
+        assert DIALECTS["openai_chat"].decode(body).body == read
 
 
 @given(st.binary(max_size=60))

@@ -128,12 +128,25 @@ async def test_a_fields_name_and_its_value_are_both_redacted() -> None:
 
 
 @pytest.mark.parametrize("value", [CARD, BARE, "4111111111111111", OTHER_CARD])
-async def test_a_field_that_stands_twice_is_sent_once_and_redacted(value: str) -> None:
+async def test_a_field_that_stands_twice_reaches_no_provider(value: str) -> None:
     held = engine()
     raw = b'{"model":"one/m","messages":[{"role":"user","content":"hi"}],"user":"%s","user":"%s"}'
-    held_request = held.request(raw % (b"x", value.encode()))
-    await held.engine.answer(held_request)
-    assert sent(held)["user"] == "[CREDIT_CARD_1]"
+    answer = await held.engine.answer(held.request(raw % (b"x", value.encode())))
+    assert answer.status == 400
+    assert not held.outbound.sent
+
+
+@pytest.mark.parametrize(
+    "number", ["0.50000000000000000000000004111111111111111", "1e-4111111111111111", "4111111111111111000.5e-4"]
+)
+async def test_digits_that_were_not_read_do_not_go_on(number: str) -> None:
+    held = engine()
+    raw = '{"model":"one/m", "messages":[{"role":"user","content":"hi"}],"metadata":{"a":[NUMBER, 0.50]}}'
+    await held.engine.answer(held.request(raw.replace("NUMBER", number).encode()))
+    assert held.outbound.sent[-1].body == (
+        b'{"model":"m","messages":[{"role":"user","content":"hi"}],"metadata":{"a":[%b,0.5]}}'
+        % repr(float(number)).encode()
+    )
 
 
 PROTOCOL: list[dict[str, Any]] = [

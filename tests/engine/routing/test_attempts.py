@@ -120,18 +120,26 @@ async def test_a_pause_that_a_provider_asked_for_is_nothing_to_one_who_was_answe
     assert "Retry-After" not in answer.headers
 
 
-async def test_a_full_pool_is_503_with_a_time_to_come_back_and_no_fallback(held: HeldEngine) -> None:
+async def test_a_provider_with_no_connection_free_leaves_it_to_the_next(held: HeldEngine) -> None:
     held.outbound.script = [NoConnectionFree(), (200, [completion()])]
+    answer = await held.engine.answer(held.request(CHAT))
+    assert (answer.status, answer.headers["X-Gateway-Provider"]) == (200, "two")
+    (outcome,) = held.outcomes
+    assert [attempt.reason for attempt in outcome.attempts] == ["no_connection_free"]
+
+
+async def test_where_none_has_a_connection_free_it_is_503_with_a_time_to_come_back(held: HeldEngine) -> None:
+    held.outbound.script = [NoConnectionFree(), NoConnectionFree()]
     answer = await held.engine.answer(held.request(CHAT))
     assert (answer.status, error(answer)["code"]) == (503, "gateway_overloaded")
     assert int(answer.headers["Retry-After"]) >= 1
     (outcome,) = held.outcomes
-    assert (outcome.outcome, outcome.status, outcome.error_code) == ("refused", 503, "gateway_overloaded")
-    assert len(held.outbound.sent) == 1
+    assert (outcome.outcome, outcome.status, outcome.error_code) == ("error", 503, "gateway_overloaded")
+    assert len(held.outbound.sent) == 2
 
 
 async def test_a_full_pool_opens_no_circuit(held: HeldEngine) -> None:
-    held.outbound.script = [*[NoConnectionFree() for _ in range(2 * THRESHOLD)], (200, [completion()])]
+    held.outbound.script = [*[NoConnectionFree() for _ in range(4 * THRESHOLD)], (200, [completion()])]
     for _ in range(2 * THRESHOLD):
         assert (await held.engine.answer(held.request(CHAT))).status == 503
     answer = await held.engine.answer(held.request(CHAT))

@@ -171,6 +171,7 @@ async def test_the_lean_carrier_takes_no_form_that_two_parsers_read_differently(
     [
         pytest.param([packed("gzip", b"certainly not gzip")], id="not gzip"),
         pytest.param([packed("deflate", zlib.compress(b"hi" * 500)[:-9])], id="deflate cut"),
+        pytest.param([packed("gzip", gzip.compress(b"hi" * 500)[:-9])], id="gzip cut"),
         pytest.param([packed("gzip", gzip.compress(b"hi")[:9] + b"x" * 50)], id="gzip spoilt"),
         pytest.param([packed("br", b"hi")], id="br"),
     ],
@@ -179,12 +180,6 @@ async def test_a_body_that_cannot_be_unpacked_is_broken_off(outbound: Outbound, 
     async with upstream(says(*parts)) as server:
         with pytest.raises(BrokenOff):
             await asked(outbound, server.url)
-
-
-async def test_a_gzip_that_ends_early_is_broken_off(lean: Outbound) -> None:
-    async with upstream(says(packed("gzip", gzip.compress(b"hi" * 500)[:-9]))) as server:
-        with pytest.raises(BrokenOff):
-            await asked(lean, server.url)
 
 
 @pytest.mark.parametrize("at", range(0, len(CHUNKED) + 16, 3))

@@ -4,9 +4,11 @@ import asyncio
 import base64
 import contextlib
 import gzip
+import itertools
 import socket
 import ssl
 import time
+import zlib
 from collections.abc import AsyncIterator
 
 import pytest
@@ -23,6 +25,7 @@ from gatehouse.foundation.outbound import (
     OutboundTimeout,
     ReplyTooLarge,
 )
+from gatehouse.foundation.outbound.lean import pool
 
 
 def post(url: str, **changes) -> OutboundRequest:
@@ -194,6 +197,69 @@ async def test_a_packed_body_counts_by_what_it_unpacks_to(outbound):
             await reply.read(1_000_000)
 
 
+async def packed_stream(connection: Connection, pieces: list[bytes]) -> AsyncIterator[int]:
+    """Sends them as gzip in chunks of a byte; yields when one has been sent as far as it can be unpacked."""
+    packing = zlib.compressobj(wbits=31)
+    await connection.send(
+        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip\r\n"
+        b"transfer-encoding: chunked\r\n\r\n"
+    )
+    for number, piece in enumerate(pieces):
+        for byte in packing.compress(piece) + packing.flush(zlib.Z_SYNC_FLUSH):
+            await connection.chunk(bytes([byte]))
+        yield number
+    for byte in packing.flush():
+        await connection.chunk(bytes([byte]))
+    await connection.end_stream()
+
+
+PIECES = [b"data: %d %s\n\n" % (number, b"x" * number) for number in range(6)]
+
+
+async def test_a_packed_stream_is_unpacked_and_passed_on_as_it_comes(outbound):
+    seen = b""
+    taken = asyncio.Event()
+
+    async def behave(connection: Connection) -> None:
+        async for _ in packed_stream(connection, PIECES):
+            # Nothing more is sent until this one is there.
+            await asyncio.wait_for(taken.wait(), 5)
+            taken.clear()
+
+    async with upstream(behave) as server:
+        reply = await outbound.send(post(server.url, first_byte_timeout=3.0, idle_timeout=1.0))
+        ends = set(itertools.accumulate(map(len, PIECES)))
+        async for chunk in reply.chunks():
+            assert chunk
+            seen += chunk
+            if len(seen) in ends:
+                taken.set()
+        await reply.close()
+        assert seen == b"".join(PIECES)
+        # Its connection has been read to the end.
+        assert not server.closed_by_client.is_set()
+
+
+@pytest.mark.parametrize("framed", ["whole", "cut"])
+async def test_a_packed_stream_that_ends_early_is_broken_off_behind_what_came(outbound, framed):
+    async def behave(connection: Connection) -> None:
+        async for number in packed_stream(connection, PIECES):
+            if number == 2:
+                break
+        if framed == "cut":
+            raise ConnectionError
+        await connection.end_stream()
+
+    async with upstream(behave) as server:
+        reply = await outbound.send(post(server.url))
+        seen = b""
+        with pytest.raises(BrokenOff):
+            async for chunk in reply.chunks():
+                seen += chunk
+        assert seen == b"".join(PIECES[:3])
+        await reply.close()
+
+
 async def test_closing_an_unread_reply_closes_the_connection_at_once(outbound):
     async def behave(connection: Connection) -> None:
         await connection.begin_stream()
@@ -235,6 +301,64 @@ async def test_a_full_pool_refuses_after_the_connect_timeout_and_does_not_blame_
         with pytest.raises(NoConnectionFree):
             await carrier.send(post(server.url, connect_timeout=0.1))
         first.cancel()
+
+
+@contextlib.asynccontextmanager
+async def hung(carrier, calls: int) -> AsyncIterator[str]:
+    """A provider that never answers, and so many calls to it: some in progress, the rest waiting."""
+
+    async def behave(connection: Connection) -> None:
+        await asyncio.sleep(60)
+
+    async with upstream(behave) as server:
+        tasks = [asyncio.ensure_future(carrier.send(post(server.url))) for _ in range(calls)]
+        await asyncio.sleep(0.1)
+        try:
+            assert not any(task.done() for task in tasks)
+            yield server.url
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_a_provider_that_hangs_fills_its_own_share_and_nobody_elses(make):
+    carrier = make(3, max_each=2)
+    async with hung(carrier, 10) as url, upstream(echo) as other:
+        with pytest.raises(NoConnectionFree):
+            await carrier.send(post(url, connect_timeout=0.1))
+        for _ in range(3):
+            reply = await carrier.send(post(other.url, connect_timeout=0.1))
+            assert await reply.read(10) == b"{}"
+            await reply.close()
+
+
+async def test_no_more_than_may_wait_for_a_provider_do_and_the_next_is_refused_at_once(make, monkeypatch):
+    monkeypatch.setattr(pool, "WAITING", 3)
+    carrier = make(2, max_each=1)
+    async with hung(carrier, 1 + 3) as url, upstream(echo) as other:
+        with pytest.raises(NoConnectionFree):
+            await asyncio.wait_for(carrier.send(post(url, connect_timeout=30)), 1)
+        reply = await carrier.send(post(other.url, connect_timeout=0.1))
+        assert await reply.read(10) == b"{}"
+        await reply.close()
+
+
+async def test_providers_behind_one_proxy_have_a_share_each(make, monkeypatch):
+    async def behave(connection: Connection) -> None:
+        if "hung.example" in connection.head:
+            await asyncio.sleep(60)
+        await connection.answer(connection.body)
+
+    async with upstream(behave) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        carrier = make(2, max_each=1)
+        held = asyncio.ensure_future(carrier.send(post("http://hung.example/v1")))
+        await asyncio.sleep(0.1)
+        reply = await carrier.send(post("http://provider.example/v1", connect_timeout=0.1))
+        assert await reply.read(10) == b"{}"
+        await reply.close()
+        held.cancel()
 
 
 @pytest.mark.parametrize("ending", ["closed", "closed twice", "cancelled", "failed", "refused"])
@@ -454,11 +578,16 @@ def trusting() -> ssl.SSLContext:
     return ssl.create_default_context(cafile=str(certificate()))
 
 
+def negotiated(connection: Connection) -> str | None:
+    """The server would rather speak HTTP/2, and says nothing to who names no protocol."""
+    return connection.writer.get_extra_info("ssl_object").selected_alpn_protocol()
+
+
 async def test_tls_is_verified_negotiated_and_kept_alive(make):
     spoken = []
 
     async def behave(connection: Connection) -> None:
-        spoken.append(connection.writer.get_extra_info("ssl_object").selected_alpn_protocol())
+        spoken.append(negotiated(connection))
         await connection.answer(connection.body * 100_000)
 
     carrier = make(tls=trusting())
@@ -468,7 +597,20 @@ async def test_tls_is_verified_negotiated_and_kept_alive(make):
             assert len(await reply.read(1_000_000)) == 200_000
             await reply.close()
         assert server.connections == 1
-    assert set(spoken) <= {None, "http/1.1"}
+    assert spoken == ["http/1.1"] * 2
+
+
+async def test_the_environments_authorities_are_trusted_and_http_is_named_to_them_too(make_lean, monkeypatch):
+    # aiohttp reads the variable once, when it is imported.
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate()))
+
+    async def behave(connection: Connection) -> None:
+        await connection.answer(str(negotiated(connection)).encode())
+
+    async with upstream(behave, tls=serving()) as server:
+        reply = await make_lean().send(post(server.url))
+        assert await reply.read(10) == b"http/1.1"
+        await reply.close()
 
 
 @pytest.mark.parametrize("case", ["unknown authority", "another name"])

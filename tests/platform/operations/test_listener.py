@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import httpx2
+import openai
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -27,6 +28,7 @@ from tests.support.watched import see_databases
 #: What a worker has counted in its last second is its own still, and lost with it.
 WRITTEN = 1.3
 
+TRIAL_KEY = re.compile(rb"gk_\w+")
 REQUESTS = re.compile(r'^service_http_requests_total\{method="GET",route="/health",status="200"\} (\S+)$', re.MULTILINE)
 
 
@@ -34,6 +36,7 @@ class Served(NamedTuple):
     port: int
     certificate: Path
     supervisor: subprocess.Popen[bytes]
+    key: str
 
     def client(self) -> httpx2.Client:
         context = ssl.create_default_context(cafile=str(self.certificate))
@@ -84,7 +87,8 @@ def served() -> Iterator[Served]:
             assert process.stdout is not None
             assert f"https://127.0.0.1:{port}".encode() in process.stdout.readline()
             heard.listen_to(f"https://localhost:{port}")
-            yield Served(port, certificate, process)
+            key = next(found for line in process.stdout if (found := TRIAL_KEY.search(line)))
+            yield Served(port, certificate, process, key[0].decode())
             see_databases(f"postgresql://postgres:@/postgres?host={directory}/home/postgres")
         finally:
             heard.leave(f"https://localhost:{port}")
@@ -149,6 +153,23 @@ def test_tls_1_1_is_refused(served: Served) -> None:
     plain = socket.create_connection(("localhost", served.port), 5)
     with plain, pytest.raises((ssl.SSLError, ConnectionError)):
         context.wrap_socket(plain, server_hostname="localhost")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_stock_client_asks_a_model(served: Served, stream: bool) -> None:
+    context = ssl.create_default_context(cafile=str(served.certificate))
+    with (
+        httpx2.Client(verify=context) as http,
+        openai.OpenAI(base_url=f"https://localhost:{served.port}/v1", api_key=served.key, http_client=http) as client,
+    ):
+        asked = client.chat.completions.create(
+            model="sandbox/echo", messages=[{"role": "user", "content": "Hello over TLS"}], stream=stream
+        )
+        if isinstance(asked, openai.Stream):
+            told = "".join(chunk.choices[0].delta.content or "" for chunk in asked if chunk.choices)
+        else:
+            told = asked.choices[0].message.content or ""
+    assert "Hello over TLS" in told
 
 
 def test_plain_http_gets_no_answer(served: Served) -> None:

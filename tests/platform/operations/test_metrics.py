@@ -1,5 +1,8 @@
 """`/metrics` (reference 3, Metric families)."""
 
+import asyncio
+import os
+
 import pytest
 from tests.support.platform import RunningPlatform, Tenant
 
@@ -31,6 +34,7 @@ FAMILIES = {
     "service_response_cache_bytes": "gauge",
     "service_change_feed_lag_seconds": "gauge",
     "service_event_loop_lag_seconds": "gauge",
+    "service_event_loop_tasks": "gauge",
 }
 
 
@@ -55,6 +59,25 @@ async def test_values_that_there_are(platform: RunningPlatform) -> None:
     assert 0 <= told["service_db_pool_available_connections"] <= 10
     assert told["service_journal_bytes"] >= 0
     assert told["service_change_feed_lag_seconds"] < 60
+
+
+async def test_tasks_are_told_of_each_process(platform: RunningPlatform) -> None:
+    name = f'service_event_loop_tasks{{pid="{os.getpid()}"}}'
+
+    async def told(*, above: float) -> float:
+        async with asyncio.timeout(20):
+            while (count := (await figures(platform)).get(name, 0)) <= above:
+                await asyncio.sleep(0.1)
+        return count
+
+    before = await told(above=0)
+    waiting = [asyncio.create_task(asyncio.sleep(60)) for _ in range(100)]
+    try:
+        # Others may have ended since; a hundred have not.
+        await told(above=before + 50)
+    finally:
+        for task in waiting:
+            task.cancel()
 
 
 async def test_administration_counts_under_its_routes_template(platform: RunningPlatform, tenant: Tenant) -> None:

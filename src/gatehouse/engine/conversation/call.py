@@ -15,8 +15,12 @@ class ModelCall(msgspec.Struct, kw_only=True):
     model: str
     stream: bool
     body: dict[str, Any]
-    #: the bytes that `body` was read from: see `decoding.compact`
-    came: bytes | None = None
+    #: the bytes that `body` was read from
+    came: bytes = b""
+    #: `body` as it was read, written by `decoding.encode`
+    read: bytes = b""
+    #: whether no number of `came` has more digits than were read
+    exact: bool = True
     fallbacks: tuple[str, ...] = ()
     headers: Mapping[str, str] = {}
     #: what the answer may take, in tokens, where the caller says nothing: sent along to the provider

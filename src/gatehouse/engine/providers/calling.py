@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from gatehouse.engine.conversation.call import ModelCall
-from gatehouse.engine.conversation.decoding import compact, encode
+from gatehouse.engine.conversation.decoding import encode
 from gatehouse.engine.conversation.dialect import Dialect, ProviderDialect
 from gatehouse.engine.conversation.dialects import DIALECTS, PASSING
 from gatehouse.engine.conversation.errors import InvalidField, NotConvertible
@@ -136,13 +136,10 @@ def _request(call: ModelCall, candidate: Candidate, parties: _Parties) -> tuple[
 
 
 def _written(body: dict[str, Any], call: ModelCall) -> tuple[bytes, int]:
-    """A body's bytes, and how many it takes without the client's spaces and escapes. They are the client's own where
-    they come to what is written here, so that nothing depends on a stage that changes a body and tells nobody."""
-    anew, came = encode(body), call.came
-    if came is None or came == anew:
-        return anew, len(anew)
-    # The first comparison is of the same objects, and ends at the model's name where that is another one.
-    return came if body == call.body and compact(came) == anew else anew, len(anew)
+    """A body's bytes, and how many it takes without the client's spaces and escapes. They are the client's own unless
+    something was changed, which is seen and not told: nothing depends on a stage that keeps silent about a change."""
+    anew = encode(body)
+    return call.came if anew == call.read else anew, len(anew)
 
 
 def _output_limit(limit: int, candidate: Candidate) -> int:

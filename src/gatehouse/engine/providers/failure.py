@@ -9,22 +9,12 @@ import msgspec
 
 from gatehouse.engine.conversation.errors import ContextTooLong, FilteredUpstream, RefusedUpstream, UnknownUpstream
 from gatehouse.foundation.clock import utc_now
-from gatehouse.foundation.errors import BadRequest, PayloadTooLarge, Refusal, Unavailable, Unprocessable
+from gatehouse.foundation.errors import BadRequest, PayloadTooLarge, Refusal, Unprocessable
 from gatehouse.foundation.outbound import NoConnectionFree, OutboundFailed
 
 MAX_MESSAGE = 500
 #: A longer `Retry-After` is taken for a mistake, in seconds.
 MAX_RETRY_AFTER = 24 * 3600
-
-
-class Overloaded(Unavailable):
-    """This worker has as many calls to providers in progress as it may. No provider is at fault."""
-
-    code = "gateway_overloaded"
-    message = "The gateway has too many calls to providers in progress. Try again."
-
-    def __init__(self) -> None:
-        super().__init__(headers={"Retry-After": "1"})
 
 
 class ProviderFailed(Exception):
@@ -33,8 +23,7 @@ class ProviderFailed(Exception):
     `no_instance_role`, `refused`, or `http_<status>`. `status` is the provider's, None when it gave none.
 
     `retryable`: the same candidate may be tried again. `move_on`: the next one at once. `client_error`: the request is
-    at fault, or this worker, but no provider, and this is the answer. `retry_after` is in seconds, as the provider
-    asked.
+    at fault, not the provider, and this is the answer. `retry_after` is in seconds, as the provider asked.
     """
 
     def __init__(
@@ -56,13 +45,10 @@ class ProviderFailed(Exception):
 
 
 #: Not worth a second try at the same place.
-_FINAL = frozenset({"address_refused", "reply_too_large"})
+_FINAL = frozenset({"address_refused", "reply_too_large", NoConnectionFree.reason})
 
 
 def of_transport(error: OutboundFailed, status: int | None = None) -> ProviderFailed:
-    if isinstance(error, NoConnectionFree):
-        # Every candidate would wait for the same pool.
-        return ProviderFailed(error.reason, client_error=Overloaded())
     return ProviderFailed(error.reason, status=status, retryable=error.reason not in _FINAL)
 
 

@@ -15,6 +15,7 @@ from gatehouse.engine.routing.circuits import Circuits
 from gatehouse.engine.stages.kill_switch import ProviderUnavailable
 from gatehouse.foundation.deadlines import Deadlines
 from gatehouse.foundation.errors import BadGateway, GatewayTimeout, Refusal, Unauthenticated, Unavailable
+from gatehouse.foundation.outbound import NoConnectionFree
 
 #: seconds before the first retry; doubled for each further one, and half of it left to chance
 _PAUSE: Final = 0.05
@@ -25,6 +26,16 @@ _CATCH_UPS: Final = 5
 class AllProvidersFailed(BadGateway):
     code = "all_providers_failed"
     message = "No provider could answer."
+
+
+class Overloaded(Unavailable):
+    """This worker has as many calls to each provider of the chain in progress as it may."""
+
+    code = "gateway_overloaded"
+    message = "The gateway has too many calls to providers in progress. Try again."
+
+    def __init__(self) -> None:
+        super().__init__(headers={"Retry-After": "1"})
 
 
 class ProviderTimeout(GatewayTimeout):
@@ -181,6 +192,8 @@ def _chain_failed(attempts: list[Attempt]) -> Refusal:
     reasons = {attempt.reason for attempt in attempts}
     if reasons == {"kill_switched"}:
         return ProviderUnavailable()
+    if reasons == {NoConnectionFree.reason}:
+        return Overloaded()
     told = [
         {"provider": attempt.provider, "model": attempt.model, "status": attempt.status, "reason": attempt.reason}
         for attempt in attempts

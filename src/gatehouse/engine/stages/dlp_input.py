@@ -42,6 +42,9 @@ async def _inspect(x: Asked, ports: Ports) -> Verdict:
     identified, policy = x.identified, x.identified.policy.dlp
     inspection = x.inspection = x.inspection or Inspection(policy, identified.caller.groups, numbers=identified.labels)
     started = perf_counter()
+    if not x.call.exact:
+        # Digits that were not read cannot be inspected: numbers go on as they were read.
+        x.call.came = x.call.read
     headers = dict(x.call.headers)
     try:
         examiner = Examiner(inspection, ports.detectors, ports.dlp, "input")

@@ -1,9 +1,13 @@
-"""`Outbound` carried by aiohttp: one pooled session, nothing remembered between calls, every wait bounded."""
+"""`Outbound` carried by aiohttp: one pooled session, nothing remembered between calls, every wait bounded.
+
+Turns and unpacking are the lean carrier's, so that both have one bound, one queue and one judgement of what is packed.
+"""
 
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import lru_cache, partial
+from typing import NamedTuple
 
 import aiohttp
 from aiohttp.abc import AbstractStreamWriter
@@ -16,19 +20,29 @@ from gatehouse.foundation.outbound import (
     AddressRefused,
     BrokenOff,
     ConnectFailed,
-    NoConnectionFree,
     OutboundFailed,
     OutboundReply,
     OutboundRequest,
     OutboundTimeout,
     ReplyTooLarge,
 )
+from gatehouse.foundation.outbound.lean.inflate import Inflater, inflater
+from gatehouse.foundation.outbound.lean.pool import Bounds, Pool
+from gatehouse.foundation.outbound.lean.route import Origin
 from gatehouse.foundation.outbound.proxies import environment_proxy
 
 
+class _Route(NamedTuple):
+    origin: Origin
+    url: URL
+    proxy: URL | None
+    #: what the proxy asks for
+    headers: Mapping[str, str] | None
+
+
 class AiohttpOutbound:
-    """`max_connections` bounds the calls in progress, each with a connection of its own; one more waits for
-    `connect_timeout` at most. A call is in progress until its reply is closed.
+    """`max_connections` and `max_each` bound the calls in progress, each with a connection of its own, and the calls
+    that wait, as they do in `LeanOutbound`. A call is in progress until its reply is closed.
 
     `guard` judges every URL and every address that a name resolves to, at the moment of connecting; private ones
     pass, because local runtimes have them. `tls` replaces the system's trust. HTTP_PROXY, HTTPS_PROXY and NO_PROXY
@@ -39,6 +53,7 @@ class AiohttpOutbound:
         self,
         max_connections: int = 1000,
         *,
+        max_each: int | None = None,
         guard: EgressGuard | None = None,
         keepalive_seconds: float = 30.0,
         tls: ssl.SSLContext | None = None,
@@ -47,60 +62,53 @@ class AiohttpOutbound:
         self._route = lru_cache(maxsize=1024)(self._find_route)
         self._guard = guard or EgressGuard()
         self._max_connections = max_connections
-        # Ahead of aiohttp's own pool, whose waits cannot be told from a far end that does not accept.
-        self._free = asyncio.Semaphore(max_connections)
+        # Ahead of aiohttp's own pool, whose waits cannot be told from a far end that does not accept, and are endless
+        # in number.
+        self._turns = Pool(Bounds.of(max_connections, max_each), keepalive_seconds)
         self._keepalive = keepalive_seconds
         self._tls = tls
+        if tls is not None:
+            # As aiohttp's own has it.
+            tls.set_alpn_protocols(["http/1.1"])
         self._session: aiohttp.ClientSession | None = None
 
     async def send(self, request: OutboundRequest) -> OutboundReply:
         """Raises `NoConnectionFree`, `ConnectFailed`, `OutboundTimeout`, `BrokenOff` or `AddressRefused`, and whatever
         `before_first_byte` raises."""
-        await self._slot(request.connect_timeout)
         try:
-            response = await self._request(request)
+            route = self._route(request.url)
+        except UnsafeUrl as error:
+            raise _translated(error) from None
+        turn = self._turns.enter(route.origin) or await self._turns.wait(route.origin, request.connect_timeout)
+        try:
+            response = await self._request(request, route)
+            unpacking = _unpacking(response)
         except BaseException:
-            self._free.release()
+            self._turns.leave(turn)
             raise
-        if response.status == 101:
-            # Nobody asked to speak another protocol, and aiohttp would wait for it without end.
-            response.close()
-            self._free.release()
-            raise BrokenOff
         if request.idle_timeout != request.first_byte_timeout and response.connection is not None:
             protocol = response.connection.protocol
             if protocol is not None:
                 protocol.read_timeout = request.idle_timeout
-        return AiohttpReply(response, self._free.release)
+        return AiohttpReply(response, unpacking, partial(self._turns.leave, turn))
 
-    async def _slot(self, seconds: float) -> None:
-        if not self._free.locked():
-            await self._free.acquire()
-            return
-        try:
-            async with asyncio.timeout(seconds):
-                await self._free.acquire()
-        except TimeoutError:
-            raise NoConnectionFree from None
-
-    async def _request(self, request: OutboundRequest) -> aiohttp.ClientResponse:
+    async def _request(self, request: OutboundRequest, route: _Route) -> aiohttp.ClientResponse:
         body = _Body(request.body, request.before_first_byte) if request.body else None
         if body is None and request.before_first_byte is not None:
             request.before_first_byte()
         session = self._session or self._open()
         try:
-            url, proxy, proxy_headers = self._route(request.url)
             # A plain request goes to the proxy itself; only a tunnel has headers of its own.
-            to_proxy = proxy_headers is not None and url.scheme == "http"
+            to_proxy = route.headers is not None and route.url.scheme == "http"
             return await session.request(
                 request.method,
-                url,
+                route.url,
                 data=body,
-                headers={**request.headers, **(proxy_headers or {})} if to_proxy else request.headers,
+                headers={**request.headers, **(route.headers or {})} if to_proxy else request.headers,
                 allow_redirects=False,
                 timeout=_timeout(request.connect_timeout, request.first_byte_timeout, request.total_timeout),
-                proxy=proxy,
-                proxy_headers=proxy_headers,
+                proxy=route.proxy,
+                proxy_headers=route.headers,
             )
         except (aiohttp.ClientError, OSError, TimeoutError, UnsafeUrl) as error:
             if body is not None and body.refusal is not None:
@@ -112,9 +120,10 @@ class AiohttpOutbound:
         if session is not None:
             await session.close()
 
-    def _find_route(self, url: str) -> tuple[URL, URL | None, Mapping[str, str] | None]:
-        safe = URL(str(self._guard.provider_url(url)))
-        return safe, *_proxy_for(safe)
+    def _find_route(self, url: str) -> _Route:
+        safe = self._guard.provider_url(url)
+        parsed = URL(safe.url)
+        return _Route(Origin(safe.host, safe.port, safe.scheme == "https", None), parsed, *_proxy_for(parsed))
 
     def _open(self) -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(
@@ -128,6 +137,8 @@ class AiohttpOutbound:
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": "gatehouse", "Accept-Encoding": "identity"},
+            # It takes a packed body that ends early for a whole one.
+            auto_decompress=False,
         )
         return self._session
 
@@ -135,10 +146,13 @@ class AiohttpOutbound:
 class AiohttpReply:
     """One answer. See `OutboundReply`. `release` gives back what the call has taken; it is called once."""
 
-    __slots__ = ("_release", "_response", "headers", "status")
+    __slots__ = ("_inflater", "_release", "_response", "headers", "status")
 
-    def __init__(self, response: aiohttp.ClientResponse, release: Callable[[], None]) -> None:
+    def __init__(
+        self, response: aiohttp.ClientResponse, inflater: Inflater | None, release: Callable[[], None]
+    ) -> None:
         self._response = response
+        self._inflater = inflater
         self._release: Callable[[], None] | None = release
         self.status: int = response.status
         self.headers: Mapping[str, str] = response.headers
@@ -166,10 +180,21 @@ class AiohttpReply:
     async def _next(self) -> bytes:
         """What has arrived; nothing at the end."""
         try:
-            return await self._response.content.readany()
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            if self._inflater is None:
+                return await self._response.content.readany()
+            return await self._unpacked(self._inflater)
+        except (aiohttp.ClientError, OSError, TimeoutError, BrokenOff) as error:
             self._response.close()
             raise _translated(error) from None
+
+    async def _unpacked(self, inflater: Inflater) -> bytes:
+        while not (piece := inflater.take()):
+            packed = await self._response.content.readany()
+            if not packed:
+                inflater.end()
+                break
+            inflater.put(packed)
+        return piece
 
     async def close(self) -> None:
         # Once the body was read to its end the connection is back in the pool and this does nothing.
@@ -206,6 +231,19 @@ class _Body(aiohttp.BytesPayload):
                 self.refusal = refusal
                 raise
         await super().write_with_length(writer, content_length)
+
+
+def _unpacking(response: aiohttp.ClientResponse) -> Inflater | None:
+    """What its body has to go through. Raises `BrokenOff` for an answer that nobody here can read."""
+    if response.status == 101:
+        # Nobody asked to speak another protocol, and aiohttp would wait for it without end.
+        response.close()
+        raise BrokenOff
+    try:
+        return inflater(", ".join(response.headers.getall("Content-Encoding", ())).lower())
+    except BrokenOff:
+        response.close()
+        raise
 
 
 @lru_cache(maxsize=256)

@@ -11,7 +11,9 @@ from gatehouse.foundation.outbound.lean.outbound import LeanOutbound
 Carrier: TypeAlias = Literal["lean", "aiohttp"]
 
 
-def open_outbound(carrier: Carrier, max_connections: int, guard: EgressGuard) -> Outbound:
-    if carrier == "lean":
-        return LeanOutbound(max_connections, guard=guard)
-    return AiohttpOutbound(max_connections, guard=guard)
+def open_outbound(
+    carrier: Carrier, max_connections: int, guard: EgressGuard, *, max_each: int | None = None
+) -> Outbound:
+    """`max_each` is one provider's share of `max_connections`; without it one may have them all."""
+    kind = LeanOutbound if carrier == "lean" else AiohttpOutbound
+    return kind(max_connections, max_each=max_each, guard=guard)

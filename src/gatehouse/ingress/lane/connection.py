@@ -24,7 +24,7 @@ from gatehouse.ingress.receive import received
 log = structlog.get_logger(__name__)
 
 _MALFORMED: Final = refusal(400, "Invalid HTTP request received.")
-_HEAD_TOO_LARGE: Final = refusal(431, "The request's head is over 64 KiB.\r\n")
+_HEAD_TOO_LARGE: Final = refusal(400, "The request's head is over 64 KiB.\r\n")
 _FAULT: Final = refusal(500, "Internal Server Error")
 
 
@@ -174,8 +174,9 @@ class Connection(asyncio.Protocol):
             return False
         if head is None:
             return False
-        # What may concern a page in a browser, and paths that have to be unquoted, are not this lane's affair.
-        plain = "origin" not in head.wire and "%" not in head.path and "#" not in head.path
+        # Which pages may call, and paths that have to be unquoted, are not this lane's affair.
+        of_a_page = self._gateway.cross_origin and "origin" in head.wire
+        plain = not of_a_page and "%" not in head.path and "#" not in head.path
         kind = find(head.method, head.path) if plain else None
         if kind is None:
             self._hand_on(head)

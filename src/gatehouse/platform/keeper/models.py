@@ -10,7 +10,7 @@ import msgspec
 from gatehouse.engine.outcome import Outcome
 
 #: Failed tries that never reached the model.
-_NOT_SENT: Final = frozenset({"circuit_open", "kill_switched"})
+_NOT_SENT: Final = frozenset({"circuit_open", "kill_switched", "no_connection_free"})
 #: Actions of DLP by which a caller does not get an answer.
 _WITHHELD: Final = frozenset({"BLOCK", "CANCEL"})
 

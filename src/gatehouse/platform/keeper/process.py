@@ -61,7 +61,9 @@ async def _run(settings: Settings, url: str, *, journal: bool) -> None:
         drain.start()
     figures.metrics.start()
     guard = EgressGuard(settings.egress_allowlist)
-    outbound = open_outbound(settings.outbound, settings.provider_max_connections, guard)
+    outbound = open_outbound(
+        settings.outbound, settings.provider_max_connections, guard, max_each=settings.connections_each
+    )
     receivers = Receivers(guard)
     tasks = [asyncio.create_task(_beat(database, node, drain))]
     if settings.embedded or not journal:

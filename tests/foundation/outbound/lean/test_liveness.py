@@ -11,6 +11,7 @@ import pytest
 from tests.support.upstream import Connection, upstream
 
 from gatehouse.foundation.outbound import BrokenOff, ConnectFailed, Outbound, OutboundRequest
+from gatehouse.foundation.outbound.lean import connection as connection_module
 
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi"
 
@@ -167,3 +168,24 @@ async def test_a_connection_rests_no_longer_than_the_far_end_keeps_it(
             assert await ask(lean, server.url) == b"hi"
             await asyncio.sleep(0.05)
         assert server.connections == connections
+
+
+@pytest.mark.parametrize("busy", [True, False], ids=["in use", "at rest"])
+async def test_a_connection_that_has_got_old_serves_no_further_call(
+    lean: Outbound, monkeypatch: pytest.MonkeyPatch, busy: bool
+) -> None:
+    monkeypatch.setattr(connection_module, "MAX_AGE", 0.3)
+
+    async def behave(connection: Connection) -> None:
+        if busy and len(server.requests) == 2:
+            await asyncio.sleep(0.4)
+        await connection.answer(b"hi")
+
+    async with upstream(behave) as server:
+        for _ in range(2):
+            assert await ask(lean, server.url) == b"hi"
+        assert server.connections == 1
+        if not busy:
+            await asyncio.sleep(0.4)
+        assert await ask(lean, server.url) == b"hi"
+        assert (len(server.requests), server.connections) == (3, 2)

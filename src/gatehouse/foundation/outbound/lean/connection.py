@@ -150,6 +150,10 @@ class Connection(asyncio.Protocol):
         if deadline is not None and (self._timer is None or deadline < self._armed):
             self._arm(deadline)
 
+    def rest(self, seconds: float) -> None:
+        """So long the next call may come, if the far end keeps it and it does not get too old."""
+        self.expect(min(self._loop.time() + min(seconds, self.rest_seconds), self._born + MAX_AGE))
+
     def resume(self) -> None:
         """The reply has room again."""
         if self._paused and self._transport is not None:

@@ -22,8 +22,6 @@ from gatehouse.foundation.outbound.lean.pool import Bounds, Pool
 from gatehouse.foundation.outbound.lean.reply import LeanReply
 from gatehouse.foundation.outbound.lean.route import Origin, Route, find_route
 
-#: Calls that may wait for one provider, however few may be in progress: a burst is no overload.
-_WAITING: Final = 1000
 #: Whoever gets one of these twice does it once (RFC 9110, 9.2.2).
 _IDEMPOTENT: Final = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
 
@@ -52,8 +50,7 @@ class LeanOutbound:
     ) -> None:
         self._guard = guard or EgressGuard()
         self._route = lru_cache(maxsize=1024)(self._find_route)
-        each = min(max_each or max_connections, max_connections)
-        self._pool = Pool(Bounds(max_connections, each, max(max_connections, _WAITING)), keepalive_seconds)
+        self._pool = Pool(Bounds.of(max_connections, max_each), keepalive_seconds)
         self._names = Names(self._guard)
         self._dialler = Dialler(self._names, tls)
 

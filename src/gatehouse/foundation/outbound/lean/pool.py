@@ -3,10 +3,14 @@
 import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass
+from typing import Final, Self
 
 from gatehouse.foundation.outbound import NoConnectionFree
 from gatehouse.foundation.outbound.lean.connection import Connection
 from gatehouse.foundation.outbound.lean.route import Origin
+
+#: Calls that may wait for one provider, however few may be in progress: a burst is no overload.
+WAITING: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +20,11 @@ class Bounds:
     calls: int
     calls_each: int
     waiting_each: int
+
+    @classmethod
+    def of(cls, calls: int, calls_each: int | None) -> Self:
+        """A carrier's. None: one provider may have all calls."""
+        return cls(calls, min(calls_each or calls, calls), max(calls, WAITING))
 
 
 class Host:
@@ -120,7 +129,7 @@ class Pool:
             host = self._hosts[origin] = Host(origin)
         host.idle[connection] = None
         self._idle += 1
-        connection.expect(asyncio.get_running_loop().time() + min(self._keepalive, connection.rest_seconds))
+        connection.rest(self._keepalive)
 
     def ended(self, connection: Connection) -> None:
         self._open.discard(connection)

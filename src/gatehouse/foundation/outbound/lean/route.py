@@ -23,7 +23,7 @@ class Proxy(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """What connections are shared by."""
+    """What connections are shared by, and a provider's calls counted by: one proxy's providers are still many."""
 
     host: str
     port: int
@@ -54,8 +54,6 @@ def find_route(url: str, guard: EgressGuard) -> Route:
         start = f" http://{authority}{start[1:]}"
         if proxy.credentials is not None:
             start += f"Proxy-Authorization: {proxy.credentials}\r\n"
-        # One connection to the proxy serves whatever lies behind it.
-        origin = Origin("", 0, tls, proxy)
     return Route(origin, start)
 
 

@@ -1,0 +1,210 @@
+"""What stands in front of the patterns, in two ways: `python -m bench.dlp.filters --truth FOLDER`, a few minutes.
+
+All regexes of the built-in patterns over varied text, in turns; microseconds of processor time a text, the least of the
+rounds and the median behind it. What may match, of the regexes with a literal:
+
+- `filter`: `re2.Filter`, as it is used
+- `same`: Hyperscan in its place, which names those that match
+
+What matches and where, without overlaps, of all regexes. The run fails unless all three find the same:
+
+- `ours`: `detection.candidates`, which is `filter`, skeletons for numbers, and RE2 for what they name
+- `mixed`: `ours` with `same` for `filter`
+- `all`: Hyperscan in front of everything, no skeletons, and RE2 for what it names
+
+`begins` is Hyperscan alone, of those regexes of which it can tell where a match begins.
+
+As in the product, long texts come in slices, and shapes whose context words are not there are left out. Skeletons and
+automata are those of texts seen before. Of Hyperscan there is the package on PyPI (Vectorscan for any x86-64
+processor), installed into `bench/out/env` when it is missing.
+"""
+
+import argparse
+import importlib
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from copy import copy
+from itertools import chain
+from pathlib import Path
+from statistics import median
+from time import thread_time
+from typing import Any, Final, TypeAlias
+
+from bench.dlp.speed import TEXTS, read, samples
+
+from gatehouse.detection.candidates import ALWAYS, ANYWHERE, Candidates, Piece, Regex, Spans
+from gatehouse.detection.catalog import BUILT_IN
+from gatehouse.detection.matcher import Matcher
+from gatehouse.detection.normalise import View
+from gatehouse.detection.scanning import SLICE
+from gatehouse.detection.skeleton import SKELETON
+
+HYPERSCAN: Final = "hyperscan==0.9.1"
+ENV: Final = Path(__file__).resolve().parents[1] / "out" / "env" / "hyperscan"
+LENGTHS: Final = (200, 1_000, 10_000, 100_000)
+#: the first and the last letter of each
+SCRIPTS: Final = ("ая", "αω", "عي", "अह", "一龥", "가힣", "ぁん")
+#: A regex's number and where it matches.
+Places: TypeAlias = list[tuple[int, int, int]]
+
+
+def hyperscan() -> Any:
+    if not (ENV / "hyperscan").exists():
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:"]
+        subprocess.run([*pip, "--target", str(ENV), HYPERSCAN], check=True)
+    sys.path.append(str(ENV))
+    return importlib.import_module("hyperscan")
+
+
+class Automaton:
+    """Hyperscan's. `rough` are the numbers of those that it shall take as a rough filter."""
+
+    def __init__(self, hs: Any, regexes: Sequence[Regex], flag: int, rough: Collection[int] = ()) -> None:
+        flags = [
+            hs.HS_FLAG_UTF8
+            | flag
+            | (hs.HS_FLAG_CASELESS if regex.ignore_case else 0)
+            | (hs.HS_FLAG_PREFILTER if regex.number in rough else 0)
+            for regex in regexes
+        ]
+        began = thread_time()
+        database = hs.Database(mode=hs.HS_MODE_BLOCK)
+        expressions = [regex.regex.encode() for regex in regexes]
+        database.compile(expressions=expressions, ids=list(range(len(regexes))), flags=flags)
+        self.told = f"{len(regexes)} compiled in {thread_time() - began:.1f} s, {len(hs.dumpb(database)) >> 20} MiB"
+        self._scan = database.scan
+
+    def Match(self, data: bytes, _: bool) -> list[int]:  # noqa: N802
+        """As `re2.Filter` has it: the places of those that match."""
+        found: list[int] = []
+        self._scan(data, match_event_handler=lambda place, *_: found.append(place))
+        return found
+
+    def spans(self, data: bytes) -> Places:
+        found = Places()
+        self._scan(data, match_event_handler=lambda place, *at: found.append((place, at[0], at[1])))
+        return found
+
+
+def too_large(hs: Any, regexes: Iterable[Regex], flag: int) -> list[Regex]:
+    """Those that Hyperscan does not take."""
+    refused = []
+    for regex in regexes:
+        try:
+            Automaton(hs, [regex], flag)
+        except hs.error:
+            refused.append(regex)
+    return refused
+
+
+class Ways:
+    def __init__(self, hs: Any) -> None:
+        rules = Matcher(BUILT_IN)
+        self._contexts, self._ours = rules._contexts, rules._candidates
+        self._mixed = copy(self._ours)
+        ((literal, filtering),) = self._ours._filters
+        assert self._ours._numbers is not None
+        numbers = self._ours._numbers._regexes
+        self._all = [*literal, *self._ours._rest, *numbers]
+        self._by_number = {regex.number: regex for regex in self._all}
+        print(f"{len(self._all)} regexes: {len(literal)} with a literal, {len(numbers)} by skeletons\n{HYPERSCAN}:")
+        which, begin = hs.HS_FLAG_SINGLEMATCH, hs.HS_FLAG_SOM_LEFTMOST
+        refused = too_large(hs, self._all, which)
+        rough = {regex.number for regex in refused}
+        some, self._any = Automaton(hs, literal, which, rough), Automaton(hs, self._all, which, rough)
+        print(f"which match: {self._any.told}; with a literal: {some.told}; too large, so a rough filter: {len(rough)}")
+        for regex in refused:
+            print(f"    {regex.regex[:100]}")
+        refused = too_large(hs, self._all, begin)
+        begun = Automaton(hs, [regex for regex in self._all if regex not in refused], begin)
+        print(f"where they begin: {begun.told}; too large, so left out: {len(refused)}")
+        self._mixed._filters = [(literal, some)]
+        self.by_name: dict[str, Callable[[bytes, int], Any]] = {
+            "filter": lambda data, _: filtering.Match(data, True),
+            "same": lambda data, _: some.Match(data, True),
+            "ours": lambda data, mask: self._found(self._ours, data, mask),
+            "mixed": lambda data, mask: self._found(self._mixed, data, mask),
+            "all": self._found_by_all,
+            "begins": lambda data, _: begun.spans(data),
+        }
+
+    def mask(self, text: str) -> int:
+        """Of the context words that stand in the text."""
+        return ALWAYS | self._contexts.standing(View(text), 0, len(text)).bits_of_all
+
+    def _found(self, candidates: Candidates, data: bytes, mask: int) -> Places:
+        end, behind, found = len(data), dict[int, int](), Places()
+        piece = Piece(data, data.translate(SKELETON), 0, end, end, sys.maxsize)
+        for number, spans, last in candidates.hits(piece, mask, behind):
+            for match in _following(self._by_number[number], spans, data, last):
+                found.append(match)
+                behind[number] = max(match[2], match[1] + 1)
+        return found
+
+    def _found_by_all(self, data: bytes, mask: int) -> Places:
+        found = Places()
+        for place in self._any.Match(data, True):
+            regex = self._all[place]
+            if regex.mask & mask:
+                found += _following(regex, regex.search(ANYWHERE, data, 0, len(data)), data, len(data))
+        return found
+
+
+def _following(regex: Regex, spans: Spans, data: bytes, last: int) -> Iterator[tuple[int, int, int]]:
+    """A match and those behind it that begin before `last`."""
+    begin, end = spans[0]
+    while 0 <= begin < last:
+        yield regex.number, begin, end
+        if (place := max(end, begin + 1)) >= last:
+            return
+        begin, end = regex.search(ANYWHERE, data, place, len(data))[0]
+
+
+def written(*alphabets: str) -> str:
+    """Half a megabyte of words that are none."""
+    rnd = random.Random(1)
+    letters = [[chr(point) for point in range(ord(ends[0]), ord(ends[1]) + 1)] for ends in alphabets]
+    return " ".join("".join(rnd.choices(rnd.choice(letters), k=rnd.randint(2, 10))) for _ in range(80_000))
+
+
+def measured(ways: Ways, whole: str, length: int, rounds: int) -> dict[str, tuple[float, float]]:
+    """Microseconds a text: the least and the median of the rounds, in the middle of several texts."""
+    texts = [text.encode()[:length].decode(errors="ignore") for text in samples(whole, length)]
+    slices = [[text[start : start + SLICE] for start in range(0, len(text), SLICE)] for text in texts]
+    asked = [[(part.encode(), ways.mask(part)) for part in parts] for parts in slices]
+    for part in chain(*asked):
+        ours, mixed, by_all = (sorted(ways.by_name[name](*part)) for name in ("ours", "mixed", "all"))
+        assert ours == mixed == by_all, part
+    times = max(1, 20_000 // length)
+    spent: dict[str, list[list[float]]] = {name: [[] for _ in asked] for name in ways.by_name}
+    for _ in range(rounds):
+        for place, parts in enumerate(asked):
+            for name, way in ways.by_name.items():
+                began = thread_time()
+                for _ in range(times):
+                    for data, mask in parts:
+                        way(data, mask)
+                spent[name][place].append((thread_time() - began) / times * 1e6)
+    return {name: (median(map(min, each)), median(map(median, each))) for name, each in spent.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--truth", type=Path, required=True, help="the folder of the labelled texts")
+    parser.add_argument("--rounds", type=int, default=9)
+    chosen = parser.parse_args()
+    ways = Ways(hyperscan())
+    texts = {name: read(chosen.truth, file) for name, file in TEXTS.items()}
+    texts |= {"random words": written("az", "AZ", "az"), "other scripts": written(*SCRIPTS)}
+    print(f"\n{'microseconds':24}" + "".join(f"{name:>18}" for name in ways.by_name))
+    for name, whole in texts.items():
+        for length in LENGTHS:
+            figures = measured(ways, whole, length, chosen.rounds).values()
+            told = "".join(f"{least:9.1f} ({middle:.1f})".rjust(18) for least, middle in figures)
+            print(f"{name:14}{length:>10,}{told}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
