@@ -47,6 +47,8 @@ def site() -> Iterator[Site]:
         far = [
             stack.enter_context(GatehouseServer(env={**env, "SWITCH_FAIL_MODE": mode})) for mode in ("open", "closed")
         ]
+        # Whatever a test left: their databases are looked into at the end.
+        stack.callback(way.mend)
         yield Site(near, *far, way)
 
 

@@ -4,6 +4,7 @@ with relay(socket) as way:
     way.url                 a DATABASE_URL that goes through it
     way.refuse()            connections are broken, new ones refused, as by a host that is down
     way.swallow()           nothing is carried any more and nobody is told, as by a cable that was pulled
+    way.swallow_after(n)    the same once n more bytes have gone to the server, be it in the midst of a message
     way.mend()              what was swallowed arrives late, as TCP has it
 """
 
@@ -21,6 +22,9 @@ class Relay:
         self._loop = asyncio.new_event_loop()
         self._server: asyncio.Server | None = None
         self._port = 0
+        #: bytes that went to the server
+        self.carried = 0
+        self._last: int | None = None
         self._wires: set[asyncio.StreamWriter] = set()
         self._carrying = asyncio.Event()
         self._carrying.set()
@@ -32,13 +36,21 @@ class Relay:
     def url(self) -> str:
         return f"postgresql://postgres@127.0.0.1:{self._port}/postgres"
 
+    @property
+    def carrying(self) -> bool:
+        return self._carrying.is_set()
+
     def refuse(self) -> None:
         self._do(self._refuse())
 
     def swallow(self) -> None:
         self._loop.call_soon_threadsafe(self._carrying.clear)
 
+    def swallow_after(self, count: int) -> None:
+        self._last = self.carried + count
+
     def mend(self) -> None:
+        self._last = None
         self._do(self._listen())
         self._loop.call_soon_threadsafe(self._carrying.set)
 
@@ -66,17 +78,24 @@ class Relay:
         there, back = await asyncio.open_unix_connection(str(self._socket))
         self._wires |= {writer, back}
         try:
-            await asyncio.gather(self._carry(reader, back), self._carry(there, writer))
+            await asyncio.gather(self._carry(reader, back, count=True), self._carry(there, writer))
         finally:
             self._wires -= {writer, back}
 
-    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, count: bool = False) -> None:
         with contextlib.suppress(ConnectionError):
             while True:
                 data = await reader.read(65536)
                 await self._carrying.wait()
                 if not data:
                     break
+                while count and self._last is not None and self.carried + len(data) > self._last:
+                    first, data = data[: self._last - self.carried], data[self._last - self.carried :]
+                    self.carried += len(first)
+                    writer.write(first)
+                    self._carrying.clear()
+                    await self._carrying.wait()
+                self.carried += len(data) if count else 0
                 writer.write(data)
                 await writer.drain()
         writer.close()

@@ -38,7 +38,7 @@ _SECRET_TEXTS: Final = (
     (re.compile(r"\b([a-z]{2,8})_[0-9A-Za-z]{43}\b"), rf"\1_{REDACTED}"),
     (re.compile(r"\bsk-[0-9A-Za-z_-]{6,}"), f"sk-{REDACTED}"),
     (re.compile(r"\$argon2(id|i|d)\$[^\s'\",)]+"), REDACTED),
-    # PostgreSQL tells the whole row that a constraint refused, and COPY the line.
+    # PostgreSQL tells the whole row that a constraint refused.
     (
         re.compile(
             r"^(DETAIL|CONTEXT):\s.*?(?=\n(?:HINT:|\[SQL|\(Background|\s*The above|\s*During|Traceback)|\Z)",

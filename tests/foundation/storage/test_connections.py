@@ -1,6 +1,8 @@
 """Connections act as their role or not at all, on a real PostgreSQL."""
 
 import asyncio
+import os
+import socket
 from collections.abc import AsyncIterator
 from functools import partial
 from uuid import uuid4
@@ -12,6 +14,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError, OperationalError
 from structlog.testing import capture_logs
 from tests.support.platform import RunningPlatform, Tenant
+from tests.support.relay import relay
 
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage import roles
@@ -57,6 +60,30 @@ async def test_every_other_kind_of_connection_has_its_role_too(database: Databas
     pool = AsyncConnectionPool(database.url, min_size=1, open=False, configure=configure)
     async with pool, pool.connection() as pooled:
         assert await (await pooled.execute("SELECT current_user")).fetchone() == (SERVICE_ROLE,)
+
+
+async def test_both_sides_notice_within_half_a_minute_that_the_other_is_gone(platform: RunningPlatform) -> None:
+    """Of a peer that says nothing any more a system knows after two hours, and its session's locks last as long."""
+    with relay(platform.host.settings.gatehouse_home / "postgres" / ".s.PGSQL.5432") as way:
+        database = Database(way.url)
+        async with database.service() as session:
+            raw = (await (await session.connection()).get_raw_connection()).driver_connection
+            assert isinstance(raw, psycopg.AsyncConnection)
+            assert keepalive(raw.fileno()) == (1, 15, 5, 3, 30_000)
+            # The server has a Unix socket here, on which they are set and do nothing.
+            query = "SELECT name FROM pg_settings WHERE name LIKE 'tcp_keepalives%' AND source = 'session'"
+            assert len((await session.execute(text(query))).all()) == 3
+        await database.close()
+        # What the URL says holds.
+        with roles.connect(f"{way.url}?keepalives_idle=60", SERVICE_ROLE) as connection:
+            assert keepalive(connection.fileno()) == (1, 60, 5, 3, 30_000)
+
+
+def keepalive(descriptor: int) -> tuple[int, ...]:
+    with socket.socket(fileno=os.dup(descriptor)) as own:
+        wanted = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT, socket.TCP_USER_TIMEOUT)
+        on = own.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        return on, *(own.getsockopt(socket.IPPROTO_TCP, option) for option in wanted)
 
 
 async def test_a_session_whose_role_was_lost_goes_no_further_and_its_connection_is_not_used_again(

@@ -93,7 +93,7 @@ class Database:
             yield await connection.execution_options(isolation_level="AUTOCOMMIT")
 
     async def service_connection(self) -> psycopg.AsyncConnection[tuple[Any, ...]]:
-        """A connection of its own, outside the pool and in autocommit: for LISTEN, and for COPY."""
+        """A connection of its own, outside the pool and in autocommit: for LISTEN."""
         return await roles.connect_async(
             self.url, SERVICE_ROLE, schema=self.schema, autocommit=True, connect_timeout=5, application_name="gatehouse"
         )
@@ -142,7 +142,7 @@ def _engine(url: str, role: str, pool_size: int, schema: str | None) -> AsyncEng
         pool_timeout=5,
         # An error's text goes into logs: what was written (a password's hash) must not.
         hide_parameters=True,
-        connect_args={"connect_timeout": 5, "application_name": "gatehouse"},
+        connect_args=roles.options(url, connect_timeout=5, application_name="gatehouse"),
     )
     roles.act_as(engine, role, schema)
     event.listen(engine.sync_engine, "checkout", _alive)

@@ -19,7 +19,17 @@ SERVICE_ROLE: Final = "gatehouse_service"
 MAKE: Final = Path(__file__).parent / "roles.sql"
 
 # In UTC, whatever the server's zone is: times that come in a zone with summer time are reckoned with by its wall clock.
-_BECOME: Final = "SELECT set_config('role', %s, false), set_config('timezone', 'UTC', false)"
+# And a peer that is gone is noticed within half a minute, not after the two hours that systems wait: its session may
+# hold locks. (A no-op where the connection is no TCP.)
+_BECOME: Final = (
+    "SELECT set_config('role', %s, false), set_config('timezone', 'UTC', false),"
+    " set_config('tcp_keepalives_idle', '15', false), set_config('tcp_keepalives_interval', '5', false),"
+    " set_config('tcp_keepalives_count', '3', false)"
+)
+#: The same on this side, as libpq's parameters; whatever the URL says of them holds.
+_KEEPALIVE: Final = {
+    "keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000
+}  # fmt: skip
 #: The platform's tables are in the login's own schema (`public`); the portal's may be in the same database.
 _IN_SCHEMA: Final = "SELECT set_config('search_path', %s, false)"
 #: In pools no transaction waits for the outside, and for a thread of its own for seconds at most: whoever is silent for
@@ -35,9 +45,14 @@ class WrongRole(psycopg.OperationalError):
     """The login cannot act as a role, or does not. To its callers it is a database that cannot be used."""
 
 
-def connect(url: str, role: str, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:
-    """A connection that acts as `role`; `options` are psycopg's. Raises `WrongRole`, `psycopg.Error`."""
-    connection = psycopg.connect(url, **options)
+def options(url: str, **own: Any) -> dict[str, Any]:
+    """How connections to this database are made, for psycopg: what all have in common, and `own`."""
+    return {**{name: value for name, value in _KEEPALIVE.items() if name not in url}, **own}
+
+
+def connect(url: str, role: str, **own: Any) -> psycopg.Connection[tuple[Any, ...]]:
+    """A connection that acts as `role`; `own` are psycopg's options. Raises `WrongRole`, `psycopg.Error`."""
+    connection = psycopg.connect(url, **options(url, **own))
     try:
         become(connection, role)
     except BaseException:
@@ -47,10 +62,10 @@ def connect(url: str, role: str, **options: Any) -> psycopg.Connection[tuple[Any
 
 
 async def connect_async(
-    url: str, role: str, *, schema: str | None = None, **options: Any
+    url: str, role: str, *, schema: str | None = None, **own: Any
 ) -> psycopg.AsyncConnection[tuple[Any, ...]]:
     """The same for asyncio. `schema` is where names without one are looked up."""
-    connection = await psycopg.AsyncConnection.connect(url, **options)
+    connection = await psycopg.AsyncConnection.connect(url, **options(url, **own))
     try:
         await become_async(connection, role, schema)
     except BaseException:

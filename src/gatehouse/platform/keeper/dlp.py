@@ -10,8 +10,8 @@ import msgspec
 from gatehouse.detection.taxonomy import TAXONOMY
 from gatehouse.engine.audited import Found, dlp_event_ids
 from gatehouse.engine.outcome import DlpEvent, Outcome
-from gatehouse.platform.records import copying
-from gatehouse.platform.records.dlp_events import lines as dlp_events
+from gatehouse.platform.records import arrays
+from gatehouse.platform.records.dlp_events import rows as dlp_events
 
 #: Only these enter the counts of requests: bundles name no other, and a key of all of them fits an index.
 _COUNTED: Final = frozenset(TAXONOMY)
@@ -48,8 +48,8 @@ class Trigger(NamedTuple):
 
 
 class DlpRows(msgspec.Struct):
-    #: events as lines by month
-    events: dict[str, list[str]] = {}
+    #: events by month
+    events: dict[str, list[arrays.Row]] = {}
     hits: Counter[Hits] = msgspec.field(default_factory=Counter)
     requests: Counter[Requests] = msgspec.field(default_factory=Counter)
     triggers: list[Trigger] = []
@@ -71,7 +71,7 @@ class DlpRows(msgspec.Struct):
         """All that there is of a scan: it is part of no conversation, and no request that coverage could be of. The
         answer is the events' ids."""
         ids, day = dlp_event_ids(entry), moment.date()
-        self.events.setdefault(copying.month(moment), []).extend(dlp_events.lines(entry, ids, moment))
+        self.events.setdefault(arrays.month(moment), []).extend(dlp_events.rows(entry, ids, moment))
         for event in entry.dlp_events:
             names = event.entity_type[:_LONGEST_NAME], event.rule_name[:_LONGEST_NAME]
             self.hits[Hits(entry.tenant_id, day, *names, event.action, event.severity)] += 1

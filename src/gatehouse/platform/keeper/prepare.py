@@ -1,4 +1,4 @@
-"""What a batch becomes: lines to copy, events to chain, counts to add. Needs no database, holds no lock."""
+"""What a batch becomes: rows to insert, events to chain, counts to add. Needs no database, holds no lock."""
 
 import math
 import os
@@ -21,9 +21,9 @@ from gatehouse.platform.keeper.dlp import DlpRows
 from gatehouse.platform.keeper.minutes import MinuteRows
 from gatehouse.platform.keeper.models import ModelRows
 from gatehouse.platform.keeper.spent import SpentRows
-from gatehouse.platform.records import copying
+from gatehouse.platform.records import arrays
+from gatehouse.platform.records.usage import rows as usage
 from gatehouse.platform.records.usage.counts import Kind
-from gatehouse.platform.records.usage.lines import Ended
 
 log = structlog.get_logger(__name__)
 
@@ -41,8 +41,8 @@ class Decoded(NamedTuple):
 class Prepared(msgspec.Struct):
     """Everything that one transaction stores."""
 
-    #: by month; they become lines while PostgreSQL takes those before them
-    usage: dict[str, list[Ended]] = {}
+    #: by month
+    usage: dict[str, list[arrays.Row]] = {}
     #: events with their personal digests, by month and tenant
     events: dict[str, dict[str, list[tuple[AuditEvent, bytes]]]] = {}
     counts: Counter[Kind] = msgspec.field(default_factory=Counter)
@@ -65,7 +65,7 @@ class Prepared(msgspec.Struct):
 
     def say(self, tenant_id: str, event: AuditEvent) -> None:
         """Puts it at the end of the organization's chain as it stands now."""
-        of_month = self.events.setdefault(copying.month(event.timestamp), {})
+        of_month = self.events.setdefault(arrays.month(event.timestamp), {})
         of_month.setdefault(tenant_id, []).append((event, personal_digest(event)))
 
 
@@ -144,8 +144,8 @@ def _interrupted(payload: bytes) -> Outcome[str]:
 def _add(prepared: Prepared, outcome: Outcome[str], *, latency: float | None, outpost_id: UUID | None = None) -> None:
     moment = datetime.fromtimestamp(outcome.timestamp, UTC)
     tenant_id = outcome.tenant_id
-    month = copying.month(moment)
-    prepared.usage.setdefault(month, []).append(Ended(outcome, moment, latency))
+    month = arrays.month(moment)
+    prepared.usage.setdefault(month, []).append(usage.row(outcome, moment, latency))
     event = _event(outcome, moment, outpost_id)
     prepared.events.setdefault(month, {}).setdefault(tenant_id, []).append((event, personal_digest(event)))
     day = moment.date()

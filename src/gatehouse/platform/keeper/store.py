@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, timedelta
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, Final
 from uuid import UUID
 
 import psycopg
-from psycopg import sql
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.journal import Batch, Position
@@ -15,16 +14,17 @@ from gatehouse.foundation.storage import roles
 from gatehouse.foundation.storage.roles import SERVICE_ROLE
 from gatehouse.platform.keeper.dlp import DlpRows
 from gatehouse.platform.keeper.prepare import Prepared
-from gatehouse.platform.records.audit import lines as audit
-from gatehouse.platform.records.dlp_events import lines as dlp_events
+from gatehouse.platform.records import arrays
+from gatehouse.platform.records.audit import rows as audit
+from gatehouse.platform.records.dlp_events import rows as dlp_events
 from gatehouse.platform.records.usage import counts
-from gatehouse.platform.records.usage import lines as usage
+from gatehouse.platform.records.usage import rows as usage
 
 #: From its first day, a month is there for at least this long (`gatehouse_drop_empty_month`).
 _LASTING: Final = timedelta(days=60)
 
-#: Copied at a time.
-_LINES: Final = 200
+#: libpq's number of the version that has it.
+_WITH_TRANSACTION_TIMEOUT: Final = 170000
 
 _POSITIONS: Final = "SELECT writer_id, segment, position FROM journal_positions"
 # Both ask for the position that this keeper believes in: where another one's transaction, cut off from its process
@@ -165,9 +165,14 @@ class Store:
             url, SERVICE_ROLE, autocommit=True, connect_timeout=5, application_name="gatehouse keeper"
         )
         # A keeper that is stopped or cut off in the midst of a batch must not keep the chains' locks: administration
-        # waits for them. While rows are copied the session counts as busy, hence the second bound.
+        # waits for them. (Nothing here would end a COPY: see `arrays`.)
         self._connection.execute("SET idle_in_transaction_session_timeout = '2s'")
         self._connection.execute("SET statement_timeout = '15s'")
+        # A session is idle until the first message of a statement is whole, and then busy until the last one is: so
+        # all are prepared, which makes the long one the first, and the rest is bounded by the whole transaction's time.
+        self._connection.prepare_threshold = 0
+        if self._connection.info.server_version >= _WITH_TRANSACTION_TIMEOUT:
+            self._connection.execute("SET transaction_timeout = '20s'")
         self._months: set[str] = set()
         self._tenants: set[str] = set()
 
@@ -210,20 +215,23 @@ class Store:
     ) -> None:
         """`held` are the positions that the database should have; `at_last` is done when nothing but the commit can
         go wrong any more. Raises `Overtaken`, `BadRecord`."""
+        # Before the transaction: others wait for its locks.
+        records = {month: arrays.columns(rows) for month, rows in prepared.usage.items()}
+        events = {month: _unchained(by_tenant) for month, by_tenant in prepared.events.items()}
         try:
             with self._connection.transaction():
                 self._move(batch.positions, held)
                 self._streams(prepared)
-                # In order, here and below: the database adds up what is copied, and two keepers that add to the same
+                # In order, here and below: the database adds up what is inserted, and two keepers that add to the same
                 # must not wait for each other.
-                for month, ended in sorted(prepared.usage.items()):
-                    self._copy(f"usage_records_{month}", usage.COLUMNS, map(usage.line, ended))
+                for month, columns in sorted(records.items()):
+                    self._insert(f"usage_records_{month}", usage.COLUMNS, columns)
                 self._count(prepared)
                 self._spend(prepared)
                 self._models(prepared)
                 self._dlp(prepared.dlp)
                 # Last: administration waits for these locks.
-                self._chain(prepared)
+                self._chain(prepared, events)
                 at_last()
         except (psycopg.DataError, psycopg.IntegrityError) as error:
             raise BadRecord(str(error)) from error
@@ -266,7 +274,8 @@ class Store:
 
     def _count(self, prepared: Prepared) -> None:
         if prepared.counts:
-            self._copy("usage_count_deltas_all", counts.COLUMNS, counts.lines(prepared.counts))
+            columns = arrays.columns(counts.rows(prepared.counts))
+            self._insert("usage_count_deltas_all", counts.COLUMNS, columns)
             self._connection.execute(_DAYS, _columns(prepared.days.rows()))
             self._connection.execute(_MINUTES, _columns(prepared.minutes.minutes()))
         if hours := prepared.minutes.hours():
@@ -281,9 +290,8 @@ class Store:
             self._connection.execute(_ADD_MODELS, _columns(rows))
 
     def _dlp(self, rows: DlpRows) -> None:
-        # The database counts events by day while they are copied: months in order, as above.
-        for month, lines in sorted(rows.events.items()):
-            self._copy(f"dlp_events_{month}", dlp_events.COLUMNS, lines)
+        for month, of_month in sorted(rows.events.items()):
+            self._insert(f"dlp_events_{month}", dlp_events.COLUMNS, arrays.columns(of_month))
         if rows.triggers:
             self._connection.execute(_TRIGGER, _columns(rows.triggers))
         if rows.hits:
@@ -292,24 +300,28 @@ class Store:
             counted = [(*requests, records) for requests, records in rows.requests.items()]
             self._connection.execute(_COUNT_REQUESTS, _columns(counted))
 
-    def _chain(self, prepared: Prepared) -> None:
-        if not prepared.events:
+    def _chain(self, prepared: Prepared, events: Mapping[str, list[str]]) -> None:
+        """`events` are `_unchained`, by month."""
+        if not events:
             return
         tenants = {tenant_id for of_month in prepared.events.values() for tenant_id in of_month}
         ends = {row[0]: audit.End(*row) for row in self._connection.execute(_HEADS, [list(tenants)])}
-        for month, by_tenant in sorted(prepared.events.items()):
-            chained = (audit.chained_lines(ends[tenant_id], events) for tenant_id, events in by_tenant.items())
-            self._copy(f"audit_events_{month}", audit.COLUMNS, chain.from_iterable(chained))
+        for month, columns in sorted(events.items()):
+            chained = (
+                audit.links(ends[tenant_id], of_tenant) for tenant_id, of_tenant in prepared.events[month].items()
+            )
+            links = arrays.columns(chain.from_iterable(chained))
+            self._insert(f"audit_events_{month}", audit.COLUMNS, columns + links)
         moved = [(end.tenant_id, end.sequence, end.hash) for end in ends.values()]
         self._connection.execute(_MOVE_HEADS, _columns(moved))
 
-    def _copy(self, table: str, columns: str, lines: Iterable[str]) -> None:
-        """PostgreSQL takes what is there while more is made."""
-        into = sql.SQL("COPY {} (" + columns + ") FROM STDIN").format(sql.Identifier(table))
-        rest = iter(lines)
-        with self._connection.cursor() as cursor, cursor.copy(into) as copy:
-            while part := list(islice(rest, _LINES)):
-                copy.write("\n".join(part) + "\n")
+    def _insert(self, table: str, columns: arrays.Columns, values: list[str]) -> None:
+        self._connection.execute(columns.insert_into(table), values)
+
+
+def _unchained(by_tenant: Mapping[str, Iterable[audit.Digested]]) -> list[str]:
+    """What of a month's events needs no lock."""
+    return arrays.columns(chain.from_iterable(audit.rows(*of_tenant) for of_tenant in by_tenant.items()))
 
 
 def _columns(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:

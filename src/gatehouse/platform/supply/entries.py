@@ -21,7 +21,7 @@ _AHEAD: Final = 86_400
 _OUTCOMES: Final = frozenset({"success", "error", "refused", "cancelled", "interrupted"})
 _ACTORS: Final = frozenset(each.value for each in CallerKind)
 _CACHE: Final = frozenset({None, "hit", "miss"})
-#: What is written into a line of COPY without looking at it again.
+#: What is taken for a word of the gateway's own.
 _WORD: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}").fullmatch
 _MOST_SMALL: Final = 2**31 - 1
 _MOST_MS: Final = 10.0**9

@@ -1,12 +1,14 @@
-"""What usage records are counted by, and the counts as the drain copies them."""
+"""What usage records are counted by, and the counts as the drain inserts them."""
 
 from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Final, NamedTuple
 
-from gatehouse.platform.records import copying
+from gatehouse.platform.records import arrays
 
-COLUMNS: Final = "tenant_id, day, user_id, group_id, provider, model_id, records"
+COLUMNS: Final = arrays.Columns(
+    "tenant_id uuid, day date, user_id uuid, group_id uuid, provider text, model_id text, records bigint"
+)
 
 
 class Kind(NamedTuple):
@@ -20,14 +22,14 @@ class Kind(NamedTuple):
     model_id: str | None
 
 
-def lines(counts: Mapping[Kind, int]) -> Iterator[str]:
+def rows(counts: Mapping[Kind, int]) -> Iterator[arrays.Row]:
     for (tenant_id, day, user_id, group_id, provider, model_id), records in counts.items():
-        yield "\t".join((
-            tenant_id,
+        yield (
+            arrays.known_text(tenant_id),
             str(day),
-            copying.known(user_id),
-            copying.known(group_id),
-            copying.known_text(provider),
-            copying.known_text(model_id),
+            arrays.known_text(user_id),
+            arrays.known_text(group_id),
+            arrays.known_text(provider),
+            arrays.known_text(model_id),
             repr(records),
-        ))  # fmt: skip
+        )

@@ -1,0 +1,41 @@
+"""DLP events as the drain inserts them."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Final
+
+from gatehouse.engine.audited import Found, model_of
+from gatehouse.platform.records import arrays
+
+COLUMNS: Final = arrays.Columns(
+    "tenant_id uuid, id uuid, timestamp timestamptz, request_id text, user_id uuid, group_ids jsonb,"
+    " rule_id text, rule_name text, detector_type text, entity_type text, direction text, status text,"
+    " score double precision, match_count integer, model text, action text, severity text, source text"
+)
+
+
+def rows(entry: Found, ids: Sequence[str], moment: datetime) -> Iterator[arrays.Row]:
+    """One an event. `moment` is the entry's timestamp."""
+    tenant_id, at, request_id = arrays.text(entry.tenant_id), moment.isoformat(), arrays.text(entry.request_id)
+    user_id, groups, model = arrays.text(entry.user_id), arrays.json(entry.group_ids), arrays.text(model_of(entry))
+    for event_id, event in zip(ids, entry.dlp_events, strict=True):
+        yield (
+            tenant_id,
+            arrays.text(event_id),
+            at,
+            request_id,
+            user_id,
+            groups,
+            arrays.known_text(event.rule_id),
+            arrays.known_text(event.rule_name),
+            arrays.known_text(event.detector_type),
+            arrays.known_text(event.entity_type),
+            arrays.known_text(event.direction),
+            arrays.known_text(event.status),
+            arrays.number(event.score),
+            repr(event.match_count),
+            model,
+            arrays.known_text(event.action),
+            arrays.known_text(event.severity),
+            arrays.known_text(event.source),
+        )

@@ -1,0 +1,45 @@
+"""Usage records as the drain inserts them."""
+
+from datetime import datetime
+from typing import Final
+
+from gatehouse.engine.outcome import Outcome
+from gatehouse.platform.records import arrays
+
+COLUMNS: Final = arrays.Columns(
+    "tenant_id uuid, id uuid, timestamp timestamptz, request_id text, user_id uuid, group_id uuid,"
+    " api_key_id uuid, client_id uuid, provider text, model_id text, requested_model text, status text,"
+    " stream boolean, input_tokens bigint, output_tokens bigint, cached_tokens bigint, cost_usd numeric,"
+    " latency_ms double precision, time_to_first_token_ms double precision, provider_latency_ms double precision,"
+    " fallbacks integer, routing_policy_id text, dlp_action text, cache text"
+)
+
+
+def row(outcome: Outcome[str], moment: datetime, latency: float | None) -> arrays.Row:
+    """`moment` is the outcome's timestamp. Nobody knows an interrupted stream's `latency`."""
+    return (
+        arrays.known_text(outcome.tenant_id),
+        arrays.text(outcome.id),
+        moment.isoformat(),
+        arrays.text(outcome.request_id),
+        arrays.known_text(outcome.user_id),
+        arrays.known_text(outcome.group_id),
+        arrays.known_text(outcome.api_key_id),
+        arrays.known_text(outcome.client_id),
+        arrays.known_text(outcome.provider),
+        arrays.known_text(outcome.model_id),
+        arrays.known_text(outcome.requested_model),
+        arrays.known_text(outcome.outcome),
+        arrays.boolean(outcome.stream),
+        arrays.number(outcome.input_tokens),
+        arrays.number(outcome.output_tokens),
+        arrays.number(outcome.cached_tokens),
+        arrays.known_text(outcome.cost_usd),
+        arrays.number(latency),
+        arrays.number(outcome.time_to_first_token_ms),
+        arrays.number(outcome.provider_latency_ms),
+        repr(outcome.fallbacks),
+        arrays.known_text(outcome.routing_policy_id),
+        arrays.known_text(outcome.dlp_action),
+        arrays.known_text(outcome.cache),
+    )
