@@ -15,7 +15,7 @@ from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage import embedded
 
 # What thousands of tests have in common stays: it is not looked through again and again.
-gc.set_threshold(100_000, 20, 20)
+gc.set_threshold(1_000_000, 20, 20)
 
 # The world's authorities are read once: each client of a test would take 20 ms for them.
 clients.create_ssl_context = functools.cache(clients.create_ssl_context)

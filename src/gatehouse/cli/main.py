@@ -59,7 +59,7 @@ def cli() -> None:
 
 def main() -> None:
     # Imports make objects that stay: to look through them after every 700 takes a quarter of a start.
-    gc.set_threshold(100_000)
+    gc.set_threshold(1_000_000)
     from gatehouse.foundation.settings import BadSettings
     from gatehouse.foundation.storage.failures import FAILURES, told
     from gatehouse.foundation.storage.migrate import SchemaDrift
