@@ -183,7 +183,7 @@ class Settings(CommonSettings):
     tiktoken_cache_dir: DirectoryPath | None = Field(None, description="Vocabularies of tiktoken, to count tokens by.")
     ingress: Literal["lean", "uvicorn"] = Field("lean", description="What takes model calls off the wire.")
     outbound: Literal["lean", "aiohttp"] = Field("lean", description="What carries calls to providers.")
-    provider_max_connections: int = Field(1000, ge=1, description="Connections to providers a worker holds at most.")
+    provider_max_connections: int = Field(2000, ge=1, description="Connections to providers a worker holds at most.")
     provider_max_connections_each: int | None = Field(None, ge=1, description="Those to one provider; else half.")
 
     otel_exporter_otlp_endpoint: WebAddress | None = Field(None, description="Collector of traces, by OTLP over HTTP.")

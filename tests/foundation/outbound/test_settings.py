@@ -15,10 +15,10 @@ from gatehouse.foundation.settings import BadSettings, Settings
 @pytest.mark.parametrize(
     ("given", "each"),
     [
-        ({}, 500),
+        ({}, 1000),
         ({"PROVIDER_MAX_CONNECTIONS": "1"}, 1),
         ({"PROVIDER_MAX_CONNECTIONS": "5"}, 3),
-        ({"PROVIDER_MAX_CONNECTIONS_EACH": "1000"}, 1000),
+        ({"PROVIDER_MAX_CONNECTIONS_EACH": "2000"}, 2000),
         ({"PROVIDER_MAX_CONNECTIONS": "5", "PROVIDER_MAX_CONNECTIONS_EACH": "1"}, 1),
     ],
 )
@@ -26,7 +26,7 @@ def test_one_providers_share_is_half_or_what_is_said(given: dict[str, str], each
     assert Settings.from_environment(given).connections_each == each
 
 
-@pytest.mark.parametrize("given", ["0", "1001"])
+@pytest.mark.parametrize("given", ["0", "2001"])
 def test_a_share_of_nothing_or_of_more_than_all_is_refused_at_the_start(given: str) -> None:
     with pytest.raises(BadSettings, match="PROVIDER_MAX_CONNECTIONS_EACH"):
         Settings.from_environment({"PROVIDER_MAX_CONNECTIONS_EACH": given})

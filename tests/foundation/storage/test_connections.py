@@ -71,8 +71,8 @@ async def test_both_sides_notice_within_half_a_minute_that_the_other_is_gone(pla
             assert isinstance(raw, psycopg.AsyncConnection)
             assert keepalive(raw.fileno()) == (1, 15, 5, 3, 30_000)
             # The server has a Unix socket here, on which they are set and do nothing.
-            query = "SELECT name FROM pg_settings WHERE name LIKE 'tcp_keepalives%' AND source = 'session'"
-            assert len((await session.execute(text(query))).all()) == 3
+            query = "SELECT name FROM pg_settings WHERE name LIKE 'tcp_%' AND source = 'session'"
+            assert len((await session.execute(text(query))).all()) == 4
         await database.close()
         # What the URL says holds.
         with roles.connect(f"{way.url}?keepalives_idle=60", SERVICE_ROLE) as connection:

@@ -13,8 +13,8 @@ from tests.support.journal import Journal, opened, outcome
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.foundation.ids import new_id
-from gatehouse.foundation.journal import JournalReader, Position
-from gatehouse.platform.keeper.drain import Drain
+from gatehouse.foundation.journal import Batch, JournalReader, Position
+from gatehouse.platform.keeper.drain import MOST_RECORDS, Drain
 from gatehouse.platform.keeper.prepare import decoded, prepare
 from gatehouse.platform.keeper.store import Overtaken, Store
 
@@ -107,15 +107,54 @@ async def test_a_stream_that_began_and_ended_in_one_batch_is_one_record(
 async def test_text_that_postgresql_cannot_hold_does_not_cost_the_record(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
-    model = "a\0b\tc\nd\re\\f\\N'\"\u2028\U0001f600"
-    odd = outcome(tenant.id, requested_model=model, request_id="\\.", error_code="\t", user_id=tenant.user.id)
-    await journal.append(odd)
+    model = ' a\0b\tc\nd\re\\f\\N\'"\u2028\U0001f600{x,"y"}\\'
+    odd = outcome(tenant.id, requested_model=model, request_id="NULL", error_code="\t", user_id=tenant.user.id)
+    empty = outcome(tenant.id, requested_model="", request_id="\\", error_code='"', provider="{}", model_id=",")
+    await journal.append(odd, empty)
     await journal.drain()
-    assert set(stored(platform, tenant)) == {odd.id}
-    (row,) = platform.sql("SELECT requested_model, request_id FROM usage_records WHERE id = %s", [odd.id])
-    assert row == (model.replace("\0", "\ufffd"), "\\.")
-    (event,) = (await tenant.admin.client.get("/v1/audit/events")).json()["events"]
-    assert event["details"]["model"] == row[0]
+    assert set(stored(platform, tenant)) == {odd.id, empty.id}
+    query = "SELECT requested_model, request_id, provider, model_id FROM usage_records WHERE id = %s"
+    assert platform.sql(query, [odd.id]) == [(model.replace("\0", "\ufffd"), "NULL", "sandbox", "echo")]
+    assert platform.sql(query, [empty.id]) == [("", "\\", "{}", ",")]
+    events = (await tenant.admin.client.get("/v1/audit/events")).json()["events"]
+    told = {event["request_id"]: (event["details"]["model"], event["reason"]) for event in events}
+    assert told == {"NULL": (model.replace("\0", "\ufffd"), "\t"), "\\": ("", '"')}
+
+
+async def test_a_batch_of_several_organizations_and_months_is_in_their_chains(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, journal: Journal
+) -> None:
+    platform.show_all(other_tenant)
+    moments = [datetime(2026, month, 1, tzinfo=UTC).timestamp() + n for n in range(3) for month in (9, 8, 10)]
+    mine, theirs = ([outcome(each.id, timestamp=at) for at in moments] for each in (tenant, other_tenant))
+    await journal.append(*(call for both in zip(mine, theirs, strict=True) for call in both))
+    await journal.drain()
+    assert set(stored(platform, tenant)) == {call.id for call in mine}
+    assert set(stored(platform, other_tenant)) == {call.id for call in theirs}
+
+
+async def test_a_database_that_is_too_slow_for_a_batch_is_asked_for_less(
+    platform: RunningPlatform, tenant: Tenant, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = [outcome(tenant.id) for _ in range(MOST_RECORDS)]
+    await journal.append(*calls)
+    write, sizes = Store.write, []
+
+    def slow(self: Store, batch: Batch, *args: Any, **more: Any) -> None:
+        sizes.append(len(batch.entries))
+        if len(batch.entries) > MOST_RECORDS // 4:
+            raise psycopg.errors.QueryCanceled("canceling statement due to statement timeout")
+        write(self, batch, *args, **more)
+
+    monkeypatch.setattr(Store, "write", slow)
+    drain = Drain(platform.installed.url, journal.path)
+    drain.start()
+    async with asyncio.timeout(20):
+        while drain.status.rows < len(calls):
+            await asyncio.sleep(0.01)
+    await asyncio.to_thread(drain.stop, 20)
+    assert sizes[:3] == [MOST_RECORDS, MOST_RECORDS // 2, MOST_RECORDS // 4]
+    assert set(stored(platform, tenant)) == {call.id for call in calls}
 
 
 async def test_a_provider_s_impossible_token_counts_do_not_cost_the_record(

@@ -142,7 +142,7 @@ def _engine(url: str, role: str, pool_size: int, schema: str | None) -> AsyncEng
         pool_timeout=5,
         # An error's text goes into logs: what was written (a password's hash) must not.
         hide_parameters=True,
-        connect_args=roles.options(url, connect_timeout=5, application_name="gatehouse"),
+        connect_args=roles.parameters(url, connect_timeout=5, application_name="gatehouse"),
     )
     roles.act_as(engine, role, schema)
     event.listen(engine.sync_engine, "checkout", _alive)

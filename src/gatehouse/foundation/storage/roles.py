@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import psycopg
 import structlog
+from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -24,9 +25,9 @@ MAKE: Final = Path(__file__).parent / "roles.sql"
 _BECOME: Final = (
     "SELECT set_config('role', %s, false), set_config('timezone', 'UTC', false),"
     " set_config('tcp_keepalives_idle', '15', false), set_config('tcp_keepalives_interval', '5', false),"
-    " set_config('tcp_keepalives_count', '3', false)"
+    " set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '30000', false)"
 )
-#: The same on this side, as libpq's parameters; whatever the URL says of them holds.
+#: The same on this side; a URL that has one of these comes before it.
 _KEEPALIVE: Final = {
     "keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000
 }  # fmt: skip
@@ -45,14 +46,15 @@ class WrongRole(psycopg.OperationalError):
     """The login cannot act as a role, or does not. To its callers it is a database that cannot be used."""
 
 
-def options(url: str, **own: Any) -> dict[str, Any]:
-    """How connections to this database are made, for psycopg: what all have in common, and `own`."""
-    return {**{name: value for name, value in _KEEPALIVE.items() if name not in url}, **own}
+def parameters(url: str, **own: Any) -> dict[str, Any]:
+    """psycopg's parameters beside the URL, of connections that serve: what all have in common, and `own`."""
+    named = conninfo_to_dict(url)
+    return {**{name: value for name, value in _KEEPALIVE.items() if name not in named}, **own}
 
 
 def connect(url: str, role: str, **own: Any) -> psycopg.Connection[tuple[Any, ...]]:
-    """A connection that acts as `role`; `own` are psycopg's options. Raises `WrongRole`, `psycopg.Error`."""
-    connection = psycopg.connect(url, **options(url, **own))
+    """A connection that acts as `role`; `own` are psycopg's parameters. Raises `WrongRole`, `psycopg.Error`."""
+    connection = psycopg.connect(url, **parameters(url, **own))
     try:
         become(connection, role)
     except BaseException:
@@ -65,7 +67,7 @@ async def connect_async(
     url: str, role: str, *, schema: str | None = None, **own: Any
 ) -> psycopg.AsyncConnection[tuple[Any, ...]]:
     """The same for asyncio. `schema` is where names without one are looked up."""
-    connection = await psycopg.AsyncConnection.connect(url, **options(url, **own))
+    connection = await psycopg.AsyncConnection.connect(url, **parameters(url, **own))
     try:
         await become_async(connection, role, schema)
     except BaseException:

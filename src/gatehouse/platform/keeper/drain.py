@@ -28,6 +28,8 @@ _LAST_RETRY: Final = 2.0
 #: Seconds between notes of the keys' last use, and of the backlog.
 _NOTE_EVERY: Final = 1.0
 _CLEAN_EVERY: Final = 3600.0
+#: `store` bounds statements and transactions: a database that is too slow for a batch is asked for half of it.
+_TOOK_TOO_LONG: Final = (psycopg.errors.QueryCanceled, psycopg.errors.TransactionTimeout)
 
 
 class DrainStatus(msgspec.Struct):
@@ -173,6 +175,8 @@ class Drain:
         if self.status.connected or self._retry == _FIRST_RETRY:
             reason = "" if error is None else f"{type(error).__name__}: {error}".split("\n", 1)[0]
             log.warning("drain.database_away", reason=reason)
+        if isinstance(error, _TOOK_TOO_LONG):
+            self._most = max(1, self._most // 2)
         self.status.connected = False
         self.status.away_since = self.status.away_since or time.time()
         self.status.backlog_bytes = sum(each.bytes for each in self._reader.backlog())

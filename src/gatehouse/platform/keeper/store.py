@@ -316,7 +316,8 @@ class Store:
         self._connection.execute(_MOVE_HEADS, _columns(moved))
 
     def _insert(self, table: str, columns: arrays.Columns, values: list[str]) -> None:
-        self._connection.execute(columns.insert_into(table), values)
+        if values:
+            self._connection.execute(columns.insert_into(table), values)
 
 
 def _unchained(by_tenant: Mapping[str, Iterable[audit.Digested]]) -> list[str]:

@@ -118,7 +118,7 @@ async def _jobs(tools: Tools) -> None:
         configure=partial(roles.become_async, role=SERVICE_ROLE),
         min_size=1,
         max_size=4,
-        kwargs=roles.options(tools.database.url, connect_timeout=5, application_name="gatehouse jobs"),
+        kwargs=roles.parameters(tools.database.url, connect_timeout=5, application_name="gatehouse jobs"),
     )
     told = False
     with jobs.app.replace_connector(connector):

@@ -34,6 +34,7 @@ class Columns:
 
 
 def columns(rows: Iterable[Row]) -> list[str]:
+    """One array a column; none where there is no row."""
     return ["{" + ",".join(column) + "}" for column in zip(*rows, strict=True)]
 
 
@@ -44,7 +45,7 @@ def text(value: str | None) -> str:
     return '"' + value.replace("\\", r"\\").replace('"', r"\"") + '"'
 
 
-#: For texts of few values, such as models, error codes and people.
+#: For texts of few values, such as models and error codes.
 known_text = lru_cache(maxsize=2048)(text)
 
 

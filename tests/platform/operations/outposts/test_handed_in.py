@@ -206,6 +206,7 @@ async def test_what_a_scan_found_is_an_event_without_a_request(
     platform: RunningPlatform, tenant: Tenant, outpost: Outpost
 ) -> None:
     await outpost.hand_in(uuid4(), 1, lines(Scanned(**arrived(), dlp_events=(FOUND,))))
+    await outpost.hand_in(uuid4(), 1, lines(Scanned(**arrived(), dlp_events=())))
     assert len(platform.sql("SELECT 1 FROM dlp_events WHERE tenant_id = %s", [tenant.id])) == 1
     assert usage(platform, tenant) == []
 

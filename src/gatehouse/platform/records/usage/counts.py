@@ -27,7 +27,7 @@ def rows(counts: Mapping[Kind, int]) -> Iterator[arrays.Row]:
         yield (
             arrays.known_text(tenant_id),
             str(day),
-            arrays.known_text(user_id),
+            arrays.text(user_id),
             arrays.known_text(group_id),
             arrays.known_text(provider),
             arrays.known_text(model_id),
