@@ -206,7 +206,8 @@ async def test_what_a_scan_found_is_an_event_without_a_request(
     platform: RunningPlatform, tenant: Tenant, outpost: Outpost
 ) -> None:
     await outpost.hand_in(uuid4(), 1, lines(Scanned(**arrived(), dlp_events=(FOUND,))))
-    await outpost.hand_in(uuid4(), 1, lines(Scanned(**arrived(), dlp_events=())))
+    nothing = await outpost.hand_in(uuid4(), 1, lines(Scanned(**arrived(), dlp_events=())))
+    assert nothing.json() == {"next_sequence": 2, "stored": 1, "rejected": []}
     assert len(platform.sql("SELECT 1 FROM dlp_events WHERE tenant_id = %s", [tenant.id])) == 1
     assert usage(platform, tenant) == []
 
