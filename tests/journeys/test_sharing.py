@@ -108,3 +108,18 @@ def test_a_killed_supervisor_leaves_the_port_free() -> None:
             except OSError:
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.3])
+def test_a_killed_supervisors_processes_end_though_their_database_goes_meanwhile(pause: float) -> None:
+    with GatehouseServer() as server:
+        family = psutil.Process(server.pid).children(recursive=True)
+        psutil.Process(server.pid).kill()
+        time.sleep(pause)
+        server.stop_database()
+        _, alive = psutil.wait_procs(family, timeout=60)
+        left = [process.name() for process in alive]
+        for process in alive:
+            process.kill()
+        # A keeper that stays has the journal: no other one would store what is in it.
+        assert left == []

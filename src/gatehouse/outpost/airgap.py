@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 import structlog
 
+from gatehouse.foundation.tasks import wanted
 from gatehouse.outpost import kept
 from gatehouse.outpost.bundle import Bundles, keys_of
 from gatehouse.outpost.identity import Identity
@@ -52,7 +53,7 @@ class BundleFiles:
                 await self._task
 
     async def _follow(self) -> None:
-        while True:
+        while wanted():
             await asyncio.sleep(_LOOK)
             try:
                 await self._look()

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 import structlog
 
+from gatehouse.foundation.tasks import wanted
 from gatehouse.outpost.bundle import Bundles
 from gatehouse.outpost.platform import Platform, PlatformAway, PlatformRefuses
 
@@ -52,7 +53,7 @@ class Follower:
 
     async def _follow(self) -> None:
         pause = _FIRST_PAUSE
-        while True:
+        while wanted():
             try:
                 if await self._once():
                     pause = _FIRST_PAUSE

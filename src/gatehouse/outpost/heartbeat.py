@@ -14,6 +14,7 @@ import aiohttp
 import msgspec
 import structlog
 
+from gatehouse.foundation.tasks import wanted
 from gatehouse.outpost.identity import Identity
 from gatehouse.outpost.platform import unreached
 
@@ -64,7 +65,7 @@ class Heartbeat:
     async def _beating(self) -> None:
         # No redirects are followed and no cookies kept: it is one address that is trusted.
         async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session:
-            while True:
+            while wanted():
                 try:
                     await self._once(session)
                     self.taken, self.fault = time.time(), None

@@ -18,6 +18,7 @@ import msgspec
 import structlog
 
 from gatehouse.foundation.errors import Unauthenticated
+from gatehouse.foundation.tasks import wanted
 from gatehouse.outpost.budget import LocalSpend
 from gatehouse.outpost.identity import Identity
 from gatehouse.outpost.leases import ZERO, Claim, Leases, Pair
@@ -258,7 +259,7 @@ class Peers:
             return part.amounts
 
     async def _watch(self, peer: Peer) -> None:
-        while True:
+        while wanted():
             peer.wake.clear()
             try:
                 await self._reconsider(await self._talk(peer, _PATIENCE))
@@ -276,7 +277,7 @@ class Peers:
 
     async def _turn(self) -> None:
         """Has each month begun before somebody waits for it, and no more spent than shared."""
-        while True:
+        while wanted():
             try:
                 start = self._spend.month().start
                 await self.begin(start)

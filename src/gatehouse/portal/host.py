@@ -15,6 +15,7 @@ from gatehouse.foundation.outbound import Outbound
 from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
 from gatehouse.foundation.sealing import Sealer
 from gatehouse.foundation.storage.database import Database
+from gatehouse.foundation.tasks import wanted
 from gatehouse.portal.authorities import Authorities
 from gatehouse.portal.installation import Installation, admin_keys
 from gatehouse.portal.jobs import Tools, Worker
@@ -87,7 +88,7 @@ class PortalHost:
         """Whether the database answers: a probe asks this, and never waits for a slow one."""
         loop = asyncio.get_running_loop()
         answered_at, beats = loop.time(), 0
-        while True:
+        while wanted():
             try:
                 async with asyncio.timeout(_AWAY_SECONDS):
                     async with self.database.service() as session:

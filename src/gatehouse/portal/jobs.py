@@ -27,6 +27,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.away import DATABASE_AWAY
 from gatehouse.foundation.storage.database import Database
+from gatehouse.foundation.tasks import wanted
 from gatehouse.portal.identity import OrgId
 from gatehouse.portal.metrics import Figures
 from gatehouse.portal.platform import NotConfigured, PlatformAway, PlatformClient, PlatformFailed
@@ -167,7 +168,7 @@ class Worker:
 
     async def _work(self) -> None:
         told = False
-        while True:
+        while wanted():
             try:
                 if await self._one():
                     continue

@@ -7,6 +7,7 @@ from typing import Final
 import structlog
 from sqlalchemy import text
 
+from gatehouse.foundation.tasks import wanted
 from gatehouse.portal.jobs import Duty, Tools, Worker, duties, duty
 
 log = structlog.get_logger(__name__)
@@ -42,7 +43,7 @@ async def work(tools: Tools, worker: Worker) -> None:
 
 async def _repeat(each: Duty, tools: Tools) -> None:
     told = False
-    while True:
+    while wanted():
         try:
             await each.work(tools)
             told = False

@@ -18,6 +18,7 @@ from gatehouse.foundation.receivers import Receivers
 from gatehouse.foundation.sealing import Sealer, load_master_keys
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
+from gatehouse.foundation.tasks import wanted
 from gatehouse.platform.jobs import Tools
 from gatehouse.platform.keeper.drain import Drain
 from gatehouse.platform.keeper.work import SIEM_BACKLOG, WEBHOOK_LAG, work
@@ -96,7 +97,7 @@ async def _run(settings: Settings, url: str, *, journal: bool) -> None:
 
 async def _beat(database: Database, node: Node, drain: Drain | None) -> None:
     """Says every few seconds that this process lives, and how the drain is."""
-    while True:
+    while wanted():
         status = "{}" if drain is None else msgspec.json.encode({"drain": drain.status}).decode()
         # Away: the drain says so in the log, and health checks see it by the silence.
         with contextlib.suppress(Exception):

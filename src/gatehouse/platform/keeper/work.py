@@ -12,6 +12,7 @@ from sqlalchemy import text
 
 from gatehouse.foundation.storage import roles
 from gatehouse.foundation.storage.roles import SERVICE_ROLE
+from gatehouse.foundation.tasks import wanted
 from gatehouse.platform import jobs, outbox
 from gatehouse.platform.jobs import Tools
 from gatehouse.platform.live import approvals
@@ -118,11 +119,13 @@ async def _jobs(tools: Tools) -> None:
         configure=partial(roles.become_async, role=SERVICE_ROLE),
         min_size=1,
         max_size=4,
+        # For a connection. A worker that ends says so in the database, and waits that long for one that is gone.
+        timeout=10.0,
         kwargs=roles.parameters(tools.database.url, connect_timeout=5, application_name="gatehouse jobs"),
     )
     told = False
     with jobs.app.replace_connector(connector):
-        while True:
+        while wanted():
             try:
                 async with jobs.app.open_async():
                     told = False
@@ -144,7 +147,7 @@ async def _jobs(tools: Tools) -> None:
 
 async def _repeat(duty: Duty, tools: Tools) -> None:
     told = False
-    while True:
+    while wanted():
         try:
             await duty.work(tools)
             told = False

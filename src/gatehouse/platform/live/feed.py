@@ -21,6 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.storage.database import Database
+from gatehouse.foundation.tasks import wanted
 from gatehouse.platform.change import CHANNEL
 from gatehouse.platform.live.nodes import Node
 from gatehouse.platform.live.queries import LOADERS
@@ -214,7 +215,7 @@ class Feed:
         return revision
 
     async def _follow(self) -> None:
-        while True:
+        while wanted():
             try:
                 await self._listen()
             except Exception as error:

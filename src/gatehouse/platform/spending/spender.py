@@ -15,6 +15,7 @@ from gatehouse.engine.quotas import LEAST, NOTHING, QuotaExceeded, Triple, left
 from gatehouse.foundation.clock import Clock
 from gatehouse.foundation.errors import Refusal, Unavailable
 from gatehouse.foundation.storage.database import Database
+from gatehouse.foundation.tasks import wanted
 from gatehouse.platform.metrics import Figures
 from gatehouse.platform.spending.accounts import Account
 from gatehouse.platform.spending.ledger import lease
@@ -208,7 +209,7 @@ class Spender:
 
     async def _keep(self) -> None:
         due = time.monotonic()
-        while True:
+        while wanted():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(max(0.0, due - time.monotonic())):
                     await self._wake.wait()

@@ -13,6 +13,7 @@ from gatehouse.engine.conversation.sse import data_of, events
 from gatehouse.engine.exchange import Answered
 from gatehouse.engine.streaming import Blocks
 from gatehouse.foundation.errors import Unavailable
+from gatehouse.foundation.tasks import wanted
 from gatehouse.platform.conversations.conversations.asking import DIALECT
 from gatehouse.platform.conversations.conversations.keeping import MOST_CHARACTERS, Given, Turn
 from gatehouse.platform.later import Later
@@ -138,7 +139,7 @@ class KeptStream(Blocks):
     async def _keep_now_and_then(self) -> None:
         """Beside the stream, which does not wait for it. What fails is made up for at the end."""
         kept = 0
-        while True:
+        while wanted():
             await asyncio.sleep(EVERY_SECONDS)
             given = self._heard.given()
             if len(given.text) == kept:

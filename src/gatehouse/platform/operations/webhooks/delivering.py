@@ -10,6 +10,7 @@ from uuid import UUID
 import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gatehouse.foundation.tasks import wanted
 from gatehouse.platform.jobs import Tools, scheduled
 from gatehouse.platform.operations.portal_notices import queue as portal_notices
 from gatehouse.platform.operations.webhooks import queue
@@ -118,7 +119,7 @@ class Deliveries:
     async def _keep(self) -> None:
         """Short leases, prolonged again and again: those of a killed process end soon."""
         told = False
-        while True:
+        while wanted():
             await asyncio.sleep(_KEEP)
             if not self._turns:
                 continue

@@ -1,0 +1,44 @@
+"""A task that was told to end ends, whatever it awaits makes of that."""
+
+import asyncio
+
+from gatehouse.foundation.tasks import wanted
+
+
+async def test_a_cancellation_that_was_taken_for_an_error_ends_the_task_all_the_same() -> None:
+    began = asyncio.Event()
+
+    async def asked() -> None:
+        began.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            # As a connection does that cannot say goodbye.
+            raise ConnectionError
+
+    async def work() -> int:
+        failures = 0
+        while wanted():
+            try:
+                await asked()
+            except Exception:
+                failures += 1
+            await asyncio.sleep(0)
+        return failures
+
+    task = asyncio.create_task(work())
+    await began.wait()
+    task.cancel()
+    async with asyncio.timeout(5):
+        assert await task == 1
+
+
+async def test_a_time_limit_that_is_over_is_no_end() -> None:
+    turns = 0
+    while wanted() and turns < 2:
+        try:
+            async with asyncio.timeout(0):
+                await asyncio.sleep(1)
+        except TimeoutError:
+            turns += 1
+    assert turns == 2
