@@ -9,7 +9,7 @@ from tests.support.platform import RunningPlatform, Tenant
 from tests.support.wire import BODY, connected
 
 from gatehouse.foundation.deadlines import Deadlines
-from gatehouse.ingress import receive
+from gatehouse.ingress import protocol, receive
 
 LARGE = 20 * 1024 * 1024
 PATHS = ["/v1/chat/completions", "/api/chat/completions", "/v1/messages", "/v1/responses", "/v1/embeddings"]
@@ -74,7 +74,7 @@ async def test_a_stranger_who_has_sent_all_of_a_large_body_still_reads_the_answe
 
 
 async def test_a_stranger_who_goes_on_sending_is_cut_off(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receive, "LINGER_SECONDS", 0.1)
+    monkeypatch.setattr(protocol, "LINGER_SECONDS", 0.1)
     async with connected(url) as wire:
         wire.writer.write(head(PATHS[0], "Transfer-Encoding: chunked"))
         with pytest.raises(ConnectionError):
@@ -154,6 +154,35 @@ async def test_a_body_that_takes_too_long_is_408_and_the_connection_ends(
         assert told.startswith("HTTP/1.1 408"), told
         assert "connection: close" in told.lower()
         assert b"0.2 seconds" in body
+
+
+#: what ends a connection while its client still sends, what the client sends on, and the status it is told
+ENDING: list[tuple[bytes, bytes, str]] = [
+    *((beginning, b"1\r\n \r\n" if b"chunked" in beginning else b" ", "408") for beginning in DRIPPING),
+    (head("/v1/messages", f"Content-Length: {LARGE}"), b" ", "401"),
+    (head("/v1/messages", f"Content-Length: {LARGE}", key="KEY"), b" ", "413"),
+    (head("/v1/messages", "Transfer-Encoding: chunked", key="KEY"), b"none\r\n", "400"),
+    (head("/api/auth/login", "Transfer-Encoding: chunked"), b"none\r\n", "400"),
+    (b"GET / HTTP/7.7\r\n\r\n", b" ", "400"),
+    (b"GET / HTTP/1.1\r\nX: " + b"x" * protocol.MAX_HEAD_BYTES, b" ", "400"),
+]
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize(("beginning", "more", "status"), ENDING)
+async def test_who_still_sends_after_the_end_reads_the_answer_and_the_end(
+    url: str, key: str, beginning: bytes, more: bytes, status: str
+) -> None:
+    async with connected(url) as wire:
+        wire.writer.write(beginning.replace(b"KEY", key.encode()))
+        # For three times as long as a body may take: a client that is reset meanwhile has nothing to read.
+        for _ in range(30):
+            wire.writer.write(more)
+            await asyncio.sleep(0.02)
+        told, _ = await wire.answer()
+        assert told.startswith(f"HTTP/1.1 {status}"), told
+        assert "connection: close" in told.lower()
+        assert await wire.rest() == b""
 
 
 async def test_a_body_in_pieces_is_read_to_its_end(url: str, key: str) -> None:

@@ -119,6 +119,32 @@ async def test_a_body_that_drips_is_refused_when_its_time_is_over_and_recorded_o
     await served.nothing_left(before)
 
 
+async def test_who_sends_on_after_a_refusal_reads_it_and_is_cut_off(served: Served) -> None:
+    before = served.held()
+    head = (
+        b"POST /v1/messages HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer gk_nobodys\r\nContent-Length: 99999999\r\n\r\n"
+    )
+
+    async def sends_on() -> bytes:
+        async with served.connected() as wire:
+            wire.send(head)
+            for _ in range(10):
+                wire.send(b" " * 1000)
+                await asyncio.sleep(0.05)
+            told = await wire.until_closed(1)
+            with pytest.raises(ConnectionError):
+                while True:
+                    wire.send(b" ")
+                    await wire.writer.drain()
+                    await asyncio.sleep(0.05)
+            return told
+
+    async with asyncio.timeout(10):
+        answers = await asyncio.gather(*(sends_on() for _ in range(40)), served.served())
+    assert all(each.startswith(b"HTTP/1.1 401") for each in answers[:-1] if each is not None)
+    await served.nothing_left(before)
+
+
 async def test_a_long_answer_waits_for_a_slow_reader_and_arrives_whole(served: Served) -> None:
     before, number = served.held(), 8
 

@@ -23,8 +23,7 @@ class Stopping(Unavailable):
 class Out(Protocol):
     """One request's way back. Each waits until the client takes more; header names may be in any case."""
 
-    async def whole(self, status: int, headers: Mapping[str, str], body: bytes, *, last: bool) -> None:
-        """All of it. Unless it is the `last` thing to be said, `end` follows."""
+    async def whole(self, status: int, headers: Mapping[str, str], body: bytes) -> None: ...
 
     async def begin(self, status: int, headers: Mapping[str, str]) -> None:
         """Blocks follow, and `end`; where that does not come, the client sees that something is missing."""
@@ -34,14 +33,14 @@ class Out(Protocol):
     async def end(self) -> None: ...
 
 
-async def give(answer: Answer, x: Received, out: Out, *, ended: bool = True) -> None:
-    """With `ended` false the connection is to be closed, and `end` is left to the caller where the answer is whole."""
+async def give(answer: Answer, x: Received, out: Out, *, closes: bool = False) -> None:
+    """`closes`: the connection carries no other request."""
     headers = {**answer.headers, "X-Request-Id": x.request_id}
-    if not ended:
+    if closes:
         headers.setdefault("Connection", "close")
     stream = answer.stream
     if stream is None:
-        await out.whole(answer.status, headers, answer.body, last=ended)
+        await out.whole(answer.status, headers, answer.body)
         return
     try:
         await out.begin(answer.status, headers)
@@ -71,10 +70,10 @@ class AsgiOut:
     def __init__(self, send: Send) -> None:
         self._send = send
 
-    async def whole(self, status: int, headers: Mapping[str, str], body: bytes, *, last: bool) -> None:
+    async def whole(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         pairs = [*_pairs(headers), (b"content-length", b"%d" % len(body))]
         await self._send({"type": "http.response.start", "status": status, "headers": pairs})
-        await self._send({"type": "http.response.body", "body": body, "more_body": not last})
+        await self._send({"type": "http.response.body", "body": body})
 
     async def begin(self, status: int, headers: Mapping[str, str]) -> None:
         await self._send({"type": "http.response.start", "status": status, "headers": _pairs(headers)})

@@ -132,15 +132,8 @@ class Gateway:
                     answer = await self._models(x)
                 else:
                     answer = await self._scanned(x, body)
-                # Who is told that the connection ends, and still sends, must be able to read it.
-                ends = "Connection" in answer.headers and not body.whole.is_set()
-                ended = kind is _MODELS or not (ends or body.in_the_way)
-                await give(answer, x, out, ended=ended)
+                await give(answer, x, out, closes=kind is not _MODELS and body.in_the_way)
             status = answer.status
-            if not ended:
-                await body.discard()
-                if answer.stream is None:
-                    await out.end()
         except ClientLeft:
             return
         finally:

@@ -1,4 +1,4 @@
-"""uvicorn's protocol with four additions.
+"""uvicorn's protocol with five additions.
 
 It tells a request in progress that its client has left. By the ASGI standard an application learns that by waiting for
 a message, which takes a task a request; this costs a dictionary entry. Where another server runs the application, the
@@ -8,14 +8,17 @@ What is written within one turn of the loop leaves in one system call: head and 
 
 It bounds what a client may cost that sends no whole request, or reads nothing of its answer.
 
+It parts from a client that has its answer and still sends, without taking the answer back.
+
 And it tells the application which certificate the client has shown, where the listener asks for one.
 """
 
 import asyncio
+import contextlib
 import re
 import ssl
 from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
@@ -27,6 +30,8 @@ _SHOWN: Final = "gatehouse.client_certificate"
 
 #: Seconds between two looks at a connection: a client has one to two of them to send a request, or to read something.
 PATIENCE: Final = 60.0
+#: how long an answered client may go on sending what nobody reads
+LINGER_SECONDS: Final = 2.0
 MAX_HEAD_BYTES: Final = 64 * 1024
 
 #: An offer of HTTP/2, as Java's client makes with every first request. The parser would take the body that follows for
@@ -45,17 +50,76 @@ _HEAD_TOO_LARGE: Final = (
 _feed: Final = HttpToolsProtocol.data_received
 
 
+class Ending(Protocol):
+    """A connection's protocol, as far as its end goes."""
+
+    @property
+    def unread(self) -> bool:
+        """Whether the client may still be sending something that nobody will read."""
+
+    def connection_lost(self, exc: Exception | None) -> None: ...
+
+
+class Parting(asyncio.Protocol):
+    """The rest of a connection: half of it is closed, and what the client still sends is forgotten, until it closes its
+    half or a moment is over. A connection that is closed under bytes which nobody has read is reset, and the client may
+    lose an answer that has come whole."""
+
+    def __init__(self, transport: asyncio.Transport, connections: set[Any]) -> None:
+        self._transport = transport
+        self._connections = connections
+        connections.add(self)
+        self._loop = asyncio.get_running_loop()
+        transport.set_protocol(self)
+        transport.resume_reading()
+        # TLS knows no half: what the client was told has to say where it ends.
+        if transport.can_write_eof():
+            # A client may have left by itself, of which the transport has yet to hear.
+            with contextlib.suppress(OSError):
+                transport.write_eof()
+        self._due = self._loop.call_later(LINGER_SECONDS, self._close)
+
+    def _close(self) -> None:
+        self._transport.close()
+        # It may not even read what it was sent.
+        self._due = self._loop.call_later(PATIENCE, self._transport.abort)
+
+    def shutdown(self) -> None:
+        """The server stops; it has a moment."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._due.cancel()
+        self._connections.discard(self)
+
+
+def part(transport: asyncio.Transport, ending: Ending, connections: set[Any]) -> None:
+    """Closes a connection behind what was written last. Its protocol hears now that it is lost."""
+    if not transport.is_closing():
+        Parting(transport, connections)
+        ending.connection_lost(None)
+
+
+def close(transport: asyncio.Transport, ending: Ending, connections: set[Any]) -> None:
+    """Closes a connection behind what was written last, and parts from its client where it may still send."""
+    if ending.unread:
+        part(transport, ending, connections)
+    else:
+        transport.close()
+
+
 class _Corked:
     """A transport that gathers writes until the turn is over. Everything else is the transport's own."""
 
-    __slots__ = ("_due", "_loop", "_pieces", "_size", "_transport")
+    __slots__ = ("_connections", "_due", "_loop", "_over", "_pieces", "_size", "_transport")
 
     #: beyond this nothing is gathered: the transport's own high-water mark has to see it
     MOST: Final = 64 * 1024
 
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, connections: set[Any]) -> None:
         self._transport = transport
         self._loop = loop
+        self._connections = connections
+        self._over = False
         self._pieces: list[bytes] = []
         self._size = 0
         self._due = False
@@ -70,8 +134,18 @@ class _Corked:
             self._loop.call_soon(self._turn_over)
 
     def close(self) -> None:
-        self.flush()
-        self._transport.close()
+        if not self._over:
+            self.flush()
+            self._over = True
+            close(self._transport, cast("Ending", self._transport.get_protocol()), self._connections)
+
+    def is_closing(self) -> bool:
+        return self._over or self._transport.is_closing()
+
+    def lost(self) -> None:
+        """Nothing is written any more."""
+        self._over = True
+        self._pieces.clear()
 
     def _turn_over(self) -> None:
         self._due = False
@@ -82,7 +156,7 @@ class _Corked:
             gathered = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
             self._pieces, self._size = [], 0
             # A client may have left since.
-            if not self._transport.is_closing():
+            if not self.is_closing():
                 self._transport.write(gathered)
 
     def __getattr__(self, name: str) -> Any:
@@ -119,7 +193,7 @@ class WatchfulProtocol(HttpToolsProtocol):
     _shown: bytes | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(cast("asyncio.Transport", _Corked(transport, self.loop)))
+        super().connection_made(cast("asyncio.Transport", _Corked(transport, self.loop, self.connections)))
         self._look_due = self.loop.call_later(PATIENCE, self._look)
         tls = transport.get_extra_info("ssl_object")
         if tls is not None and tls.context.verify_mode is not ssl.CERT_NONE:
@@ -161,6 +235,8 @@ class WatchfulProtocol(HttpToolsProtocol):
         self._look_due = self.loop.call_later(PATIENCE, self._look)
 
     def _owes(self) -> object:
+        if self.transport.is_closing():
+            return self.transport
         if self.flow.write_paused:
             return self._pause
         cycle = self._answering
@@ -183,7 +259,14 @@ class WatchfulProtocol(HttpToolsProtocol):
         self._answering = cycle
         super()._start_asgi_task(cycle, app)
 
+    @property
+    def unread(self) -> bool:
+        scope, cycle = self.scope, self.cycle
+        head = scope is not None and "method" not in scope
+        return head or bool(self.pipeline) or (cycle is not None and cycle.more_body)
+
     def connection_lost(self, exc: Exception | None) -> None:
+        self.transport.lost()  # type: ignore[attr-defined]
         super().connection_lost(exc)
         if self._look_due is not None:
             self._look_due.cancel()

@@ -1,7 +1,6 @@
 """A request's head, read once: the few headers that matter, who sent it, and its id. And its body, when asked for."""
 
 import asyncio
-import contextlib
 import time
 from typing import Final
 
@@ -35,8 +34,6 @@ _READ: Final = frozenset(name.encode() for name in READ)
 
 #: The server takes as much of an unread body off the wire by itself, and keeps the connection.
 SMALL_BYTES: Final = 64 * 1024
-#: how long an answered client may go on sending what nobody reads
-LINGER_SECONDS: Final = 2.0
 
 
 class BadLength(BadRequest):
@@ -140,14 +137,6 @@ class Body:
             self.whole.set()
         part: bytes = message.get("body", b"")
         return part
-
-    async def discard(self) -> None:
-        """Takes the rest of it off the wire for a moment and forgets it. A connection that is closed under a client
-        that still sends is reset, and the answer with it."""
-        with contextlib.suppress(ClientLeft, TimeoutError):
-            async with asyncio.timeout(LINGER_SECONDS):
-                while not self.whole.is_set():
-                    await self._part()
 
     def _too_large(self) -> PayloadTooLarge:
         return PayloadTooLarge(f"A request's body may have {self._limit} bytes at most.")

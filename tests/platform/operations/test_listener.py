@@ -1,5 +1,7 @@
 """The real processes of `gatehouse serve platform`: the TLS listener, and figures over all of them."""
 
+import asyncio
+import contextlib
 import os
 import re
 import signal
@@ -170,6 +172,22 @@ def test_a_stock_client_asks_a_model(served: Served, stream: bool) -> None:
         else:
             told = asked.choices[0].message.content or ""
     assert "Hello over TLS" in told
+
+
+async def test_who_sends_on_after_a_refusal_reads_it(served: Served) -> None:
+    context = ssl.create_default_context(cafile=str(served.certificate))
+    reader, writer = await asyncio.open_connection("localhost", served.port, ssl=context)
+    writer.write(b"POST /v1/messages HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99999999\r\n\r\n")
+    for _ in range(10):
+        writer.write(b" " * 1000)
+        await asyncio.sleep(0.05)
+    async with asyncio.timeout(10):
+        assert (await reader.readline()).startswith(b"HTTP/1.1 401")
+        # The rest comes, and an end: a connection of which nobody would take another request.
+        with contextlib.suppress(ConnectionError):
+            while await reader.read(65536):
+                writer.write(b" ")
+        writer.close()
 
 
 def test_plain_http_gets_no_answer(served: Served) -> None:

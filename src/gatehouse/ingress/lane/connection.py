@@ -48,7 +48,7 @@ class Connection(asyncio.Protocol):
         self._next: asyncio.Future[None] | None = None
         self._behind: Behind | None = None
         self._handed_on = False
-        self._advancing = self._held = False
+        self._advancing = self._held = self._lost = False
         self.stopping = False
         #: there while the client reads too slowly
         self._room: asyncio.Future[None] | None = None
@@ -78,7 +78,9 @@ class Connection(asyncio.Protocol):
         self._state.connections.discard(cast("Any", self))
         if self._look_due is not None:
             self._look_due.cancel()
+        self._lost = True
         self._arrived = b""
+        self._framing = None
         # The parser knows these heads, and they the parser: nobody has to search for such a ring.
         self._heads.partial = None
         task, behind = self._task, self._behind
@@ -109,6 +111,10 @@ class Connection(asyncio.Protocol):
         elif self._turn is None:
             self._transport.close()
 
+    @property
+    def unread(self) -> bool:
+        return self._framing is not None or bool(self._arrived) or self._heads.partial is not None
+
     # For requests.
 
     @property
@@ -121,7 +127,7 @@ class Connection(asyncio.Protocol):
 
     def write(self, *pieces: bytes) -> asyncio.Future[None] | None:
         transport = self._transport
-        if transport.is_closing():
+        if self._lost or transport.is_closing():
             return None
         if len(pieces) == 1:
             transport.write(pieces[0])
@@ -130,12 +136,12 @@ class Connection(asyncio.Protocol):
         return self._room
 
     def hold(self) -> None:
-        if not self._held:
+        if not self._held and not self._lost:
             self._held = True
             self._transport.pause_reading()
 
     def go_on(self) -> None:
-        if self._held:
+        if self._held and not self._lost:
             self._held = False
             self._transport.resume_reading()
 
@@ -243,9 +249,7 @@ class Connection(asyncio.Protocol):
         answering = self._turn or (self._behind if self._handed_on else None)
         if answering is None or not answering.begun:
             self.write(told)
-        self._framing = self._taker = None
-        self._arrived = b""
-        self._transport.close()
+        protocol.part(self._transport, self, self._state.connections)
 
     # From requests to answers.
 
@@ -263,7 +267,7 @@ class Connection(asyncio.Protocol):
                 # They know each other: nobody has to search for such a ring.
                 self._turn = turn.body = None
                 if self.stopping or not turn.keeps:
-                    self._transport.close()
+                    self._close()
                     return
                 self._after()
         except BadHeader:
@@ -279,7 +283,13 @@ class Connection(asyncio.Protocol):
     def _give_up(self, turn: Turn | None) -> None:
         if turn is not None and not turn.begun:
             self.write(_FAULT)
-        self._transport.close()
+        self._close()
+
+    def _close(self) -> None:
+        # The task ends by itself, and is not to be told of the end that it makes.
+        self._task = None
+        if not self._lost:
+            protocol.close(self._transport, self, self._state.connections)
 
     # The clock.
 
@@ -302,6 +312,8 @@ class Connection(asyncio.Protocol):
         self._look_due = self._loop.call_later(delay, self._look)
 
     def _owes(self) -> object:
+        if self._transport.is_closing():
+            return self._transport
         if self._room is not None:
             return self._room
         # Until it is answered, whoever reads a request's body bounds the wait for it.

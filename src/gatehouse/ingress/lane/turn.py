@@ -97,7 +97,7 @@ class Turn:
 
     # Its answer.
 
-    async def whole(self, status: int, headers: Mapping[str, str], body: bytes, *, last: bool) -> None:
+    async def whole(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         top = self._begin(status, headers, f"content-length: {len(body)}\r\n")
         if self._asked.method == "HEAD":
             body = b""
