@@ -36,8 +36,8 @@ _SPARED: Final = Bounds(Bound(0.05, 3.0), Bound(0, 6), Bound(0, 6), (20.0, float
 #: Two lives make a fifth, and an outage in one of them takes up to 5 MiB and some connections.
 _KILLED: Final = Bounds(Bound(0.05, 5.0), Bound(0, 6), Bound(0, 6), (20.0, 60.0))
 #: PostgreSQL has 25 processes, one for each connection. Four more after an outage, as the pools open them, are nothing
-#: that grows; each takes 30 descriptors, and 2 MiB.
-_DATABASE: Final = Bounds(Bound(0.05, 8.0), Bound(0.05, 120), Bound(0, 4), (20.0, 60.0))
+#: that grows; each takes 8 to 10 descriptors beside data files, and 2 MiB.
+_DATABASE: Final = Bounds(Bound(0.05, 8.0), Bound(0, 40), Bound(0, 4), (20.0, 60.0))
 ROLES: Final = {
     "spared worker": _SPARED, "other worker": _KILLED, "keeper": _KILLED, "Redis": _KILLED, "PostgreSQL": _DATABASE,
 }  # fmt: skip

@@ -19,8 +19,8 @@ _TASKS = re.compile(r'^service_event_loop_tasks\{pid="(\d+)"\} (\S+)$', re.MULTI
 @dataclass(frozen=True)
 class Look:
     """`age`: seconds that the process lives. `descriptors` and `tasks` are those beside one of each for a client's
-    connection: callers move from worker to worker as one is killed. `tasks` of PostgreSQL are its processes; Redis has
-    none."""
+    connection: callers move from worker to worker as one is killed. `tasks` of PostgreSQL are its processes, and its
+    descriptors those beside data files; Redis has no tasks."""
 
     at: float
     age: float
@@ -42,7 +42,7 @@ class Watch:
         for worker in self._server.workers:
             role = "spared worker" if worker.pid == self._spared else "other worker"
             with contextlib.suppress(psutil.Error):
-                self._hold(role, [worker], tasks.get(worker.pid), self.clients(worker))
+                self._hold(role, [worker], tasks.get(worker.pid), clients=self.clients(worker))
         for keeper in self._server.keepers:
             self._hold("keeper", [keeper], tasks.get(keeper.pid))
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -51,18 +51,21 @@ class Watch:
             first = (self._server.home / "postgres" / "postmaster.pid").read_text().split("\n", 1)[0]
             database = psutil.Process(int(first))
             processes = [database, *database.children(recursive=True)]
-            self._hold("PostgreSQL", processes, len(processes))
+            files = sum(data_files(each.pid) for each in processes)
+            self._hold("PostgreSQL", processes, len(processes), files=files)
 
     def clients(self, worker: psutil.Process) -> int:
         """Connections to it, without the socket that it listens on."""
         port = int(self._server.url.rpartition(":")[2])
         return sum(bool(each.raddr) and each.laddr.port == port for each in worker.net_connections("tcp"))
 
-    def _hold(self, role: str, processes: list[psutil.Process], tasks: int | None, clients: int = 0) -> None:
+    def _hold(
+        self, role: str, processes: list[psutil.Process], tasks: int | None, *, clients: int = 0, files: int = 0
+    ) -> None:
         """One look at a process, or at one and all that it has started. Not where one of them ends meanwhile."""
         with contextlib.suppress(psutil.Error, OSError):
             held = sum(own_mib(each.pid) for each in processes)
-            descriptors = sum(each.num_fds() for each in processes) - clients
+            descriptors = sum(each.num_fds() for each in processes) - clients - files
             beside = None if tasks is None else tasks - clients
             age = time.time() - processes[0].create_time()
             self.seen[role].append(Look(time.monotonic(), age, held, descriptors, beside))
@@ -73,6 +76,17 @@ class Watch:
         with contextlib.suppress(OSError, http.client.HTTPException):
             text = urllib.request.urlopen(f"{self._server.url}/metrics", timeout=5).read().decode()
         return {int(pid): int(float(count)) for pid, count in _TASKS.findall(text)}
+
+
+def data_files(pid: int) -> int:
+    """How many of PostgreSQL's tables and indexes a process holds open. It keeps what it has opened, up to
+    `max_files_per_process`, so this tells what it was asked for since it began, and nothing else."""
+    held = 0
+    for each in Path(f"/proc/{pid}/fd").iterdir():
+        # One that was opened to look at the others is gone.
+        with contextlib.suppress(OSError):
+            held += any(part in str(each.readlink()) for part in ("/base/", "/global/"))
+    return held
 
 
 def own_mib(pid: int) -> float:

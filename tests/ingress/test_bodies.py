@@ -164,6 +164,7 @@ ENDING: list[tuple[bytes, bytes, str]] = [
     (head("/v1/messages", "Transfer-Encoding: chunked", key="KEY"), b"none\r\n", "400"),
     (head("/api/auth/login", "Transfer-Encoding: chunked"), b"none\r\n", "400"),
     (b"GET / HTTP/7.7\r\n\r\n", b" ", "400"),
+    (b"POST http://a:99999/ HTTP/1.1\r\nContent-Length: 99999\r\n\r\n", b" ", "400"),
     (b"GET / HTTP/1.1\r\nX: " + b"x" * protocol.MAX_HEAD_BYTES, b" ", "400"),
 ]
 
@@ -183,6 +184,24 @@ async def test_who_still_sends_after_the_end_reads_the_answer_and_the_end(
         assert told.startswith(f"HTTP/1.1 {status}"), told
         assert "connection: close" in told.lower()
         assert await wire.rest() == b""
+
+
+async def test_who_still_sends_when_the_server_stops_reads_the_answer_and_the_end(platform: RunningPlatform) -> None:
+    async with platform.listening() as url:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+        # So small a body that the connection would be kept.
+        writer.write(head(PATHS[0], "Content-Length: 1000") + b" ")
+        await asyncio.sleep(0.1)
+
+        async def drip() -> None:
+            for _ in range(30):
+                writer.write(b" ")
+                await asyncio.sleep(0.02)
+
+        dripping = asyncio.create_task(drip())
+    await dripping
+    assert (await reader.read()).startswith(b"HTTP/1.1 401")
+    writer.close()
 
 
 async def test_a_body_in_pieces_is_read_to_its_end(url: str, key: str) -> None:

@@ -134,9 +134,12 @@ class _Corked:
             self._loop.call_soon(self._turn_over)
 
     def close(self) -> None:
-        if not self._over:
-            self.flush()
-            self._over = True
+        if self._over:
+            return
+        self.flush()
+        self._over = True
+        # Over TLS what is closing may have no protocol any more.
+        if not self._transport.is_closing():
             close(self._transport, cast("Ending", self._transport.get_protocol()), self._connections)
 
     def is_closing(self) -> bool:
@@ -213,6 +216,11 @@ class WatchfulProtocol(HttpToolsProtocol):
         elif self._head:
             self._head = 0
 
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        # Also where its answer was there before it, which uvicorn passes over.
+        self.cycle.more_body = False
+
     def on_response_complete(self) -> None:
         # A single request waits for nobody. Where there are more, sending at once costs what the turn would save:
         # each answer wakes its client while others are still being made.
@@ -262,8 +270,10 @@ class WatchfulProtocol(HttpToolsProtocol):
     @property
     def unread(self) -> bool:
         scope, cycle = self.scope, self.cycle
-        head = scope is not None and "method" not in scope
-        return head or bool(self.pipeline) or (cycle is not None and cycle.more_body)
+        if cycle is None or cycle.scope is not scope:
+            # A head that is not whole, or cannot be read.
+            return scope is not None
+        return cycle.more_body or bool(self.pipeline)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.transport.lost()  # type: ignore[attr-defined]

@@ -109,7 +109,7 @@ class Connection(asyncio.Protocol):
         if self._handed_on and self._behind is not None:
             self._behind.shutdown()
         elif self._turn is None:
-            self._transport.close()
+            protocol.close(self._transport, self, self._state.connections)
 
     @property
     def unread(self) -> bool:
@@ -231,7 +231,8 @@ class Connection(asyncio.Protocol):
             taker.take(body)
         if framing.done:
             self._framing = self._taker = None
-            taker.over()
+            if not self._lost:
+                taker.over()
             if self._turn is None and not self._handed_on:
                 self._rest()
 
