@@ -3,6 +3,7 @@
     .venv/bin/python bench/fuzz.py                          # reply: the outbound lane's parser; request: the ingress
     .venv/bin/python bench/fuzz.py --only reply --seconds 60
     .venv/bin/python bench/fuzz.py --only reply --again bench/out/fuzz/reply/crash-...     # an input, its traceback
+    .venv/bin/python bench/fuzz.py --seeds                  # every seed once, without the fuzzer
     .venv/bin/python bench/fuzz.py --keep                   # and what was found worth keeping into bench/fuzz/seeds
     INGRESS=uvicorn .venv/bin/python bench/fuzz.py --only request                          # the other ingress
 
@@ -45,6 +46,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=int, default=600, help="for all targets together")
     parser.add_argument("--only", choices=TARGETS)
     parser.add_argument("--again", type=Path, help="run this one input only")
+    parser.add_argument("--seeds", action="store_true", help="run every seed once; needs no fuzzer")
     parser.add_argument("--keep", action="store_true", help="add what covers more to the seeds")
     parser.add_argument("--env", type=Path, default=ENV, help="where the fuzzer is installed")
     parser.add_argument("--inside", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
@@ -69,6 +71,23 @@ def inside(target: str, env: Path, flags: list[str]) -> None:
 
 def command(target: str, env: Path, *flags: str) -> list[str]:
     return [sys.executable, __file__, "--only", target, "--env", str(env), "--inside", *flags]
+
+
+def seeds(target: str) -> None:
+    one = importlib.import_module(f"rig.fuzz_{target}").one
+
+    async def each() -> int:
+        found = sorted((SEEDS / target).iterdir())
+        for seed in found:
+            try:
+                async with asyncio.timeout(HANG):
+                    await one(seed.read_bytes())
+            except BaseException:
+                print(f"{target}: {seed}", file=sys.stderr)
+                raise
+        return len(found)
+
+    print(f"{target:8}{asyncio.run(each()):>10} seeds")
 
 
 class Growth:
@@ -150,6 +169,10 @@ def main() -> int:
     if chosen.inside is not None:
         inside(chosen.only, chosen.env, chosen.inside)
     targets = [chosen.only] if chosen.only else list(TARGETS)
+    if chosen.seeds:
+        for target in targets:
+            seeds(target)
+        return 0
     OUT.mkdir(parents=True, exist_ok=True)
     try:
         install.atheris(chosen.env, OUT / "install.log")

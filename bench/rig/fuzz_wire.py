@@ -46,6 +46,12 @@ class Wire(asyncio.Transport):
 
     abort = close
 
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        """The far end has heard all, and goes on."""
+
     def is_closing(self) -> bool:
         return self.closed
 

@@ -6,6 +6,7 @@ import json
 import socket
 import struct
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -16,6 +17,7 @@ import pytest
 from tests.contract.conftest import CARRIERS, CarriedBy
 from tests.support.engine import completion
 from tests.support.platform import RunningPlatform, Tenant
+from tests.support.receiver import serving
 from tests.support.upstream import Behave, Connection, upstream
 
 from gatehouse.engine.outcome import Outcome, decode
@@ -192,20 +194,35 @@ async def test_a_failing_provider_is_a_clear_error_and_one_record(
     assert len(outcomes(platform.installed.home, tenant)) == len(CARRIERS)
 
 
-async def test_a_provider_that_does_not_listen_is_the_same_error_by_each_carrier(
-    platform: RunningPlatform, tenant: Tenant, url: str, carried_by: CarriedBy
-) -> None:
-    async with upstream(hangs_up) as provider:
-        pass
+@pytest.mark.parametrize("why", ["nobody listens", "an unknown authority", "no such name"])
+async def test_a_provider_that_is_not_reached_is_the_same_error_by_each_carrier(
+    platform: RunningPlatform, tenant: Tenant, url: str, carried_by: CarriedBy, monkeypatch: pytest.MonkeyPatch,
+    why: str,
+) -> None:  # fmt: skip
+    look_up = socket.getaddrinfo
+
+    def nowhere(host: str | None, *args: Any, **more: Any) -> Any:
+        if host == "provider.example":
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return look_up(host, *args, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", nowhere)
     said = []
-    for carrier in CARRIERS:
-        async with carried_by(carrier):
-            answer, told = await ask(platform, tenant, url, provider.url, name=carrier)
-        (attempt,) = json.loads(told)["error"]["attempts"]
-        assert (answer, attempt["reason"]) == (502, "connect_failed")
-        outcome = outcomes(platform.installed.home, tenant)[-1]
-        said.append((without(carrier, json.loads(told)), without(carrier, outcome)))
+    async with AsyncExitStack() as stack:
+        provider = await stack.enter_async_context(upstream(hangs_up, tls=serving()))
+        base = provider.url if why == "an unknown authority" else "https://provider.example"
+        if why == "nobody listens":
+            await stack.aclose()
+            base = provider.url
+        for carrier in CARRIERS:
+            async with carried_by(carrier):
+                answer, told = await ask(platform, tenant, url, base, name=carrier)
+            (attempt,) = json.loads(told)["error"]["attempts"]
+            assert (answer, attempt["reason"]) == (502, "connect_failed")
+            outcome = outcomes(platform.installed.home, tenant)[-1]
+            said.append((without(carrier, json.loads(told)), without(carrier, outcome)))
     assert said[0] == said[1]
+    assert not provider.requests
 
 
 WELL: bytes = completion("Hello there")
@@ -244,19 +261,24 @@ async def test_an_odd_but_whole_answer_is_passed_on_and_charged_alike_by_each_ca
     assert len(outcomes(platform.installed.home, tenant)) == len(CARRIERS)
 
 
-@pytest.mark.usefixtures("carrier")
 async def test_a_stream_cut_half_way_ends_in_an_error_event(
-    platform: RunningPlatform, tenant: Tenant, url: str
+    platform: RunningPlatform, tenant: Tenant, url: str, carried_by: CarriedBy
 ) -> None:
-    async with upstream(stream_cut) as provider:
-        answer, told = await ask(platform, tenant, url, provider.url, stream=True)
-    assert answer == 200
-    assert "partly" in told
-    last = told.strip().split("\n\n")[-1]
-    assert json.loads(last[last.index("{") :])["error"]["type"] == "provider_error"
-    (outcome,) = outcomes(platform.installed.home, tenant)
-    assert outcome.outcome == "error"
-    assert outcome.output_tokens, "what was made is paid for, told or not"
+    said = []
+    for carrier in CARRIERS:
+        async with carried_by(carrier), upstream(stream_cut) as provider:
+            answer, told = await ask(platform, tenant, url, provider.url, name=carrier, stream=True)
+        assert answer == 200
+        assert "partly" in told
+        last = told.strip().split("\n\n")[-1]
+        error = json.loads(last[last.index("{") :])
+        assert error["error"]["type"] == "provider_error"
+        outcome = outcomes(platform.installed.home, tenant)[-1]
+        assert outcome.outcome == "error"
+        assert outcome.output_tokens, "what was made is paid for, told or not"
+        said.append((without(carrier, error), without(carrier, outcome)))
+    assert said[0] == said[1]
+    assert len(outcomes(platform.installed.home, tenant)) == len(CARRIERS)
 
 
 @pytest.mark.usefixtures("carrier")
@@ -277,23 +299,30 @@ async def test_a_client_that_leaves_cancels_the_providers_call_within_a_second(
     assert outcome.outcome == "cancelled"
 
 
-@pytest.mark.usefixtures("carrier")
 @pytest.mark.parametrize(("behave", "stream"), [(drips, False), (only_pings, True), (silent, False)])
 async def test_a_provider_that_never_comes_to_the_point_is_left_at_the_deadline(
     platform: RunningPlatform,
     tenant: Tenant,
     url: str,
+    carried_by: CarriedBy,
     monkeypatch: pytest.MonkeyPatch,
     behave: Behave,
     stream: bool,
 ) -> None:
     monkeypatch.setattr(platform.host.engine._attempts, "_deadlines", Deadlines(0.5))
-    async with upstream(behave) as provider:
-        answer, told = await ask(platform, tenant, url, provider.url, stream=stream, timeout_ms=30_000)
-        assert (answer, json.loads(told)["error"]["code"]) == (504, "provider_timeout"), told
-        await asyncio.wait_for(provider.closed_by_client.wait(), 5)
-    (outcome,) = outcomes(platform.installed.home, tenant)
-    assert (outcome.status, outcome.outcome) == (504, "error")
+    said = []
+    for carrier in CARRIERS:
+        async with carried_by(carrier), upstream(behave) as provider:
+            answer, told = await ask(
+                platform, tenant, url, provider.url, name=carrier, stream=stream, timeout_ms=30_000
+            )
+            assert (answer, json.loads(told)["error"]["code"]) == (504, "provider_timeout"), told
+            await asyncio.wait_for(provider.closed_by_client.wait(), 5)
+        outcome = outcomes(platform.installed.home, tenant)[-1]
+        assert (outcome.status, outcome.outcome) == (504, "error")
+        said.append((without(carrier, json.loads(told)), without(carrier, outcome)))
+    assert said[0] == said[1]
+    assert len(outcomes(platform.installed.home, tenant)) == len(CARRIERS)
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)

@@ -171,6 +171,34 @@ async def test_a_connection_between_requests_is_not_given_up(url: str, key: str)
             await asyncio.sleep(0.3)
 
 
+class Told(asyncio.Protocol):
+    """Says much and parts."""
+
+    unread = True
+
+    def __init__(self, connections: set[object]) -> None:
+        self.connections = connections
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.write(b"x" * MEGABYTES * 1024**2)
+        protocol.close(transport, self, self.connections)
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_who_is_parted_from_and_reads_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "LINGER_SECONDS", 0.1)
+    connections: set[object] = set()
+    server = await asyncio.get_running_loop().create_server(lambda: Told(connections), "127.0.0.1", 0)
+    async with connected(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}") as wire, asyncio.timeout(5):
+        wire.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        while not connections:
+            await asyncio.sleep(0.01)
+        while connections:
+            await asyncio.sleep(0.01)
+    server.close()
+
+
 MEGABYTES = 200
 
 

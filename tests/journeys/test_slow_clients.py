@@ -71,7 +71,7 @@ def lanes(provider: Patient) -> Iterator[dict[str, Served]]:
 @pytest.fixture
 async def served(lanes: dict[str, Served]) -> Served:
     chosen = next(iter(lanes.values()))
-    await chosen.served(within=10)
+    await chosen.ready()
     return chosen
 
 
@@ -298,7 +298,7 @@ async def test_a_provider_that_resets_at_any_byte_is_one_error_and_one_record(
     lanes: dict[str, Served], lane: str, streamed: bool
 ) -> None:
     served, prefix, whole = lanes[lane], f"cut-{uuid4().hex[:8]}-", WHOLE[streamed]
-    await served.served(within=10)
+    await served.ready()
     before = served.held()
     answers: dict[int, tuple[int, bytes]] = {}
     head = whole.index(b"\r\n\r\n") + 4

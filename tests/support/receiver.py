@@ -127,3 +127,15 @@ def certificate() -> Path:
     path = Path(tempfile.mkdtemp(prefix="gh-receiver-")) / "receiver.pem"
     path.write_bytes(made.public_bytes(Encoding.PEM) + secret)
     return path
+
+
+def serving() -> ssl.SSLContext:
+    """What a server with that certificate speaks."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate())
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    return context
+
+
+def trusting() -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=str(certificate()))

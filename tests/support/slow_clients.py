@@ -107,6 +107,8 @@ class Served:
     provider: Provider
     key: str
     admin_key: str
+    #: of the worker's event loop, when nobody asked anything
+    idle_tasks: float = 0
 
     @cached_property
     def worker(self) -> psutil.Process:
@@ -156,18 +158,29 @@ class Served:
             wire.send(self.request("whole", f"other-{uuid4().hex}"))
             assert (await wire.reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 200")
 
+    async def ready(self) -> None:
+        await self.served(within=10)
+        self.idle_tasks = await self.figure(self._tasks)
+
     async def nothing_left(self, before: Held) -> None:
         """Of all that clients and calls took. Connections to the provider may rest in the pool."""
         async with asyncio.timeout(10):
-            while (now := self.held()).clients or await self.active():
+            while (now := self.held()).clients or await self.figure("service_active_model_calls"):
+                await asyncio.sleep(0.05)
+            # A job of the worker's own may be at work in either moment.
+            while await self.figure(self._tasks) > self.idle_tasks + 2:
                 await asyncio.sleep(0.05)
         assert now.descriptors - now.calls <= before.descriptors - before.calls + 4
 
-    async def active(self) -> float:
+    @property
+    def _tasks(self) -> str:
+        return f'service_event_loop_tasks{{pid="{self.worker.pid}"}}'
+
+    async def figure(self, name: str) -> float:
         headers = {"Authorization": f"Bearer {self.admin_key}", "Connection": "close"}
         async with httpx2.AsyncClient(headers=headers) as client:
             figures = (await client.get(f"{self.server.url}/metrics")).text
-        (line,) = (line for line in figures.splitlines() if line.startswith("service_active_model_calls "))
+        (line,) = (line for line in figures.splitlines() if line.startswith(f"{name} "))
         return float(line.split()[1])
 
     async def records(self, prefix: str, number: int) -> dict[str, str]:

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.support.receiver import certificate
+from tests.support.receiver import certificate, serving, trusting
 from tests.support.upstream import Connection, upstream
 
 from gatehouse.foundation.egress import EgressGuard
@@ -468,6 +468,45 @@ async def test_a_call_is_bounded_in_all_whatever_it_is_doing(outbound):
         await asyncio.wait_for(server.closed_by_client.wait(), 1)
 
 
+async def test_a_call_is_bounded_in_all_while_it_waits_for_its_turn(make):
+    carrier = make(2, max_each=1)
+    began = time.monotonic()
+    async with hung(carrier, 1) as url:
+        with pytest.raises(NoConnectionFree):
+            await carrier.send(post(url, connect_timeout=30, total_timeout=0.2))
+    assert time.monotonic() - began < 5
+
+
+async def test_what_a_call_has_waited_for_its_turn_is_part_of_its_time(make):
+    async def behave(connection: Connection) -> None:
+        await asyncio.sleep(0.4)
+        await connection.answer(b"{}")
+
+    carrier = make(1)
+    async with upstream(behave) as server:
+        before = asyncio.ensure_future(carrier.send(post(server.url)))
+        await asyncio.sleep(0)
+        # Its turn comes after 0.4 seconds, when 0.2 are left of its own.
+        behind = asyncio.ensure_future(carrier.send(post(server.url, total_timeout=0.6)))
+        await (await before).close()
+        with pytest.raises(OutboundTimeout):
+            await (await behind).read(10)
+
+
+async def test_a_call_is_bounded_in_all_while_it_connects(make):
+    async def deaf(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(deaf, "127.0.0.1", 0)
+    url = f"https://localhost:{server.sockets[0].getsockname()[1]}"
+    began = time.monotonic()
+    with pytest.raises(OutboundTimeout):
+        await make(tls=trusting()).send(post(url, connect_timeout=30, total_timeout=0.2))
+    assert time.monotonic() - began < 5
+    server.close()
+
+
 async def test_a_reader_that_takes_its_time_does_not_time_out(outbound):
     async def behave(connection: Connection) -> None:
         await connection.begin_stream()
@@ -565,17 +604,6 @@ async def test_a_connection_that_rested_too_long_is_not_used_again(make):
             await reply.close()
             await asyncio.sleep(0.3)
         assert server.connections == 2
-
-
-def serving() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate())
-    context.set_alpn_protocols(["h2", "http/1.1"])
-    return context
-
-
-def trusting() -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=str(certificate()))
 
 
 def negotiated(connection: Connection) -> str | None:

@@ -20,11 +20,16 @@ class OutboundRequest(msgspec.Struct, frozen=True, kw_only=True):
     first_byte_timeout: float = 30.0
     #: longest silence between two chunks of a body
     idle_timeout: float = 30.0
-    #: bounds all of it, the body included
+    #: bounds all of it, the wait for a turn and the body included
     total_timeout: float | None = None
     #: called when a connection is at hand, with nothing awaited between it and the first byte; what it raises ends
     #: the call unsent
     before_first_byte: Callable[[], None] | None = None
+
+    @property
+    def wait_timeout(self) -> float:
+        """The longest wait until other calls have ended; then `NoConnectionFree`."""
+        return self.connect_timeout if self.total_timeout is None else min(self.connect_timeout, self.total_timeout)
 
 
 class OutboundReply(Protocol):

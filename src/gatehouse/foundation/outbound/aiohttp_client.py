@@ -5,6 +5,7 @@ Turns and unpacking are the lean carrier's, so that both have one bound, one que
 
 import asyncio
 import ssl
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import lru_cache, partial
 from typing import NamedTuple
@@ -75,13 +76,14 @@ class AiohttpOutbound:
     async def send(self, request: OutboundRequest) -> OutboundReply:
         """Raises `NoConnectionFree`, `ConnectFailed`, `OutboundTimeout`, `BrokenOff` or `AddressRefused`, and whatever
         `before_first_byte` raises."""
+        began = time.monotonic()
         try:
             route = self._route(request.url)
         except UnsafeUrl as error:
             raise _translated(error) from None
-        turn = self._turns.enter(route.origin) or await self._turns.wait(route.origin, request.connect_timeout)
+        turn = self._turns.enter(route.origin) or await self._turns.wait(route.origin, request.wait_timeout)
         try:
-            response = await self._request(request, route)
+            response = await self._request(request, route, waited=time.monotonic() - began)
             unpacking = _unpacking(response)
         except BaseException:
             self._turns.leave(turn)
@@ -92,11 +94,13 @@ class AiohttpOutbound:
                 protocol.read_timeout = request.idle_timeout
         return AiohttpReply(response, unpacking, partial(self._turns.leave, turn))
 
-    async def _request(self, request: OutboundRequest, route: _Route) -> aiohttp.ClientResponse:
+    async def _request(self, request: OutboundRequest, route: _Route, waited: float) -> aiohttp.ClientResponse:
         body = _Body(request.body, request.before_first_byte) if request.body else None
         if body is None and request.before_first_byte is not None:
             request.before_first_byte()
         session = self._session or self._open()
+        # aiohttp takes none for no bound.
+        total = None if request.total_timeout is None else max(request.total_timeout - waited, 0.001)
         try:
             # A plain request goes to the proxy itself; only a tunnel has headers of its own.
             to_proxy = route.headers is not None and route.url.scheme == "http"
@@ -106,7 +110,7 @@ class AiohttpOutbound:
                 data=body,
                 headers={**request.headers, **(route.headers or {})} if to_proxy else request.headers,
                 allow_redirects=False,
-                timeout=_timeout(request.connect_timeout, request.first_byte_timeout, request.total_timeout),
+                timeout=_timeout(request.connect_timeout, request.first_byte_timeout, total),
                 proxy=route.proxy,
                 proxy_headers=route.headers,
             )

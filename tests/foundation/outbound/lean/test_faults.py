@@ -3,8 +3,10 @@
 import asyncio
 import gzip
 import random
+from collections.abc import Callable
 
 import pytest
+from tests.support.receiver import serving, trusting
 from tests.support.upstream import Connection, upstream
 
 from gatehouse.foundation.outbound import OutboundFailed, OutboundRequest
@@ -90,7 +92,10 @@ async def test_a_spoilt_answer_is_an_answer_or_a_failure_and_leaves_nothing(lean
     assert len(asyncio.all_tasks()) == tasks
 
 
-async def test_calls_given_up_at_any_moment_leave_nothing(lean: LeanOutbound) -> None:
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "TLS"])
+async def test_calls_given_up_at_any_moment_leave_nothing(make_lean: Callable[..., LeanOutbound], tls: bool) -> None:
+    lean = make_lean(tls=trusting())
+
     async def behave(connection: Connection) -> None:
         await asyncio.sleep(0.001)
         for byte in ANSWERS[1]:
@@ -99,11 +104,13 @@ async def test_calls_given_up_at_any_moment_leave_nothing(lean: LeanOutbound) ->
                 await asyncio.sleep(0)
 
     tasks = len(asyncio.all_tasks())
-    async with upstream(behave) as server:
+    async with upstream(behave, tls=serving() if tls else None) as server:
         for turn in range(100):
             call = asyncio.create_task(ask(lean, server.url))
             for _ in range(turn):
                 await asyncio.sleep(0)
+            # A handshake is a few turns, and a wait for the other side in each.
+            await asyncio.sleep(0.0002 * turn if tls else 0)
             call.cancel()
             await asyncio.wait([call])
         assert await ask(lean, server.url) == b"hello there"

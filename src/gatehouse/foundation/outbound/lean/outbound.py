@@ -64,7 +64,7 @@ class LeanOutbound:
         except UnsafeUrl as error:
             raise _refusal(error) from None
         head = head_of(request, route)
-        host = self._pool.enter(route.origin) or await self._pool.wait(route.origin, request.connect_timeout)
+        host = self._pool.enter(route.origin) or await self._pool.wait(route.origin, request.wait_timeout)
         reply = LeanReply(
             self._pool,
             host,
@@ -92,15 +92,15 @@ class LeanOutbound:
 
     async def _dial(self, origin: Origin, seconds: float, total: float | None) -> Connection:
         self._pool.make_room()
-        if total is not None:
-            seconds = min(seconds, total - asyncio.get_running_loop().time())
+        left = seconds if total is None else total - asyncio.get_running_loop().time()
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(min(seconds, left)):
                 connection = await self._dialler.dial(origin, lambda: Connection(self._pool, origin))
         except UnsafeUrl as error:
             raise _refusal(error) from None
-        except (OSError, EOFError):
-            if total is not None and asyncio.get_running_loop().time() >= total:
+        except (OSError, EOFError) as error:
+            # Not by the clock: a timer may be early by what the loop rounds.
+            if left < seconds and isinstance(error, TimeoutError):
                 raise OutboundTimeout from None
             raise ConnectFailed from None
         self._pool.opened(connection)
