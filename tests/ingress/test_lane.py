@@ -208,6 +208,25 @@ async def test_a_server_that_stops_finishes_what_is_in_progress(
         await asyncio.wait_for(stopping, 5)
 
 
+async def test_a_server_that_stops_finishes_what_was_handed_on(platform: RunningPlatform, caller: Person) -> None:
+    whole = request("POST", "/api/auth/api-keys", caller.token, JSON, body=FIRST)
+    server = contextlib.AsyncExitStack()
+    url = await server.enter_async_context(platform.listening())
+    async with connected(url) as wire:
+        wire.writer.write(whole[:-5])
+        await asyncio.sleep(0.1)
+        stopping = asyncio.create_task(server.aclose())
+        await asyncio.sleep(0.1)
+        assert not stopping.done()
+        wire.writer.write(whole[-5:])
+        head, body = await wire.answer()
+        assert head.startswith("HTTP/1.1 201"), head
+        assert "connection: close" in head.lower()
+        assert b"made first" in body
+        assert await wire.rest() == b""
+        await asyncio.wait_for(stopping, 5)
+
+
 async def test_an_idle_connection_is_closed(
     platform: RunningPlatform, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

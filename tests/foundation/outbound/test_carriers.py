@@ -7,9 +7,11 @@ import gzip
 import itertools
 import socket
 import ssl
+import threading
 import time
 import zlib
 from collections.abc import AsyncIterator
+from typing import NoReturn
 
 import pytest
 from tests.support.receiver import certificate, serving, trusting
@@ -663,6 +665,25 @@ async def test_a_far_end_that_accepts_and_says_nothing_is_a_failed_connect(make)
     with pytest.raises(ConnectFailed):
         await make(tls=trusting()).send(post(url, connect_timeout=0.2))
     server.close()
+
+
+async def test_a_name_that_nobody_tells_is_a_failed_connect_and_holds_up_nothing(make, monkeypatch):
+    told, looks = threading.Event(), []
+
+    def never(*_: object, **__: object) -> NoReturn:
+        looks.append(threading.current_thread())
+        told.wait(30)
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(socket, "getaddrinfo", never)
+    began = time.monotonic()
+    try:
+        with pytest.raises(ConnectFailed):
+            await make().send(post("http://provider.example", connect_timeout=0.2))
+        assert time.monotonic() - began < 5
+        assert looks
+    finally:
+        told.set()
 
 
 async def test_a_name_with_a_dead_address_is_reached_by_another(make, monkeypatch):
