@@ -26,7 +26,7 @@ def tools(platform: RunningPlatform) -> Tools:
 async def _acted(platform: RunningPlatform, tenant: Tenant, directory: Directory) -> UUID:
     """A user who has done something, and of whom something was recorded. Their name is Ada."""
     person = await platform.new_person(tenant.id)
-    platform.sql("UPDATE users SET email = %s WHERE id = %s", [f"ada-{uuid4().hex}@example.test", person.id])
+    platform.sql("UPDATE users SET email = %s WHERE id = %s", [f"lovelace-{uuid4().hex}@example.test", person.id])
     await platform.new_key(person)
     await directory.patch(f"/Users/{person.id}", {"op": "replace", "path": "displayName", "value": "Ada"})
     await tenant.admin.client.post(f"/api/admin/users/{person.id}/password-reset")
@@ -46,7 +46,7 @@ async def test_the_chain_forgets_the_user_and_holds(
     rows = platform.sql(query, [tenant.id])
     assert before == [(len(rows),)]
     told = str(rows)
-    assert not [word for word in ("ada-", "@example.test", "'Ada'") if word in told]
+    assert not [word for word in ("lovelace-", "@example.test", "'Ada'") if word in told]
     assert platform.sql(f"{query} AND actor_id = %s", [tenant.id, str(person)]) == []
     assert platform.breaks(tenant) == []
 
