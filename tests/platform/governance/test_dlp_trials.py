@@ -176,7 +176,7 @@ async def test_an_evaluation_has_the_fields_of_the_contract(tenant: Tenant) -> N
         "source": "platform",
     }
     assert told["decision_trace"][-1] == f"final action: redact, decided by {rule['rule_name']}"
-    assert "4111" not in str(told["decision_trace"])
+    assert "4111 1111" not in str(told["decision_trace"])
 
 
 async def test_matches_are_cut_at_twenty_and_counted_all(tenant: Tenant) -> None:
