@@ -3,11 +3,14 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from typing import Any
 
+import msgspec
 import pytest
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.wire import BODY, connected
 
+from gatehouse.engine.conversation import decoding
 from gatehouse.foundation.deadlines import Deadlines
 from gatehouse.ingress import protocol, receive
 
@@ -212,6 +215,35 @@ async def test_a_body_in_pieces_is_read_to_its_end(url: str, key: str) -> None:
             wire.writer.write(piece)
             await asyncio.sleep(0.05)
         assert b"Hello there" in (await wire.answer())[1]
+
+
+class Decoder:
+    """The engine's own, counted."""
+
+    def __init__(self) -> None:
+        self.decoded: list[bytes] = []
+
+    def decode(self, body: bytes) -> Any:
+        self.decoded.append(body)
+        return msgspec.json.decode(body)
+
+
+@pytest.mark.parametrize("text", ["Hello there", "my card is 4111 1111 1111 1111"])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_body_is_parsed_once_for_all_stages(
+    url: str, key: str, monkeypatch: pytest.MonkeyPatch, text: str, stream: bool
+) -> None:
+    decoder = Decoder()
+    monkeypatch.setattr(decoding, "_decoder", decoder)
+    monkeypatch.setattr(json, "loads", decoder.decode)
+    sent = {"model": "sandbox/echo", "stream": stream, "messages": [{"role": "user", "content": text}]}
+    body = json.dumps(sent, indent=2).encode()
+    async with connected(url, key) as wire:
+        await wire.send(body=body, more="Connection: close\r\n")
+        said = await wire.rest()
+    assert (b"CREDIT_CARD" if "4111" in text else b"there") in said
+    # The sandbox reads what it is sent, under the name that it knows.
+    assert [each for each in decoder.decoded if b"sandbox/echo" in each] == [body]
 
 
 async def test_a_request_whose_body_is_on_its_way_is_not_waited_for(
