@@ -11,10 +11,10 @@ COPY requirements.lock requirements-dev.lock ./
 
 # The builder, hatchling, is in the development lock: by hash as well, and not in the image.
 RUN python -m venv /tools \
-    && /tools/bin/pip install --require-hashes -r requirements-dev.lock
+    && /tools/bin/pip install --no-deps --require-hashes -r requirements-dev.lock
 
 RUN python -m venv /app \
-    && /app/bin/pip install --require-hashes -r requirements.lock
+    && /app/bin/pip install --no-deps --require-hashes -r requirements.lock
 
 COPY pyproject.toml README.md LICENSE ./
 COPY src src

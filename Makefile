@@ -6,10 +6,12 @@ BIN := .venv/bin
 
 setup: .venv/installed
 
+# The lock is complete, so pip resolves nothing (--no-deps): while it resolves, pip takes a newer release of a package
+# that is required with an extra, and then refuses it for want of a hash.
 .venv/installed: requirements-dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11" >&2; exit 2; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -22,8 +24,8 @@ test: setup
 	$(BIN)/python $(if $(ARGS),-m pytest $(ARGS),tests/parts.py)
 
 lint: setup
-	$(BIN)/ruff format --check src tests bench
-	$(BIN)/ruff check src tests bench
+	$(BIN)/ruff format --check src tests bench training
+	$(BIN)/ruff check src tests bench training
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

@@ -1,18 +1,25 @@
 """What tests share: one real PostgreSQL and one platform over it a run; each test makes its own tenant."""
 
+from __future__ import annotations
+
 import functools
 import gc
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import httpx2._transports.default as clients
 import hypothesis
 import pytest
-from tests.support.platform import RunningPlatform, Tenant
+from argon2 import PasswordHasher
 
+from gatehouse.foundation import passwords
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage import embedded
+
+if TYPE_CHECKING:
+    from tests.support.platform import RunningPlatform, Tenant
 
 # What thousands of tests have in common stays: it is not looked through again and again.
 gc.set_threshold(1_000_000, 20, 20)
@@ -20,12 +27,26 @@ gc.set_threshold(1_000_000, 20, 20)
 # The world's authorities are read once: each client of a test would take 20 ms for them.
 clients.create_ssl_context = functools.cache(clients.create_ssl_context)
 
+# A sign-in costs up to eight hashes of 19 MiB each. Servers that run as processes of their own keep the real cost.
+_real_hasher = passwords._hasher
+passwords._hasher = functools.cache(lambda: PasswordHasher(time_cost=1, memory_cost=64, parallelism=1))
+
 # One commit, one verdict: the suite's examples are the same each time. `--hypothesis-profile=explore` draws new ones.
-hypothesis.settings.register_profile("suite", derandomize=True)
-hypothesis.settings.register_profile("explore", derandomize=False)
+# No test fails because the machine is slow.
+_ANY_SPEED: Final[dict[str, Any]] = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+hypothesis.settings.register_profile("suite", derandomize=True, **_ANY_SPEED)
+hypothesis.settings.register_profile("explore", derandomize=False, **_ANY_SPEED)
 hypothesis.settings.load_profile("suite")
 
-pytest_plugins = ["tests.support.leak_plugin"]
+pytest_plugins = ["tests.support.leak_plugin", "tests.support.required_programs"]
+
+
+@pytest.fixture(scope="module")
+def real_password_hashes() -> Iterator[None]:
+    """Passwords are hashed at the product's own cost."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passwords, "_hasher", _real_hasher)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -61,6 +82,9 @@ def settings(home: Path) -> Settings:
 @pytest.fixture(scope="session")
 async def platform(settings: Settings) -> AsyncIterator[RunningPlatform]:
     """The platform in this process, over the real database: app, feed and journal, without a network in between."""
+    # Imported here: a test that needs no platform starts in a second.
+    from tests.support.platform import RunningPlatform
+
     async with RunningPlatform.start(settings) as running:
         yield running
 

@@ -23,18 +23,23 @@ SERVERS: Final = (
     "tests/cli", "tests/platform/keeper", "tests/platform/live", "tests/platform/operations",
     "tests/platform/upkeep", "tests/platform/test_jobs.py", "tests/platform/test_worker.py",
 )  # fmt: skip
+#: Minutes in one test.
+MADE_UP: Final = "tests/contract/test_schemathesis.py"
 #: Folders of the parts below; whatever is in none of them is with the others.
-_NAMED: Final = ("outpost", "contract", "journeys", "platform", "cli", "portal")
+_NAMED: Final = ("outpost", "contract", "detection", "engine", "journeys", "platform", "cli", "portal")
 _OWN: Final = (*SERVERS, "tests/platform/access")
 #: Each part's paths, the longest first: what comes last ends the suite.
 PARTS: Final[dict[str, Sequence[str]]] = {
     "journeys": ("tests/journeys",),
     "outpost": ("tests/outpost",),
-    "contract": ("tests/contract",),
     "access": ("tests/platform/access",),
+    "platform": ("tests/platform", *(f"--ignore={path}" for path in _OWN)),
+    "contract": ("tests/contract", f"--ignore={MADE_UP}"),
+    "detection": ("tests/detection",),
+    "engine": ("tests/engine",),
     "others": ("tests", *(f"--ignore=tests/{part}" for part in _NAMED)),
     "servers": SERVERS,
-    "platform": ("tests/platform", *(f"--ignore={path}" for path in _OWN)),
+    "made up": (MADE_UP,),
     "portal": ("tests/portal",),
 }
 
@@ -55,7 +60,7 @@ def ran(part: str, paths: Sequence[str]) -> Ended:
     began = time.monotonic()
     # Into a file: a pipe is at its end only when everybody is who was started meanwhile.
     with tempfile.TemporaryFile() as output:
-        command = [sys.executable, "-m", "pytest", "--durations=10", *paths]
+        command = [sys.executable, "-m", "pytest", "--durations=10", "-rs", *paths]
         with subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT) as running:
             _running.append(running)
         output.seek(0)
@@ -88,6 +93,9 @@ def main() -> int:
     for each in sorted(ended, key=lambda each: each.status != 0):
         lines += [f"\n===== {each.part}: {each.seconds:.0f} s, exit status {each.status}", each.output]
     lines.append(f"===== the suite: {time.monotonic() - began:.0f} s")
+    skipped = [line for part in ended for line in part.output.splitlines() if line.startswith("SKIPPED ")]
+    if skipped:
+        lines += ["not run here:", *(f"  {line}" for line in sorted(set(skipped)))]
     for each in ended:
         if each.status:
             lines.append(f"failed: {each.part}")

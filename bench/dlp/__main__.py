@@ -19,6 +19,8 @@ def main() -> int:
     for module, arguments in (
         ("quality", ["--truth", chosen.truth]),
         ("evasion", ["--truth", chosen.truth]),
+        ("ordinary.measure", ["--part", "held-out"]),
+        ("ordinary.measure", ["--part", "second"]),
         ("entities", [chosen.truth, *folds]),
         ("semantic", [chosen.truth]),
     ):

@@ -6,6 +6,7 @@ the value. Recall is that of the values found plainly: which of them are found s
 
 import argparse
 import base64
+import codecs
 import gzip
 import html
 import json
@@ -86,6 +87,11 @@ EVASIONS: dict[str, Callable[[str], str]] = {
     "hex": lambda value: value.encode().hex(),
     "base64": lambda value: base64.b64encode(value.encode()).decode(),
     "url-safe base64": lambda value: base64.urlsafe_b64encode(value.encode()).decode().rstrip("="),
+    "tag characters": lambda value: "".join(chr(0xE0000 + ord(c)) if c.isascii() else c for c in value),
+    "spaced": between(" "),
+    "dotted": between("."),
+    "reversed": lambda value: value[::-1],
+    "rot13": lambda value: codecs.encode(value, "rot13"),
 }
 
 

@@ -17,11 +17,11 @@ class Goal(NamedTuple):
 
 
 GOALS: Final[dict[str, Goal]] = {
-    "a_detect_secrets": Goal("category", f1=0.93),
+    "a_detect_secrets": Goal("category", f1=0.94),
     "a_gitleaks": Goal("category", f1=0.95),
     "a_leaky_repo": Goal("category", f1=0.80),
-    "a_presidio": Goal("label", f1=0.95),
-    "b_presidio_research": Goal("label", f1=0.95, only=STRUCTURED),
+    "a_presidio": Goal("label", f1=0.96),
+    "b_presidio_research": Goal("label", f1=0.96, only=STRUCTURED),
     "b_presidio_research_large": Goal("label", only=STRUCTURED),
     "a_clean_text": Goal("category", alarms=0),
     "a_clean_code": Goal("category", alarms=1),

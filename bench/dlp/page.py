@@ -2,6 +2,7 @@
 
 .venv/bin/python bench/dlp/page.py                    # the patterns
 .venv/bin/python bench/dlp/page.py --figures OUT.json # and the figures that quality.py --json wrote
+.venv/bin/python bench/dlp/page.py --ordinary OUT.json # and those that bench.dlp.ordinary.measure --json wrote
 """
 
 import argparse
@@ -57,7 +58,7 @@ def figures(measured: dict[str, Any]) -> str:
             f"| {reached(goal, total['f1'], found['alarms'], found['texts'])} |"
         )
     for name, found in measured.items():
-        if len(found["per"]) > 1:
+        if found["per"]:
             lines += [
                 "",
                 f"**{name}**",
@@ -67,9 +68,39 @@ def figures(measured: dict[str, Any]) -> str:
             ]
             lines += [
                 f"| `{label}` | {count['asked']} | {count['found']} | {count['wrong']} | {decimal(count['f1'])} "
-                f"| {', '.join(f'{what} {times}' for what, times in found['confusion'].get(label, {}).items())} |"
+                f"| {listed(found['confusion'].get(label, {}))} |"
                 for label, count in sorted(found["per"].items(), key=lambda item: -item[1]["asked"])
             ]
+            # Where a set is judged by category, what is missed has labels of its own.
+            lines += [
+                f"| `{label}` | | | | | {listed(instead)} |"
+                for label, instead in sorted(found["confusion"].items())
+                if label not in found["per"]
+            ]
+    return "\n".join(lines) + "\n"
+
+
+def listed(instead: dict[str, int]) -> str:
+    return ", ".join(f"{what} {times}" for what, times in sorted(instead.items(), key=lambda item: -item[1]))
+
+
+def ordinary(measured: dict[str, Any]) -> str:
+    lines = [
+        "| Part | False redactions | In 10,000 words | In 1,000 requests of agents | By pattern |",
+        "|---|---|---|---|---|",
+    ]
+    for part, found in measured.items():
+        in_words, in_turns = found["false_in_documents"], found["false_in_turns"]
+        lines.append(
+            f"| {part} | {in_words + in_turns} | {in_words * 10_000 / found['words']:.2f} "
+            f"| {in_turns * 1_000 / found['turns']:.2f} | {listed(dict(found['by_pattern']))} |"
+        )
+    for part, found in measured.items():
+        lines += ["", f"**{part}**", "", "| Label | Asked | Found | Missed as |", "|---|---|---|---|"]
+        lines += [
+            f"| `{label}` | {count['asked']} | {count['found']} | {listed(count['instead'])} |"
+            for label, count in found["labels"].items()
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -86,10 +117,13 @@ def between(page: str, name: str, content: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--figures", type=Path)
+    parser.add_argument("--ordinary", type=Path)
     chosen = parser.parse_args()
     page = between(PAGE.read_text(), "patterns", patterns())
     if chosen.figures:
         page = between(page, "figures", figures(json.loads(chosen.figures.read_text())))
+    if chosen.ordinary:
+        page = between(page, "ordinary", ordinary(json.loads(chosen.ordinary.read_text())))
     PAGE.write_text(page)
 
 

@@ -20,6 +20,7 @@ from bench.dlp.scoring import Count, Found, Score, score
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.matcher import Matcher
 from gatehouse.detection.matching import compile_pattern, spans
+from gatehouse.detection.pattern import CERTAIN
 
 
 class Definition:
@@ -43,9 +44,15 @@ class Definition:
 class Product:
     """What a request is looked through with: normalised and decoded views, all patterns at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, certain: bool = False) -> None:
         self._matcher = Matcher(BUILT_IN)
         self._patterns = {pattern.id: pattern for pattern in BUILT_IN}
+        self._least = {
+            pattern.id: max(pattern.threshold, CERTAIN)
+            if certain and pattern.action != "log_only"
+            else pattern.threshold
+            for pattern in BUILT_IN
+        }
 
     def find(self, text: str) -> list[Found]:
         return [
@@ -56,7 +63,7 @@ class Product:
                 self._patterns[finding.source].category,
             )
             for finding in self._matcher.scan(text)
-            if finding.score >= self._patterns[finding.source].threshold
+            if finding.score >= self._least[finding.source]
         ]
 
 
@@ -109,9 +116,10 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--misses", action="store_true", help="print what was missed and what was false")
     parser.add_argument("--definition", action="store_true", help="each pattern on its own, without views of the text")
+    parser.add_argument("--certain", action="store_true", help="without guesses, which are only logged")
     parser.add_argument("--predictions", type=Path, help="write the findings here, a file a set")
     chosen = parser.parse_args()
-    tier = Definition() if chosen.definition else Product()
+    tier = Definition() if chosen.definition else Product(certain=chosen.certain)
     figures = {}
     print(f"{'':28s} {'asked':>6s} {'found':>6s} {'right':>6s} {'wrong':>6s}   {'P':>5s} {'R':>5s} {'F1':>5s}")
     for name in chosen.sets:

@@ -3,8 +3,9 @@
     .venv/bin/python -m bench.dlp.semantic TRUTH/dev [--cache vectors.pkl] [--json figures.json] [--predictions p.jsonl]
 
 TRUTH/dev holds labelled texts: `c_semantic.jsonl`, and what the heads are trained on (`training/semantic/sets.py`).
-Rows of sources that are trained on are scored by five heads, each trained without the groups it is asked about; all
-other rows by the shipped heads, which have seen none of them. A label is given at a score of one half.
+Rows of sources that are trained on are scored by five heads, each trained without the rows it is asked about and
+without their near duplicates (`training/semantic/near_duplicates.py`); all other rows by the shipped heads, which have
+seen none of them. A label is given at a score of one half.
 
 Any attack's label counts for any other; topics are right when the best one is, or none for a text out of scope. With
 --predictions each text's labels and scores are written, for another program to judge.
@@ -23,18 +24,19 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from training.entities.folds import FOLDS, fold_of
-from training.semantic import attack_heads, sets, topic_head
+from training.entities.folds import FOLDS
 from training.semantic.__main__ import made_up, ordinary
 from training.semantic.corpus import attacks as injections
-from training.semantic.windowed import Reader
+from training.semantic.windowed import CachedBackbone, Reader
 
+from gatehouse.detection.semantic.backbone import Backbone
 from gatehouse.detection.semantic.embedded import DATA, EmbeddedClassifier
 from gatehouse.detection.semantic.zero_shot import known_labels
+from training.semantic import attack_heads, sets, topic_head
 
 ATTACKS = {"jailbreak", "prompt_injection", "system_prompt_extraction"}
 THRESHOLD = 0.5
-GOALS = {"attacks F1": 0.90, "most false alarms": 0.05, "topics": 0.90}
+GOALS = {"attacks F1": 0.92, "most false alarms": 0.03, "topics": 0.92}
 #: Domains that a label's words alone can name, and the words.
 WORDED = {
     "banking": "bank accounts: balances, transfers and bills",
@@ -66,18 +68,19 @@ class Scored:
         return topic_head.LABELS[self.row["label"].removeprefix("topic:")]
 
 
-def fold_classifiers(truth: Path, reader: Reader, folder: Path) -> list[EmbeddedClassifier]:
+def fold_classifiers(truth: Path, folds: dict[str, int], backbone: Backbone, folder: Path) -> list[EmbeddedClassifier]:
     """One a fold. What is not trained by groups (zero-shot) is the shipped one's."""
+    reader = Reader(backbone)
     shipped = dict(np.load(DATA / "heads.npz", allow_pickle=False))
     made, licensed = made_up(truth), sets.licensed(truth)
     utterances, prose = topic_head.utterances(truth), ordinary(truth)
     found = []
     for fold in range(FOLDS):
-        attacks = attack_heads.train(reader, [*made, *(one for one in licensed if fold_of(one.group) != fold)])
-        topics = topic_head.train(reader, [one for one in utterances if fold_of(one.group) != fold], prose)
+        attacks = attack_heads.train(reader, [*made, *(one for one in licensed if folds.get(one.group) != fold)])
+        topics = topic_head.train(reader, [one for one in utterances if folds[one.group] != fold], prose)
         path = folder / f"fold-{fold}.npz"
         np.savez(path, **shipped | attacks | topics)
-        found.append(EmbeddedClassifier(heads=path))
+        found.append(EmbeddedClassifier(heads=path, backbone=backbone))
     return found
 
 
@@ -224,14 +227,14 @@ def main() -> None:
     asked = parser.parse_args()
 
     rows = sets.rows(asked.truth / "c_semantic.jsonl")
-    shipped = EmbeddedClassifier()
-    reader = Reader(DATA, asked.cache)
+    backbone = CachedBackbone(DATA, asked.cache)
+    shipped = EmbeddedClassifier(backbone=backbone)
+    folds = sets.folds(asked.truth)
     with tempfile.TemporaryDirectory() as folder:
-        held_out = fold_classifiers(asked.truth, reader, Path(folder))
-    reader.keep()
+        held_out = fold_classifiers(asked.truth, folds, backbone, Path(folder))
     scored = []
     for row in rows:
-        classifier = held_out[fold_of(row["group"])] if row["source"] in sets.SOURCES else shipped
+        classifier = held_out[folds[row["group"]]] if row["source"] in sets.SOURCES else shipped
         scored.append(Scored(row, classifier.classify([row["text"]], classifier.labels)[0]))
     figures = {
         "goals": GOALS,
@@ -240,9 +243,10 @@ def main() -> None:
         "topics": topics(scored),
         "injections in prose": documents(shipped, asked.truth),
         "zero-shot": zero_shot(shipped, [row for row in rows if row["source"] == "clinc-oos"]),
-        "milliseconds of processor": latency(shipped),
+        "milliseconds of processor": latency(EmbeddedClassifier()),
         "bytes": sum(path.stat().st_size for path in DATA.iterdir()),
     }
+    backbone.keep()
     print(json.dumps(figures, indent=1))
     if asked.json:
         asked.json.write_text(json.dumps(figures, indent=1), encoding="utf-8")

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -56,7 +57,7 @@ def peers(gateways: list[str], env: Path, log: Path) -> None:
     if "litellm" in gateways:
         _python_program("litellm", LITELLM, env, log)
     if "tensorzero" in gateways and not list((env / "tensorzero").glob("lib/python*/site-packages/tensorzero")):
-        _python(env / "tensorzero", TENSORZERO, log)
+        environment(env / "tensorzero", [TENSORZERO], log)
     if "portkey" in gateways and not (env / "portkey" / "node_modules" / "@portkey-ai").exists():
         (env / "portkey").mkdir(exist_ok=True)
         _run(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(env / "portkey"), PORTKEY], log)
@@ -71,7 +72,7 @@ def matplotlib(env: Path, log: Path) -> Path:
     """A Python that draws; installs it under `env`. Raises `CalledProcessError`."""
     python = env / "plots" / "bin" / "python"
     if not (env / "plots" / "bin" / "fonttools").exists():
-        _python(env / "plots", MATPLOTLIB, log)
+        environment(env / "plots", [MATPLOTLIB], log)
     return python
 
 
@@ -97,14 +98,14 @@ def atheris(env: Path, log: Path) -> Path:
 def _python_program(name: str, package: str, env: Path, log: Path) -> Path:
     program = env / name / "bin" / name
     if not program.exists():
-        _python(env / name, package, log)
+        environment(env / name, [package], log)
     return program
 
 
-def _python(folder: Path, package: str, log: Path) -> None:
-    """A Python of its own with this package."""
+def environment(folder: Path, packages: Sequence[str], log: Path) -> None:
+    """A Python of its own with these packages. Raises `CalledProcessError`."""
     _run([sys.executable, "-m", "venv", str(folder)], log)
-    _run([str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", package], log)
+    _run([str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *packages], log)
 
 
 def _run(command: list[str], log: Path) -> None:

@@ -1,11 +1,13 @@
-"""Draws bar charts as SVG: charts as JSON on standard input, the folder as the one argument.
+"""Draws charts as SVG: charts as JSON on standard input, the folder as the one argument.
 
-Runs in a Python of its own that has matplotlib. Each chart: `name`, `title`, `unit`, `log`, `of` (names of the bars)
-and `series` (label -> a value or null for each bar).
+Runs in a Python of its own that has matplotlib. Each bar chart: `name`, `title`, `unit`, `log`, `of` (names of the
+bars) and `series` (label -> a value or null for each bar). Each chart of points: `name`, `x` and `y` (what the axes
+show) and `panels`, side by side, each with `title` and `points` (label -> x and y); x is logarithmic.
 """
 
 import json
 import sys
+from math import log10
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +49,40 @@ def draw(chart: dict[str, Any], folder: Path) -> None:
     plt.close(figure)
 
 
+def draw_points(chart: dict[str, Any], folder: Path) -> None:
+    panels = chart["panels"]
+    figure, all_axes = plt.subplots(1, len(panels), figsize=(6.5 * len(panels), 5), sharey=True, squeeze=False)
+    for axes, panel in zip(all_axes[0], panels, strict=True):
+        labels: list[tuple[float, float]] = []
+        for label, (x, y) in sorted(panel["points"].items(), key=lambda point: -point[1][1]):
+            color = "#00796b" if label.lower().startswith("gatehouse") else "#607d8b"
+            axes.scatter([x], [y], color=color, zorder=2)
+            height = y
+            while any(abs(log10(x / other)) < 1.4 and abs(height - theirs) < 0.049 for other, theirs in labels):
+                height -= 0.01
+            labels.append((x, height))
+            axes.annotate(
+                label, (x, y), xytext=(x * 1.4, height), va="center", fontsize=9, color=color,
+                arrowprops={"arrowstyle": "-", "color": color, "linewidth": 0.5},
+            )  # fmt: skip
+        axes.set_xscale("log")
+        places = [x for x, _ in panel["points"].values()]
+        # Room for the labels, which stand to the right.
+        axes.set_xlim(min(places) / 2, max(places) * 100)
+        axes.set_ylim(0, 1.08)
+        axes.grid(color="#eceff1")
+        axes.set_title(panel["title"], loc="left")
+        axes.set_xlabel(chart["x"])
+        axes.spines[["top", "right"]].set_visible(False)
+    all_axes[0][0].set_ylabel(chart["y"])
+    figure.tight_layout()
+    figure.savefig(folder / f"{chart['name']}.svg", metadata={"Date": None})
+    plt.close(figure)
+
+
 def main() -> int:
     for chart in json.load(sys.stdin):
-        draw(chart, Path(sys.argv[1]))
+        (draw_points if "panels" in chart else draw)(chart, Path(sys.argv[1]))
     return 0
 
 

@@ -15,8 +15,8 @@ BIN = Path(sys.executable).parent
     "command",
     [
         ["lint-imports", "--no-cache"],
-        ["ruff", "check", "--no-cache", "src", "tests", "bench"],
-        ["ruff", "format", "--no-cache", "--check", "src", "tests", "bench"],
+        ["ruff", "check", "--no-cache", "src", "tests", "bench", "training"],
+        ["ruff", "format", "--no-cache", "--check", "src", "tests", "bench", "training"],
         ["mypy"],
     ],
     ids=lambda command: " ".join(command[:2]),

@@ -4,7 +4,6 @@ import asyncio
 import base64
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 from joserfc.jws import extract_compact
+from tests.support.commands import run_command
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.foundation.sealing import Sealer, parse_master_keys
@@ -63,11 +63,7 @@ async def people(installed: RunningPlatform) -> Tenant:
 async def command(home: Path, *words: str, keys: str = OLD) -> subprocess.CompletedProcess[str]:
     """Runs `gatehouse ...` as an operator of this installation does."""
     environment = {**os.environ, "GATEHOUSE_HOME": str(home), "GATEHOUSE_MASTER_KEY": keys}
-    return await asyncio.to_thread(
-        subprocess.run,
-        [sys.executable, "-m", "gatehouse", *words],
-        env=environment, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    return await asyncio.to_thread(run_command, *words, environment=environment)
 
 
 async def issued(installed: RunningPlatform, people: Tenant) -> str:

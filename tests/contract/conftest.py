@@ -91,6 +91,8 @@ async def furnished(platform: RunningPlatform) -> Furnished:
     group = await other.admin.client.post("/api/admin/groups", json={"name": "their own"})
     access = {"model_id": "their-own/model", "access_type": "ALLOW"}
     await other.admin.client.post(f"/api/admin/groups/{group.json()['id']}/model-access", json=access)
+    overrides = [{"entity_type": "email", "action": "BLOCK"}]
+    await other.admin.client.put(f"/api/admin/groups/{group.json()['id']}/dlp", json=overrides)
     registered = await other.admin.client.post("/api/admin/models", json={"provider": "their-own", "model_id": "m"})
     bundle = {"name": "x", "regulatory_framework": "SOX", "version": "1", "seed_rule_mappings": []}
     bundle = (await other.admin.client.post("/api/admin/compliance-bundles", json=bundle)).json()
@@ -126,8 +128,15 @@ async def furnished(platform: RunningPlatform) -> Furnished:
         " VALUES (%s, %s, %s, '', '', 0, 'x', false)",
         [passkey_id, other.id, other.user.id],
     )
+    sample_id = uuid4()
+    platform.sql(
+        "INSERT INTO dlp_samples (id, tenant_id, request_id, timestamp, texts, characters, sealed_key, contents)"
+        " VALUES (%s, %s, 'r', now(), 1, 1, 'x', 'x')",
+        [sample_id, other.id],
+    )
     ids = {
         "domain": domain,
+        "sample_id": sample_id,
         "component": "database",
         "idp_id": idp["id"],
         "conversation_id": conversation["id"],

@@ -138,7 +138,7 @@ async def test_administration_refuses_a_bad_body_too(url: str, session: aiohttp.
         "/api/admin/api-keys/%00",
         "/api/admin/users?page=x",
         "/v1/models/%ff",
-        "//",
+        "//x",
         "/%2e%2e/x",
     ],
 )

@@ -1,9 +1,15 @@
 """Every kind of provider, failing in every way: the right error, the right fallback, one record, nothing charged twice,
-and no second try once the client has its first byte."""
+and no second try once the client has its first byte.
+
+Kinds that share a wire share the code that reads answers, streams and failures. Every fault meets one vendor of each
+wire (`WIRES`) on each surface. The others differ in address, authentication and how they read a refusal: each of them
+meets one plain failure, one refusal, one retry that is answered and one stream that is cut. The address and the
+headers of each kind are checked in tests/engine/providers/test_what_is_sent.py.
+"""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -29,6 +35,7 @@ from gatehouse.engine.outcome import Outcome
 from gatehouse.engine.providers import KINDS
 from gatehouse.engine.providers.bedrock.machine import Machine
 from gatehouse.foundation.deadlines import Deadlines
+from gatehouse.platform.live.ports import sealing_context
 
 
 class Vendor(NamedTuple):
@@ -70,6 +77,10 @@ VENDORS: Mapping[str, Vendor] = {
     "openai": Vendor("openai", lambda url: {"base_url": f"{url}/v1"}, OPENAI_REPLY, PARTLY),
     "openai_compatible": Vendor("openai_compatible", lambda url: {"base_url": f"{url}/v1"}, OPENAI_REPLY, PARTLY),
 }
+#: one vendor of each wire: it meets every fault
+WIRES = ("anthropic", "bedrock", "gemini", "openai")
+#: the vendors that share a wire with one of those
+SHARING = tuple(vendor for vendor in VENDORS if vendor not in WIRES)
 BODIES: Mapping[str, Mapping[str, Any]] = {
     "/v1/chat/completions": {"messages": MESSAGES, "max_tokens": 9},
     "/v1/messages": {"messages": MESSAGES, "max_tokens": 9},
@@ -87,6 +98,26 @@ async def wrong_type(connection: Connection) -> None:
 
 async def another_answer(connection: Connection) -> None:
     await connection.answer(b'{"error": {"message": "upstream words"}}')
+
+
+#: what a vendor does, whether the client wants a stream, the client's status and the reason of the attempt
+FAULTS: Sequence[tuple[Behave, bool, int, str]] = [
+    (status(500), False, 502, "http_500"),
+    (status(503), True, 502, "http_503"),
+    (status(429), False, 502, "rate_limited"),
+    (status(401), True, 502, "unauthorized"),
+    (status(302), False, 502, "http_302"),
+    (silent, False, 504, "timeout"),
+    (silent, True, 504, "timeout"),
+    (hangs_up, False, 502, "connection_closed"),
+    (half_an_answer, False, 502, "connection_closed"),
+    (malformed, False, 502, "bad_reply"),
+    (another_answer, False, 502, "bad_reply"),
+    (another_answer, True, 502, "bad_reply"),
+    (wrong_type, True, 502, "bad_reply"),
+    (garbage, False, 502, "bad_reply"),
+    (stream_garbage, True, 502, "bad_reply"),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -107,25 +138,11 @@ def test_no_kind_is_left_out() -> None:
 
 
 @pytest.mark.usefixtures("carrier")
-@pytest.mark.parametrize("vendor", VENDORS)
 @pytest.mark.parametrize(
-    ("behave", "stream", "code", "reason"),
+    ("vendor", "behave", "stream", "code", "reason"),
     [
-        (status(500), False, 502, "http_500"),
-        (status(503), True, 502, "http_503"),
-        (status(429), False, 502, "rate_limited"),
-        (status(401), True, 502, "unauthorized"),
-        (status(302), False, 502, "http_302"),
-        (silent, False, 504, "timeout"),
-        (silent, True, 504, "timeout"),
-        (hangs_up, False, 502, "connection_closed"),
-        (half_an_answer, False, 502, "connection_closed"),
-        (malformed, False, 502, "bad_reply"),
-        (another_answer, False, 502, "bad_reply"),
-        (another_answer, True, 502, "bad_reply"),
-        (wrong_type, True, 502, "bad_reply"),
-        (garbage, False, 502, "bad_reply"),
-        (stream_garbage, True, 502, "bad_reply"),
+        *((vendor, *fault) for vendor in WIRES for fault in FAULTS),
+        *((vendor, *FAULTS[0]) for vendor in SHARING),
     ],
 )
 async def test_a_failing_vendor_is_a_clear_error_and_its_fallback_alone_is_charged(
@@ -140,7 +157,8 @@ async def test_a_failing_vendor_is_a_clear_error_and_its_fallback_alone_is_charg
 ) -> None:
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "tokens-1000-200")
     async with upstream(behave) as provider:
-        ask = await asking(platform, tenant, url, vendor, provider.url)
+        timeout = {"timeout_ms": 100} if behave is silent else {}
+        ask = await asking(platform, tenant, url, vendor, provider.url, **timeout)
         answer, told, _ = await ask(stream=stream)
         assert answer == code, told
         assert [attempt["reason"] for attempt in json.loads(told)["error"]["attempts"]] == [reason]
@@ -149,7 +167,9 @@ async def test_a_failing_vendor_is_a_clear_error_and_its_fallback_alone_is_charg
     assert answer == 200, told
     assert (headers["X-Gateway-Provider"], headers["X-Gateway-Fallbacks"]) == ("sandbox", "1")
     failed, answered = await records(platform, tenant, 2)
-    assert (failed.status, failed.outcome, failed.cost_usd) == (code, "error", None)
+    assert (failed.status, failed.outcome) == (code, "error")
+    # The vendor may bill a call that it was sent and did not answer in time; what it refused costs nothing.
+    assert (failed.cost_usd is not None) == (code == 504)
     assert (answered.provider, answered.input_tokens, answered.output_tokens) == ("sandbox", 1000, 200)
     assert float(answered.cost_usd or 0) == pytest.approx(0.0014)
 
@@ -203,13 +223,12 @@ async def falls_silent(connection: Connection, vendor: Vendor) -> None:
     await connection.reader.read(1)
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
 @pytest.mark.parametrize(
-    ("path", "breaks"),
+    ("vendor", "path", "breaks"),
     [
-        *((path, cut) for path in BODIES),
-        *((path, talks_nonsense) for path in BODIES),
-        ("/v1/messages", falls_silent),
+        *((vendor, path, breaks) for vendor in WIRES for path in BODIES for breaks in (cut, talks_nonsense)),
+        *((vendor, "/v1/messages", falls_silent) for vendor in WIRES),
+        *((vendor, "/v1/chat/completions", cut) for vendor in SHARING),
     ],
 )
 async def test_a_stream_that_breaks_says_so_and_is_not_tried_again(
@@ -237,7 +256,7 @@ async def test_a_stream_that_breaks_says_so_and_is_not_tried_again(
     assert record.output_tokens, "what was made is paid for, told or not"
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", WIRES)
 async def test_a_vendor_that_drips_is_left_at_the_deadline(
     platform: RunningPlatform, tenant: Tenant, url: str, vendor: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,7 +267,8 @@ async def test_a_vendor_that_drips_is_left_at_the_deadline(
         await asyncio.wait_for(provider.closed_by_client.wait(), 5)
     assert (answer, json.loads(told)["error"]["code"]) == (504, "provider_timeout"), told
     (record,) = await records(platform, tenant)
-    assert (record.status, record.outcome, record.cost_usd) == (504, "error", None)
+    assert (record.status, record.outcome) == (504, "error")
+    assert float(record.cost_usd or 0) > 0
 
 
 async def records(platform: RunningPlatform, tenant: Tenant, number: int = 1) -> list[Outcome]:
@@ -270,6 +290,13 @@ async def asking(
     await platform.add_provider(
         tenant.id, name, kind, "m", **config, **{"max_retries": 0, "timeout_ms": 500, **settings}
     )
+    if vendor == "azure_openai":
+        # Without its key it would not be called.
+        context = sealing_context(tenant.id, name)
+        sealed = platform.host.sealer.seal(b'{"api_key": "key-of-the-vendor"}', context=context)
+        platform.sql("UPDATE providers SET sealed_credentials = %s WHERE id = %s", [sealed, name])
+        platform.touch("policy", tenant.id)
+        await platform.refresh()
     key = await platform.new_key(tenant.user)
 
     async def ask(path: str = "/v1/chat/completions", **fields: Any) -> tuple[int, str, Mapping[str, str]]:

@@ -25,7 +25,7 @@ COMPARED: Final = {
     # the cookie of the browser that a SAML sign-in began in
     "platform/access/saml/sign_in.py": 1,
     # an OAuth client's secret, and the one before
-    "platform/access/tokens/service.py": 2,
+    "platform/access/tokens/service.py": 3,
     # the verifier of an authorization code (PKCE)
     "platform/access/tokens/codes.py": 1,
     # a cursor's signature
@@ -71,7 +71,6 @@ HARMLESS: Final = {
     "detection/validators/wallets.py": {
         "hashlib.sha256(hashlib.sha256(data[:-4]).digest()).digest()[:4] == data[-4:]",
     },
-    "engine/conversation/dialects/anthropic_messages/view.py": {"kind == _SIGNATURE"},
     "foundation/http/envelopes.py": {"error.code != Unprocessable.code"},
     # which beginning a peer speaks of, and whose its proof is, which was verified before
     "outpost/leases.py": {"known.nonce == claim.nonce"},

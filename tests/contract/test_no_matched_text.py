@@ -47,6 +47,8 @@ async def test_the_text_is_nowhere(
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo", "cut", "status-503", max_retries=0)
     rule = {"detector_name": "cards", "detector_type": "regex", "entity_type": "credit_card", "action_tier": action}
     assert (await tenant.admin.client.post("/api/admin/dlp-rules/", json=rule)).status_code == 201
+    # Kept, and sealed.
+    assert (await tenant.admin.client.put("/api/v1/admin/org/dlp-sampling", json={"share": 1})).status_code == 200
     await platform.refresh()
     key = await platform.new_key(tenant.admin)
     answers = []

@@ -21,7 +21,7 @@ async def test_made_up_requests_get_documented_answers(platform: RunningPlatform
         process = await asyncio.create_subprocess_exec(
             Path(sys.executable).parent / "schemathesis", "run", f"{url}/openapi.json",
             "--header", f"Authorization: Bearer {token}",
-            "--checks", CHECKS, "--phases", "examples,coverage,fuzzing", "--max-examples", "4",
+            "--checks", CHECKS, "--phases", "examples,coverage,fuzzing", "--max-examples", "2",
             # One worker: on Python 3.11 two threads that parse source at once can fail with a SystemError.
             "--seed", "1", "--workers", "1", "--request-timeout", "20", "--no-color", "--warnings", "off",
             # It ends the session that all the others need.

@@ -38,11 +38,6 @@ def meant(method: str, path: str) -> set[str]:
     raise AssertionError(path)
 
 
-def refusal(path: str) -> int:
-    """Where a session is asked for, a machine's token is of the wrong type: as good as none."""
-    return 401 if path.startswith("/api/auth/") else 403
-
-
 @pytest.fixture(scope="module")
 async def machines(platform: RunningPlatform, somebody: Tenant) -> dict[str, httpx2.AsyncClient]:
     """A client for each scope, that has no other."""
@@ -57,7 +52,7 @@ async def test_a_scope_opens_what_it_is_meant_for_and_nothing_else(
     for scope, machine in machines.items():
         answer = await machine.request(method, filled(path))
         if scope not in right:
-            assert answer.status_code == refusal(path), (scope, answer.text)
+            assert answer.status_code == 403, (scope, answer.text)
         else:
             # What else is wrong is another matter: no such id, no body, operators only.
             assert answer.status_code != 401, (scope, answer.text)
@@ -67,7 +62,7 @@ async def test_a_scope_opens_what_it_is_meant_for_and_nothing_else(
 async def test_a_machine_without_scopes_may_nothing(platform: RunningPlatform, somebody: Tenant) -> None:
     machine = await platform.new_m2m(somebody.id)
     for method, path in MACHINES:
-        assert (await machine.request(method, filled(path))).status_code == refusal(path), (method, path)
+        assert (await machine.request(method, filled(path))).status_code == 403, (method, path)
 
 
 async def test_a_platform_wide_client_belongs_to_no_organization(platform: RunningPlatform) -> None:
@@ -76,5 +71,5 @@ async def test_a_platform_wide_client_belongs_to_no_organization(platform: Runni
     for method, path in MACHINES:
         answer = await machine.request(method, filled(path), json={})
         own = path.startswith(("/api/admin/oauth-clients", "/v1/platform/"))
-        refused = answer.status_code == refusal(path) and "lacks the scope" not in answer.text
+        refused = answer.status_code == 403 and "lacks the scope" not in answer.text
         assert refused is not own, (method, path, answer.text)

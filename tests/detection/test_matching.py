@@ -1,8 +1,11 @@
 """The definition of a match: what validators, context words and the group `value` make of it."""
 
+import base64
+
 import pytest
 import re2
 
+from gatehouse.detection.matcher import Matcher
 from gatehouse.detection.matching import compile_pattern, compile_shape, find, spans
 from gatehouse.detection.pattern import CONTEXT_AFTER, CONTEXT_BEFORE, VALID_SCORE, Pattern, Shape, Validator
 
@@ -49,6 +52,91 @@ def test_places_are_code_points() -> None:
 @pytest.mark.parametrize(("verdict", "expected"), [(True, [VALID_SCORE]), (None, [0.3]), (False, [])])
 def test_the_validator_decides(verdict: bool | None, expected: list[float]) -> None:
     assert scores(pattern(shape(validator=lambda text: verdict)), "1234") == expected
+
+
+def test_a_refused_match_does_not_hide_the_one_that_begins_within_it() -> None:
+    one = shape(r"\b\d{4} \d{4}\b", validator=lambda text: text.startswith("2"))
+    assert find(pattern(one), "1111 2222 3333 2444 5555") == [(5, 14, 1.0), (15, 24, 1.0)]
+
+
+def test_nor_does_one_without_its_context_word() -> None:
+    # The first of the two overlapping matches ends too far before the word, the second does not.
+    text = "1 23 4" + " " * (CONTEXT_AFTER - 4) + "pin"
+    one = shape(r"\b\d \d{2}\b|\b23 4\b", needs_context=True)
+    assert [text[span.start : span.end] for span in find(pattern(one), text)] == ["23 4"]
+
+
+@pytest.mark.parametrize(("text", "expected"), [("sum = 1234", []), ("SUM = 1234", []), ("sum is 1234", ["1234"])])
+def test_what_stands_before_a_finding_may_forbid_it(text: str, expected: list[str]) -> None:
+    one = Shape(regex=r"\d{4}", score=0.9, max_length=4, not_behind=r"\bsum\s?=\s?")
+    assert [text[span.start : span.end] for span in find(pattern(one), text)] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("the KEY: 1234", ["1234"]), ("1234", []), ("key: 1, id: 1234", []), ("key" + " " * 64 + "1234", [])],
+)
+def test_something_may_have_to_stand_before_a_finding(text: str, expected: list[str]) -> None:
+    one = Shape(regex=r"\d{4}", score=0.9, max_length=4, behind=r"key[^,]*")
+    assert [text[span.start : span.end] for span in find(pattern(one), text)] == expected
+
+
+def test_what_stands_before_a_finding_may_be_bytes_of_no_character() -> None:
+    one = Shape(regex=r"\d{4}", score=0.9, max_length=4, behind="key: ", not_behind="sum")
+    encoded = base64.b64encode(b"this is one of the words \xd0 key: 1234 and more").decode()
+    assert Matcher((pattern(one),)).scan(encoded)
+
+
+@pytest.mark.parametrize(
+    ("text", "stands"),
+    [
+        ("pin: 1234", True),
+        ("3pin: 1234", False),
+        ("pin79: 1234", False),
+        ("PIN: 1234", True),
+        ("pin=1234", True),
+    ],
+)
+def test_a_context_word_beside_a_digit_is_part_of_a_code(text: str, *, stands: bool) -> None:
+    one = pattern(shape(r"\b\d{4}\b", needs_context=True), context=("pin", "code="))
+    assert bool(find(one, text)) is stands
+    assert bool(Matcher((one,)).scan(text)) is stands
+
+
+def test_a_context_word_that_ends_with_a_sign_may_touch_a_digit() -> None:
+    one = pattern(shape(needs_context=True), context=("pin=", "비밀"))
+    for text in ("pin=1234", "비밀1234"):
+        assert find(one, text)
+        assert Matcher((one,)).scan(text)
+
+
+def test_a_long_match_is_looked_at_once() -> None:
+    seen: list[str] = []
+    one = Shape(regex=r"\ba[a ]{1,300}", score=0.9, max_length=301, validator=lambda text: bool(seen.append(text)))
+    assert find(pattern(one), "a " * 50) == []
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("text", ["file_1234.pdf", "_1234_", "a_1234_b", "1234_x"])
+@pytest.mark.parametrize("splits", [True, False])
+def test_a_shape_may_split_at_underscores(text: str, *, splits: bool) -> None:
+    one = Shape(regex=r"\b\d{4}\b", score=0.9, max_length=4, splits_at_underscore=splits)
+    assert [text[span.start : span.end] for span in find(pattern(one), text)] == ["1234"] * splits
+
+
+@pytest.mark.parametrize(
+    ("regex", "text"),
+    [
+        (r"key_\w{4}", "key_a_1b"),
+        (r"[\w\-]{4}\b", "a_-b"),
+        (r"[^_]{3}[_x]", "a b_"),
+        (r"\W\w{2}\W", " _a "),
+        (r"[]_]\][_]", "_]_"),
+    ],
+)
+def test_what_a_regex_says_of_underscores_holds_where_they_split(regex: str, text: str) -> None:
+    one = Shape(regex=regex, score=0.9, max_length=8, splits_at_underscore=True)
+    assert [span[:2] for span in find(pattern(one), f"{text}")] == [(0, len(text))]
 
 
 def test_the_validator_sees_the_finding_alone() -> None:

@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
 KUBERNETES: list[dict[str, Any]] = list(yaml.safe_load_all((ROOT / "deploy/kubernetes/gatehouse.yaml").read_text()))
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
+MAKEFILE = (ROOT / "Makefile").read_text()
 
 
 def test_compose_has_what_the_pages_say() -> None:
@@ -50,6 +51,10 @@ def test_the_image_copies_only_what_reaches_it() -> None:
 def test_the_image_takes_packages_by_hash_alone_and_runs_as_nobody_special() -> None:
     installs = re.findall(r"pip install (.+)$", DOCKERFILE, re.MULTILINE)
     assert all("--require-hashes" in options or "--no-deps dist" in options for options in installs)
+    # Locks are complete. A resolver would refuse them as soon as a package that is required with an extra has a release
+    # that is newer than theirs.
+    assert all("--no-deps" in options for options in installs)
+    assert all("--no-deps" in options for options in re.findall(r"pip install (.+)$", MAKEFILE, re.MULTILINE))
     assert re.search(r"^USER gatehouse$", DOCKERFILE, re.MULTILINE)
     assert "/api/health/live" in DOCKERFILE
 
@@ -57,5 +62,35 @@ def test_the_image_takes_packages_by_hash_alone_and_runs_as_nobody_special() -> 
 def test_probes_ask_paths_that_exist() -> None:
     (pods,) = [each for each in KUBERNETES if each["kind"] == "StatefulSet"]
     (container,) = pods["spec"]["template"]["spec"]["containers"]
-    probes = {container[name]["httpGet"]["path"] for name in ("startupProbe", "livenessProbe", "readinessProbe")}
-    assert probes == {"/api/health/startup", "/api/health/live", "/api/health/ready"}
+    probes = [container[name]["httpGet"]["path"] for name in ("startupProbe", "livenessProbe", "readinessProbe")]
+    # Redis or the database being away takes no pod out of service: each could answer.
+    assert probes == ["/api/health/startup", "/api/health/live", "/api/health/ready?for=traffic"]
+
+
+def test_every_container_is_confined() -> None:
+    templates = [each["spec"]["template"]["spec"] for each in KUBERNETES if "template" in each.get("spec", {})]
+    assert len(templates) == 3
+    for pod in templates:
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        for container in pod["containers"]:
+            confined = container["securityContext"]
+            assert confined["allowPrivilegeEscalation"] is False
+            assert confined["readOnlyRootFilesystem"] is True
+            assert confined["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_the_stateful_sets_service_is_headless_and_one_pod_stays() -> None:
+    by_name = {(each["kind"], each["metadata"]["name"]): each for each in KUBERNETES}
+    (pods,) = [each for each in KUBERNETES if each["kind"] == "StatefulSet"]
+    assert by_name["Service", pods["spec"]["serviceName"]]["spec"]["clusterIP"] == "None"
+    labels = pods["spec"]["template"]["metadata"]["labels"]
+    (budget,) = [each for each in KUBERNETES if each["kind"] == "PodDisruptionBudget"]
+    assert budget["spec"] == {"minAvailable": 1, "selector": {"matchLabels": labels}}
+
+
+def test_a_job_of_another_version_has_another_name() -> None:
+    (job,) = [each for each in KUBERNETES if each["kind"] == "Job"]
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    version = container["image"].partition(":")[2]
+    assert job["metadata"]["name"].endswith(version.replace(".", "-"))
+    assert job["spec"]["ttlSecondsAfterFinished"] > 0

@@ -1,6 +1,7 @@
 """The API's document: every operation is described, has an example where it takes a body, and says what it needs."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -21,6 +22,8 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     for method, operation in item.items()
     if method != "parameters"
 }
+#: as the page of the documentation shows them
+SHOWN_SCHEMAS: dict[str, Any] = downgraded(DOCUMENT)["components"]["schemas"]
 #: Without a credential by contract (reference 1, Authentication, 6), or with one in the body.
 OPEN = {
     "POST /api/auth/login", "POST /api/auth/register", "POST /api/auth/refresh", "POST /api/auth/password/reset",
@@ -105,5 +108,17 @@ def test_what_an_answer_holds_is_told_field_by_field(schema: str) -> None:
 @pytest.mark.parametrize("name", DOCUMENT["components"]["schemas"])
 def test_a_field_with_a_pattern_has_an_example(name: str) -> None:
     """Else the page of the documentation makes up nonsense that fits."""
-    for field in downgraded(DOCUMENT)["components"]["schemas"][name].get("properties", {}).values():
+    for field in SHOWN_SCHEMAS[name].get("properties", {}).values():
         assert "pattern" not in field or "example" in field
+
+
+def test_the_page_lists_the_most_of_every_list() -> None:
+    rows = {
+        f"| `{name}` | `{each['name']}` | {each['schema']['default']} | {each['schema']['maximum']} |"
+        for name, operation in OPERATIONS.items()
+        for each in operation.get("parameters", [])
+        if each["in"] == "query" and each["name"] in {"limit", "per_page", "page_size"}
+    }
+    assert rows == {
+        line for line in Path("docs/variants.md").read_text("utf-8").splitlines() if line.startswith("| `GET ")
+    }

@@ -1,8 +1,10 @@
 """Reference 1, Rate limiting on the platform; decisions on rate-limit keys."""
 
 import json
+import time
 from uuid import UUID
 
+import msgspec
 import pytest
 
 from gatehouse.engine.limits import Limits, Rule, address_key
@@ -65,7 +67,21 @@ def resolve(method: str, path: str, caller: Caller | None = USER, **settings: ob
             Rule("user:u|POST /api/admin/dlp-rules/test", 10, "POST /api/admin/dlp-rules/test"),
         ),
         ("GET", "/api/admin/dlp-rules/test", USER, Rule("user:u", 60, "general")),
-        ("POST", "/api/admin/dlp-rules/test", ADMIN, Rule("user:a", 600, "admin")),
+        (
+            "POST",
+            "/api/admin/dlp-rules/test",
+            ADMIN,
+            Rule("user:a|POST /api/admin/dlp-rules/test", 10, "POST /api/admin/dlp-rules/test"),
+        ),
+        (
+            "POST",
+            "/api/admin/dlp-rules/test",
+            client("premium"),
+            Rule("oauth:c|POST /api/admin/dlp-rules/test", 10, "POST /api/admin/dlp-rules/test"),
+        ),
+        ("POST", "/api/admin/dlp-rules/test", client("unlimited"), None),
+        ("POST", "/api/conversations/7/messages", ADMIN, Rule("user:a", 600, "admin")),
+        ("POST", "/oauth/token", None, Rule("ip:203.0.113.9|POST /oauth/token", 600, "POST /oauth/token")),
         ("GET", "/v1/models", ADMIN, Rule("user:a", 600, "admin")),
         ("GET", "/v1/models", client("standard"), Rule("oauth:c", 1000, "standard")),
         ("GET", "/v1/models", client("premium"), Rule("oauth:c", 5000, "premium")),
@@ -155,12 +171,35 @@ def test_a_tier_over_an_auth_endpoint_still_counts_by_address() -> None:
         ('{"a": 1}', "'a': a path begins with /"),
         ('{"GET POST /a": 1}', "'GET POST /a': write a path"),
         ('{"/a/{x}": 1}', "'/a/{x}': a path with a parameter needs a method"),
+        ('{"/a/.*": 1}', "'/a/.*': a pattern needs a method"),
+        ('{"GET /a/(": 1}', "'GET /a/(': not a regular expression"),
+        ('{"GET /' + "a*" * 100 + '": 1}', "a pattern has 200 characters at most"),
     ],
 )
 def test_bad_tiers_are_named(tiers: str, named: str) -> None:
     with pytest.raises(BadSettings, match="RATE_LIMIT_TIERS: ") as caught:
         Limits(Settings(rate_limit_tiers=tiers))
     assert named in str(caught.value)
+
+
+def test_a_pattern_is_a_regular_expression_of_the_whole_path() -> None:
+    table = limits({"GET /api/(admin|alerts)(/.*)?": 7, "GET /api/admin/users": 8, "GET ^/v1/usage/[a-z]+$": 9})
+
+    def tier(method: str, path: str) -> int | None:
+        rule = table.resolve(method, path, USER, "x")
+        return rule and rule.limit
+
+    # A pattern wins over an exact path.
+    assert [tier("GET", path) for path in ("/api/admin", "/api/admin/groups", "/api/admin/users")] == [7, 7, 7]
+    assert [tier("GET", path) for path in ("/v1/usage/records", "/v1/usage/records/1", "/api/alertsx")] == [9, 60, 60]
+    assert tier("POST", "/api/admin/groups") == 60
+
+
+def test_a_hostile_pattern_takes_no_time() -> None:
+    table = limits({"GET /(a*)*b": 7})
+    began = time.monotonic()
+    table.resolve("GET", "/" + "a" * 20_000, USER, "x")
+    assert time.monotonic() - began < 1
 
 
 def test_all_bad_tiers_are_named_at_once() -> None:
@@ -180,7 +219,7 @@ def test_an_exempt_admin_has_no_limit_and_others_keep_theirs() -> None:
     assert resolve("GET", "/x", USER, rate_limit_admin_exempt=True) == Rule("user:u", 60, "general")
 
 
-@pytest.mark.parametrize("path", ["/v1/models", "/api/admin/dlp-rules/test", "/api/conversations/7/messages"])
+@pytest.mark.parametrize("path", ["/v1/models", "/api/conversations/7/messages"])
 def test_an_enterprise_override_replaces_every_limit_of_users_but_the_auth_endpoints(path: str) -> None:
     user = Caller(
         kind=CallerKind.USER, tenant_id=TENANT, user_id=UUID(int=2), rate_key="user:u", custom_rate_limit_rpm=900
@@ -229,3 +268,43 @@ def test_strangers_paths_do_not_fill_the_memory() -> None:
 )
 def test_an_ipv6_client_counts_with_its_network(address: str, key: str) -> None:
     assert address_key(address) == key
+
+
+KILL_SWITCHES = [
+    "/api/v1/admin/kill-switch/models/7/disable",
+    "/api/v1/admin/kill-switch/models/7/enable/",
+    "/api/v1/admin/kill-switch/providers/openai/disable",
+    "/api/v1/admin/kill-switch/providers/openai/enable",
+]
+
+
+@pytest.mark.parametrize("path", KILL_SWITCHES)
+def test_a_kill_switch_is_not_limited_for_those_who_may_use_it(path: str) -> None:
+    machine = msgspec.structs.replace(client("standard"), scopes=frozenset({"admin:write"}))
+    assert [resolve("POST", path, caller) for caller in (ADMIN, machine)] == [None, None]
+    custom = msgspec.structs.replace(ADMIN, custom_rate_limit_rpm=3)
+    assert resolve("POST", path, custom) is None
+
+
+@pytest.mark.parametrize("path", KILL_SWITCHES)
+def test_a_kill_switch_is_limited_for_everybody_else(path: str) -> None:
+    reader = msgspec.structs.replace(client("standard"), scopes=frozenset({"admin:read"}))
+    everywhere = msgspec.structs.replace(client("standard"), tenant_id=None, scopes=frozenset({"admin:write"}))
+    key = msgspec.structs.replace(ADMIN, kind=CallerKind.API_KEY, scopes=frozenset({"admin:read"}))
+    for caller in (None, USER, AUDITOR, reader, everywhere, key):
+        assert resolve("POST", path, caller) is not None
+    assert resolve("GET", path, ADMIN) is not None
+
+
+def test_the_kill_switch_s_reports_are_limited() -> None:
+    for path in ("/api/v1/admin/kill-switch/propagation", "/api/v1/admin/kill-switch/models/7/disable/more"):
+        assert resolve("POST", path, ADMIN) == Rule("user:a", 600, "admin")
+
+
+def test_scans_have_the_limit_of_the_organization_s_plan_and_a_count_of_their_own() -> None:
+    for caller in (USER, ADMIN, client("unlimited"), msgspec.structs.replace(USER, custom_rate_limit_rpm=7)):
+        limited = msgspec.structs.replace(caller, scan_rate_limit_rpm=5)
+        assert resolve("POST", "/v1/scan", limited) == Rule(f"{caller.rate_key}|scan", 5, "scan")
+        assert resolve("POST", "/v1/scan/", limited) == Rule(f"{caller.rate_key}|scan", 5, "scan")
+        assert resolve("GET", "/v1/models", limited) == resolve("GET", "/v1/models", caller)
+    assert resolve("POST", "/v1/scan", USER) == Rule("user:u", 60, "general")

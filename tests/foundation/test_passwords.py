@@ -4,6 +4,8 @@ import pytest
 
 from gatehouse.foundation.passwords import PasswordLength, Passwords, TooManyLogins
 
+pytestmark = pytest.mark.usefixtures("real_password_hashes")
+
 
 @pytest.fixture(scope="module")
 def passwords():

@@ -2,12 +2,12 @@
 
 import asyncio
 import re
-import shutil
 import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.support import required_programs
 from tests.support.engine import completion
 from tests.support.platform import RunningPlatform
 from tests.support.ports import free_port
@@ -15,7 +15,7 @@ from tests.support.smuggling import CHUNKED, HIDDEN, LENGTH, LINE, TABLE, raw, t
 from tests.support.upstream import Connection, Upstream, upstream
 from tests.support.wire import connected
 
-NGINX = shutil.which("nginx")
+NGINX = required_programs.find("nginx")
 VERSION = re.findall(r"nginx/(\d+\.\d+)", subprocess.getoutput(f"{NGINX} -v"))[0] if NGINX else ""
 PATH = "/v1/chat/completions"
 #: What nginx 1.22 takes, 19 of 81, and the lane refuses: it writes the head and the framing anew, so that nobody
@@ -72,7 +72,7 @@ http {{
 }}
 """
 
-pytestmark = pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
+pytestmark = required_programs.needs("nginx")
 
 
 class Front:

@@ -284,7 +284,8 @@ async def test_the_engine_is_asked_the_same_by_both(
 ) -> None:
     lines = [
         "X-Request-Id: mine", "User-Agent:\t a client", "tracestate: a=1", "Tracestate: b=2", "anthropic-beta: first",
-        "Anthropic-Beta: last", "X-Other: unread", "Cache-Control:", "X-Forwarded-For: 192.0.2.7",
+        "Anthropic-Beta: last", "X-Other: unread", "X-Gateway-Tags: a",
+        "x-gateway-tags:b", "Cache-Control:", "X-Forwarded-For: 192.0.2.7",
     ]  # fmt: skip
     for name in ("lean", "uvicorn"):
         monkeypatch.setattr(platform, "ingress", name)

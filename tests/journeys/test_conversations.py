@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
+from uuid import uuid4
 
 import httpx2
 import pytest
@@ -15,7 +16,7 @@ from tests.support.upstream import Connection, upstream
 BASE = "/api/conversations"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server() -> Iterator[GatehouseServer]:
     with GatehouseServer(env={"DRAIN_SECONDS": "1", "AUTO_TITLE_ENABLED": "false"}) as running:
         yield running
@@ -35,8 +36,9 @@ async def streaming(server: GatehouseServer) -> AsyncIterator[str]:
     headers = {"Authorization": f"Bearer {server.key}"}
     client = httpx2.AsyncClient(base_url=server.url, headers=headers, timeout=60)
     async with upstream(behave) as provider, client:
-        await asyncio.to_thread(server.add_provider, "own", provider.url, ["m"], max_retries=0)
-        path = f"{BASE}/{(await client.post(BASE, json={'model': 'own/m'})).json()['id']}"
+        name = f"own-{uuid4().hex[:8]}"
+        await asyncio.to_thread(server.add_provider, name, provider.url, ["m"], max_retries=0)
+        path = f"{BASE}/{(await client.post(BASE, json={'model': f'{name}/m'})).json()['id']}"
         begun = asyncio.Event()
 
         async def read() -> str:
@@ -70,6 +72,8 @@ async def said(server: GatehouseServer, path: str) -> list[dict[str, Any]]:
 async def test_a_server_that_stops_in_mid_stream_keeps_what_had_come(server: GatehouseServer) -> None:
     async with streaming(server) as path:
         assert await asyncio.to_thread(server.stop) == 0
+    # It went with the server, and the connection that this test had to it.
+    await asyncio.to_thread(server.stop_database)
     await asyncio.to_thread(server.start)
     question, reply = await said(server, path)
     assert (question["content"], reply["status"]) == ("go on", "incomplete")

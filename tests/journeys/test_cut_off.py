@@ -76,7 +76,7 @@ async def test_a_worker_that_is_cut_off_is_pending_and_its_fail_mode_decides_unt
     async with httpx2.AsyncClient(headers=headers, timeout=30) as client:
         for server in (site.near, site.open, site.closed):
             assert (await ask(client, server)).status_code == 200
-        async with load(site.open.url, (2, site.near.key, chat("sandbox/echo"))) as callers:
+        async with load(site.open.url, (2, site.near.key, chat("sandbox/echo")), rest_seconds=0.05) as callers:
             getattr(site.way, how)()
             cut = time.monotonic()
             # Nobody waits longer than it takes to try.
@@ -93,7 +93,7 @@ async def test_a_worker_that_is_cut_off_is_pending_and_its_fail_mode_decides_unt
             cut_off = {str(server.workers[0].pid) for server in (site.open, site.closed)}
             assert (told["confirmed"], told["total"]) == (1, 3)
             assert {name.rpartition("-")[2] for name in told["pending"]} == cut_off
-            assert 2000 <= told["elapsed_ms"] < 4000
+            assert 2000 <= told["elapsed_ms"] < 10_000
 
             await asyncio.sleep(max(0.0, cut + LOST + 1 - time.monotonic()))
             assert (await ask(client, site.near)).status_code == 503

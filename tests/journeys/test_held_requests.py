@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
+from functools import cache
 from typing import Any
 from uuid import uuid4
 
@@ -20,7 +21,7 @@ WAIT = 8
 @pytest.fixture(scope="module")
 def server() -> Iterator[GatehouseServer]:
     """Two workers; a card in a prompt is asked about."""
-    env = {"DLP_PROMPT_TIMEOUT_SECONDS": str(WAIT), "DRAIN_SECONDS": "1"}
+    env = {"DLP_PROMPT_TIMEOUT_SECONDS": str(WAIT), "DRAIN_SECONDS": "1", "APPROVAL_BY_MACHINES": "true"}
     with GatehouseServer(workers=2, env=env) as running:
         headers = {"Authorization": f"Bearer {running.key}"}
         running.settled()
@@ -46,6 +47,12 @@ async def client(server: GatehouseServer) -> AsyncIterator[httpx2.AsyncClient]:
         yield made
 
 
+@cache
+def _asker(server: GatehouseServer) -> str:
+    """The key of a user who sends the requests."""
+    return server.new_key()
+
+
 class Held:
     """A request that waits."""
 
@@ -54,7 +61,8 @@ class Held:
         self.request_id = f"held-{uuid4().hex}"
         # Its answer holds nothing that would be asked about again.
         call = {**chat("sandbox/stream-50"), "messages": [{"role": "user", "content": f"my card is {CARD}"}], **body}
-        headers = {"X-Request-Id": self.request_id}
+        # Nobody approves their own.
+        headers = {"X-Request-Id": self.request_id, "Authorization": f"Bearer {_asker(server)}"}
         self.answer = asyncio.create_task(client.post("/v1/chat/completions", json=call, headers=headers))
 
     async def until(self, *statuses: str, patience: float = 20) -> str:

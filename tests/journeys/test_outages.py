@@ -17,7 +17,7 @@ async def test_gateway_requests_go_on_while_the_database_is_away(
     fleet: GatehouseServer, admin: httpx2.AsyncClient
 ) -> None:
     workers = {worker.pid for worker in fleet.workers}
-    async with load(fleet.url, (20, fleet.key, chat("sandbox/echo"))) as callers:
+    async with load(fleet.url, (20, fleet.key, chat("sandbox/echo")), rest_seconds=0.1) as callers:
         await callers.until(200)
         await asyncio.to_thread(fleet.stop_database)
         stopped, seen = time.monotonic(), callers.statuses.total()

@@ -94,7 +94,7 @@ async def test_a_stopped_worker_is_pending_and_sends_nothing_when_it_comes_back(
                 moment, answer = await told(admin, "POST", f"{SWITCH}/providers/up/disable", {"reason": "other"})
                 assert [name.rpartition("-")[2] for name in answer["propagation"]["pending"]] == [str(worker.pid)]
                 assert (answer["propagation"]["confirmed"], answer["propagation"]["total"]) == (3, 4)
-                assert 2000 <= answer["propagation"]["elapsed_ms"] < 4000
+                assert 2000 <= answer["propagation"]["elapsed_ms"] < 10_000
                 _, report = await told(admin, "GET", f"{SWITCH}/propagation")
                 assert report["changes"][0]["pending"] == answer["propagation"]["pending"]
             finally:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from urllib.parse import urlsplit
 
 import httpx2
@@ -82,44 +82,60 @@ async def test_a_worker_that_takes_a_dead_ones_place_gets_its_share(fleet: Gateh
         assert time.monotonic() < deadline
 
 
-def test_an_orderly_end_of_several_workers_leaves_nothing_behind() -> None:
+@pytest.fixture(scope="module")
+def home() -> Iterator[GatehouseServer]:
     with GatehouseServer(workers=2) as server:
-        with httpx2.Client(base_url=server.url) as kept:
-            assert kept.get("/api/health/live").status_code == 200
-            began = time.monotonic()
-            assert server.stop() == 0
-        assert time.monotonic() - began < 20
-        assert "Traceback" not in server.log()
-        server.start_database()
-        assert server.sql("SELECT kind, pid FROM nodes") == []
-        server.stop_database()
+        yield server
 
 
-def test_a_killed_supervisor_leaves_the_port_free() -> None:
-    with GatehouseServer(workers=2) as server:
-        port = urlsplit(server.url).port
-        assert port is not None
-        psutil.Process(server.pid).kill()
-        deadline = time.monotonic() + 5
-        while True:
-            try:
-                socket.create_server(("127.0.0.1", port)).close()
-                break
-            except OSError:
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
+@pytest.fixture
+def server(home: GatehouseServer) -> GatehouseServer:
+    """A running server of two workers. A test may end it in any way: the next one starts it again in the same home."""
+    if not home.running:
+        home.start()
+    return home
+
+
+def test_an_orderly_end_of_several_workers_leaves_nothing_behind(server: GatehouseServer) -> None:
+    with httpx2.Client(base_url=server.url) as kept:
+        assert kept.get("/api/health/live").status_code == 200
+        began = time.monotonic()
+        assert server.stop() == 0
+    assert time.monotonic() - began < 20
+    assert "Traceback" not in server.log()
+    server.start_database()
+    assert server.sql("SELECT kind, pid FROM nodes") == []
+    server.stop_database()
+
+
+def test_a_killed_supervisor_leaves_the_port_free(server: GatehouseServer) -> None:
+    port = urlsplit(server.url).port
+    assert port is not None
+    family = psutil.Process(server.pid).children(recursive=True)
+    psutil.Process(server.pid).kill()
+    deadline = time.monotonic() + 5
+    while True:
+        try:
+            socket.create_server(("127.0.0.1", port)).close()
+            break
+        except OSError:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    # The next start is not of this test.
+    psutil.wait_procs(family, timeout=30)
 
 
 @pytest.mark.parametrize("pause", [0.0, 0.3])
-def test_a_killed_supervisors_processes_end_though_their_database_goes_meanwhile(pause: float) -> None:
-    with GatehouseServer() as server:
-        family = psutil.Process(server.pid).children(recursive=True)
-        psutil.Process(server.pid).kill()
-        time.sleep(pause)
-        server.stop_database()
-        _, alive = psutil.wait_procs(family, timeout=60)
-        left = [process.name() for process in alive]
-        for process in alive:
-            process.kill()
-        # A keeper that stays has the journal: no other one would store what is in it.
-        assert left == []
+def test_a_killed_supervisors_processes_end_though_their_database_goes_meanwhile(
+    server: GatehouseServer, pause: float
+) -> None:
+    family = psutil.Process(server.pid).children(recursive=True)
+    psutil.Process(server.pid).kill()
+    time.sleep(pause)
+    server.stop_database()
+    _, alive = psutil.wait_procs(family, timeout=60)
+    left = [process.name() for process in alive]
+    for process in alive:
+        process.kill()
+    # A keeper that stays has the journal: no other one would store what is in it.
+    assert left == []

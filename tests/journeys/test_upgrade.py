@@ -27,6 +27,8 @@ from gatehouse.foundation.storage import embedded
 EARLIER = Path(__file__).parent / "earlier" / "0003.tar.xz"
 CHAT = chat("sandbox/echo")
 FLAGS = "/api/v1/admin/org/feature-flags"
+#: of each caller between its requests
+REST_SECONDS = 0.05
 
 
 @pytest.fixture
@@ -92,7 +94,7 @@ async def recorded(server: GatehouseServer, requests: int) -> None:
 async def test_an_upgrade_under_load_fails_no_request_and_loses_no_record(
     shared: dict[str, str], earlier: Path
 ) -> None:
-    old = GatehouseServer(env={**shared, "PYTHONPATH": str(earlier)})
+    old = GatehouseServer(env={**shared, "PYTHONPATH": str(earlier)}, imports_anew=True)
     new = GatehouseServer(env=shared)
     try:
         await asyncio.to_thread(gatehouse_command, old, "migrate")
@@ -100,7 +102,10 @@ async def test_an_upgrade_under_load_fails_no_request_and_loses_no_record(
         assert old.sql("SELECT version_num FROM alembic_version") == [("0003",)]
         key = old.new_key("admin")
         admin = {"Authorization": f"Bearer {key}"}
-        async with load(old.url, (6, key, CHAT)) as before, httpx2.AsyncClient(headers=admin, timeout=60) as client:
+        async with (
+            load(old.url, (6, key, CHAT), rest_seconds=REST_SECONDS) as before,
+            httpx2.AsyncClient(headers=admin, timeout=60) as client,
+        ):
             await before.until(100, patience=120)
             assert "up to date" in await asyncio.to_thread(gatehouse_command, new, "migrate")
             assert old.sql("SELECT version_num FROM alembic_version") != [("0003",)]
@@ -109,11 +114,11 @@ async def test_an_upgrade_under_load_fails_no_request_and_loses_no_record(
             changed = await client.patch(f"{old.url}{FLAGS}/dlp_enabled", json={"enabled": False})
             assert changed.status_code == 200, changed.text
             await asyncio.to_thread(new.start, patience=240)
-            async with load(new.url, (6, key, CHAT)) as during:
+            async with load(new.url, (6, key, CHAT), rest_seconds=REST_SECONDS) as during:
                 # Side by side, and what one is told the other follows.
                 await asyncio.gather(before.until(100, patience=120), during.until(100, patience=120))
                 assert (await client.get(f"{new.url}{FLAGS}")).json()["dlp_enabled"] is False
-        async with load(new.url, (6, key, CHAT)) as after:
+        async with load(new.url, (6, key, CHAT), rest_seconds=REST_SECONDS) as after:
             assert await asyncio.to_thread(old.stop, patience=120) == 0
             await after.until(100, patience=120)
         await recorded(new, answered(before, during, after))

@@ -40,8 +40,9 @@ async def admin(server: GatehouseServer) -> AsyncIterator[httpx2.AsyncClient]:
         yield client
 
 
-async def subscribe(admin: httpx2.AsyncClient, receiver: Receiver, event_type: str) -> str:
-    body = {"name": "x", "url": receiver.url, "events": [event_type], "secret": "what signs deliveries"}
+async def subscribe(admin: httpx2.AsyncClient, receiver: Receiver, event_type: str, path: str = "", **more: Any) -> str:
+    url, secret = receiver.url + path, "what signs deliveries"
+    body = {"name": f"x{path}", "url": url, "events": [event_type], "secret": secret, **more}
     answer = await admin.post("/api/admin/webhooks/", json=body)
     assert answer.status_code == 201, answer.text
     return str(answer.json()["id"])
@@ -62,10 +63,81 @@ async def test_what_a_rule_finds_in_a_request_is_told(
     ((user_id,),) = server.sql("SELECT user_id FROM api_keys WHERE id = %s", [server.key_id(server.key)])
     assert payload == {
         "request_id": answer.headers["X-Request-Id"], "user_id": str(user_id), "rule_id": rule_id,
-        "entity_type": "credit_card", "action_taken": "REDACT", "timestamp": payload["timestamp"],
+        "entity_type": "credit_card", "action_taken": "REDACT", "direction": "input",
+        "timestamp": payload["timestamp"], "findings": payload["findings"],
     }  # fmt: skip
     assert b"4111" not in receiver.got[0].body
     await admin.delete(f"/api/admin/webhooks/{webhook_id}")
+
+
+async def test_a_request_is_told_once_whatever_is_found_in_it_and_on_which_way(
+    server: GatehouseServer, admin: httpx2.AsyncClient, receiver: Receiver
+) -> None:
+    """Streamed or not; a scan never. What rules only logged comes to a webhook that wants it."""
+    hooks = [
+        await subscribe(admin, receiver, "dlp_trigger", "plain"),
+        await subscribe(admin, receiver, "dlp_trigger", "all", include_logged=True),
+    ]
+    rules = [
+        (await admin.post("/api/admin/dlp-rules/", json=rule)).json()["id"]
+        for rule in (
+            {"detector_name": "Cards of this test", "detector_type": "regex", "entity_type": "credit_card",
+             "action_tier": "redact"},
+            # What the sandbox puts around a structured answer, and nobody has asked.
+            {"detector_name": "Echoes", "detector_type": "regex", "entity_type": "echo", "action_tier": "block",
+             "config_json": {"pattern": '"echo"'}},
+        )
+    ]  # fmt: skip
+    card, mail = "My cards are 4111 1111 1111 1111 and 5555 5555 5555 4444.", "Write to ada@example.com."
+
+    async def chat(text: str, *, both: bool = False, stream: bool = False) -> str:
+        body: dict[str, Any] = {"model": "sandbox/echo", "messages": [{"role": "user", "content": text}]}
+        if both:
+            body["response_format"] = {"type": "json_object"}
+        answer = await admin.post("/v1/chat/completions", json={**body, "stream": stream})
+        return answer.headers["X-Request-Id"]
+
+    scan = await admin.post("/v1/scan", json={"text": card})
+    assert scan.json()["action"] == "REDACT"
+    called = [
+        await chat(f"{card} {mail}", both=True, stream=True), await chat(f"{card} {mail}", both=True),
+        await chat(f"{card} {mail}", stream=True), await chat(mail, stream=True), await chat(mail),
+        await chat("Hello."), await chat(card),
+    ]  # fmt: skip
+    await receiver.until(4 + 6, patience=60)
+
+    def got(path: str) -> dict[str, dict[str, Any]]:
+        """Payloads by request, in no order: requests end when they like."""
+        payloads = [each.json["payload"] for each in receiver.got if each.path == f"/{path}"]
+        by_request = {payload["request_id"]: payload for payload in payloads}
+        assert len(by_request) == len(payloads)
+        return by_request
+
+    def found(finding: dict[str, Any]) -> tuple[str, str, str]:
+        return finding["entity_type"], finding["action_taken"], finding["direction"]
+
+    def all_found(findings: list[dict[str, Any]]) -> set[tuple[str, str, str]]:
+        """Other tests of the server may have rules for cards, too."""
+        return set(map(found, findings))
+
+    cards, echo = ("credit_card", "REDACT", "input"), ("echo", "BLOCK", "output")
+    mails = {("email", "LOG_ONLY", "input"), ("email", "LOG_ONLY", "output")}
+    plain = got("plain")
+    assert {request: (found(told), all_found(told["findings"])) for request, told in plain.items()} == {
+        called[0]: (echo, {cards, echo}), called[1]: (echo, {cards, echo}),
+        called[2]: (cards, {cards}), called[6]: (cards, {cards}),
+    }  # fmt: skip
+    assert not any("logged" in payload for payload in plain.values())
+    both = got("all")
+    assert set(both) == {*called[:5], called[6]}
+    for request in called[3:5]:
+        assert found(both[request]) == ("email", "LOG_ONLY", "input")
+        assert both[request]["findings"] == []
+    for request in called[2:5]:
+        assert all_found(both[request]["logged"]) == mails
+    for path, ids in (("webhooks", hooks), ("dlp-rules", rules)):
+        for each in ids:
+            await admin.delete(f"/api/admin/{path}/{each}")
 
 
 async def test_every_event_arrives_though_the_delivering_process_is_killed(

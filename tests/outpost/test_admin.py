@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from tests.support.outpost_server import ADMIN_TOKEN, OutpostServer, Trust
+from tests.support.outpost_server import ADMIN_TOKEN, OutpostServer, Trust, until
 
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.outpost.admin.app import document
@@ -37,12 +37,23 @@ def test_without_a_token_set_nobody_is_an_operator(trust: Trust) -> None:
             assert httpx2.get(outpost.admin_url + "/admin/api/status", headers=headers).status_code == 401
 
 
-def test_guesses_are_limited(trust: Trust) -> None:
-    with OutpostServer(trust, RATE_LIMIT_ADMIN_PER_MINUTE="5") as outpost:
-        url, headers = outpost.admin_url + "/admin/api/status", {"Authorization": "Bearer a guess of somebody"}
-        answers = [httpx2.get(url, headers=headers) for _ in range(7)]
-        assert [answer.status_code for answer in answers] == [401] * 5 + [429] * 2
-        assert 0 < int(answers[-1].headers["Retry-After"]) <= 60
+def test_guesses_are_limited_and_an_operator_s_kill_switch_is_not(trust: Trust) -> None:
+    """Neither by the operator's own calls, nor by those of a stranger behind the same address."""
+    status, switch = "/admin/api/status", "/admin/api/override/kill-switch"
+    with OutpostServer(trust, RATE_LIMIT_ADMIN_PER_MINUTE="3") as outpost, outpost.admin() as operator:
+        wrong = {"Authorization": "Bearer a guess of somebody"}
+        guesses = [
+            httpx2.request(method, outpost.admin_url + path, json=body, headers=wrong)
+            for method, path, body in (("GET", status, None), ("POST", switch, {"active": True})) * 3
+        ]
+        assert [answer.status_code for answer in guesses] == [401] * 3 + [429] * 3
+        assert all(0 < int(answer.headers["Retry-After"]) <= 60 for answer in guesses[3:])
+        # The guesses have taken nothing from the operator's limit.
+        assert [operator.get(status).status_code for _ in range(4)] == [200] * 3 + [429]
+        for active in (True, False, True, False, True):
+            answer = operator.post(switch, json={"active": active})
+            assert (answer.status_code, answer.json()["active"]) == (200, active)
+        assert outpost.ask().json()["error"]["code"] == "kill_switch_active"
 
 
 async def answered(url: str, head: str) -> bytes:
@@ -112,6 +123,27 @@ def test_what_is_wrong_with_a_body_is_named(
     assert field in answer.text
 
 
+def test_a_shown_object_can_be_sent_back_and_read_only_fields_stay(operator: httpx2.Client) -> None:
+    path = "/admin/api/override/providers"
+    shown = operator.get(path).json()
+    assert operator.put(path, json=shown).status_code == 200
+    refused = operator.put(path, json={**shown, "unknown": ["elsewhere"]})
+    assert (refused.status_code, "unknown" in refused.text) == (422, True), refused.text
+    assert operator.get(path).json() == shown
+
+
+def test_an_unknown_query_parameter_is_refused_by_name(operator: httpx2.Client) -> None:
+    for path in ("/admin/api/status", "/admin/audit/export"):
+        refused = operator.get(path, params={"unsnet": "true"})
+        assert (refused.status_code, "unsnet" in refused.text) == (422, True), refused.text
+
+
+def test_a_malformed_place_in_the_export_is_refused_by_name(operator: httpx2.Client) -> None:
+    for place in ("x", "1/2/3", "a%00b"):
+        refused = operator.get("/admin/audit/export", params={"after": place})
+        assert (refused.status_code, "after" in refused.text) == (422, True), refused.text
+
+
 def test_a_provider_may_be_out_for_one_model_or_for_all(outpost: OutpostServer, operator: httpx2.Client) -> None:
     for disabled, echo, slow in (
         ({"echo": ["sandbox"]}, 503, 200),
@@ -121,9 +153,12 @@ def test_a_provider_may_be_out_for_one_model_or_for_all(outpost: OutpostServer, 
         ({}, 200, 200),
     ):
         answer = operator.put("/admin/api/override/providers", json={"disabled": disabled})
-        assert answer.json() == {"disabled": {model: sorted(out) for model, out in disabled.items()}}
-        told = [outpost.ask(model=model) for model in ("sandbox/echo", "sandbox/slow-200ms")]
-        assert [each.status_code for each in told] == [echo, slow]
+        unknown = ["other"] if "other" in answer.request.content.decode() else []
+        assert answer.json() == {
+            "disabled": {model: sorted(out) for model, out in disabled.items()}, "unknown": unknown
+        }  # fmt: skip
+        told = [outpost.ask(model=model) for model in ("sandbox/echo", "sandbox/slow-200ms", "echo")]
+        assert [each.status_code for each in told] == [echo, slow, echo]
         assert {each.json()["error"]["type"] for each in told if each.status_code == 503} <= {"providers_disabled"}
 
 
@@ -190,3 +225,47 @@ def test_an_exported_configuration_can_be_imported_again(operator: httpx2.Client
         assert answer.json()["skipped"].keys() >= {"patterns", "dlp_rules", "content_filters", "later"}
         assert operator.get("/admin/api/override/routing").json()["routes"] == found
     operator.put("/admin/api/override/routing", json={"routes": {}})
+
+
+def exported(operator: httpx2.Client) -> list[dict[str, Any]]:
+    answer = operator.get("/admin/audit/export")
+    assert answer.status_code == 200, answer.text
+    return [json.loads(text) for text in answer.text.splitlines()]
+
+
+def test_operators_calls_are_in_the_audit_export_and_on_the_platform(trust: Trust) -> None:
+    """Also what was called before the first policy had come."""
+    outpost = OutpostServer(trust, PLATFORM_MANAGEMENT_URL="http://127.0.0.1:9")
+    outpost.start()
+    try:
+        with outpost.admin() as operator:
+            for active in (True, False):
+                assert operator.post("/admin/api/override/kill-switch", json={"active": active}).status_code == 200
+            calls = exported(operator)
+        assert [(each["type"], each["call"], each["details"]) for each in calls] == [
+            ("operated", "kill_switch", {"active": True}),
+            ("operated", "kill_switch", {"active": False}),
+        ]
+        assert {(each["ip"], each["tenant_id"], each["handed_in"]) for each in calls} == {("127.0.0.1", None, False)}
+        assert all(each["timestamp"].endswith("Z") for each in calls)
+        outpost.kill()
+        del outpost.environment["PLATFORM_MANAGEMENT_URL"]
+        outpost.start()
+        outpost.wait()
+        with outpost.admin() as operator:
+            operator.put("/admin/api/override/routing", json={"routes": {"gpt-4o": "sandbox/echo"}})
+            operator.put("/admin/api/override/providers", json={"disabled": {"gpt-4o": ["azure"]}})
+            operator.put("/admin/api/budget", json={"monthly_requests": 1000})
+        query = (
+            "SELECT details FROM audit_events WHERE action = 'outpost.operated' AND resource_id = %s ORDER BY sequence"
+        )
+        rows = until(lambda: len(found := trust.server.sql(query, [str(outpost.id)])) == 5 and found)
+        assert [row[0] for row in rows] == [
+            {"call": "kill_switch", "active": True},
+            {"call": "kill_switch", "active": False},
+            {"call": "routing_overrides", "count": 1, "models": "gpt-4o"},
+            {"call": "provider_overrides", "count": 1, "models": "gpt-4o"},
+            {"call": "budget", "monthly_usd": None, "monthly_requests": 1000, "expires_at": None},
+        ]
+    finally:
+        outpost.__exit__()

@@ -263,6 +263,10 @@ def test_no_peer_is_needed_for_a_start_and_its_own_share_is_there(trust: Trust, 
     }  # fmt: skip
     with OutpostServer(trust, **environment) as alone:
         assert load([alone], 6, threads=2) == 3
+        alone.kill(signal.SIGTERM)
+        # Its talk with peers has ended with it, and nothing was left open.
+        assert "Unclosed" not in alone.log
+        assert "was destroyed but it is pending" not in alone.log
 
 
 @pytest.mark.parametrize(

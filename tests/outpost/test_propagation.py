@@ -90,11 +90,18 @@ def test_a_renewed_certificate_is_taken_without_a_stop(trust: Trust) -> None:
         until(lambda: operator.get("/admin/api/status").json()["certificate"]["serial"] == new)
         trust.serials[outpost.id] = [new]
         trust.tell()
+
+        def shown(admin: httpx2.Client) -> dict[str, str]:
+            """The serial number with which each outpost has asked last."""
+            report = admin.get("/api/v1/admin/kill-switch/propagation").json()
+            return {row["outpost_id"]: row["certificate_serial"] for row in report["outposts"]}
+
+        rule = {"detector_name": "x", "detector_type": "regex", "entity_type": "x", "action_tier": "log_only"}
         with trust.admin() as admin:
-            said = lambda: {  # noqa: E731
-                each["outpost_id"]: each["certificate_serial"]
-                for each in admin.get("/api/v1/admin/kill-switch/propagation").json()["outposts"]
-            }
-            until(lambda: said().get(str(outpost.id)) == new, 90)
+            # A change ends the question that the outpost waits with; the next one is asked with the new certificate.
+            made = admin.post("/api/admin/dlp-rules/", json={**rule, "config_json": {"pattern": "x{9}"}})
+            assert made.status_code == 201, made.text
+            until(lambda: shown(admin).get(str(outpost.id)) == new)
+            admin.delete(f"/api/admin/dlp-rules/{made.json()['id']}")
         assert old != new
         assert operator.get("/admin/api/status").json()["platform"]["fault"] is None

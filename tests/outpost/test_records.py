@@ -3,6 +3,7 @@
 import itertools
 import json
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -26,8 +27,17 @@ def outpost(tmp_path: Path) -> Iterator[OutpostFiles]:
 
 @pytest.mark.parametrize(
     "text",
-    [encode(RICH), encode(opened(RICH)), encode(outcome(TENANT)), b'["lost","damaged",null,12]', b'["ended"]'],
-    ids=["rich", "opened", "plain", "lost", "ended"],
+    [
+        encode(RICH),
+        encode(opened(RICH)),
+        encode(outcome(TENANT, timestamp=1770000000.25)),
+        b'["lost","damaged",null,12]',
+        b'["lost","damaged",null,12,1770000000.5]',
+        b'["ended"]',
+        b'["ended",1770000000.5]',
+        b'["operated","0197a1f4-3c1e-7e4b-9d59-0a4a4e5f6a7b",1770000000.5,"kill_switch","10.0.0.5",null,{"active":true}]',
+    ],
+    ids=["rich", "opened", "plain", "old lost", "lost", "old ended", "ended", "operated"],
 )
 def test_a_line_of_the_audit_log_names_everything_and_can_be_made_an_entry_again(text: bytes) -> None:
     at = Cursor(uuid4(), 1234567)
@@ -41,11 +51,50 @@ def test_a_line_of_the_audit_log_names_everything_and_can_be_made_an_entry_again
 def test_a_line_can_be_read_by_a_person() -> None:
     told = json.loads(line(Cursor(uuid4(), 1), encode(RICH), handed_in=False))
     assert told.items() >= {
-        "sequence": 1, "handed_in": False, "time": "2026-02-02T02:40:00.123457Z", "type": "outcome",
+        "sequence": 1, "handed_in": False, "timestamp": "2026-02-02T02:40:00.123457Z", "type": "outcome",
         "actor_type": "user", "provider": "sandbox", "outcome": "success", "status": 200, "cost_usd": "0.000013",
     }.items()  # fmt: skip
+    assert told["budgets"] == [{"id": str(RICH.budgets[0][0]), "period_start": "2026-02-02T02:40:00Z"}]
     assert told["dlp_events"][0]["entity_type"] == "email"
     assert told["attempts"] == [{"provider": "one", "model_id": "m", "status": 503, "reason": "server_error"}]
+
+
+@pytest.mark.parametrize("microseconds", [0, 1, 499_999, 999_999])
+def test_a_record_has_the_same_time_whether_it_comes_from_the_journal_or_from_the_audit_log(microseconds: int) -> None:
+    for timestamp in (1770000000 + microseconds / 1_000_000, 1770000000.9999998, 1795459617.6931121):
+        text = line(Cursor(uuid4(), 1), encode(outcome(TENANT, timestamp=timestamp)), handed_in=True)
+        moments = [datetime.fromtimestamp(seconds, UTC) for seconds in (timestamp, msgspec.json.decode(entry(text))[3])]
+        assert moments[0] == moments[1] == datetime.fromisoformat(json.loads(text)["timestamp"])
+
+
+def test_an_export_shows_lines_of_an_earlier_version_in_the_current_form(outpost: OutpostFiles) -> None:
+    journal = "0197a1f4-3c1e-7e4b-9d59-0a4a4e5f6a7b"
+    known = json.loads(line(Cursor(UUID(journal), 1), encode(RICH), handed_in=True))
+    earlier = {
+        **known, "timestamp": RICH.timestamp, "budgets": [[str(RICH.budgets[0][0]), RICH.budgets[0][1]]]
+    }  # fmt: skip
+    head = {name: earlier.pop(name) for name in ("journal_id", "sequence", "handed_in")}
+    lines = [
+        {**head, "time": known["timestamp"], **earlier},
+        {**head, "sequence": 2, "type": "ended"},
+    ]
+    (outpost.folder / "audit").mkdir()
+    text = "".join(json.dumps(each, separators=(",", ":")) + "\n" for each in lines)
+    (outpost.folder / "audit" / "00000001.jsonl").write_text(text)
+    ended = {"journal_id": journal, "sequence": 2, "handed_in": True, "timestamp": None, "type": "ended"}
+    assert outpost.exported() == [known, ended]
+
+
+def test_every_line_of_an_export_has_its_time(outpost: OutpostFiles) -> None:
+    before = datetime.now(UTC)
+    outpost.answer(2)
+    lines = outpost.exported()
+    assert [each["type"] for each in lines] == ["outcome", "outcome", "ended"]
+    ended = datetime.fromisoformat(str(lines[-1]["timestamp"]))
+    # A file system's clock may be some milliseconds late.
+    assert before - timedelta(seconds=1) <= ended <= datetime.now(UTC) + timedelta(seconds=1)
+    outpost.hand_in()
+    assert [each["timestamp"] for each in outpost.exported()] == [each["timestamp"] for each in lines]
 
 
 @pytest.mark.parametrize("text", [b"", b"{}\n", b'{"journal_id":"x"}\n', b"[" * 300, b'{"journal_id":"' + b"0" * 60])
@@ -61,7 +110,7 @@ def test_writers_come_one_after_the_other_and_end(outpost: OutpostFiles) -> None
     taken = [outpost.records.take(2_000)]
     assert taken[0] is not None
     assert len(taken[0].entries) == 6
-    assert taken[0].entries[-1] == b'["ended"]'
+    assert taken[0].entries[-1].startswith(b'["ended",')
     assert outpost.hand_in() == 6
     assert outpost.hand_in(3) == 3
     assert outpost.hand_in() == 1

@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from uuid import uuid4
 
 import httpx2
 import pytest
+from tests.support.commands import run_command
 from tests.support.outpost_server import OutpostServer, Trust, stored, until, verified
 
 EXPORT, CONFIRM = "/admin/audit/export", "/admin/audit/export/confirm"
@@ -60,8 +60,7 @@ def hand_in(outpost: OutpostServer, *files: Path) -> subprocess.CompletedProcess
         "TLS_CERT_PATH": str(outpost.certificate),
         "TLS_KEY_PATH": str(outpost.key),
     }
-    command = [sys.executable, "-P", "-m", "gatehouse", "outpost", "hand-in", *map(str, files)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return run_command("outpost", "hand-in", *map(str, files), environment=environment)
 
 
 def test_what_was_answered_can_be_carried_away_and_is_the_platform_s_once(

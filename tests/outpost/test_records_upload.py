@@ -61,6 +61,7 @@ class Callers:
                     continue
                 if answer.status_code == 200 and (not stream or "data: [DONE]" in answer.text):
                     self.answered.append(request_id)
+                time.sleep(0.01)
 
 
 def test_requests_are_the_platform_s_records_within_seconds(trust: Trust, outpost: OutpostServer) -> None:

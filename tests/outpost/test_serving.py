@@ -1,5 +1,7 @@
 """An outpost beside a platform, both as processes: policy, callers, refusals."""
 
+import subprocess
+import sys
 import time
 
 import httpx2
@@ -117,6 +119,27 @@ def test_after_a_restart_it_is_in_touch_without_waiting_for_a_change(trust: Trus
         assert found["policy"]["source"] == "kept"
 
 
+def test_the_tasks_of_its_event_loop_are_a_figure(outpost: OutpostServer) -> None:
+    assert outpost.process is not None
+    name = f'service_event_loop_tasks{{pid="{outpost.process.pid}"}} '
+    deadline, tasks = time.monotonic() + 20, 0.0
+    while not tasks:
+        lines = httpx2.get(outpost.url + "/metrics").text.splitlines()
+        tasks = next((float(line.removeprefix(name)) for line in lines if line.startswith(name)), 0.0)
+        assert time.monotonic() < deadline, lines
+
+
+def test_a_second_process_of_a_home_is_refused(outpost: OutpostServer) -> None:
+    assert outpost.process is not None
+    command = [sys.executable, "-P", "-m", "gatehouse", "serve", "outpost", "--port", "0", "--admin-port", "0"]
+    done = subprocess.run(command, env=outpost.started_with, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert f"in use by process {outpost.process.pid} at {outpost.url}; stop that process" in done.stderr
+    # Nobody else looks into what it keeps.
+    assert (outpost.home / "outpost").stat().st_mode & 0o777 == 0o700
+    assert outpost.ask().status_code == 200
+
+
 def test_without_any_bundle_it_says_so(trust: Trust) -> None:
     outpost = OutpostServer(trust, PLATFORM_MANAGEMENT_URL="http://127.0.0.1:9")
     outpost.start()
@@ -145,3 +168,19 @@ def test_the_kill_switch_rejects_everything_until_it_is_released(outpost: Outpos
         assert outpost.ask().status_code == 503
         assert admin.post("/admin/api/override/kill-switch", json={"active": False}).json()["active"] is False
     assert outpost.ask().status_code == 200
+
+
+def test_a_path_without_v1_is_answered_as_the_one_with_it(outpost: OutpostServer) -> None:
+    with outpost.client() as client:
+        assert client.post("/chat/completions", json=asking("Hello")).status_code == 200
+        assert client.get("/models").json() == client.get("/v1/models").json()
+
+
+def test_an_api_that_is_not_offered_is_named_and_another_method_is_405(outpost: OutpostServer) -> None:
+    with outpost.client() as client:
+        answer = client.post("/v1/images/generations", json={})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_served")
+        assert "Gatehouse does not serve images" in answer.json()["error"]["message"]
+        assert client.post("/v1/messages/batches", json={}).json()["type"] == "error"
+        answer = client.get("/v1/chat/completions")
+        assert (answer.status_code, answer.headers["allow"]) == (405, "POST")

@@ -217,14 +217,24 @@ async def test_a_webhook_gets_signed_batches(trust: Trust) -> None:
         assert event["http"]["request"]["id"] == request_id
 
 
-async def test_a_file_gets_lines_below_the_organization_s_folder(trust: Trust) -> None:
-    with OutpostServer(trust, SIEM_DIRECT_TYPE="file") as outpost:
+async def test_a_file_gets_requests_and_operators_calls_below_the_organization_s_folder(trust: Trust) -> None:
+    with OutpostServer(trust, SIEM_DIRECT_TYPE="file") as outpost, outpost.admin() as operator:
         request_id = await ask(outpost)
         path: Path = (await until(lambda: list((outpost.home / "siem").glob("*/events.jsonl"))))[0]
         (line,) = await until(lambda: path.read_bytes().splitlines())
         event = json.loads(line)
         assert event["http"]["request"]["id"] == request_id
         assert event["organization"]["id"] == path.parent.name
+        # An operator's call is told as the platform has it.
+        answer = operator.put("/admin/api/override/routing", json={"routes": {"gpt-4o": "sandbox/echo"}})
+        assert answer.status_code == 200, answer.text
+        _, line = await until(lambda: len(lines := path.read_bytes().splitlines()) > 1 and lines)
+        event = json.loads(line)
+        assert event["event"]["action"] == "outpost.operated"
+        assert event["gatehouse"]["details"] == {"call": "routing_overrides", "count": 1, "models": "gpt-4o"}
+        query = "SELECT id::text FROM audit_events WHERE action = 'outpost.operated' AND resource_id = %s"
+        rows = await until(lambda: trust.server.sql(query, [str(outpost.id)]))
+        assert rows == [(event["event"]["id"],)]
 
 
 async def test_an_operator_can_try_the_receiver_out(trust: Trust) -> None:

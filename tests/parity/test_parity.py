@@ -178,6 +178,7 @@ RECORDS = st.builds(
     ).map(tuple),
     ip_allowlist=st.sampled_from([None, None, None, ("192.0.2.0/24",), ("10.0.0.0/8",)]),
     routing_policies=ROUTING,
+    allowed_fields=st.sampled_from([(), ("models",), ("tools.*", "service_tier")]),
 )  # fmt: skip
 WORDS = st.sampled_from(
     ["card 4242 4242 4242 4242", "a@example.com", "PRJ-1234", "Secret thing", "abcdef", "10.0.0.1", "SSN 536-22-1234",
@@ -197,6 +198,8 @@ class Case(msgspec.Struct, frozen=True):
     stream: bool
     #: the provider's status
     status: int
+    #: further fields of the body
+    more: dict[str, Any]
 
 
 CASES = st.builds(
@@ -210,6 +213,7 @@ CASES = st.builds(
     answer=TEXTS,
     stream=st.booleans(),
     status=st.sampled_from([200, 200, 200, 429]),
+    more=st.sampled_from([{}, {}, {"models": ["x"]}, {"service_tier": "priority"}, {"tools": [{"type": "mcp"}]}]),
 )
 
 
@@ -290,6 +294,7 @@ async def verdict(ports: Ports, held: HeldEngine, case: Case) -> dict[str, Any]:
     held.outbound.script = [refusal if case.status != 200 and not n else (200, list(pieces)) for n in range(6)]
     held.outbound.sent, held.entries = [], []
     asked = {"model": case.model, "messages": [{"role": "user", "content": case.prompt}], "stream": case.stream}
+    asked |= case.more
     if case.fallbacks:
         asked["fallbacks"] = list(case.fallbacks)
     received = Received(

@@ -5,18 +5,19 @@ from pathlib import Path
 from tests.support.platform import RunningPlatform
 
 from gatehouse.foundation.settings import Settings
-from gatehouse.platform.bootstrap import trial_key
+from gatehouse.platform.bootstrap import trial_key_file
 from gatehouse.platform.change import DEFAULT_TENANT
 
 
 def test_a_trial_key_that_somebody_deleted_does_not_come_back(platform: RunningPlatform, tmp_path: Path) -> None:
     url, settings = platform.installed.owner_url, Settings.from_environment({"GATEHOUSE_HOME": str(tmp_path)})
-    made = trial_key(url, settings)
-    assert made is not None
-    assert made == trial_key(url, settings)
-    assert (tmp_path / "trial.key").stat().st_mode & 0o077 == 0
+    path = trial_key_file(url, settings)
+    assert path is not None
+    made = path.read_text()
+    assert (path, path.read_text()) == (trial_key_file(url, settings), made)
+    assert path.stat().st_mode & 0o077 == 0
     platform.sql("DELETE FROM api_keys WHERE key_prefix = %s", [made[:8]])
-    assert trial_key(url, settings) is None
+    assert trial_key_file(url, settings) is None
 
 
 def test_the_sandboxes_models_say_what_they_can(platform: RunningPlatform) -> None:

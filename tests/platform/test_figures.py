@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 import structlog
 from tests.support.engine import HeldEngine, completion
 
@@ -75,3 +76,15 @@ async def test_what_the_model_registry_objects_to_counts_by_reason_and_action(tm
     assert {labels: count for labels, count in figures.registry_flags.values.items() if count} == {
         ("model_not_registered", "LOG"): 1.0, ("model_not_registered", "BLOCK"): 1.0,
     }  # fmt: skip
+
+
+async def test_models_beyond_a_number_share_one_series(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatehouse.ingress.figures.MAX_MODELS", 2)
+    held = HeldEngine()
+    held.serve("one", "a", "b", "c", "d")
+    held.ports.meter = figures = Figures(tmp_path)
+    held.outbound.script = [(200, [completion()]) for _ in "abcda"]
+    for name in "abcda":
+        await held.engine.answer(held.request({**CHAT, "model": f"one/{name}"}))
+    tokens = {labels[:2]: value for labels, value in figures.tokens.values.items() if labels[2] == "input"}
+    assert tokens == {("one", "a"): 20, ("one", "b"): 10, ("other", "other"): 20}

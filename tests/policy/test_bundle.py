@@ -67,6 +67,7 @@ RECORDS = st.builds(
     providers=st.lists(
         st.builds(ProviderRecord, id=PROVIDERS, name=NAMES, kind=st.just("sandbox")), max_size=2
     ).map(tuple),
+    allowed_fields=st.lists(st.sampled_from(["models", "tools.mcp", "service_tier"]), max_size=2).map(tuple),
     feature_flags=st.dictionaries(st.sampled_from(["dlp_enabled", "cost_routing", "human_in_loop"]), st.booleans()),
     governance=st.builds(
         GovernanceRecords, suppressions=st.frozensets(st.sampled_from(["credit-card", "email", "ssn"])),

@@ -105,6 +105,7 @@ def test_a_condition_that_comes_to_nothing_fails(condition: str, variables: dict
 def test_no_condition_keeps_a_worker_busy(condition: str) -> None:
     program = compiled(condition)
     variables = context(groups=[f"group-{n}" for n in range(100)])
-    started = time.perf_counter()
+    # Processor time: other processes must not fail this.
+    started = time.thread_time()
     holds(program, variables)
-    assert time.perf_counter() - started < 0.1
+    assert time.thread_time() - started < 0.1

@@ -37,8 +37,9 @@ async def test_an_error_has_a_code_by_its_status_and_a_detail(
 @pytest.mark.parametrize(
     ("content", "status", "error"),
     [(b"{", 400, "invalid_request"), (b"[]", 422, "validation_error"), (b"", 422, "validation_error"),
-     (b"\xff", 400, "invalid_request"), (b" " * (2 * 1024**2 + 1), 413, "request_too_large")],
-    ids=["cut", "a list", "empty", "no text", "large"],
+     (b"\xff", 400, "invalid_request"), (b" " * (2 * 1024**2), 400, "invalid_request"),
+     (b" " * (2 * 1024**2 + 1), 413, "request_too_large")],
+    ids=["cut", "a list", "empty", "no text", "as large as allowed", "larger"],
 )  # fmt: skip
 async def test_a_bad_body_is_told_in_the_same_form(
     portal: RunningPortal, content: bytes, status: int, error: str
@@ -96,3 +97,9 @@ async def test_the_documentation_runs_no_foreign_script(portal: RunningPortal) -
     assert page.status_code == 200
     assert "script-src 'self'" in page.headers["content-security-policy"]
     assert (await portal.anonymous.get("/docs/openapi.json")).json()["openapi"] == "3.0.3"
+
+
+async def test_an_unknown_path_is_a_page_in_a_browser(portal: RunningPortal) -> None:
+    answer = await portal.anonymous.get("/nowhere", headers={"Accept": "text/html,*/*;q=0.8"})
+    assert (answer.status_code, answer.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "There is no such page." in answer.text

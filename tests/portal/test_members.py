@@ -1,13 +1,17 @@
 """Members (reference 2, Cloud portal resources; decisions 8, Members)."""
 
 import asyncio
+import time
 from typing import Any
 from uuid import uuid4
 
+import psycopg
 import pytest
 from tests.support.portal import Org, RunningPortal
 
 from gatehouse.foundation import tokens
+from gatehouse.portal.callers import partial_token
+from gatehouse.portal.provider import Person
 
 
 def someone(role: str = "member") -> dict[str, str]:
@@ -106,3 +110,78 @@ async def test_two_administrators_do_not_remove_each_other_at_once(portal: Runni
     )
     assert sorted(answer.status_code for answer in answers) in ([204, 403], [204, 409]), [a.text for a in answers]
     assert len((await org.client.get(f"{org.path}/members")).json()) == 1
+
+
+async def invited(org: Org, role: str = "admin") -> dict[str, Any]:
+    answer = await org.client.post(f"{org.path}/members", json=someone(role))
+    assert answer.status_code == 201, answer.text
+    invitation: dict[str, Any] = answer.json()
+    return invitation
+
+
+async def test_an_invitation_that_nobody_has_accepted_is_withdrawn(portal: RunningPortal, org: Org) -> None:
+    """Also where no administrator is there yet."""
+    made = await invited(org)
+    path = f"{org.path}/members/{made['member']['id']}"
+    assert (await org.client.put(path, json={"role": "member"})).status_code == 200
+    assert (await org.client.put(path, json={"role": "admin"})).status_code == 200
+    assert (await org.client.delete(path)).status_code == 204
+    digest = tokens.digest(made["invite_token"])
+    assert portal.sql("SELECT 1 FROM members WHERE invite_digest = %s", [digest]) == []
+    (row,) = portal.audit(org.id, "member.removed")
+    assert row["resource_id"] == made["member"]["id"]
+
+
+async def test_an_invitation_stands_in_for_no_administrator_who_has_not_signed_in_yet(portal: RunningPortal) -> None:
+    org = await portal.new_org(contact_email=f"{uuid4().hex[:12]}@example.test")
+    (owner,) = (await org.client.get(f"{org.path}/members")).json()
+    await invited(org)
+    path = f"{org.path}/members/{owner['id']}"
+    assert (await org.client.delete(path)).status_code == 409
+    assert (await org.client.put(path, json={"role": "member"})).status_code == 409
+    await portal.new_member(org, "admin")
+    assert (await org.client.delete(path)).status_code == 204
+
+
+async def arrived(portal: RunningPortal, org: Org, email: str) -> str:
+    """The partial token of somebody who has just signed in with this address."""
+    person = Person(str(uuid4()), org.id, email, int(time.time()), proven=True, next="/invitation")
+    return await partial_token(portal.host, person, lifetime_seconds=60)
+
+
+async def test_an_invitation_is_accepted_or_withdrawn_and_never_both(portal: RunningPortal, org: Org) -> None:
+    """Whoever has accepted is the only administrator, and stays."""
+    made = await invited(org)
+    for _ in range(4):
+        path = f"{org.path}/members/{made['member']['id']}"
+        newcomer = portal.client(await arrived(portal, org, made["member"]["email"]))
+        accepted, withdrawn = await asyncio.gather(
+            newcomer.post("/v1/auth/sso/accept-invite", json={"invite_token": made["invite_token"]}),
+            org.client.delete(path),
+        )
+        assert (accepted.status_code, withdrawn.status_code) in {(200, 409), (404, 204)}, accepted.text
+        if accepted.status_code == 200:
+            break
+        made = await invited(org)
+    assert (await org.client.get(f"{org.path}/members")).status_code == 200
+
+
+async def test_a_withdrawn_invitation_is_not_accepted_while_it_is_being_withdrawn(
+    portal: RunningPortal, org: Org
+) -> None:
+    """Both change the organization's members: one is after the other."""
+    made = await invited(org)
+    newcomer = portal.client(await arrived(portal, org, made["member"]["email"]))
+    async with await psycopg.AsyncConnection.connect(portal.installed.owner_url) as other:
+        await other.execute("SELECT FROM portal.organizations WHERE id = %s FOR NO KEY UPDATE", [org.id])
+        accepting = asyncio.create_task(
+            newcomer.post("/v1/auth/sso/accept-invite", json={"invite_token": made["invite_token"]})
+        )
+        waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+        async with asyncio.timeout(20):
+            while (await (await other.execute(waiting)).fetchone()) == (0,):
+                assert not accepting.done()
+                await asyncio.sleep(0.01)
+        await other.execute("DELETE FROM portal.members WHERE id = %s", [made["member"]["id"]])
+        await other.commit()
+    assert (await accepting).status_code == 404

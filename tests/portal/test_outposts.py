@@ -1,5 +1,6 @@
 """Outposts: registration, certificates, heartbeats (reference 2, Outpost; decisions 8, Outposts)."""
 
+import asyncio
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -129,6 +130,16 @@ async def test_an_organization_has_so_many_outposts_and_no_more(
     assert (refused.status_code, refused.json()["error"]) == (409, "conflict")
     await portal.admin.delete(path(org, first))
     await registered(portal, org)
+
+
+async def test_outposts_registered_together_stay_within_the_limit(
+    portal: RunningPortal, org: Org, other_org: Org, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "MOST", 1)
+    posts = [portal.admin.post(f"{org.path}/outposts", json=wanted()) for _ in range(5)]
+    answers = await asyncio.gather(*posts, portal.admin.post(f"{other_org.path}/outposts", json=wanted()))
+    assert sorted(answer.status_code for answer in answers[:-1]) == [201, 409, 409, 409, 409]
+    assert answers[-1].status_code == 201
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from tests.support.portal import ADMIN_KEY, MASTER_KEY, RunningPortal
 from tests.support.server import GatehouseServer
 
+from gatehouse.foundation.settings import BadSettings
 from gatehouse.portal.jobs import ATTEMPTS
 from gatehouse.portal.settings import PortalSettings
 
@@ -182,6 +183,7 @@ async def test_a_lost_answer_makes_nothing_twice(portal: RunningPortal, server: 
     created = await made(portal)
     org_id = created["org"]["id"]
     await until(portal, org_id, "active")
+    await settled(portal, org_id)
     portal.sql(
         "UPDATE organizations SET provisioning_status = 'provisioning', tenant_id = NULL WHERE id = %s", [org_id]
     )
@@ -295,3 +297,64 @@ async def test_an_organization_that_is_cancelled_before_it_is_there_leaves_nothi
     await settled(portal, org_id)
     assert server.sql("SELECT 1 FROM tenants WHERE id = %s AND deleted_at IS NULL", [org_id]) == []
     assert called(server, created["api_key"]).status_code == 401
+
+
+async def test_name_and_contact_reach_the_platform(portal: RunningPortal, server: GatehouseServer) -> None:
+    email = f"ada-{uuid4().hex[:8]}@example.test"
+    created = await made(portal, contact_email=email)
+    org_id = created["org"]["id"]
+    await until(portal, org_id, "active")
+    query = "SELECT name, contact_email FROM tenants WHERE id = %s"
+    assert server.sql(query, [org_id]) == [("Analytical Engines", email)]
+    other = f"charles-{uuid4().hex[:8]}@example.test"
+    changed = await portal.admin.patch(f"{BASE}/{org_id}", json={"name": "Difference Engines", "contact_email": other})
+    assert changed.status_code == 200, changed.text
+    await settled(portal, org_id)
+    assert server.sql(query, [org_id]) == [("Difference Engines", other)]
+    token = (await portal.admin.post(f"{BASE}/{org_id}/tokens", json={})).json()["token"]
+    renamed = await portal.client(token).patch(f"{BASE}/{org_id}/settings", json={"name": "Engines"})
+    assert renamed.status_code == 200, renamed.text
+    await settled(portal, org_id)
+    assert server.sql(query, [org_id]) == [("Engines", other)]
+    # The owner is a person, and stays who it is.
+    owner = portal.sql("SELECT email FROM members WHERE org_id = %s AND role = 'owner'", [org_id])
+    assert owner == [(email,)]
+
+
+async def test_a_tenant_that_the_platform_does_not_have_is_refused(portal: RunningPortal) -> None:
+    body = new(tenant_id=str(uuid4()))
+    answer = await portal.admin.post(BASE, json=body)
+    assert (answer.status_code, answer.json()["detail"].partition(":")[0]) == (422, "tenant_id")
+    # Its slug is not taken by that.
+    assert (await portal.admin.post(BASE, json={**body, "tenant_id": None})).status_code == 201
+
+
+async def test_a_plan_s_limit_of_scans_reaches_the_platform(
+    portal: RunningPortal, settings: PortalSettings, server: GatehouseServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def limits(**by_plan: int) -> PortalSettings:
+        """Also those of the portal that serves on the same database, and takes jobs too."""
+        monkeypatch.setattr(portal.host.platform, "scan_limits", by_plan)
+        return settings.model_copy(update={"portal_scan_rate_limits": by_plan})
+
+    query = "SELECT scan_rate_limit_rpm FROM tenants WHERE id = %s"
+    async with RunningPortal.start(limits(starter=5, business=50)) as other:
+        org_id = (await made(other))["org"]["id"]
+        await until(portal, org_id, "active")
+        assert server.sql(query, [org_id]) == [(5,)]
+        for plan, limit in (("business", 50), ("enterprise", None)):
+            await other.admin.patch(f"{BASE}/{org_id}", json={"plan_tier": plan})
+            await settled(portal, org_id)
+            assert server.sql(query, [org_id]) == [(limit,)]
+    # Another setting holds from the next start on.
+    async with RunningPortal.start(limits(enterprise=500)):
+        deadline = time.monotonic() + 30
+        while server.sql(query, [org_id]) != [(500,)]:
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("text", ["starter", "starter=x", "free=5", "starter=0"])
+def test_a_bad_limit_of_a_plan_is_named(text: str) -> None:
+    with pytest.raises(BadSettings, match="PORTAL_SCAN_RATE_LIMITS"):
+        PortalSettings.from_environment({"PORTAL_SCAN_RATE_LIMITS": text})

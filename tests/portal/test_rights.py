@@ -158,9 +158,9 @@ async def test_without_a_good_token_nothing_is_shown(portal: RunningPortal, cast
 
 @pytest.mark.parametrize(("method", "path"), ORG_TOKEN)
 async def test_a_revoked_token_is_refused(portal: RunningPortal, cast: Cast, method: str, path: str) -> None:
-    jti = str(uuid4())
-    token = await portal.signed({"sub": str(cast.org.id), "jti": jti})
-    revoked = await portal.admin.post(f"{cast.org.path}/tokens/revoke/{jti}", json={"reason": "lost"})
+    issued = (await portal.admin.post(f"{cast.org.path}/tokens", json={})).json()
+    token = issued["token"]
+    revoked = await portal.admin.post(f"{cast.org.path}/tokens/revoke/{issued['jti']}", json={"reason": "lost"})
     assert revoked.status_code == 200
     assert await status(portal.client(token), method, path, cast.org) == 403
     removed = await portal.signed({"sub": str(cast.org.id), "uid": str(uuid4()), "role": "admin"})

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -95,16 +96,19 @@ def test_a_first_start_makes_what_it_needs_and_tells_the_admin_key_once(served: 
     WATCH.saw("the portal's log", served.log.read_text().replace(key, ""))
 
 
-def test_a_second_process_of_a_home_leaves_the_first_its_database(served: Served) -> None:
+def test_a_second_process_of_a_home_is_refused_and_leaves_the_first_its_database(served: Served) -> None:
     served.start()
-    first, url = served.process, served.url
-    try:
-        served.start()
-        assert served.stop() == 0
-        assert httpx2.get(f"{url}/.well-known/jwks.json").status_code == 200
-    finally:
-        first.send_signal(signal.SIGTERM)
-    assert first.wait(30) == 0
+    done = served.command("serve", "portal", "--port", "0")
+    assert done.returncode == 1
+    assert f"in use by process {served.process.pid} at {served.url}; stop that process" in done.stderr
+    assert httpx2.get(f"{served.url}/.well-known/jwks.json").status_code == 200
+    assert served.stop() == 0
+    assert not (served.home / "portal" / "postgres" / "postmaster.pid").exists()
+    # Of another key's database nothing is served, and it is stopped again.
+    served.env["GATEHOUSE_MASTER_KEY"] = b64encode(b"k" * 32).decode()
+    done = served.command("serve", "portal", "--port", "0")
+    assert done.returncode == 2
+    assert "GATEHOUSE_MASTER_KEY: it does not open what is sealed in the database" in done.stderr
     assert not (served.home / "portal" / "postgres" / "postmaster.pid").exists()
 
 

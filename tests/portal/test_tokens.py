@@ -7,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 import httpx2
+import psycopg
 import pytest
 from joserfc import jwt
 from joserfc.jwk import KeySet
@@ -99,15 +100,111 @@ async def test_one_token_is_revoked_by_name(portal: RunningPortal, org: Org) -> 
     assert (row["resource_id"], row["details"]) == (org.jti, {"reason": "lost laptop"})
 
 
-@pytest.mark.parametrize(
-    ("jti", "body", "field"), [("x", {"reason": "x"}, "jti"), (None, {}, "reason"), (None, {"reason": ""}, "reason")]
-)
+@pytest.mark.parametrize(("body", "field"), [({}, "reason"), ({"reason": ""}, "reason")])
 async def test_a_bad_revocation_names_the_field(
-    portal: RunningPortal, org: Org, jti: str | None, body: dict[str, Any], field: str
+    portal: RunningPortal, org: Org, body: dict[str, Any], field: str
 ) -> None:
-    answer = await portal.admin.post(f"{org.path}/tokens/revoke/{jti or org.jti}", json=body)
+    answer = await portal.admin.post(f"{org.path}/tokens/revoke/{org.jti}", json=body)
     assert answer.status_code == 422
     assert answer.json()["detail"].startswith(f"{field}: ")
+
+
+async def test_a_token_that_was_not_issued_here_cannot_be_revoked(
+    portal: RunningPortal, org: Org, other_org: Org
+) -> None:
+    for jti in (uuid4(), other_org.jti, "malformed"):
+        answer = await portal.admin.post(f"{org.path}/tokens/revoke/{jti}", json={"reason": "lost laptop"})
+        assert (answer.status_code, answer.json()["error"]) == (404, "not_found")
+    assert portal.audit(org.id, "token.revoked") == []
+    assert (await other_org.client.get(other_org.path)).status_code == 200
+
+
+async def refreshed(client: httpx2.AsyncClient) -> dict[str, Any]:
+    answer = await client.post("/v1/auth/sso/refresh")
+    assert answer.status_code == 200, answer.text
+    token: dict[str, Any] = answer.json()
+    return token
+
+
+async def test_a_token_of_the_admin_keys_is_refreshed_with_its_plan_and_lifetime(
+    portal: RunningPortal, org: Org
+) -> None:
+    issued = (await portal.admin.post(f"{org.path}/tokens", json={"plan": "business", "expires_in": 120})).json()
+    first = await portal.host.keys.verify(issued["token"])
+    client = portal.client(issued["token"])
+    answer = await refreshed(client)
+    assert (answer["expires_in"], answer["token_type"], answer["org_id"]) == (120, "Bearer", str(org.id))
+    second = await portal.host.keys.verify(answer["token"])
+    assert {name: second[name] for name in ("sub", "plan", "auth_time", "family")} == {
+        "sub": str(org.id), "plan": "business", "auth_time": first["iat"], "family": issued["jti"],
+    }  # fmt: skip
+    assert "uid" not in second
+    # It acts as the first one did, which is refused from now on.
+    fresh = portal.client(answer["token"])
+    assert (await fresh.patch(f"{org.path}/settings", json={"name": "Another"})).status_code == 200
+    assert (await client.get(org.path)).status_code == 403
+    assert (await client.post("/v1/auth/sso/refresh")).status_code == 403
+
+
+async def test_revoking_a_token_that_was_refreshed_refuses_the_one_in_its_place(
+    portal: RunningPortal, org: Org
+) -> None:
+    second = await refreshed(org.client)
+    third = await refreshed(portal.client(second["token"]))
+    newest = portal.client(third["token"])
+    assert (await newest.get(org.path)).status_code == 200
+    path, body = f"{org.path}/tokens/revoke/{org.jti}", {"reason": "lost laptop"}
+    answer = await portal.admin.post(path, json=body)
+    claims = await portal.host.keys.verify(third["token"])
+    assert (answer.status_code, answer.json()["jti"]) == (200, claims["jti"])
+    assert (await newest.get(org.path)).status_code == 403
+    assert (await portal.admin.post(path, json=body)).status_code == 409
+
+
+async def test_a_refresh_and_a_revocation_at_once_leave_no_token_that_is_good(portal: RunningPortal, org: Org) -> None:
+    body = {"reason": "lost laptop"}
+    for _ in range(5):
+        issued = (await portal.admin.post(f"{org.path}/tokens", json={})).json()
+        path = f"{org.path}/tokens/revoke/{issued['jti']}"
+        client = portal.client(issued["token"])
+        answers = await asyncio.gather(client.post("/v1/auth/sso/refresh"), portal.admin.post(path, json=body))
+        assert answers[1].status_code == 200, answers[1].text
+        if answers[0].status_code == 200:
+            assert (await portal.client(answers[0].json()["token"]).get(org.path)).status_code == 403
+        assert (await client.get(org.path)).status_code == 403
+
+
+async def test_tokens_are_not_refreshed_for_ever(portal: RunningPortal, org: Org) -> None:
+    year, now = 365 * 86_400, int(portal.host.clock.now())
+    claims = {"sub": str(org.id), "plan": "business", "family": str(uuid4())}
+    for age, left in ((year - 600, 600), (year, None)):
+        token = await portal.signed(claims | {"auth_time": now - age})
+        answer = await portal.client(token).post("/v1/auth/sso/refresh")
+        if left is None:
+            assert (answer.status_code, answer.json()["error"]) == (401, "unauthorized")
+        else:
+            assert left - 30 <= answer.json()["expires_in"] <= left
+
+
+async def test_what_was_revoked_with_all_others_is_not_refreshed(portal: RunningPortal, org: Org) -> None:
+    await portal.admin.post(f"{org.path}/tokens/revoke")
+    assert (await org.client.post("/v1/auth/sso/refresh")).status_code == 403
+
+
+async def test_a_token_that_is_revoked_with_all_others_while_it_is_refreshed_has_no_successor(
+    portal: RunningPortal, org: Org
+) -> None:
+    async with await psycopg.AsyncConnection.connect(portal.installed.owner_url) as other:
+        await other.execute("UPDATE portal.organizations SET tokens_revoked_before = now() WHERE id = %s", [org.id])
+        refreshing = asyncio.create_task(org.client.post("/v1/auth/sso/refresh"))
+        waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+        async with asyncio.timeout(20):
+            while (await (await other.execute(waiting)).fetchone()) == (0,):
+                assert not refreshing.done()
+                await asyncio.sleep(0.01)
+        await other.commit()
+    assert (await refreshing).status_code == 409
+    assert len(portal.audit(org.id, "token.issued")) == 1
 
 
 async def test_another_process_hears_of_a_revocation_within_a_second(

@@ -2,13 +2,11 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Final
 
-import pytest
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright
+from tests.support import required_programs
 
-CHROMIUM: Final = Path("/usr/bin/chromium")
 _FLAGS: Final = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -16,13 +14,13 @@ _FLAGS: Final = [
 
 PHONE: Final = {"width": 360, "height": 740}
 
-needs_chromium = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs a browser: {CHROMIUM} is not installed")
+needs_chromium = required_programs.needs("chromium")
 
 
 @asynccontextmanager
 async def browser() -> AsyncIterator[Browser]:
     async with async_playwright() as playwright:
-        started = await playwright.chromium.launch(executable_path=str(CHROMIUM), args=_FLAGS)
+        started = await playwright.chromium.launch(executable_path=required_programs.find("chromium"), args=_FLAGS)
         try:
             yield started
         finally:
@@ -39,4 +37,5 @@ async def page_of(context: BrowserContext) -> AsyncIterator[Page]:
     page.set_default_timeout(10_000)
     yield page
     # Chromium calls an answer that is no success an error; that is the test's own affair.
-    assert [each for each in complaints if "the server responded with a status of" not in each] == []
+    left = [each for each in complaints if "the server responded with a status of" not in each]
+    assert left == [], left

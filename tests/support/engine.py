@@ -139,6 +139,7 @@ class HeldEngine:
         self.governance = GovernanceRecords()
         self.model_access: tuple[ModelAccessRecord, ...] = ()
         self.flags: dict[str, bool] = {}
+        self.allowed_fields: tuple[str, ...] = ()
         #: so that every call passes by the budgets; this host counts nothing and refuses nothing
         self.budgets: tuple[BudgetRecord, ...] = (
             BudgetRecord(id=TENANT, scope_type="tenant", scope_id=TENANT, period="month", limit_requests=10**9),
@@ -160,6 +161,8 @@ class HeldEngine:
             clock=self.clock,
             latencies=Latencies(self.clock),
             request_deadline_seconds=read.request_deadline_seconds,
+            circuit_failures=read.circuit_failures,
+            circuit_seconds=read.circuit_seconds,
             detectors=detectors or NoDetectors(),
             dlp=dlp or DlpOptions(),
         )
@@ -213,6 +216,7 @@ class HeldEngine:
             tenant_id=tenant_id, revision=self.revision, providers=tuple(self.providers), models=tuple(self.models),
             ip_allowlist=self.allowlist, governance=self.governance, feature_flags=self.flags,
             model_access=self.model_access, budgets=self.budgets, routing_policies=self.routing_policies,
+            allowed_fields=self.allowed_fields,
         )  # fmt: skip
         compiled = compile_policy(records)
         assert isinstance(compiled, Snapshot)
@@ -243,7 +247,9 @@ class HeldEngine:
     def exhausted(self, budgets: Sequence[Budget]) -> Refusal | None:
         return None
 
-    async def reserve(self, budgets: Sequence[Budget], taking: Taking, *, enforced: bool) -> Reserved:
+    async def reserve(
+        self, budgets: Sequence[Budget], taking: Taking, *, enforced: bool, user_id: UUID | None = None
+    ) -> Reserved:
         await self.stop.here("reserving")
         return NothingReserved()
 

@@ -9,7 +9,7 @@ import asyncio
 import http.client
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -32,6 +32,7 @@ _talks: dict[str, list[Talk]] = defaultdict(list)
 
 
 def listen_to(url: str) -> None:
+    install()
     _servers.add(urlsplit(url).netloc)
 
 
@@ -43,8 +44,9 @@ def leave(url: str) -> None:
         talk.over()
 
 
+@cache
 def install() -> None:
-    """Once a process."""
+    """Wraps the clients, once a process: at the first server that is listened to."""
     _install_httpx()
     _install_aiohttp()
     _install_http_client()

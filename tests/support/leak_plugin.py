@@ -9,9 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support import heard
 from tests.support.leaks import WATCH, Leak
-from tests.support.watched import see_databases
 
 from gatehouse.foundation import tokens
 
@@ -27,7 +25,6 @@ def pytest_configure() -> None:
 
     tokens._minted = watched
     WATCH.secret("$argon2id$v=", "a password's hash")
-    heard.install()
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:
@@ -46,6 +43,9 @@ def _databases_are_looked_at(suite_home: Path) -> Iterator[None]:
     yield
     WATCH.during = ""
     if (suite_home / "postgres").exists():
+        # Imports the platform, which tests without a database do not need.
+        from tests.support.watched import see_databases
+
         see_databases(f"postgresql://postgres:@/postgres?host={suite_home / 'postgres'}")
 
 

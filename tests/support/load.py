@@ -1,4 +1,4 @@
-"""Callers that never rest: each sends the next request when it has the last answer."""
+"""Callers: each sends the next request when it has the last answer, after a rest."""
 
 import asyncio
 from collections import Counter
@@ -12,8 +12,9 @@ import aiohttp
 class Load:
     """`statuses` counts the answers; 0 stands for a connection that broke."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, rest_seconds: float) -> None:
         self._url = url
+        self._rest_seconds = rest_seconds
         self.statuses: Counter[int] = Counter()
         self.ended = False
 
@@ -35,15 +36,17 @@ class Load:
             except (aiohttp.ClientError, OSError):
                 status = 0
             self.statuses[status] += 1
-            if status != 200:
-                # Refusals take no time: without a rest they would be all that there is.
-                await asyncio.sleep(0.05)
+            # Refusals take no time: without a longer rest they would be all that there is.
+            await asyncio.sleep(self._rest_seconds if status == 200 else max(0.05, self._rest_seconds))
 
 
 @asynccontextmanager
-async def load(url: str, *callers: tuple[int, str, Mapping[str, Any]]) -> AsyncIterator[Load]:
-    """`callers` are how many, with which key, and what they ask."""
-    running = Load(url)
+async def load(
+    url: str, *callers: tuple[int, str, Mapping[str, Any]], rest_seconds: float = 0.01
+) -> AsyncIterator[Load]:
+    """`callers` are how many, with which key, and what they ask. Each rests between its requests: without it the
+    load would take the whole processor from what starts or waits beside it."""
+    running = Load(url, rest_seconds)
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=60)) as session:
         tasks = [

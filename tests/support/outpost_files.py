@@ -24,7 +24,8 @@ SAID = RuleEvent(kind="content_filter", rule_id="f", rule_name="a filter", actio
 TRIED = Failed(provider="one", model_id="m", status=503, reason="server_error")
 RICH = outcome(
     TENANT, dlp_events=(FOUND,), rule_events=(SAID,), attempts=(TRIED,), budgets=((uuid4(), 1_770_000_000),),
-    group_ids=(uuid4(),), requested_model="a\nmodel\r", timestamp=1770000000.123457,
+    group_ids=(uuid4(),), end_user="customer-1", tags=("team=search", "v:2"),
+    requested_model="a\nmodel\r", timestamp=1770000000.123457,
 )  # fmt: skip
 
 

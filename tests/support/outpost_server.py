@@ -18,6 +18,7 @@ import httpx2
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from tests.support import heard
+from tests.support.launcher import Launched, launch
 from tests.support.leaks import WATCH
 from tests.support.outposts import Authority
 from tests.support.server import GatehouseServer
@@ -74,7 +75,9 @@ class OutpostServer:
         self.certificate, self.key = self.home / "outpost.pem", self.home / "outpost.key"
         self.url = self.admin_url = ""
         self.environment = environment
-        self.process: subprocess.Popen[bytes] | None = None
+        #: all that the process was started with
+        self.started_with: dict[str, str] = {}
+        self.process: Launched | None = None
         self.enrol()
 
     @property
@@ -115,13 +118,12 @@ class OutpostServer:
             "RATE_LIMIT_ADMIN_PER_MINUTE": "1000000",
             **self.environment,
         }
-        command = [
-            sys.executable, "-P", "-m", "gatehouse", "serve", "outpost", "--port", ports[0], "--admin-port", ports[1],
-        ]  # fmt: skip
+        self.started_with = environment
+        arguments = ["serve", "outpost", "--port", ports[0], "--admin-port", ports[1]]
         path = self.home / "server.log"
         begins = path.stat().st_size if path.exists() else 0
         with path.open("ab") as log:
-            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=self.home)
+            self.process = launch(arguments, env=environment, cwd=self.home, log=log)
         deadline = time.monotonic() + START_SECONDS
         while not (found := re.search(r"serves on (\S+), its administration on (\S+)", self.log[begins:])):
             assert self.process.poll() is None, self.log

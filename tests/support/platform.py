@@ -3,8 +3,8 @@
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from time import time
@@ -97,6 +97,12 @@ class RunningPlatform:
         """As the owner: sees every tenant's rows. Results as tuples; nothing for a statement without any."""
         cursor = self._owner.execute(query, parameters)
         return cursor.fetchall() if cursor.description else []
+
+    @contextmanager
+    def owner_transaction(self) -> Iterator[psycopg.Connection[Any]]:
+        """A transaction of the owner's on a connection of its own, committed at the end."""
+        with psycopg.connect(self.installed.owner_url) as connection:
+            yield connection
 
     def client(self, credential: str) -> httpx2.AsyncClient:
         client = _client(self.app, credential)

@@ -13,6 +13,7 @@ from uuid import UUID, uuid4
 
 import httpx2
 from tests.support import heard
+from tests.support.launcher import Launched, launch
 from tests.support.leaks import WATCH
 from tests.support.portal import ADMIN_KEY, MASTER_KEY
 from tests.support.server import GatehouseServer
@@ -30,7 +31,7 @@ class PortalServer:
         self._port = port
         self._folder = tempfile.TemporaryDirectory(prefix="ghp")
         self.home = Path(self._folder.name)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Launched | None = None
         client = self._client()
         self.env = {
             "PATH": os.environ["PATH"],
@@ -71,10 +72,8 @@ class PortalServer:
         path = self.home / "server.log"
         begins = path.stat().st_size if path.exists() else 0
         with path.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "gatehouse", "serve", "portal", "--port", str(self._port)],
-                env=self.env, stdout=log, stderr=log, cwd=self.home,
-            )  # fmt: skip
+            arguments = ["serve", "portal", "--port", str(self._port)]
+            self._process = launch(arguments, env=self.env, cwd=self.home, log=log)
         deadline = time.monotonic() + START_SECONDS
         while not re.search(r"serves on (\S+)", said := path.read_text()[begins:]):
             assert self._process.poll() is None, said

@@ -92,3 +92,8 @@ class Surfer:
 
     def cookie(self, name: str = "gatehouse_portal") -> str | None:
         return self.client.cookies.get(name)
+
+    @property
+    def begun(self) -> list[str]:
+        """The cookies of sign-ins in progress, by name."""
+        return [cookie.name for cookie in self.client.cookies.jar if cookie.name.startswith("gatehouse_portal_sign_in")]

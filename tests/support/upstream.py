@@ -23,6 +23,9 @@ class Connection:
         return {name.lower(): value.strip() for name, _, value in lines}
 
     async def send(self, data: bytes) -> None:
+        if self.writer.is_closing():
+            # The client has closed the connection. uvloop's transport raises a RuntimeError of its own here.
+            raise ConnectionResetError("the connection is closed")
         self.writer.write(data)
         await self.writer.drain()
 

@@ -20,7 +20,7 @@ _BLANK = "<told here>"
 #: Those that hold a secret: told to the browser that it is for.
 _COOKIES = (
     "gatehouse_session=", "gatehouse_saml=", "__Host-gatehouse_saml=", "gatehouse_pending=", "gatehouse_form=",
-    "gatehouse_portal=", "gatehouse_portal_arrived=", "gatehouse_portal_sign_in=",
+    "gatehouse_portal=", "gatehouse_portal_arrived=", "gatehouse_portal_sign_in_",
 )  # fmt: skip
 _hexadecimal = re.compile(rb"\\\\x((?:[0-9a-f]{2})+)").sub
 #: Where passwords' hashes belong, and nowhere else.

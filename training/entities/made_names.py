@@ -1,14 +1,15 @@
 """Made-up names, put into real sentences: how organizations, places and people are called, so that the network learns
 it from more than the names that happen to be in the sets.
 
-Places are those of the time zone database (public domain) and of the training texts; given names and surnames come
-from the training texts.
+Places are those of the time zone database (public domain), of the training texts and of `known_names`; given names and
+surnames come from the training texts and from there.
 """
 
 import random
 import zoneinfo
 from collections.abc import Callable
 
+from gatehouse.detection.entities import known_names as known
 from training.entities.corpus import Example
 
 
@@ -52,14 +53,33 @@ class MadeNames:
 
     def of(self, kind: str) -> str:
         makers: dict[str, tuple[Callable[[], str], ...]] = {
-            "organization": (self.company, self.company, self.body, self.body, self.band, self._partners),
-            "location": (self._place, self._place, self._place, self._landscape),
-            "person": (self._person,),
+            "organization": (
+                *4 * (self._known_organization,),
+                *2 * (self.company, self.body),
+                self.band,
+                self._partners,
+            ),
+            "location": (*3 * (self._known_place,), *3 * (self._place,), self._landscape),
+            "person": (self._person, self._person, self._known_person),
         }
         return self._draw.choice(makers[kind])()
 
     def _one(self, words: list[str]) -> str:
         return self._draw.choice(words)
+
+    def _known_organization(self) -> str:
+        lists = (known.COMPANIES, known.COMPANIES, known.MEDIA, known.TEAMS, known.TEAMS, known.BANDS, known.BODIES)
+        return self._draw.choice(self._draw.choice(lists))
+
+    def _known_place(self) -> str:
+        return self._draw.choice(
+            self._draw.choice(
+                (known.COUNTRIES, known.COUNTRIES, known.REGIONS, known.CITIES, known.CITIES, known.PLACES)
+            )
+        )
+
+    def _known_person(self) -> str:
+        return self._draw.choice(known.PEOPLE)
 
     def company(self) -> str:
         first = self._one([self._one(self._family), self._one(self._places), self._one(_NOUNS), self._blend()])
@@ -124,4 +144,4 @@ def _people(examples: list[Example]) -> tuple[list[str], list[str]]:
             if kind == "person" and len(words) in (2, 3) and all(w.isalpha() and w.istitle() for w in words):
                 given.add(words[0])
                 family.add(words[-1])
-    return sorted(given), sorted(family)
+    return sorted(given.union(known.GIVEN)), sorted(family.union(known.FAMILY))

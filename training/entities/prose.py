@@ -1,16 +1,17 @@
-"""Made-up sentences of the kinds of text that the sets lack: encyclopedias, news, letters, tickets, prompts.
+"""Made-up sentences of encyclopedias, news, letters, tickets and prompts, which the sets lack, and of posts and chat.
 
 They are few beside the real texts. What they teach is convention: what a work, an event, a people or a product is
 called is no name of a person, organization or place, though it is written with capitals.
 
-Slots: {P} person, {F} surname, {L} place, {O} organization, {C} company, {B} body, {G} team or band; without a label
-{T} work, {E} event, {N} people, {M} product, {Y} year, {J} job, {D} day.
+Slots: {P} person, {A} person by any name, {F} surname, {L} place, {O} organization, {C} company, {B} body, {G} team or
+band; without a label {T} work, {E} event, {N} people, {M} product, {Y} year, {J} job, {D} day, {H} handle. A # makes a
+hashtag of the name.
 """
 
 import random
 import re
 
-from training.entities.corpus import Example
+from training.entities.corpus import HANDLE, Example
 from training.entities.made_names import MadeNames
 
 _TEMPLATES = """
@@ -86,6 +87,72 @@ Chapter Two: The {T}. Introduction. Further Reading. See also: {T}.
 Table 3 shows the Results of the {E} for Group A and Group B.
 Our {D} offer: {M}, now with Free Shipping and Easy Returns!
 """.strip().splitlines()
+_POSTS = """
+RT @{H}: {A} says {O} will never win in {L} again #fail
+@{H} are you going to see {G} in {L} on {D}?? I cant wait!!
+{O} fans are the worst lol
+Watching {O} v {O} with {A} and a beer
+Just landed in {L}, so tired. {A} is picking me up
+I'm at {L} (w/ @{H} and 3 others)
+{A} is trending? RIP {A}
+happy birthday {A}!!! love u
+so {A} told me that {A} quit her job at {O} haha
+Can't believe {A} is leaving {O} :( worst day ever
+Breaking: at least {Y} killed in {L}, {O} reports
+#{L} update: {A} meets {A} in {L} | {O}
+New blog post: how {O} lost to {O} in {L} http://t.co/x{Y}
+{O} to cut {Y} jobs in {L} - via @{H}
+Now playing: {G} - {T} #nowplaying
+Go {O}! #{O} #{L}
+Why is everyone in #{L} talking about {A} today
+Good morning {L}! Who is coming to {T} tonight?
+Traffic on the bridge near {L} is a nightmare this {D}
+My {M} broke again and {O} support is useless @{H}
+got my new {M} today, bye bye {M}
+I liked a YouTube video from @{H} {T} official trailer
+Vote {O}! {A} for {L}
+Thoughts with everyone in {L} tonight.
+{A}'s new single is better than anything {A} ever did
+{A} and {A} at the {E} red carpet
+Anyone from {L} selling tickets for {G} on {D}?
+ok but {A} was SO good in {T} last nite
+Snow in {L} again... Mom says school is closed
+God I hate Mondays. Happy Friday everyone! TGIF
+The Game is on, who is watching? GOAL!!!
+Thanks for the follow! Check out our new Album, link in bio
+hey {A}, whats up? u coming to {L} this weekend
+lol {A} just texted me from {L}, she met {A} at the {O} store
+can you write an email to {A} at {O} saying im sick
+need a summary of what {O} and {O} agreed on in {L}
+job opening: {J} at {O} in {L}, apply by {D}
+{L}: {A} ({O}) arrested after fight outside club
+{O}'s {A} out for the season, says coach {F}
+Photo: {A}, {L}, {Y}. Credit: {P} / {O}
+#{A} #{A} #concert #live
+""".strip().splitlines()
+#: What programs and documents are made of, without a name.
+_TECHNICAL = """
+kubectl -n staging get pods | grep Running
+git commit -m "Fix typo in README and bump Version"
+Merge pull request #{Y} from feature/{W}
+Subject: Re: [PATCH] {W}: do not round to {Y}
+Received: by mx3.example.org with ESMTPS id 8F2A; {D}
+{"id": {Y}, "status": "Pending", "currency": "EUR", "items": []}
+SELECT Name, City, Total FROM Orders WHERE Id = {Y};
+public class {W}Service extends Base{W} implements Runnable {
+def test_{W}_is_sorted(self) -> None:
+Traceback: ValueError: Invalid Value at Line {Y}
+Error: Connection Refused. Retry in {Y} ms
+{M} {Y}.3.1 to {Y}.4.0: Breaking Changes
+## Getting Started
+# Frequently Asked Questions and Known Issues
+Table of Contents, Introduction, Terms and Conditions, Privacy Policy
+Step 1: Open the Settings Menu and Click Save
+| Name | Role | Status | Last Update |
+- [ ] Write Unit Tests for the Parser
+apiVersion: apps/v1, kind: Deployment, metadata: {W}-{Y}
+const MAX_RETRIES = {Y}; export default {W}Client;
+""".strip().splitlines()
 
 _NATIONS = (
     "American British English German French Spanish Italian Polish Dutch Russian Australian Canadian Indian Chinese "
@@ -114,7 +181,7 @@ _WORDS = (
 _PRODUCTS = "{W}{W}|{W} 300|{W} Pro|{W}-{Y}|Model {Y}|{W} XL|Type 4|CX-9|{W} Phone|{W} Cloud|A320|T-34|{W} One"
 _DAYS = "Monday|Tuesday|Wednesday|Thursday|Friday|3 May|June 12|October 5th|12 January|Sunday|March 30"
 _SLOT = re.compile(r"\{([A-Z])\}")
-_KINDS = {"P": "person", "F": "person", "L": "location", "O": "organization", "C": "organization"}
+_KINDS = {"P": "person", "A": "person", "F": "person", "L": "location", "O": "organization", "C": "organization"}
 _KINDS |= {"B": "organization", "G": "organization"}
 
 
@@ -124,23 +191,31 @@ class Prose:
         self._draw = draw
 
     def sentences(self, count: int) -> list[Example]:
-        return [self._filled(self._draw.choice(_TEMPLATES)) for _ in range(count)]
+        return [self._filled(self._draw.choice(_TEMPLATES + _POSTS + _TECHNICAL)) for _ in range(count)]
 
     def _filled(self, template: str) -> Example:
         text, at, spans = "", 0, []
         for slot in _SLOT.finditer(template):
             text += template[at : slot.start()]
             value = self._value(slot[1])
+            start = len(text)
+            if text.endswith("#"):
+                value, start = "".join(filter(str.isalnum, value)), start - 1
             if slot[1] in _KINDS:
-                spans.append((len(text), len(text) + len(value), _KINDS[slot[1]]))
+                spans.append((start, len(text) + len(value), _KINDS[slot[1]]))
             text += value
             at = slot.end()
-        return Example(text + template[at:], "made-up", "made-up", spans)
+        text += template[at:]
+        return Example(text, "made-up", "made-up", spans, [handle.span() for handle in HANDLE.finditer(text)])
 
     def _value(self, slot: str) -> str:
         match slot:
             case "P":
                 return self._names.full_person()
+            case "A":
+                return self._names.of("person")
+            case "H":
+                return self._names.surname().replace(" ", "_") + self._draw.choice(["", "91", "_x", "News"])
             case "F":
                 return self._names.surname()
             case "L":

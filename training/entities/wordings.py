@@ -1,4 +1,4 @@
-"""Another wording of each text in each epoch: other names, another case."""
+"""Another wording of each text in each epoch: other names, another case, another text around it."""
 
 import random
 from itertools import pairwise
@@ -9,8 +9,23 @@ from training.entities.prose import Prose
 
 #: Shares of an epoch's texts that are lower-cased, upper-cased, title-cased, and whose names are exchanged.
 LOWERED, UPPERED, TITLED, SWAPPED = 0.12, 0.03, 0.03, 0.4
-#: Of the names that are exchanged, how many become made-up ones.
-MADE_UP = 0.5
+#: Of an epoch's texts, how many stand in a string, a field or a message of another one.
+CARRIED = 0.06
+CARRIERS = (
+    ('{"id": 318, "text": "', '", "lang": "en"}'),
+    ('{"status": "ok", "items": [{"title": "', '", "score": 0.81}]}'),
+    ('{"role": "tool", "content": "', '\\n"}'),
+    ('[{"type": "text", "text": "exit code 0\\n', '\\n"}], "is_error": false'),
+    ('"{\\"note\\": \\"', '\\", \\"rows\\": 2}"'),
+    ("- id: 9\n  description: ", "\n  state: open\n"),
+    ("| 12 | ", " | open |"),
+    ("2024-05-01 12:00:03 INFO message: ", " (took 12 ms)"),
+    ("<p>", "</p>"),
+    ("> ", "\n\nok thanks"),
+)
+#: Of the names that are exchanged, how many become made-up ones, and how many of those in tweets become hashtags.
+MADE_UP, TAGGED = 0.5, 0.08
+TWEETS = ("b_wnut17", "b_btc")
 
 
 class Wordings:
@@ -33,7 +48,19 @@ class Wordings:
     def of(self, example: Example) -> Example:
         if example.spans and self._draw.random() < SWAPPED:
             example = self._swapped(example)
-        return self._in_case(example)
+        example = self._in_case(example)
+        return self._carried(example) if self._draw.random() < CARRIED else example
+
+    def _carried(self, example: Example) -> Example:
+        before, behind = self._draw.choice(CARRIERS)
+        by = len(before)
+        return Example(
+            before + example.text + behind,
+            example.group,
+            example.source,
+            [(start + by, end + by, kind) for start, end, kind in example.spans],
+            [(start + by, end + by) for start, end in example.unsure],
+        )
 
     def _in_case(self, example: Example) -> Example:
         case = self._draw.random()
@@ -51,6 +78,15 @@ class Wordings:
     def _other(self, kind: str) -> str:
         return self._made.of(kind) if self._draw.random() < MADE_UP else self._draw.choice(self._names[kind])
 
+    def _in_the_place_of(self, old: str, kind: str, source: str) -> str:
+        """Written as the old one is: in small letters, as a hashtag."""
+        if not old.lstrip("#")[:1].isalpha():
+            return old
+        new = self._other(kind)
+        if old.startswith("#") or (source in TWEETS and self._draw.random() < TAGGED):
+            new = "#" + "".join(filter(str.isalnum, new))
+        return new.lower() if old.islower() else new
+
     def _swapped(self, example: Example) -> Example:
         ordered = sorted(example.spans)
         if any(a[1] > b[0] for a, b in pairwise(ordered)):
@@ -58,7 +94,8 @@ class Wordings:
         text, spans, shifts, at = "", [], [], 0
         for start, end, kind in ordered:
             old = example.text[start:end]
-            new = self._other(kind) if old[:1].isupper() and self._draw.random() < 0.7 else old
+            kept = example.text[:start].endswith("@") or self._draw.random() < 0.3
+            new = old if kept else self._in_the_place_of(old, kind, example.source)
             text += example.text[at:start]
             spans.append((len(text), len(text) + len(new), kind))
             text += new

@@ -69,20 +69,19 @@ class Fit:
         embeddings = windows.embeddings[chosen]
         rows = np.repeat(np.arange(len(chosen)), [len(used) for used, _ in grams])
         used = np.concatenate([used for used, _ in grams])
-        values = np.concatenate([values for _, values in grams])[:, None] * scale
+        values = np.concatenate([values for _, values in grams])
         # Without it the words of the made-up texts' templates decide everything.
         seen = self._random.random(len(values)) >= self.recipe.gram_dropout
-        values = values * seen[:, None] / (1 - self.recipe.gram_dropout)
+        rows, used = rows[seen], used[seen]
+        values = values[seen, None] * (scale / (1 - self.recipe.gram_dropout))
         before = embeddings @ p["hidden"] + p["hidden_bias"]
         kept = (self._random.random(before.shape) >= self.recipe.dropout) / (1 - self.recipe.dropout)
         hidden = np.maximum(before, 0) * kept
-        lexical = np.zeros((len(chosen), len(p["bias"])), dtype=np.float32)
-        np.add.at(lexical, rows, p["grams"][used] * values)
+        lexical = _sums(p["grams"][used] * values, rows, len(chosen))
         error = self._error(hidden @ p["out"] + p["bias"] + lexical, windows.targets[chosen])
         error = (error * windows.weights[chosen, None] / len(chosen)).astype(np.float32)
         back = (error @ p["out"].T) * kept * (before > 0)
-        gram_gradient = np.zeros_like(p["grams"])
-        np.add.at(gram_gradient, used, error[rows] * values)
+        gram_gradient = _sums(error[rows] * values, used, len(p["grams"]))
         self._adam(
             {
                 "hidden": embeddings.T @ back,
@@ -109,6 +108,12 @@ class Fit:
             slope = (first / (1 - 0.9**self._steps)) / (np.sqrt(second / (1 - 0.999**self._steps)) + 1e-8)
             decay = 0 if name.endswith("bias") else self.recipe.decay
             self.parameters[name] -= rate * (slope + decay * self.parameters[name])
+
+
+def _sums(values: Array, places: Array, count: int) -> Array:
+    """[count, classes]: the values of each place together."""
+    columns = [np.bincount(places, weights=column, minlength=count) for column in values.T]
+    return np.stack(columns, axis=1).astype(np.float32)
 
 
 def arrays(fits: Sequence[Fit], name: str, classes: Sequence[str]) -> dict[str, Array]:

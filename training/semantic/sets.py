@@ -9,8 +9,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from training.semantic.corpus import attacks, harmless
+from training.entities.folds import fold_of
+from training.semantic.corpus import attacks, classes, harmless, lookalikes
 from training.semantic.corpus.words import Maker
+from training.semantic.near_duplicates import clusters
 
 CLASSES = ("prompt_injection", "jailbreak")
 
@@ -71,6 +73,14 @@ def licensed(truth: Path) -> list[Example]:
     return found
 
 
+def folds(truth: Path) -> dict[str, int]:
+    """For each group of the trained sources the fold that it is held out with: that of all its near duplicates."""
+    known = [row for row in rows(truth / "c_semantic.jsonl") if row["source"] in SOURCES]
+    groups = [row["group"] for row in known]
+    leaders = clusters([row["text"] for row in known], groups)
+    return {group: fold_of(groups[leader]) for group, leader in zip(groups, leaders, strict=True)}
+
+
 def carriers(truth: Path, random: Random) -> Iterator[str]:
     """Without end: paragraphs of one to twelve sentences from texts whose licence is CC-BY or OGL."""
     texts: dict[str, list[str]] = {}
@@ -101,6 +111,28 @@ def made_up(truth: Path, seed: int, attack_count: int, harmless_count: int) -> l
         found.append(Example(text, HARMLESS))
     # Whole documents: with their length grows the chance that some passage looks odd.
     found += [Example(document(paragraphs, random), HARMLESS) for _ in range(harmless_count // 30)]
+    return list({example.text: example for example in found}.values())
+
+
+def of_classes(truth: Path, seed: int, attack_count: int, harmless_count: int) -> list[Example]:
+    """Attacks of each class and what looks like them; a third of the injections in real prose, and as much of that
+    prose with a harmless order in it."""
+    random = Random(seed)
+    paragraphs = carriers(truth, random)
+    found = []
+    for _ in range(attack_count):
+        if random.random() < 0.3:
+            found.append(Example(_one(random, classes.JAILBREAKS), JAILBREAK))
+            continue
+        text = _one(random, classes.INJECTIONS)
+        if random.random() < 0.3:
+            text = attacks.put_into(random, next(paragraphs), text)
+        found.append(Example(text, INJECTION))
+    for _ in range(harmless_count):
+        text = _one(random, lookalikes.LOOKALIKES)
+        if random.random() < 0.15:
+            text = attacks.put_into(random, next(paragraphs), text)
+        found.append(Example(text, HARMLESS))
     return list({example.text: example for example in found}.values())
 
 

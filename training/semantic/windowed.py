@@ -21,13 +21,28 @@ class Window:
     embedding: Array
 
 
-class Reader:
-    """`cache`: a file of the caller's own, or None."""
+class CachedBackbone(Backbone):
+    """Embeds nothing twice. `cache`: a file of the caller's own, or None."""
 
     def __init__(self, data: Path, cache: Path | None = None) -> None:
-        self._backbone = Backbone(data)
+        super().__init__(data)
         self._cache = cache
         self._known: dict[bytes, Array] = pickle.loads(cache.read_bytes()) if cache and cache.exists() else {}
+
+    def embed(self, ids: Array) -> Array:
+        key = ids.astype(np.int32).tobytes()
+        if key not in self._known:
+            self._known[key] = super().embed(ids)
+        return self._known[key]
+
+    def keep(self) -> None:
+        if self._cache:
+            self._cache.write_bytes(pickle.dumps(self._known))
+
+
+class Reader:
+    def __init__(self, backbone: Backbone) -> None:
+        self._backbone = backbone
 
     def read(self, text: str) -> list[Window]:
         """At most six windows, evenly spread: which are suspicious is not known before a head is trained."""
@@ -48,11 +63,4 @@ class Reader:
         return [self._window(ids[slice(*passages[number])]) for number in worst]
 
     def _window(self, ids: Array) -> Window:
-        key = ids.astype(np.int32).tobytes()
-        if key not in self._known:
-            self._known[key] = self._backbone.embed(ids)
-        return Window(ids, self._known[key])
-
-    def keep(self) -> None:
-        if self._cache:
-            self._cache.write_bytes(pickle.dumps(self._known))
+        return Window(ids, self._backbone.embed(ids))

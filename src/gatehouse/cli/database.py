@@ -18,10 +18,10 @@ def migrate(application: str, check: bool) -> None:
         installation.check(installed)
         click.echo("The schema is this version's.")
         return
-    admin = installation.prepare(installed)
+    installation.prepare(installed)
     click.echo("The schema is up to date.")
-    if admin is not None and admin.password is not None:
-        click.echo(f"First admin: {admin.email}, password {admin.password} (shown once)")
+    if (admin := installation.unused_first_admin(installed)) is not None:
+        admin.announce()
 
 
 def _portal(check: bool) -> None:

@@ -17,52 +17,49 @@ _PORTS = {"platform": 8000, "portal": 8100, "outpost": 8300}
 @click.option("--admin-port", default=8301, show_default=True, type=click.IntRange(0, 65535), help="An outpost's.")
 def serve(application: str, host: str, port: int | None, workers: int, admin_port: int) -> None:
     """Serve an application until SIGTERM, which lets requests finish."""
+    from gatehouse.foundation.serving import CannotStart
+
     port = _PORTS[application] if port is None else port
-    if application == "platform":
-        _platform(host, port, workers)
-    elif application == "portal":
-        _portal(host, port)
-    else:
-        _outpost(host, port, admin_port)
+    try:
+        if application == "platform":
+            _platform(host, port, workers)
+        elif application == "portal":
+            _portal(host, port)
+        else:
+            _outpost(host, port, admin_port)
+    except CannotStart as error:
+        raise CommandError(str(error)) from None
 
 
 def _platform(host: str, port: int, workers: int) -> None:
-    from gatehouse.platform.supervisor import CannotStart, Supervisor
+    from gatehouse.platform.supervisor import Supervisor
 
-    try:
-        status = Supervisor(host=host, port=port, workers=workers).run()
-    except CannotStart as error:
-        raise CommandError(str(error)) from None
-    raise click.exceptions.Exit(status)
+    raise click.exceptions.Exit(Supervisor(host=host, port=port, workers=workers).run())
 
 
 def _portal(host: str, port: int) -> None:
-    from gatehouse.portal.serve import CannotStart, run
+    from gatehouse.portal.serve import run
 
-    try:
-        status = run(host, port)
-    except CannotStart as error:
-        raise CommandError(str(error)) from None
-    raise click.exceptions.Exit(status)
+    raise click.exceptions.Exit(run(host, port))
 
 
 def _outpost(host: str, port: int, admin_port: int) -> None:
-    from gatehouse.outpost.serve import CannotStart, serve
+    from gatehouse.outpost.serve import serve
 
-    try:
-        serve(host, port, admin_port)
-    except CannotStart as error:
-        raise CommandError(str(error)) from None
+    serve(host, port, admin_port)
 
 
 @click.command(epilog="Example: DATABASE_URL=postgresql://... gatehouse worker")
 def worker() -> None:
     """Run background jobs. Any number of these may run, on any machine that reaches the database."""
+    from gatehouse.foundation import preflight
     from gatehouse.foundation.settings import Settings
     from gatehouse.platform import installation
     from gatehouse.platform.keeper import run
+    from gatehouse.platform.preflight import settings as checked_settings
 
-    settings = Settings.from_environment()
+    settings = checked_settings(listens=False)
+    preflight.warn_about_misspelt(Settings)
     if settings.database_url is None:
         raise CommandError("an embedded installation runs its jobs itself; set DATABASE_URL to run them elsewhere")
     installation.check_all(installation.connect(settings))

@@ -24,12 +24,15 @@ def doctor() -> None:
 
 @click.command(epilog="Example: gatehouse backup /var/backups/gatehouse-monday.tar")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-def backup(file: Path) -> None:
+@click.option("--force", is_flag=True, help="Replace the file if it is there.")
+def backup(file: Path, force: bool) -> None:
     """Save database and journal into one file, while serving goes on. Keep the master key elsewhere."""
     from gatehouse.foundation.storage.tools import ToolFailed
     from gatehouse.platform import installation
     from gatehouse.platform.upkeep import backup as saving
 
+    if file.exists() and not force:
+        raise CommandError(f"{file} is there already; --force replaces it")
     try:
         meta = saving.save(installation.connect(), file)
     except (ToolFailed, OSError) as error:
@@ -45,12 +48,19 @@ def backup(file: Path) -> None:
 @click.option("--force", is_flag=True, help="Replace the installation that the database holds.")
 def restore(file: Path, force: bool) -> None:
     """Bring back what backup saved. Nothing may serve on the database meanwhile."""
+    from gatehouse.foundation.serving import CannotStart, HomeLock
+    from gatehouse.foundation.settings import Settings
     from gatehouse.foundation.storage.tools import ToolFailed
     from gatehouse.platform import installation
     from gatehouse.platform.upkeep import backup as saving
 
     try:
-        meta = saving.load(installation.connect(), file, force=force)
+        settings = Settings.from_environment()
+        # Nothing is served from this home meanwhile.
+        with HomeLock(settings.gatehouse_home):
+            meta = saving.load(installation.connect(settings), file, force=force)
+    except CannotStart as error:
+        raise CommandError(str(error)) from None
     except (ToolFailed, OSError, tarfile.TarError, saving.CannotRestore) as error:
         raise CommandError(str(error)) from None
     click.echo(f"Restored {file}, saved {meta.created_at:%Y-%m-%d %H:%M} UTC by version {meta.version}.")

@@ -60,7 +60,7 @@ def create(email: str, tenant: str, *, password_stdin: bool, **given: str | None
     except ValidationError as error:
         fault = error.errors()[0]
         raise CommandError(f"{fault['loc'][0]}: {fault['msg'].removeprefix('Value error, ')}") from None
-    hashed = _hashed_from_stdin() if password_stdin else None
+    hashed = _hashed_from_stdin(new.email) if password_stdin else None
 
     async def work(change: "Change") -> str | None:
         _, invitation = await service.create(change, None, new, hashed)
@@ -85,7 +85,7 @@ def reset(email: str, tenant: str, password_stdin: bool) -> None:
     from gatehouse.platform.access.users import service
     from gatehouse.platform.access.users.table import by_email
 
-    hashed = _hashed_from_stdin() if password_stdin else None
+    hashed = _hashed_from_stdin(email) if password_stdin else None
 
     async def work(change: "Change") -> str | None:
         user = _found(await by_email(change.session, email), email, tenant)
@@ -120,12 +120,12 @@ def operator(email: str, revoke: bool) -> None:
     click.echo(f"{email} is {'no longer' if revoke else 'now'} an operator.")
 
 
-def _hashed_from_stdin() -> str:
-    from gatehouse.foundation.passwords import PasswordLength, hash_now
+def _hashed_from_stdin(email: str) -> str:
+    from gatehouse.foundation.passwords import PasswordRefused, hash_now
 
     try:
-        return hash_now(sys.stdin.readline().rstrip("\r\n"))
-    except PasswordLength as error:
+        return hash_now(sys.stdin.readline().rstrip("\r\n"), about=email)
+    except PasswordRefused as error:
         raise CommandError(error.text) from None
 
 

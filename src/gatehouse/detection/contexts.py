@@ -9,12 +9,11 @@ import re2
 from gatehouse.detection import matching
 from gatehouse.detection.normalise import View
 from gatehouse.detection.pattern import CONTEXT_AFTER, CONTEXT_BEFORE
+from gatehouse.detection.searching import ANYWHERE, Search, search_of
 
-_ANYWHERE: Final = re2._re2.RE2.Anchor.UNANCHORED
 _MEMORY: Final = 16 << 20
 #: What a search has found is remembered: it comes again and again.
 _REMEMBERED: Final = 4096
-_LETTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz")
 
 
 class Standing(NamedTuple):
@@ -46,7 +45,7 @@ class Contexts:
 
     def __init__(self, words: Mapping[str, int]) -> None:
         self._searches = [_compiled(chunk) for chunk in matching.chunks(sorted(words))]
-        #: what a search finds between two characters that are no letters: the words that begin there, by length
+        #: what a search finds between two characters beside it: the words that begin there, by length
         self._words = {key: tuple(_beginning(key, words)) for word in words for key in (word, word + "s")}
         self._by_bytes: dict[bytes, tuple[tuple[int, int, int], ...]] = {}
 
@@ -68,7 +67,7 @@ class Contexts:
     def _places(self, search: Any, view: View, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
         data, known, character = view.data, self._by_bytes, view.character
         length = len(data)
-        begin, end = search(_ANYWHERE, data, start, stop)[0]
+        begin, end = search(ANYWHERE, data, start, stop)[0]
         while begin >= 0:
             seen = data[begin:end]
             if begin and end < length and seen in known:
@@ -80,29 +79,58 @@ class Contexts:
             place = character(begin)
             for offset, size, bits in words:
                 yield place + offset, place + offset + size, bits
-            begin, end = search(_ANYWHERE, data, begin + 1, stop)[0]
+            begin, end = search(ANYWHERE, data, begin + 1, stop)[0]
 
     def _standing(self, seen: str, *, first: bool, last: bool) -> Iterator[tuple[int, int, int]]:
         """The words in what was found, from which character on, how long and whose. At the beginning and the end of a
         text there may be no other character around them."""
         for start in (0, 1) if first else (1,):
             for stop in (len(seen) - 1, len(seen)) if last else (len(seen) - 1,):
-                if stop == len(seen) or seen[stop].lower() not in _LETTERS:
-                    for size, bits in self._words.get(seen[start:stop].lower(), ()):
+                key = seen[start:stop].lower()
+                if key and (stop == len(seen) or matching.may_stand_behind(seen[stop].lower(), key)):
+                    for size, bits in self._words.get(key, ()):
                         yield start, size, bits
+
+
+class Near:
+    """The context words near a region of a view, which are looked for when they are first asked for."""
+
+    __slots__ = ("_contexts", "_end", "_first", "_standing", "_view")
+
+    def __init__(self, contexts: Contexts, view: View, first: int, end: int) -> None:
+        self._contexts = contexts
+        self._view = view
+        self._first = first
+        self._end = end
+        self._standing: Standing | None = None
+
+    @property
+    def standing(self) -> Standing:
+        if self._standing is None:
+            self._standing = self._contexts.standing(self._view, self._first, self._end)
+        return self._standing
+
+    def may_have(self, mask: int) -> bool:
+        return self._standing is None or self._standing.bits_of_all & mask != 0
+
+    def have(self, mask: int) -> bool:
+        return self.standing.bits_of_all & mask != 0
 
 
 def _beginning(key: str, words: Mapping[str, int]) -> Iterator[tuple[int, int]]:
     for size in range(1, len(key) + 1):
-        rest = key[size : size + 2]
-        stands = not rest or rest[0] not in _LETTERS or (rest[0] == "s" and (rest == "s" or rest[1] not in _LETTERS))
-        if stands and key[:size] in words:
-            yield size, words[key[:size]]
+        word, rest = key[:size], key[size : size + 2]
+        if word in words and (_ends(word, rest) or (rest[0] == "s" and _ends(word, rest[1:]))):
+            yield size, words[word]
 
 
-def _compiled(words: Sequence[str]) -> Any:
+def _ends(word: str, rest: str) -> bool:
+    return not rest or matching.may_stand_behind(rest[0], word)
+
+
+def _compiled(words: Sequence[str]) -> Search:
     options = matching.options(ignore_case=True)
     options.longest_match = True
     options.never_capture = True
     options.max_mem = _MEMORY
-    return re2.compile(matching.standing_alone(words), options)._regexp.Match
+    return search_of(re2.compile(matching.standing_alone(words), options))

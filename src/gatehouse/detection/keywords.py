@@ -15,7 +15,9 @@ from typing import Any, Final
 import re2
 
 from gatehouse.detection import matching
-from gatehouse.detection.normalise import seen
+from gatehouse.detection.normalise import View, seen
+from gatehouse.detection.normalise.escapes import nested_view
+from gatehouse.detection.searching import ANYWHERE, search_of
 
 #: Code points a passage.
 SLICE: Final = 32 * 1024
@@ -26,7 +28,6 @@ _ends_in_word: Final = re2.compile(r"[\pL\pN\pM]\z")
 _begins_in_word: Final = re2.compile(r"\A[\pL\pN\pM]")
 _unspaced: Final = re2.compile(rf"[{_UNSPACED}]")
 _MEMORY: Final = 16 << 20
-_ANYWHERE: Final = re2._re2.RE2.Anchor.UNANCHORED
 #: How much white space within a keyword may lie across the end of a passage.
 _BLANKS: Final = 4_096
 #: A letter, so that the end of a passage is no word's end.
@@ -44,25 +45,25 @@ class Keywords:
     def __init__(self, keywords: Iterable[str]) -> None:
         known = sorted({word for keyword in keywords if (word := folded(keyword))})
         self.longest = max(map(len, known), default=0)
-        self._matches = [re2.compile(_regex(chunk), _options())._regexp.Match for chunk in matching.chunks(known)]
-
-    def found(self, passages: Iterable[bytes]) -> bool:
-        return any(self.within(passage) for passage in passages)
+        self._matches = [search_of(re2.compile(_regex(chunk), _options())) for chunk in matching.chunks(known)]
 
     def within(self, passage: bytes) -> bool:
         """Whether one of them is in a passage of `passages`."""
-        return any(match(_ANYWHERE, passage, 0, len(passage))[0][0] >= 0 for match in self._matches)
+        return any(match(ANYWHERE, passage, 0, len(passage))[0][0] >= 0 for match in self._matches)
 
 
 def passages(text: str, longest: int, *, json_escapes: bool = False) -> Iterator[bytes]:
     """`text` as it is searched, in pieces that overlap so that no keyword of up to `longest` characters is cut: a
-    piece takes a millisecond or two. `json_escapes`: the text is JSON as written."""
+    piece takes a millisecond or two. A piece with backslash escapes is followed by what they stand for. `json_escapes`:
+    the text is JSON as written."""
     before, start = "", 0
     while True:
         end = _cut(text, start)
         piece = before + seen(text[start:end], json_escapes=json_escapes).text
         final = end == len(text)
-        yield (piece if final else piece + _GOES_ON).encode("utf-8", "replace")
+        nested = nested_view(View(piece), final=True)
+        for written in (piece,) if nested is None else (piece, nested.view.text):
+            yield (written if final else written + _GOES_ON).encode("utf-8", "replace")
         if final:
             return
         # White space may be long, and counts as one blank.

@@ -14,12 +14,26 @@ TierName: TypeAlias = Literal["ner", "llm"]
 
 
 class TierFailed(Exception):
-    """`tier` is `ner` or `llm`; `reason` one of `timeout`, `overloaded`, `crashed`, `unavailable`."""
+    """`tier` is `ner` or `llm`, `reason` one of `timeout`, `overloaded`, `crashed`, `unavailable`. The pattern
+    tier, `regex`, fails with `too_long`."""
 
     def __init__(self, tier: str, reason: str) -> None:
         super().__init__(f"{tier}: {reason}")
         self.tier = tier
         self.reason = reason
+
+
+class LabelsUnknown(Exception):
+    """The model does not recognise what it is asked for."""
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        super().__init__(f"the model does not recognise {', '.join(labels)}")
+
+
+def refuse_unknown(labels: Sequence[str], known: Sequence[str]) -> None:
+    """Raises `LabelsUnknown`."""
+    if unknown := [label for label in labels if label not in known]:
+        raise LabelsUnknown(unknown)
 
 
 class Recognizer(Protocol):
@@ -29,9 +43,12 @@ class Recognizer(Protocol):
     def entities(self) -> tuple[str, ...]:
         """Names of what it recognises: `person`, `organization`, `location`, ..."""
 
-    def recognize(self, texts: Sequence[str]) -> list[list[Finding]]:
-        """For each text its findings, without overlaps, in order. `source` and `entity_type` are the entity's name.
-        Long texts are cut at sentences; a text gives the same findings alone and in a batch."""
+    def recognize(self, texts: Sequence[str], labels: Sequence[str] = ()) -> list[list[Finding]]:
+        """For each text its findings in order; those of `ENTITIES` do not overlap. `source` and `entity_type` are the
+        entity's name. `labels` are names to look for besides `ENTITIES`: they change nothing about the findings of
+        `ENTITIES`. Long texts are cut at sentences; a text gives the same findings alone and in a batch.
+
+        Raises `LabelsUnknown` where the model does not recognise one of the labels."""
 
 
 class Classifier(Protocol):

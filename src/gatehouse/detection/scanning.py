@@ -2,25 +2,32 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from time import thread_time
-from typing import Final
+from typing import Final, TypeAlias
 
-from gatehouse.detection.candidates import NEAR
-from gatehouse.detection.findings import Finding
+from gatehouse.detection import ciphers
+from gatehouse.detection.as_written import Part, SearchGivenUp, Texts
+from gatehouse.detection.findings import Finding, Found, Known, Place, by_place, keep
+from gatehouse.detection.normalise import View, escapes, joined, seen
 from gatehouse.detection.normalise import decoded as decoding
-from gatehouse.detection.normalise import seen
-from gatehouse.detection.rules import Rules
-from gatehouse.detection.windows import Found, Scanner, by_place, keep, regions
+from gatehouse.detection.pattern import NEAR
+from gatehouse.detection.rules import Region, Rules
+from gatehouse.detection.searching import ANYWHERE
+from gatehouse.detection.windows import Scanner, regions
 
 #: Code points a slice, at most and at least.
 SLICE: Final = 8192
-_SHORTEST: Final = SLICE // 2
+_SHORTEST: Final = SLICE // 4
 #: Seconds that a slice should take: with more the next one is half as long.
-_LONG: Final = 0.004
+_LONG: Final = 0.002
 #: What is seen before and behind something encoded: what a match and its context words may take, and what a match of
 #: the longest shapes may.
 _BEFORE: Final = 512
 _BEHIND: Final = 512
 _FAR_BEHIND: Final = 3072
+#: Of a segment that goes through the beginning of a slice: how far back a place is looked for that one of its groups
+#: begins at, and how many characters tell whether one does.
+_ALIGNING: Final = 64
+_HEAD: Final = 128
 #: How far behind a decoded slice that what a match beginning in it holds may be encoded: each character by some.
 _NEAR: Final = 6 * NEAR
 
@@ -30,31 +37,94 @@ def scan(
 ) -> list[Finding]:
     """All that is found in `text`, by where it begins: not before `pos`, but what stands before it counts for word
     boundaries and context words. `decoded`: in decoded views too. `json_escapes`: `text` is JSON as written."""
-    found: list[Finding] = []
+    found: Found = {}
     for part in scan_in_slices(rules, text, pos=pos, decoded=decoded, json_escapes=json_escapes):
-        found += part
-    found.sort(key=by_place)
-    return found
+        keep(found, part)
+    return sorted(found.values(), key=by_place)
 
 
 def scan_in_slices(
-    rules: Sequence[Rules], text: str, *, pos: int = 0, decoded: bool = True, json_escapes: bool = False
+    rules: Sequence[Rules],
+    text: str,
+    *,
+    pos: int = 0,
+    decoded: bool = True,
+    json_escapes: bool = False,
+    parts: Sequence[Part] | None = None,
 ) -> Iterator[list[Finding]]:
     """The same, each slice's findings for themselves. A slice takes some milliseconds at most: what texts are found to
-    take decides how long it is, and changes nothing that is found."""
-    scanner = Scanner(rules, json_escapes=json_escapes, start=pos)
+    take decides how long it is, and changes nothing that is found. `parts`: the text is made of texts, and what an
+    organization's own patterns find lies in one of them."""
+    if len(text) > SLICE and (others := [each for each in rules if each.as_written is None]):
+        # What an organization's own patterns find needs the whole text at once, which may take longer than a slice:
+        # those who give work a turn know by now that this text is long.
+        yield from _in_slices(others, text, (), pos=pos, decoded=decoded, json_escapes=json_escapes)
+        rules = [each for each in rules if each.as_written is not None]
+        if not rules:
+            return
+    own: list[Finding] = []
+    given_up: SearchGivenUp | None = None
+    try:
+        for part in _as_written(rules, text, [(0, len(text))] if parts is None else parts, json_escapes=json_escapes):
+            own += [finding for finding in part if finding.start >= pos] if pos else part
+            yield part
+    except SearchGivenUp as error:
+        given_up = error
+    yield from _in_slices(rules, text, own, pos=pos, decoded=decoded, json_escapes=json_escapes)
+    if given_up is not None:
+        raise given_up
+
+
+def _as_written(
+    rules: Sequence[Rules], text: str, parts: Sequence[Part], *, json_escapes: bool
+) -> Iterator[list[Finding]]:
+    """What an organization's own patterns find in each part."""
+    own = [each.as_written for each in rules if each.as_written is not None]
+    if not own or not parts:
+        return
+    views: list[View] = []
+    for start, end in parts:
+        views.append(seen(text[start:end], json_escapes=json_escapes))
+        yield []
+    texts = Texts(views, parts)
+    given_up: list[str] = []
+    for each in own:
+        try:
+            yield from each.in_texts(texts)
+        except SearchGivenUp as error:
+            given_up += error.sources
+    if given_up:
+        raise SearchGivenUp(given_up)
+
+
+def _in_slices(
+    rules: Sequence[Rules], text: str, own: Sequence[Finding], *, pos: int, decoded: bool, json_escapes: bool
+) -> Iterator[list[Finding]]:
+    known = {by_place(finding): finding.score for finding in own}
+    if len(text) <= _SHORTEST and not pos and not json_escapes:
+        as_it_stands = _as_it_stands(rules, text, decoded=decoded)
+        if as_it_stands is not None:
+            yield _unknown(as_it_stands, known)
+            return
+    scanner = Scanner(rules, json_escapes=json_escapes, start=pos, known=Known(own))
     if len(text) <= _SHORTEST:
         # One slice, as most texts are.
         if text:
             scanner.push(text)
-            yield scanner.advance(final=True)[0]
+            found, _ = scanner.advance(final=True)
+            yield _unknown(found, known)
             if decoded:
-                yield _decoded(rules, text, 0, pos, len(text), json_escapes=json_escapes)
+                again = _decoded(rules, text, 0, pos, len(text), json_escapes=json_escapes)
+                _note(found, known)
+                yield _unknown(again, known)
+                _note(again, known)
+                yield ciphers.Ciphers(rules, text, known, json_escapes=json_escapes).find(pos, len(text))
         return
     slices = _Slices(len(text))
     for start, stop in slices:
         scanner.push(text[start:stop])
-        found, _ = scanner.advance(final=stop == len(text))
+        found = _unknown(scanner.advance(final=stop == len(text))[0], known)
+        _note(found, known)
         slices.done()
         yield found
     if not decoded:
@@ -63,9 +133,52 @@ def scan_in_slices(
     slices = _Slices(len(text))
     for start, stop in slices:
         first, run = _aligned(text, start, first, run)
-        found = _decoded(rules, text, first, max(start, pos), stop, json_escapes=json_escapes)
+        found = _unknown(_decoded(rules, text, first, max(start, pos), stop, json_escapes=json_escapes), known)
+        _note(found, known)
         slices.done()
         yield found
+    turned = ciphers.Ciphers(rules, text, known, json_escapes=json_escapes)
+    slices = _Slices(len(text))
+    for start, stop in slices:
+        found = _unknown(turned.find(max(start, pos), stop), known)
+        _note(found, known)
+        slices.done()
+        yield found
+
+
+def _as_it_stands(rules: Sequence[Rules], text: str, *, decoded: bool) -> list[Finding] | None:
+    """What is found in a text that reads in one way only, as most do. None for others."""
+    if "\\" in text or (decoded and ciphers.is_read_whole(text)):
+        return None
+    view = seen(text, json_escapes=False)
+    data = view.data
+    disguised = ciphers.looks_of(rules).disguised
+    if view.starts is not None or disguised(ANYWHERE, data, 0, len(data))[0][0] >= 0 or joined.breaks(view):
+        return None
+    if decoded and decoding.shifts_or_quotes(data):
+        return None
+    region = (Region(0, len(text), len(text)),)
+    found: Found = {}
+    for each in rules:
+        if each.as_written is None:
+            keep(found, each.findings(view, region, {}, 0))
+    return sorted(found.values(), key=by_place)
+
+
+#: The scores of findings, by their places.
+Scores: TypeAlias = dict[Place, float]
+
+
+def _note(findings: Iterable[Finding], known: Scores) -> None:
+    for finding in findings:
+        known[by_place(finding)] = finding.score
+
+
+def _unknown(findings: list[Finding], known: Scores) -> list[Finding]:
+    """Those that were not found before, or with a lower score."""
+    if not known:
+        return findings
+    return [finding for finding in findings if known.get(by_place(finding), -1.0) < finding.score]
 
 
 class _Slices:
@@ -93,12 +206,22 @@ class _Slices:
 
 
 def _aligned(text: str, start: int, before: int, run: int) -> tuple[int, int]:
-    """Where the slice from `start` on is seen from, and where the segment that may go through that place began: a
-    segment is cut between its groups of four."""
+    """Where the slice from `start` on is seen from, and where the run of characters that may be encoded began, which
+    goes through that place.
+
+    A segment is cut between its groups of four. What stands before a segment may look like a part of it, and the first
+    characters that it encodes may not be ASCII: a near place is taken from which on the segment reads as text."""
     first = max(0, start - _BEFORE)
     bare = len(text[before:first].rstrip(decoding.ALPHABET))
     run = before + bare if bare or not before else run
-    return first - (first - run) % 4 if first > run else first, run
+    if first <= run:
+        return first, run
+    # What repeats may read as text from two of four places: the run's own groups come first.
+    places = sorted(range(first, max(run, first - _ALIGNING) - 1, -1), key=lambda place: (place - run) % 4 != 0)
+    for place in places:
+        if decoding.reads_as_text(text[place : place + _HEAD]):
+            return place, run
+    return places[0], run
 
 
 def _decoded(
@@ -112,16 +235,22 @@ def _decoded(
     for begin, end in _passages(candidates, first):
         if begin >= stop:
             break
-        view = decoding.decoded_view(seen(text[begin : end + _BEHIND], json_escapes=json_escapes))
-        if view is not None and any(each.openings.opened(view) for each in rules):
-            view = decoding.decoded_view(seen(text[begin : end + _FAR_BEHIND], json_escapes=json_escapes))
-        if view is None:
-            continue
-        seams = decoding.encoded(view)
-        for each in rules:
-            over = regions(seams, 0, view.at(stop - begin), len(view))
-            keep(found, each.findings(view, over, {}, begin))
+        views = _decoded_views(text[begin : end + _BEHIND], json_escapes=json_escapes)
+        if any(each.openings.opened(view) for each in rules for view in views):
+            views = _decoded_views(text[begin : end + _FAR_BEHIND], json_escapes=json_escapes)
+        # What is encoded may be JSON.
+        nested = [escapes.nested_view(view, final=True) for view in views]
+        for view in (*views, *(each.view for each in nested if each is not None)):
+            seams = view.replaced()
+            for rule_set in rules:
+                over = regions(seams, 0, view.at(stop - begin), len(view))
+                keep(found, rule_set.findings(view, over, {}, begin))
     return [finding for finding in found.values() if start <= finding.start < stop]
+
+
+def _decoded_views(text: str, *, json_escapes: bool) -> list[View]:
+    """What is encoded may stand in JSON: its escapes are seen through first."""
+    return decoding.decoded_views(escapes.without_escapes(seen(text, json_escapes=json_escapes)))
 
 
 def _passages(candidates: Iterable[tuple[int, int]], first: int) -> Iterator[tuple[int, int]]:

@@ -72,14 +72,19 @@ def longest(regex: str) -> int | None:
 
 def skeleton(regex: str, *, ignore_case: bool = False) -> str | None:
     """The regex's skeleton, or None: it is not read here, or matches words, so that it says nothing."""
+    written = any_skeleton(regex, ignore_case=ignore_case)
+    return None if written is None or re2.search(written, _WORDS) else written
+
+
+def any_skeleton(regex: str, *, ignore_case: bool = False) -> str | None:
+    """The regex's skeleton, whatever it matches, or None: it is not read here."""
     tree = _read(regex, _IGNORE_CASE if ignore_case else 0)
     if tree is None:
         return None
     try:
-        written = _sequence(tree, tree.state.flags)
+        return _sequence(tree, tree.state.flags)
     except Unsupported:
         return None
-    return None if re2.search(written, _WORDS) else written
 
 
 def _read(regex: str, flags: int) -> Any:

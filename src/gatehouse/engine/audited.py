@@ -6,9 +6,12 @@ from uuid import UUID, uuid5
 
 import msgspec
 
+from gatehouse.engine.notices import Operated
 from gatehouse.engine.outcome import Opened, Outcome, Scanned, group_of
 
 ACTION: Final = "gateway.request"
+#: An operator's call at an outpost.
+OPERATED: Final = "outpost.operated"
 
 #: What DLP events come with: a request, or a scan.
 Found: TypeAlias = Outcome[str] | Scanned[str]
@@ -31,6 +34,10 @@ def details(outcome: Outcome[str], outpost_id: UUID | None) -> dict[str, Any]:
         # Of the few requests that have any: what content filters and policy rules said.
         **({"rules": [msgspec.structs.asdict(event) for event in said]} if said else {}),
     }
+
+
+def operator_details(call: Operated) -> dict[str, Any]:
+    return {**call.details, "call": call.call}
 
 
 def interrupted(opened: Opened[str]) -> Outcome[str]:

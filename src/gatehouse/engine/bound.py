@@ -16,6 +16,7 @@ from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.slots import Unseen, slots
 from gatehouse.engine.exchange import Asked, Candidate, Given
+from gatehouse.foundation.errors import BadRequest
 from gatehouse.policy.budgets import NANO
 from gatehouse.policy.records import ModelRecord
 
@@ -57,6 +58,20 @@ _CALLERS: Final = frozenset({None, "function", "custom"})
 _CALLERS_TOO: Final = ("bash_", "text_editor_", "computer_", "memory_")
 
 
+class PriceUnknown(BadRequest):
+    """A call whose cost cannot be known cannot be kept within a limit in dollars."""
+
+    code = "price_unknown"
+
+    @classmethod
+    def of(cls, candidate: Candidate, limit: str) -> "PriceUnknown":
+        """`limit` is what begins the message: "A cost cap"."""
+        return cls(
+            f"{limit} is in force, and the catalog has no price for {candidate.provider.id}/"
+            f"{candidate.model.model_id}. An administrator can set cost_per_input_token and cost_per_output_token."
+        )
+
+
 class Bound(msgspec.Struct, frozen=True, gc=False):
     """`nano_usd` is None where a candidate has no price."""
 
@@ -89,6 +104,14 @@ def bound(x: Asked, chain: Iterable[Candidate], output_limit: int | None) -> Bou
             if cost >= dearest:
                 dearest = int(cost) + 1
     return Bound(tokens, None if unpriced else min(dearest, _MOST_NANO_USD))
+
+
+def most_output(x: Asked, candidate: Candidate) -> int:
+    """The tokens that a candidate's answers can have at most, all together."""
+    if not _answers(x.call):
+        return 0
+    sizes = given(x)
+    return min(sizes.choices * (sizes.output or _own(candidate.model, x.call.output_limit)), _MOST_TOKENS)
 
 
 def asked_output(call: ModelCall) -> int | None:

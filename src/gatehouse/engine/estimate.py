@@ -43,7 +43,7 @@ def wants(x: Asked) -> Wants:
     if held.beside and _has_image(body):
         needs |= NEEDS["vision"]
     tokens = _looked_through(body) if held.beside else -(-held.size // BYTES_A_TOKEN)
-    choices = _choices(body)
+    choices = answers_asked_for(body)
     return Wants(
         input_tokens=tokens,
         output_tokens=0 if embeds else min(_expected(x.call) * choices, _MOST_TOKENS),
@@ -65,7 +65,7 @@ def estimate(model: ModelRecord, wanted: Wants) -> Decimal | None:
 
 def texts(body: dict[str, Any]) -> Iterator[str]:
     """All that a model reads as text."""
-    return (slot.text for slot in slots(body) if isinstance(slot, Slot))
+    return (slot.text for slot in slots(body) if isinstance(slot, Slot) and not slot.is_sealed)
 
 
 def _expected(call: ModelCall) -> int:
@@ -73,7 +73,7 @@ def _expected(call: ModelCall) -> int:
     return EXPECTED_OUTPUT if asked is None else asked
 
 
-def _choices(body: dict[str, Any]) -> int:
+def answers_asked_for(body: dict[str, Any]) -> int:
     asked = body.get("n")
     return asked if type(asked) is int and asked > 1 else 1
 

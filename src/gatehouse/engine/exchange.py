@@ -2,8 +2,9 @@
 
 Received    bytes from a client                    made by ingress
 Identified  + who calls, and their policy          made by `authenticate`
-Admitted    + the decoded call, every check passed made by the pipeline
-Answered    + what came of it                      made by `call_provider`
+Asked       + the decoded call                     made by `Engine` once the body is read
+Admitted    + every check passed, who may answer   made by `Engine`
+Answered    what came of it, filled as it happens  made by `Engine` at the start
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -16,7 +17,9 @@ from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.dlp.labels import NONE_GIVEN
+from gatehouse.engine.fields.naming import Field
 from gatehouse.engine.outcome import RuleEvent
+from gatehouse.engine.samples import Sample
 from gatehouse.engine.tracing import Trace
 from gatehouse.foundation.counters import RateState
 from gatehouse.foundation.errors import Refusal
@@ -58,6 +61,8 @@ class Identified(msgspec.Struct, kw_only=True):
     rate: RateState | None = None
     #: the highest numbers of labels in what was said before, where the request does not hold all of it
     labels: Mapping[str, int] = NONE_GIVEN
+    #: from the header `X-Gateway-Tags`
+    tags: tuple[str, ...] = ()
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -124,8 +129,12 @@ class Asked(msgspec.Struct, kw_only=True):
     call: ModelCall
     #: None: no DLP has looked at it
     inspection: Inspection | None = None
-    #: what content filters and policy rules said
+    #: what content filters, policy rules, the model registry, request fields and a cost cap did
     rule_events: list[RuleEvent] = []
+    #: the fields that are not ordinary (`engine.fields.naming.Field`); None: nobody has looked yet
+    fields: tuple[Field, ...] | None = None
+    #: whom the body names, as it is recorded; None: nobody, or DLP has not let the body pass
+    end_user: str | None = None
     #: None: no policy rule has asked yet
     facts: Facts | None = None
     #: None: nobody has asked yet, which nobody does before the body is as it will be sent
@@ -136,10 +145,15 @@ class Asked(msgspec.Struct, kw_only=True):
     routed: Routed | None = None
     #: empty until `routing.chain` has chosen
     chain: tuple[Candidate, ...] = ()
+    #: names of the models in the order in which the caller, and then a fallback chain, name them, whether they may
+    #: answer or not; empty where only one is named
+    order: tuple[str, ...] = ()
     #: what budgets have set aside for it (`engine.ports.Reserved`); None without budgets
     reserved: Any = None
     #: None: nothing is kept for it
     cached: Cached | None = None
+    #: None: no sample of it is kept
+    sample: Sample | None = None
 
 
 class Admitted(msgspec.Struct, kw_only=True):
@@ -177,6 +191,8 @@ class Answered(msgspec.Struct, kw_only=True):
     #: the same as headers and records have it
     cost_told: str | None = None
     attempts: list[Attempt] = []
+    #: where calls were sent whose answer never came: the provider may bill each of them
+    unanswered: list[Candidate] = []
     time_to_first_token_ms: float | None = None
     provider_latency_ms: float | None = None
     error_code: str | None = None
@@ -203,13 +219,18 @@ class Answered(msgspec.Struct, kw_only=True):
 
     @property
     def fallbacks(self) -> int:
-        """Candidates that failed before the one that answered; its own tries before the good one are none."""
-        if not self.attempts:
+        """Models that failed or were passed over before the one that answered; its own tries before the good one are
+        none."""
+        order = self.asked.order if self.asked else ()
+        if not self.attempts and not order:
             return 0
-        failed = {(attempt.provider, attempt.model) for attempt in self.attempts}
-        if failed and self.chosen is not None:
-            failed.discard((self.chosen.provider.id, self.chosen.model.model_id))
-        return len(failed)
+        missed = {f"{attempt.provider}/{attempt.model}" for attempt in self.attempts}
+        if self.chosen is not None:
+            answering = f"{self.chosen.provider.id}/{self.chosen.model.model_id}"
+            if answering in order:
+                missed.update(order[: order.index(answering)])
+            missed.discard(answering)
+        return len(missed)
 
 
 class Answer(msgspec.Struct, kw_only=True):

@@ -1,14 +1,17 @@
-"""The table of path limits: the reference's rows, with `RATE_LIMIT_TIERS` laid over them.
+r"""The table of path limits: the reference's rows, with `RATE_LIMIT_TIERS` laid over them.
 
-A key is a path or `METHOD path`. `{name}` in the path of a key with a method stands for one segment. A path that a key
-names exactly wins over one under which the request's path lies; whole segments count, so `/v1/chat` holds
-`/v1/chat/completions` and not `/v1/chats`. A trailing slash makes no difference.
+A key is a path or `METHOD path`. The path of a key with a method may be a pattern: `{name}` in it stands for one
+segment, and one with any of `* + ? [ ( | \ ^ $` is a regular expression (RE2) of the whole path. Patterns are tried
+first, the longest before the others. Then a path that a key names exactly wins over one under which the request's path
+lies; whole segments count, so `/v1/chat` holds `/v1/chat/completions` and not `/v1/chats`. A trailing slash makes no
+difference.
 """
 
 import re
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
+import re2
 
 from gatehouse.foundation.settings import BadSettings
 
@@ -20,6 +23,8 @@ DEFAULTS: Final = {
     "/api/auth/refresh": 30,
     # The pages and what they are made of; passwords that are tried there count as at /api/auth/login.
     "/login": 300,
+    # Many jobs, each with a token of its own, behind one address.
+    "POST /oauth/token": 600,
     "/api/conversations/shared/": 30,
     "POST /api/conversations/{id}/messages": 60,
     "POST /api/admin/dlp-rules/test": 10,
@@ -29,15 +34,23 @@ DEFAULTS: Final = {
 }
 
 _PARAMETER: Final = re.compile(r"\{[^{}/]*\}")
+_OF_AN_EXPRESSION: Final = frozenset("*+?[(|\\^$")
+_MAX_EXPRESSION_CHARS: Final = 200
+_MAX_EXPRESSION_BYTES: Final = 1 << 20
+
+
+class Pattern(Protocol):
+    def fullmatch(self, path: str, /) -> object: ...
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
-    """`method` is empty for any; `tier` is the key as the table's author wrote it."""
+    """`method` is empty for any; `tier` is the key as the table's author wrote it. `pattern` where the path is one."""
 
     method: str
     path: str
     limit: int
     tier: str
+    pattern: Pattern | None = None
 
 
 class LimitTable:
@@ -45,10 +58,10 @@ class LimitTable:
 
     def __init__(self, general: int, entries: list[Entry]) -> None:
         self.general = Entry("", "", general, "general")
-        self._plain = {(entry.method, entry.path): entry for entry in entries if "{" not in entry.path}
-        # The more of a pattern is literal, the more it means this path.
-        patterns = sorted((e for e in entries if "{" in e.path), key=lambda e: len(e.path), reverse=True)
-        self._patterns = [(entry, _pattern(entry.path)) for entry in patterns]
+        self._plain = {(entry.method, entry.path): entry for entry in entries if entry.pattern is None}
+        # The longer a pattern is, the more it means this path.
+        patterns = [(entry, entry.pattern) for entry in entries if entry.pattern is not None]
+        self._patterns = sorted(patterns, key=lambda pair: len(pair[0].path), reverse=True)
 
     @classmethod
     def build(cls, general: int, overrides: str) -> "LimitTable":
@@ -94,18 +107,39 @@ def _entry(key: str, limit: Any) -> Entry:
     """Raises ValueError saying what is wrong with the pair."""
     method, _, path = key.strip().rpartition(" ")
     method = method.strip().upper()
+    path = path.removeprefix("^")
     if not path.startswith("/"):
         raise ValueError("a path begins with /")
     if method and not method.isalpha():
         raise ValueError("write a path, or a method, a space and a path")
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise ValueError(f"must be a positive integer, not {limit!r}")
+    if not _OF_AN_EXPRESSION.isdisjoint(path):
+        if not method:
+            raise ValueError("a pattern needs a method before it")
+        return Entry(method, path, limit, key.strip(), _expression(path))
     # The parameter's name says nothing: `{id}` and `{conversation_id}` are one entry.
     normal = _PARAMETER.sub("{}", path).rstrip("/") or "/"
     if "{" in normal and not method:
         raise ValueError("a path with a parameter needs a method before it")
-    return Entry(method, normal, limit, key.strip())
+    return Entry(method, normal, limit, key.strip(), _template(normal) if "{" in normal else None)
 
 
-def _pattern(path: str) -> re.Pattern[str]:
+def _template(path: str) -> Pattern:
     return re.compile("[^/]+".join(re.escape(part) for part in path.split("{}")))
+
+
+def _expression(path: str) -> Pattern:
+    """Takes time in proportion to the path that it is tried on, whatever it says. Raises ValueError."""
+    if len(path) > _MAX_EXPRESSION_CHARS:
+        raise ValueError(f"a pattern has {_MAX_EXPRESSION_CHARS} characters at most")
+    options = re2.Options()
+    options.max_mem, options.log_errors = _MAX_EXPRESSION_BYTES, False
+    try:
+        pattern: Pattern = re2.compile(path, options)
+    except re2.error as error:
+        reason = error.args[0] if error.args else "it cannot be compiled"
+        raise ValueError(
+            f"not a regular expression: {reason.decode() if isinstance(reason, bytes) else reason}"
+        ) from None
+    return pattern

@@ -37,7 +37,7 @@ class DlpEvent(msgspec.Struct, array_like=True, frozen=True, kw_only=True, gc=Fa
 class RuleEvent(msgspec.Struct, array_like=True, frozen=True, kw_only=True, gc=False):
     """What a content filter or a policy rule said about a request; never what it matched."""
 
-    #: `content_filter`, `policy_rule`, `model_registry` or `cost_cap`
+    #: `content_filter`, `policy_rule`, `model_registry`, `request_field` or `cost_cap`
     kind: str
     rule_id: str
     rule_name: str
@@ -86,6 +86,8 @@ class Opened(_Arrived[Id], Generic[Id], tag="opened", kw_only=True, gc=False):
     group_ids: tuple[Id, ...] = ()
     rule_events: tuple[RuleEvent, ...] = ()
     routing_policy_id: str | None = None
+    end_user: str | None = None
+    tags: tuple[str, ...] = ()
 
 
 class Outcome(_Arrived[Id], Generic[Id], tag="outcome", kw_only=True, gc=False):
@@ -104,7 +106,7 @@ class Outcome(_Arrived[Id], Generic[Id], tag="outcome", kw_only=True, gc=False):
     latency_ms: float
     time_to_first_token_ms: float | None
     provider_latency_ms: float | None
-    #: candidates that failed before the one that answered
+    #: models that failed or were passed over before the one that answered
     fallbacks: int
     #: None: no DLP looked at it
     dlp_action: str | None
@@ -119,6 +121,9 @@ class Outcome(_Arrived[Id], Generic[Id], tag="outcome", kw_only=True, gc=False):
     attempts: tuple[Failed, ...] = ()
     #: `hit` or `miss` of the response cache; None where it was not asked
     cache: str | None = None
+    #: whom the call was made for, in the caller's words (`engine.attribution`)
+    end_user: str | None = None
+    tags: tuple[str, ...] = ()
 
 
 class Scanned(_Arrived[Id], Generic[Id], tag="scanned", kw_only=True, gc=False):
@@ -128,6 +133,21 @@ class Scanned(_Arrived[Id], Generic[Id], tag="scanned", kw_only=True, gc=False):
     group_ids: tuple[Id, ...] = ()
 
 
+class Sampled(_Arrived[Id], Generic[Id], tag="sampled", kw_only=True, gc=False):
+    """What a request asked and was answered, for trying out rules: a sample, where the organization wants some.
+    `contents` (`engine.samples.Contents`) is sealed under a key of the sample's own, and that under the master key;
+    `ip` is empty. The platform's own: outposts hand in none."""
+
+    sealed_key: str
+    contents: str
+    #: the request's
+    texts: int
+    #: Unicode code points of all texts, the answer's too
+    characters: int
+    #: None: no answer is kept
+    answer_texts: int | None = None
+
+
 def group_of(groups: Sequence[Id]) -> Id | None:
     """Whose group a usage record counts for: the user's, where there is exactly one."""
     return groups[0] if len(groups) == 1 else None
@@ -135,13 +155,19 @@ def group_of(groups: Sequence[Id]) -> Id | None:
 
 Entry: TypeAlias = Opened[Id] | Outcome[Id] | Scanned[Id]
 
+#: What the platform's journal holds.
+JournalEntry: TypeAlias = Entry[Id] | Sampled[Id]
+
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Entry[UUID]] = msgspec.json.Decoder(Opened[UUID] | Outcome[UUID] | Scanned[UUID])
 _text_decoder: msgspec.json.Decoder[Entry[str]] = msgspec.json.Decoder(Opened[str] | Outcome[str] | Scanned[str])
+_journal_decoder: msgspec.json.Decoder[JournalEntry[str]] = msgspec.json.Decoder(
+    Opened[str] | Outcome[str] | Scanned[str] | Sampled[str]
+)
 
 
 #: One journal entry: JSON without a line break.
-encode: Callable[[Entry[UUID]], bytes] = _encoder.encode
+encode: Callable[[JournalEntry[UUID]], bytes] = _encoder.encode
 
 
 def decode(line: bytes) -> Entry[UUID]:
@@ -150,3 +176,7 @@ def decode(line: bytes) -> Entry[UUID]:
 
 def decode_with_text_ids(line: bytes) -> Entry[str]:
     return _text_decoder.decode(line)
+
+
+def decode_of_platform(line: bytes) -> JournalEntry[str]:
+    return _journal_decoder.decode(line)

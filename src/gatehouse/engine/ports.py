@@ -1,7 +1,8 @@
 """What a host supplies to the engine. The platform and the outpost differ here and nowhere else in the pipeline."""
 
+import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 from uuid import UUID
 
 import msgspec
@@ -83,9 +84,12 @@ class Spend(Protocol):
     def exhausted(self, budgets: Sequence[Budget]) -> Refusal | None:
         """Why nothing is left of one of them, if so. From memory."""
 
-    async def reserve(self, budgets: Sequence[Budget], taking: Taking, *, enforced: bool) -> Reserved:
+    async def reserve(
+        self, budgets: Sequence[Budget], taking: Taking, *, enforced: bool, user_id: UUID | None = None
+    ) -> Reserved:
         """Sets aside what the call can take at most, so that parallel calls never pass a limit together. Not
-        `enforced`: counted, and refused by the host's own (`Budget.own`) alone. Raises `Refusal`."""
+        `enforced`: counted, and refused by the host's own (`Budget.own`) alone. `user_id` is named to listeners where
+        the call reaches a limit. Raises `Refusal`."""
 
     def settle(self, reserved: Reserved, spent: Taking | None) -> None:
         """Gives back what was set aside and not used, all of it for None. Runs also for a call that failed or was
@@ -116,7 +120,7 @@ class Secrets(Protocol):
 
 
 class Journal(Protocol):
-    def append(self, record: bytes) -> Awaitable[None]:
+    def append(self, record: bytes) -> asyncio.Future[None]:
         """Done when the record survives the end of this process. Raises `Unavailable` when the journal is full."""
 
     def full(self) -> bool: ...
@@ -130,13 +134,29 @@ class Approvals(Protocol):
         `Unavailable` when nobody can be asked. Cancelled when the client leaves."""
 
 
+class Sampler(Protocol):
+    """Samples of requests at rest (`engine.stages.sampling`)."""
+
+    def admits(self, tenant_id: UUID) -> bool:
+        """Whether the organization may have one more sample of this minute, which is counted then."""
+
+    def seal(self, tenant_id: UUID, sample_id: UUID, contents: bytes) -> tuple[str, str]:
+        """A key, sealed, and the contents under it, as they may be stored."""
+
+
 class Meter(Protocol):
     def finished(self, x: Answered) -> None:
-        """Counts what came of a model call. Costs a microsecond, and never fails."""
+        """Counts what came of a model call. Costs some microseconds, and never fails."""
+
+    def refused(self, code: str | None) -> None:
+        """Counts a model call that was refused before its caller was known. Never fails."""
 
 
 class NoMeter:
     def finished(self, x: Answered) -> None:
+        return None
+
+    def refused(self, code: str | None) -> None:
         return None
 
 
@@ -167,11 +187,18 @@ class Ports(msgspec.Struct, kw_only=True):
     meter: Meter = msgspec.field(default_factory=NoMeter)
     #: None: there are none
     traces: Traces | None = None
+    #: None: this host keeps no samples
+    sampler: Sampler | None = None
     detectors: Detectors = msgspec.field(default_factory=NoDetectors)
     dlp: DlpOptions = DlpOptions()
     #: of this worker alone, unless the host shares them
     latencies: Latencies = msgspec.field(default_factory=Latencies)
     cache: ResponseCache = msgspec.field(default_factory=NoCache)
+    #: what happens to fields of a call that no table has (`engine.fields`)
+    unknown_fields: Literal["pass", "refuse"] = "pass"
     max_response_bytes: int = 64 * 1024**2
     #: for all attempts of a request together, until an answer is there or its stream has begun
     request_deadline_seconds: float = 600.0
+    #: failures in a row after which a model, or a provider's connections, are left alone, and for how long
+    circuit_failures: int = 5
+    circuit_seconds: float = 10.0

@@ -5,7 +5,7 @@ in the client's dialect. Only cancellation and `ClientLeft` pass through, record
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TypeAlias
 
@@ -34,7 +34,7 @@ from gatehouse.engine.providers import Reply
 from gatehouse.engine.routing.attempts import Attempts
 from gatehouse.engine.routing.chain import Chooser
 from gatehouse.engine.settling import Settling
-from gatehouse.engine.stages import authenticate, dlp_output, model_access, registry, response_cache
+from gatehouse.engine.stages import authenticate, dlp_output, model_access, registry, response_cache, sampling
 from gatehouse.engine.stages.maintenance import InMaintenance
 from gatehouse.engine.stages.record import Recorder, scanned
 from gatehouse.engine.streaming import AnswerStream, HeldStream
@@ -49,6 +49,8 @@ log = structlog.get_logger(__name__)
 
 #: One of `pipeline.OF_THE_CALL`.
 CallCheck: TypeAlias = Callable[[Asked, Ports], Said]
+#: One of `pipeline.OF_THE_CALLER`.
+CallerCheck: TypeAlias = Callable[[Identified, Ports], Said]
 
 
 class JournalFull(Unavailable):
@@ -62,7 +64,8 @@ class Engine:
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
         self._attempts = Attempts(ports)
-        self.chooser = Chooser(self._attempts.circuits)
+        self.circuits = self._attempts.circuits
+        self.chooser = Chooser(self.circuits)
         self._checks: tuple[CallCheck, ...] = (*pipeline.OF_THE_CALL, self.chooser.choose)
         self._settling = Settling(ports)
 
@@ -85,6 +88,7 @@ class Engine:
             identified = await authenticate.caller(x, self._ports, "chat:write")
         except Refusal as error:
             # No caller, or none of an organization, whose record this could be: it is counted, not recorded.
+            self._ports.meter.refused(error.code)
             return _refusal(dialect, error, None)
         except Exception:
             log.exception("engine.fault", request_id=x.request_id)
@@ -122,17 +126,16 @@ class Engine:
         self._arrived(x)
         identified = await authenticate.caller(x, self._ports, scope)
         try:
-            await self._of_the_caller(identified)
+            await self._of_the_caller(identified, pipeline.OF_THE_CALLER)
         except Refusal as error:
             if identified.rate is not None:
                 error.headers = {**identified.rate.headers(), **error.headers}
             raise
         return identified
 
-    async def scan(self, x: Received, read: ReadBody) -> Answer:
+    async def scan(self, identified: Identified, read: ReadBody) -> Answer:
         """What would be done about a text (`POST /v1/scan`). What was found is on record when the answer is given.
         Raises `Refusal`."""
-        identified = await self.identify(x, "dlp:read")
         if self._ports.journal.full():
             raise JournalFull
         request = scanning.decode(await read())
@@ -166,8 +169,8 @@ class Engine:
             if verdict is not ALLOW:
                 _obey(verdict)
 
-    async def _of_the_caller(self, x: Identified) -> None:
-        for check in pipeline.OF_THE_CALLER:
+    async def _of_the_caller(self, x: Identified, checks: Iterable[CallerCheck]) -> None:
+        for check in checks:
             said = check(x, self._ports)
             if said is not ALLOW:
                 verdict = said if isinstance(said, AT_ONCE) else await said
@@ -185,7 +188,7 @@ class Engine:
         recorder: Recorder,
     ) -> Answer:
         received, timing = x.received, answered.timing
-        await self._of_the_caller(x)
+        await self._of_the_caller(x, pipeline.OF_A_MODELS_CALLER)
         if self._ports.journal.full():
             raise JournalFull
         if timing is not None:
@@ -217,7 +220,7 @@ class Engine:
             if verdict is not ALLOW:
                 await self._obey(verdict, asked)
             if timing is not None:
-                timing.part(pipeline.PARTS.get(check, "route"))
+                timing.part("route" if check is self._checks[-1] else pipeline.PARTS[check])
         admitted = Admitted(asked=asked, chain=asked.chain)
         for prepare in pipeline.BEFORE_THE_CALL:
             said = prepare(admitted, ports)
@@ -248,10 +251,14 @@ class Engine:
             try:
                 reply = await self._attempts.answer(x, answered)
             except Refusal as error:
+                if error.status >= 500:
+                    # In the gateway's own words.
+                    raise
                 raise await dlp_output.of_error(asked, error, self._ports) from None
             answered.provider_latency_ms = self._settling.since(started)
             if asked.cached is not None:
                 response_cache.watch(answered, reply)
+        sampling.watch(asked, reply)
         if timing is not None:
             timing.part("provider")
         try:
@@ -335,7 +342,7 @@ def _headers(reply: Reply, answered: Answered) -> dict[str, str]:
         **reply.headers,
         "X-Gateway-Provider": chosen.provider.id,
         "X-Gateway-Model": chosen.model.model_id,
-        "X-Gateway-Fallbacks": str(answered.fallbacks) if answered.attempts else "0",
+        "X-Gateway-Fallbacks": str(answered.fallbacks),
         # Where nothing looked, nothing was held back either; the record tells the two apart.
         "X-DLP-Action": asked.inspection.action if asked.inspection else "ALLOW",
     }

@@ -8,16 +8,17 @@ import msgspec
 
 from gatehouse.engine import pipeline
 from gatehouse.engine.conversation.call import ModelCall
+from gatehouse.engine.conversation.decoding import conform, decode_object
 from gatehouse.engine.conversation.slots import Slot
 from gatehouse.engine.dlp.body import replaced
-from gatehouse.engine.dlp.decide import Decision, Effect, Found
+from gatehouse.engine.dlp.decide import NOTHING, Decision, Effect, Found
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.exchange import Asked, Identified
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages import content_filters, dlp_input, route
 from gatehouse.engine.verdict import Hold, Refuse, Reroute, heard
-from gatehouse.foundation.errors import BadRequest, Refusal
+from gatehouse.foundation.errors import Refusal
 
 T = TypeVar("T")
 
@@ -75,24 +76,14 @@ class ScanAnswer(msgspec.Struct):
     tiers: dict[str, TierRun]
 
 
-class BadScan(BadRequest):
-    code = "invalid_request"
-
-
-_decoder = msgspec.json.Decoder(ScanRequest)
-
-
 def decode(body: bytes) -> ScanRequest:
-    """Raises `BadScan`."""
-    try:
-        return _decoder.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise BadScan(f"The body is not a scan request: {error}") from None
+    """Raises `MalformedBody`, `NestedTooDeep` or `InvalidField`."""
+    return conform(decode_object(body), ScanRequest)
 
 
 async def scan(x: Identified, request: ScanRequest, ports: Ports) -> tuple[ScanAnswer, Inspection]:
     """The answer, and what it notes. An unknown model's name is redacted in the request. Raises `DlpUnavailable`."""
-    inspection = Inspection(x.policy.dlp, x.caller.groups)
+    inspection = Inspection(x.policy.dlp, x.caller.groups, owner=dlp_input.owner(x.caller))
     examiner = Examiner(inspection, ports.detectors, ports.dlp, "input")
     policy, text = x.policy.dlp, request.text
     call = ModelCall(dialect="", model=request.model or "", stream=False, body={"text": text})
@@ -104,7 +95,8 @@ async def scan(x: Identified, request: ScanRequest, ports: Ports) -> tuple[ScanA
     entities, took_entities = await _timed(examiner.entities_of([text]))
     labels, took_labels = await _timed(examiner.labels_of([text]))
     inspection.seconds = (took_patterns + took_entities + took_labels) / 1000
-    decision = inspection.decide(Found(patterns, entities[0], labels[0]), "input")
+    found = Found(patterns, entities[0], labels[0])
+    decision = await examiner.steps(len(text), inspection.decide_in_steps(found, "input"), otherwise=NOTHING)
     action = _ACTIONS[decision.effect]
     if action != "ALLOW":
         inspection.did(action)

@@ -1,4 +1,5 @@
-"""All that a stage may say about a request. A stage never logs, raises HTTP errors or calls the next stage."""
+"""All that a stage may say about a request. A stage never logs, raises HTTP errors or calls the next stage; only
+`authenticate`, which comes before there is a policy to judge by, raises its refusals."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeAlias

@@ -5,7 +5,8 @@ Reference 3, Webhooks, Delivery rules 3; decisions 7.
 A name is resolved once, every address it has is judged, and the connection goes to the addresses that were judged: a
 name that answers differently a second later gains nothing. Callers follow no redirects.
 
-`EGRESS_ALLOWLIST` lets ranges through. Cloud metadata addresses are refused whatever it says.
+`EGRESS_ALLOWLIST` lets ranges through; `EGRESS_POLICY` narrows where organizations' own providers may be. Cloud
+metadata addresses are refused whatever they say.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from urllib.parse import urlsplit
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from gatehouse.foundation.egress_policy import EgressPolicy, stricter
 from gatehouse.foundation.errors import BadRequest
 from gatehouse.foundation.lookups import look_up
 from gatehouse.foundation.settings import BadSettings
@@ -102,16 +104,18 @@ class SafeUrl:
     scheme: str
     host: str
     port: int
-    private_allowed: bool
+    bounds: EgressPolicy
 
     def __str__(self) -> str:
         return self.url
 
 
 class EgressGuard:
-    """`allowlist` are CIDRs. Raises `BadSettings` for anything else."""
+    """`allowlist` are CIDRs; `policy` bounds the addresses that organizations give to their providers. Raises
+    `BadSettings`."""
 
-    def __init__(self, allowlist: Iterable[str] = ()) -> None:
+    def __init__(self, allowlist: Iterable[str] = (), policy: EgressPolicy = "private") -> None:
+        self._policy = policy
         try:
             self._allowed: tuple[Network, ...] = tuple(ip_network(cidr) for cidr in allowlist)
         except ValueError as error:
@@ -119,19 +123,24 @@ class EgressGuard:
 
     def check(self, url: str, *, https_only: bool = True) -> SafeUrl:
         """A receiver's URL. Raises `MalformedUrl`, `BlockedAddress`. Looks up no name."""
-        return self._checked(url, https_only=https_only, private_allowed=False)
+        return self._checked(url, https_only=https_only, bounds="public")
 
-    def provider_url(self, url: str) -> SafeUrl:
-        """A provider's base URL: it may be private and plain HTTP, as a local runtime is, but no metadata address."""
-        return self._checked(url, https_only=False, private_allowed=True)
+    def provider_url(self, url: str, egress: EgressPolicy | None = None) -> SafeUrl:
+        """A provider's base URL: it may be private and plain HTTP, as a local runtime is, but no metadata address.
+        `egress`: the organization has given the address, and this is its own bound beside the deployment's."""
+        return self._checked(url, https_only=False, bounds=self.bounds(egress))
+
+    def bounds(self, egress: EgressPolicy | None) -> EgressPolicy:
+        """What holds for a provider's address; see `provider_url`."""
+        return "private" if egress is None else stricter(self._policy, egress)
 
     async def resolve(self, url: SafeUrl) -> tuple[Address, ...]:
         """Every address of the host, all permitted. Raises `HostNotFound`, `BlockedAddress` if a single one is not."""
-        return await self.addresses(url.host, url.port, private_allowed=url.private_allowed)
+        return await self.addresses(url.host, url.port, bounds=url.bounds)
 
-    async def addresses(self, host: str, port: int, *, private_allowed: bool) -> tuple[Address, ...]:
+    async def addresses(self, host: str, port: int, *, bounds: EgressPolicy) -> tuple[Address, ...]:
         if (literal := _literal(host)) is not None:
-            self._judge(literal, private_allowed=private_allowed)
+            self._judge(literal, bounds)
             return (literal,)
         _refuse_names(host)
         try:
@@ -142,10 +151,10 @@ class EgressGuard:
         if not addresses:
             raise HostNotFound("the host name has no address")
         for address in addresses:
-            self._judge(address, private_allowed=private_allowed)
+            self._judge(address, bounds)
         return addresses
 
-    def _checked(self, url: str, *, https_only: bool, private_allowed: bool) -> SafeUrl:
+    def _checked(self, url: str, *, https_only: bool, bounds: EgressPolicy) -> SafeUrl:
         if len(url) > _MAX_URL_CHARS:
             raise MalformedUrl(f"longer than {_MAX_URL_CHARS} characters")
         # Parsers disagree about these, and what they disagree about is the host.
@@ -167,26 +176,26 @@ class EgressGuard:
         host = _host(parts.hostname or "")
         literal = _literal(host)
         if literal is not None:
-            self._judge(literal, private_allowed=private_allowed)
+            self._judge(literal, bounds)
         else:
-            _refuse_names(host, local_allowed=private_allowed or bool(self._allowed))
+            _refuse_names(host, local_allowed=bounds == "private" or bool(self._allowed))
         shown = f"[{host}]" if isinstance(literal, IPv6Address) else host
         authority = shown if port is None else f"{shown}:{port}"
         path = parts.path or "/"
         query = f"?{parts.query}" if parts.query else ""
         standard = 443 if parts.scheme == "https" else 80
-        return SafeUrl(
-            f"{parts.scheme}://{authority}{path}{query}", parts.scheme, host, port or standard, private_allowed
-        )
+        return SafeUrl(f"{parts.scheme}://{authority}{path}{query}", parts.scheme, host, port or standard, bounds)
 
-    def _judge(self, address: Address, *, private_allowed: bool) -> None:
+    def _judge(self, address: Address, bounds: EgressPolicy) -> None:
         address = _plain(address)
         if address in _METADATA:
             raise BlockedAddress("a cloud metadata address")
         if any(address in network for network in self._allowed):
             return
+        if bounds == "listed":
+            raise BlockedAddress("an address that EGRESS_ALLOWLIST does not name")
         reason = _reason(address)
-        if reason is not None and not (private_allowed and reason in _PRIVATE_REASONS):
+        if reason is not None and not (bounds == "private" and reason in _PRIVATE_REASONS):
             raise BlockedAddress(reason)
 
 
@@ -194,14 +203,14 @@ class GuardedResolver(AbstractResolver):
     """For aiohttp's connector: connections go only where the guard says. aiohttp asks no resolver about a literal
     address, so `check` the URL too, and follow no redirects."""
 
-    def __init__(self, guard: EgressGuard, *, private_allowed: bool = False) -> None:
+    def __init__(self, guard: EgressGuard, *, bounds: EgressPolicy = "public") -> None:
         self._guard = guard
-        self._private_allowed = private_allowed
+        self._bounds: EgressPolicy = bounds
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        addresses = await self._guard.addresses(host, port, private_allowed=self._private_allowed)
+        addresses = await self._guard.addresses(host, port, bounds=self._bounds)
         return [
             ResolveResult(
                 hostname=host,

@@ -25,6 +25,16 @@ def normal(address: str) -> str:
     return found.normalized.lower()
 
 
+#: What stands for the address of a user who has none: nothing is ever sent to such a domain (RFC 2606), and none can be
+#: proven.
+NOWHERE: Final = "@no-address.invalid"
+
+
+def shown(address: str) -> str | None:
+    """The address as answers and records say it; None for a user who has none."""
+    return None if address.endswith(NOWHERE) else address
+
+
 def domain(address: str) -> str:
     """The part after the @ sign, in lower case; empty where there is none."""
     return address.rpartition("@")[2].lower() if "@" in address else ""

@@ -32,7 +32,7 @@ class Refusal(Exception):
     code: ClassVar[str | None] = None
     message: ClassVar[str] = "Unexpected error."
     #: a wire form of its own, whatever its family's is (`foundation.http.envelopes`); None for the family's
-    form: ClassVar[Literal["detail", "error_message", "error_details"] | None] = None
+    form: ClassVar[Literal["detail", "error_message", "error_details", "gateway", "anthropic"] | None] = None
 
     def __init__(self, message: str | None = None, *, headers: Mapping[str, str] | None = None, **extra: Any) -> None:
         self.text = message or self.message

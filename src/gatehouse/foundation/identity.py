@@ -60,9 +60,13 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     rate_key: str = ""
     #: the organization's own limit, replacing the resolved one for users (reference 1, Rate limiting, 8)
     custom_rate_limit_rpm: int | None = None
+    #: the organization's limit of scans, which are then counted by themselves
+    scan_rate_limit_rpm: int | None = None
     mfa_at: float | None = None
     #: whether sensitive operations ask this caller for a second factor not older than `mfa_ttl_seconds`
     mfa_required: bool = False
+    #: whether the user has a second factor to show that the organization allows
+    has_factor: bool = False
     mfa_ttl_seconds: int = 900
 
     @property

@@ -137,6 +137,8 @@ def configure(level: Literal["debug", "info", "warning", "error"] = "info", stre
         # A library that was configured before has its own idea of what is worth a line.
         library.setLevel(logging.NOTSET)
         library.disabled = False
+    # It tells each of its steps at every start.
+    logging.getLogger("alembic").setLevel(max(logging.WARNING, root.level))
     # Our own access log has the caller and the request's id; uvicorn's would only repeat each line without them.
     logging.getLogger("uvicorn.access").disabled = True
     # SQLAlchemy's echo prints bound values.

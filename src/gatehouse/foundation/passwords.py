@@ -10,13 +10,14 @@ import sys
 import threading
 import time
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
 from argon2 import PasswordHasher, Type
 from argon2.exceptions import InvalidHashError, VerificationError
 
+from gatehouse.foundation.common_passwords import is_common
 from gatehouse.foundation.errors import FieldFault, Unavailable, Unprocessable
 
 MIN_CHARS: Final = 8
@@ -36,8 +37,22 @@ class TooManyLogins(Unavailable):
     message = "Too many sign-ins at once; try again in a moment."
 
 
-class PasswordLength(Unprocessable):
+class PasswordRefused(Unprocessable):
+    """A new password cannot be this one. `field` is where it stands in the body."""
+
+    def __init__(self, field: str = "password") -> None:
+        super().__init__(faults=[FieldFault(field, self.message)])
+
+
+class PasswordLength(PasswordRefused):
     message = f"A password has {MIN_CHARS} to {MAX_CHARS} characters."
+
+
+class PasswordCommon(PasswordRefused):
+    message = (
+        "This password is among those that are tried first: it leaked often, or is made of your address or of this"
+        " service's name. Choose another one."
+    )
 
 
 class Passwords:
@@ -53,19 +68,36 @@ class Passwords:
         # Verified when there is no user, so that the time tells nobody which addresses exist.
         self._nobody = self._hasher.hash("nobody has this password")
 
-    async def hash(self, password: str) -> str:
-        """Raises `PasswordLength`, `TooManyLogins`."""
+    async def hash(self, password: str, *, about: str | None = None, field: str = "password") -> str:
+        """Of a new password, for the account with the address `about`. Raises `PasswordLength`, `PasswordCommon`,
+        `TooManyLogins`."""
         if not MIN_CHARS <= len(password) <= MAX_CHARS:
-            raise PasswordLength(faults=[FieldFault("password", PasswordLength.message)])
+            raise PasswordLength(field)
+
+        def checked() -> str:
+            if is_common(password, about):
+                raise PasswordCommon(field)
+            return self._hasher.hash(_bytes(password))
+
+        return await self._aside(checked)
+
+    async def hash_again(self, password: str) -> str:
+        """Of a password that is in use: rules for new ones do not apply to it. Raises `TooManyLogins`."""
         return await self._aside(lambda: self._hasher.hash(_bytes(password)))
 
     async def verify(self, hashed: str | None, password: str) -> bool:
         """Whether this is the password. `hashed` is None for an unknown user, or one without a password: the work is
         the same and the answer no. Raises `TooManyLogins`."""
-        possible = hashed is not None and len(password) <= MAX_CHARS
+        return bool(await self.matching([hashed], password, checks=1))
+
+    async def matching(self, hashes: Sequence[str | None], password: str, *, checks: int) -> list[int]:
+        """The places of those hashes that are this password's. The work is that of `checks` hashes, however many there
+        are; of more hashes than that, the first ones are tried. Raises `TooManyLogins`."""
         tried = _bytes(password[:MAX_CHARS])
-        right = await self._aside(lambda: self._matches(hashed or self._nobody, tried))
-        return right and possible
+        padded = [*hashes[:checks], *[None] * (checks - len(hashes))]
+        right = await self._aside(lambda: [self._matches(hashed or self._nobody, tried) for hashed in padded])
+        possible = len(password) <= MAX_CHARS
+        return [place for place, fits in enumerate(right) if fits and possible and padded[place] is not None]
 
     def outdated(self, hashed: str) -> bool:
         """Whether a hash was made with other costs; hash anew at the next successful login."""
@@ -110,11 +142,26 @@ def _step_back() -> None:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
 
 
-def hash_now(password: str) -> str:
-    """For the command line, which has no loop to keep free. Raises `PasswordLength`."""
+def check_new(password: str, *, about: str | None = None) -> None:
+    """Raises `PasswordLength`, `PasswordCommon` for what may not become a password of the account `about`."""
     if not MIN_CHARS <= len(password) <= MAX_CHARS:
-        raise PasswordLength(faults=[FieldFault("password", PasswordLength.message)])
+        raise PasswordLength
+    if is_common(password, about):
+        raise PasswordCommon
+
+
+def hash_now(password: str, *, about: str | None = None) -> str:
+    """For the command line, which has no loop to keep free. Raises `PasswordLength`, `PasswordCommon`."""
+    check_new(password, about=about)
     return _hasher().hash(_bytes(password))
+
+
+def matches_now(hashed: str, password: str) -> bool:
+    """Whether this is the password of the hash. Blocks, as `hash_now` does."""
+    try:
+        return _hasher().verify(hashed, _bytes(password))
+    except (VerificationError, InvalidHashError):
+        return False
 
 
 def _hasher() -> PasswordHasher:

@@ -8,7 +8,11 @@ import multiprocessing
 import os
 import signal
 import subprocess
+import sys
+import threading
+import time
 from collections.abc import Callable
+from types import TracebackType
 from typing import Final
 
 import structlog
@@ -17,6 +21,8 @@ from setproctitle import setproctitle
 log = structlog.get_logger(__name__)
 
 _PR_SET_PDEATHSIG: Final = 1
+#: Where the system does not tell of a parent's end.
+_PARENT_LOOK_SECONDS: Final = 0.5
 _FORK: Final = multiprocessing.get_context("fork")
 #: What ends a process. Kept back while it is neither parent nor child: the parent's handlers would take it.
 _ENDING: Final = (signal.SIGTERM, signal.SIGINT)
@@ -28,7 +34,17 @@ _LEFT_FREE: Final = 8 * 1024**2
 
 def die_with_parent(number: int = signal.SIGTERM) -> None:
     """When the supervisor is killed its children end too, else they would keep the port."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, number)
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, number)
+    else:
+        # Good enough for development: the child looks for itself.
+        threading.Thread(target=_follow_parent, args=(os.getppid(), number), daemon=True).start()
+
+
+def _follow_parent(parent: int, number: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_PARENT_LOOK_SECONDS)
+    os.kill(os.getpid(), number)
 
 
 def return_large_blocks() -> None:
@@ -39,6 +55,41 @@ def return_large_blocks() -> None:
         library = ctypes.CDLL(None)
         library.mallopt(_M_MMAP_THRESHOLD, _LARGE)
         library.mallopt(_M_TRIM_THRESHOLD, _LEFT_FREE)
+
+
+class Interrupted(BaseException):
+    """SIGTERM or SIGINT while an `Interruptible` block ran."""
+
+
+class Interruptible:
+    """Handles SIGTERM and SIGINT from when it is made: both set `ending`. In a `with` block the first one also raises
+    `Interrupted` where the block is, so that work of minutes ends at once; for the main thread."""
+
+    def __init__(self) -> None:
+        self.ending = False
+        self._raises = False
+        for number in _ENDING:
+            signal.signal(number, self._end)
+
+    def _end(self, number: int, frame: object) -> None:
+        self.ending = True
+        if self._raises:
+            # Once: what is undone now is not broken off by a second signal.
+            self._raises = False
+            raise Interrupted
+
+    def __enter__(self) -> None:
+        if self.ending:
+            raise Interrupted
+        self._raises = True
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._raises = False
+        # Ctrl-C reaches programs that the block runs too: what they fail with is no fault.
+        if self.ending and isinstance(error, Exception):
+            raise Interrupted from None
 
 
 class Flag:

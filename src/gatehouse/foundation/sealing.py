@@ -31,6 +31,8 @@ _NONCE_BYTES: Final = 12
 _TAG_BYTES: Final = 16
 _KEY_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,32}")
 _KEY_FILE: Final = "master.key"
+#: in a sealed text
+_DOTS: Final = 2
 _MAKE_ONE: Final = "python3 -c 'import base64, os; print(base64.b64encode(os.urandom(32)).decode())'"
 
 
@@ -89,6 +91,18 @@ class Sealer:
 
     def is_current(self, sealed: str) -> bool:
         return sealed.startswith(f"{_VERSION}.{self.current}.")
+
+
+def check_opens(sealer: Sealer, sealed: str, context: bytes) -> None:
+    """Raises `BadSettings` where the master key does not open what a database holds."""
+    try:
+        sealer.open(sealed, context=context)
+    except CannotOpen:
+        key_id = sealed.split(".")[1] if sealed.count(".") == _DOTS else "unknown"
+        raise BadSettings(
+            "GATEHOUSE_MASTER_KEY: it does not open what is sealed in the database;"
+            f" set the key that sealed it, which has the id {key_id}"
+        ) from None
 
 
 def _bound(key_id: str, context: bytes) -> bytes:

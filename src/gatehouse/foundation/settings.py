@@ -20,6 +20,8 @@ from pydantic import (
     field_validator,
 )
 
+from gatehouse.foundation.egress_policy import EgressPolicy
+
 
 class BadSettings(Exception):
     """The environment holds a value that cannot be used; the text says which and why, in a line each."""
@@ -121,12 +123,31 @@ class CommonSettings(BaseModel):
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
         """Raises `BadSettings`. An empty variable counts as unset."""
+        settings, faults = cls.read(environment)
+        if faults or settings is None:
+            raise BadSettings("\n".join(faults))
+        return settings
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str]) -> tuple[Self | None, list[str]]:
+        """The settings and all faults, a line each. Where a variable is bad the settings hold its default, so that the
+        other variables can be checked too; None where that is impossible."""
         values = {name: environment[name.upper()] for name in cls.model_fields if environment.get(name.upper())}
+        faults: list[str] = []
         try:
-            return cls.model_validate(values)
+            settings = cls.model_validate(values)
         except ValidationError as error:
-            faults = (f"{str(fault['loc'][0]).upper()}: {fault['msg']}" for fault in error.errors())
-            raise BadSettings("\n".join(faults)) from None
+            bad = {str(fault["loc"][0]) for fault in error.errors()}
+            faults = [f"{str(fault['loc'][0]).upper()}: {fault['msg']}" for fault in error.errors()]
+            try:
+                settings = cls.model_validate({name: value for name, value in values.items() if name not in bad})
+            except ValidationError:
+                return None, faults
+        return settings, faults + settings.missing()
+
+    def missing(self) -> list[str]:
+        """What is needed beside what is set, a line each."""
+        return []
 
 
 class Settings(CommonSettings):
@@ -148,6 +169,7 @@ class Settings(CommonSettings):
     api_variant: Literal["a", "b", "c"] = "a"
     oauth_scope_enforcement: bool = True
     oauth_delete_revokes_tokens: bool = True
+    max_api_keys_per_user: int = Field(100, ge=1, description="API keys that a user may have.")
     oauth_secret_grace_seconds: int = Field(86_400, ge=0)
     public_url: Origin | None = Field(None, description="How clients reach the platform; the tokens' issuer.")
     portal_public_url: str | None = Field(None, description="The cloud portal; single sign-on may return there.")
@@ -162,16 +184,34 @@ class Settings(CommonSettings):
     max_response_bytes: int = Field(64 * 1024**2, ge=1024)
     switch_fail_mode: Literal["open", "closed"] = "open"
     request_deadline_seconds: float = Field(600, gt=0, description="For all attempts of a request together.")
+    circuit_failures: int = Field(5, ge=1, le=1000, description="Failures in a row that open a circuit.")
+    circuit_seconds: float = Field(10, gt=0, le=3600, description="How long a circuit stays open.")
     dlp_fail_mode: Literal["open", "closed"] = Field("closed", description="When a tier of DLP gives no answer.")
     dlp_stream_mode: Literal["window", "hold"] = Field(
         "window", description="How streams are inspected: as far as a match may reach, or held to their end."
     )
-    dlp_uninspectable: Literal["pass", "block"] = Field("pass", description="Images, recordings, files in requests.")
+    unknown_fields: Literal["pass", "refuse"] = Field(
+        "pass", description="Fields of model calls that the gateway does not know."
+    )
+    dlp_unreadable: Literal["log_only", "block"] = Field(
+        "log_only", description="Images, recordings and files in requests that nothing can read."
+    )
+    dlp_document_timeout_ms: int = Field(
+        5000, ge=100, le=60_000, description="What reading the documents of a request may take."
+    )
     dlp_block_status: Annotated[Literal[403, 400], BeforeValidator(int)] = Field(
         403, description="Status of a request that DLP blocks."
     )
     dlp_prompt_timeout_seconds: float = Field(120, gt=0, le=3600, description="How long a request waits for a person.")
+    approval_by_machines: bool = Field(False, description="Whether API keys and OAuth clients approve held requests.")
     dlp_tier_timeout_ms: int = Field(1000, ge=1, le=60_000, description="What a model tier may take for a request.")
+    dlp_threads: int = Field(1, ge=1, le=64, description="Threads of a worker that scan long texts.")
+    dlp_pattern_work_seconds: float = Field(
+        20, gt=0, le=3600, description="Processor time of the pattern tier for a request, and again for its answer."
+    )
+    dlp_pattern_timeout_seconds: float = Field(
+        120, gt=0, le=3600, description="The same, including the time spent waiting for a turn."
+    )
     ner_model_path: DirectoryPath | None = Field(None, description="The entities tier's model; else the embedded one.")
     semantic_model_path: DirectoryPath | None = Field(None, description="The same of the semantic tier.")
     detection_queue: int = Field(2048, ge=1, description="Texts that may wait for a model tier.")
@@ -180,6 +220,7 @@ class Settings(CommonSettings):
     )
     alert_evaluation_interval_seconds: int = Field(60, ge=1, le=3600, description="Between looks at the alert rules.")
     alert_webhook_secret: SecretStr | None = Field(None, description="What alerts' notifications are signed with.")
+    egress_policy: EgressPolicy = Field("private", description="Where organizations' own providers may be.")
     tiktoken_cache_dir: DirectoryPath | None = Field(None, description="Vocabularies of tiktoken, to count tokens by.")
     ingress: Literal["lean", "uvicorn"] = Field("lean", description="What takes model calls off the wire.")
     outbound: Literal["lean", "aiohttp"] = Field("lean", description="What carries calls to providers.")

@@ -3,6 +3,13 @@
 import asyncio
 
 
+async def cancelled(*tasks: asyncio.Task[None]) -> None:
+    """Cancels the tasks, and returns when they have ended."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
 def wanted() -> bool:
     """Whether the current task is to go on: `while wanted():` around what catches every error, not `while True:`.
 

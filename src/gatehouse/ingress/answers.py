@@ -10,6 +10,7 @@ from starlette.types import Send
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.exchange import Answer, Received
 from gatehouse.foundation.errors import Unavailable
+from gatehouse.foundation.http.leaving import NOSNIFF
 
 #: the word by which a request is cancelled whose client has left
 LEFT: Final = "client left"
@@ -35,7 +36,10 @@ class Out(Protocol):
 
 async def give(answer: Answer, x: Received, out: Out, *, closes: bool = False) -> None:
     """`closes`: the connection carries no other request."""
-    headers = {**answer.headers, "X-Request-Id": x.request_id}
+    headers = {**NOSNIFF, **answer.headers, "X-Request-Id": x.request_id}
+    if x.dialect == "anthropic_messages" or "anthropic-version" in x.headers:
+        # Where Anthropic's clients read it.
+        headers["request-id"] = x.request_id
     if closes:
         headers.setdefault("Connection", "close")
     stream = answer.stream

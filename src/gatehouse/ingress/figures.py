@@ -5,6 +5,8 @@ sets them before it calls `__init__`.
 Made once a process: `figures.http(...)` and the like are what the request path calls.
 """
 
+import os
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import Final
@@ -14,8 +16,10 @@ import structlog
 from gatehouse.detection.models import TierFailed
 from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.exchange import Answered, Candidate
+from gatehouse.engine.outcome import RuleEvent
 from gatehouse.engine.providers.registry import KINDS
-from gatehouse.engine.stages import registry
+from gatehouse.engine.routing.circuits import Circuits
+from gatehouse.engine.stages import registry, request_fields
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.metrics import Counter, Family, Gauge, Histogram, Metrics
 
@@ -23,6 +27,10 @@ log = structlog.get_logger(__name__)
 
 #: Models without a price that are remembered as named in the log.
 _UNPRICED: Final = 10_000
+
+#: Models that a process has figures of by name.
+MAX_MODELS: Final = 100
+_OTHER_MODELS: Final = ("other", "other")
 
 #: below `GATEHOUSE_HOME`
 DIRECTORY: Final = "metrics"
@@ -72,6 +80,36 @@ class GatewayFigures:
         self.attempts = counter(
             "service_provider_attempts_total", "Tries at providers, by kind and what came of them.", "kind", "result"
         )
+        self.refusals = counter(
+            "service_requests_refused_total", "Model calls that were refused, by the error's code.", "reason"
+        )
+        self.tokens = counter(
+            "service_model_tokens_total",
+            "Tokens of answered calls; `input` leaves out those read from a cache or written to it.",
+            "provider", "model", "type",
+        )  # fmt: skip
+        self.cost = counter("service_model_cost_usd_total", "Cost of calls with a known price.", "provider", "model")
+        self.first_tokens = Histogram(
+            Family(
+                "service_model_time_to_first_token_seconds",
+                "From a streamed request's arrival to its first event.",
+                ("provider", "model"),
+            ),
+            _SECONDS,
+        )
+        self.provider_durations = Histogram(
+            Family(
+                "service_provider_duration_seconds",
+                "From the first try of a good answer to its last byte; of a stream, from the request's arrival.",
+                ("provider", "model"),
+            ),
+            _SECONDS,
+        )
+        self.open_circuits = total(
+            "service_open_circuits",
+            "Circuits that are open or half open: `model` after failed answers, `connection` after failed connections.",
+            "kind",
+        )
         self.unknown_prices = counter(
             "service_unknown_price_total", "Answered calls whose cost is unknown: the catalog lacks a price.", "kind"
         )
@@ -80,6 +118,9 @@ class GatewayFigures:
             "Requests for which the model registry objected to a model; BLOCK: it left the chain.",
             "reason", "action",
         )  # fmt: skip
+        self.field_refusals = counter(
+            "service_request_field_refusals_total", "Models that a request's field ruled out, by reason.", "reason"
+        )
         self.cache_lookups = counter(
             "service_response_cache_total", "Requests that the response cache was asked for: `hit`, `miss`.", "result"
         )
@@ -93,13 +134,24 @@ class GatewayFigures:
         # From zero on: of a figure that begins at its first value nobody sees that it has grown.
         for objection, action in product(registry.CODES, ("LOG", "BLOCK")):
             self.registry_flags.add((objection, action), 0)
+        for reason in request_fields.REASONS:
+            self.field_refusals.add((reason,), 0)
         for kind in KINDS:
             self.unknown_prices.add((kind,), 0)
 
+        # Each process by itself: in a sum, what one leaks is lost in how busy the others are.
+        self.loop_tasks = total("service_event_loop_tasks", "Tasks of a process' event loop.", "pid")
         self.metrics = Metrics(home / DIRECTORY, list(vars(self).values()))
+        #: provider and model as labels, of the models that have their own series
+        self._models: set[tuple[str, str]] = set()
+        self.loop_tasks.read(lambda: self.metrics.loop_tasks, (str(os.getpid()),))
         #: models without a price that the log has named
         self._unpriced: set[tuple[TenantId, str, str]] = set()
         self.loop_lag.read(lambda: self.metrics.loop_lag)
+
+    def read_circuits(self, circuits: Circuits) -> None:
+        self.open_circuits.read(lambda: circuits.count_open(connections=False), ("model",))
+        self.open_circuits.read(lambda: circuits.count_open(connections=True), ("connection",))
 
     def http(self, method: str, route: str, status: int, seconds: float) -> None:
         """`route` is a template or another bounded word, never a path that a client makes up."""
@@ -110,13 +162,13 @@ class GatewayFigures:
 
     def finished(self, x: Answered) -> None:
         """A model call is over (`engine.ports.Meter`)."""
+        if x.outcome == "refused":
+            self.refused(x.error_code)
         if x.asked is None:
             return
         if x.asked.inspection is not None:
             self._inspected(x.asked.inspection)
-        for event in x.asked.rule_events:
-            if event.kind == registry.KIND:
-                self.registry_flags.add((event.rule_id, event.action))
+        self._ruled(x.asked.rule_events)
         providers = x.asked.identified.policy.providers
         for attempt in x.attempts:
             tried = providers.get(attempt.provider)
@@ -127,9 +179,47 @@ class GatewayFigures:
             return
         kind = x.chosen.provider.kind
         self.attempts.add((kind, x.outcome))
+        self._answered(x, self._model(x.chosen))
         if x.usage is not None and x.cost_usd is None:
             self.unknown_prices.add((kind,))
             self._warn_of_price(x.asked.identified.policy.tenant_id, x.chosen)
+
+    def refused(self, code: str | None) -> None:
+        """A model call was refused with an error of this code (`engine.ports.Meter`)."""
+        self.refusals.add((code or "other",))
+
+    def _ruled(self, events: Sequence[RuleEvent]) -> None:
+        for event in events:
+            if event.kind == registry.KIND:
+                self.registry_flags.add((event.rule_id, event.action))
+            elif event.kind == request_fields.KIND and event.action == "BLOCK":
+                self.field_refusals.add((request_fields.reason_of(event.rule_id),))
+
+    def _answered(self, x: Answered, model: tuple[str, str]) -> None:
+        if x.usage is not None:
+            for kind, tokens in (
+                ("input", x.usage.input_tokens),
+                ("output", x.usage.output_tokens),
+                ("cached", x.usage.cached_tokens),
+                ("cache_write", x.usage.cache_write_tokens),
+            ):
+                if tokens:
+                    self.tokens.add((*model, kind), tokens)
+        if x.cost_usd is not None:
+            self.cost.add(model, float(x.cost_usd))
+        if x.time_to_first_token_ms is not None:
+            self.first_tokens.observe(x.time_to_first_token_ms / 1000, model)
+        if x.provider_latency_ms is not None and x.outcome == "success":
+            self.provider_durations.observe(x.provider_latency_ms / 1000, model)
+
+    def _model(self, chosen: Candidate) -> tuple[str, str]:
+        """The labels of a model. Those beyond the first `MAX_MODELS` of a process share one series."""
+        model = (chosen.provider.id, chosen.model.model_id)
+        if model not in self._models:
+            if len(self._models) >= MAX_MODELS:
+                return _OTHER_MODELS
+            self._models.add(model)
+        return model
 
     def tier_failed(self, failed: TierFailed) -> None:
         self.tier_failures.add((failed.tier, failed.reason))
@@ -140,6 +230,9 @@ class GatewayFigures:
         for event in inspection.events():
             if event.action != "allow":
                 self.dlp_triggers.add((event.action,))
+            if event.entity_type == "tier_failure" and event.detector_type == "regex":
+                # The model tiers' failures are counted where they are asked.
+                self.tier_failures.add(("regex", event.rule_name.removeprefix("regex: ")))
 
     def _warn_of_price(self, tenant_id: TenantId, chosen: Candidate) -> None:
         """Once a model: a line a request would bury it."""

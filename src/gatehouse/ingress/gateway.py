@@ -6,14 +6,14 @@ gateway is an application itself. There, everything that is not the gateway's go
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, TypeVar
 
 import msgspec
 import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from gatehouse.engine.exchange import Answer, ClientLeft, Received
+from gatehouse.engine.exchange import Answer, ClientLeft, Identified, Received
 from gatehouse.engine.run import Engine
 from gatehouse.foundation.deadlines import Deadlines
 from gatehouse.foundation.errors import Internal, Refusal
@@ -41,10 +41,15 @@ MODEL_CALLS: Final = {
 MODELS: Final = "/v1/models"
 SCAN: Final = "/v1/scan"
 
+#: Paths that clients call whose base URL lacks `/v1`. They are answered, counted and recorded as the paths with it.
+ALIASES: Final = {path.removeprefix("/v1"): path for path in MODEL_CALLS if path.startswith("/v1/")}
+_MODELS_ALIAS: Final = MODELS.removeprefix("/v1")
+
 #: every path that the gateway answers itself, with the method
 GATEWAY_PATHS: Final = {
-    **dict.fromkeys(MODEL_CALLS, "POST"), SCAN: "POST", MODELS: "GET", MODELS + "/{name:path}": "GET",
-}  # fmt: skip
+    **dict.fromkeys((*MODEL_CALLS, *ALIASES, SCAN), "POST"),
+    **dict.fromkeys((MODELS, MODELS + "/{name:path}", _MODELS_ALIAS, _MODELS_ALIAS + "/{name:path}"), "GET"),
+}
 
 #: told of each answered request: method, route, status, seconds
 Observe = Callable[[str, str, int, float], None]
@@ -62,20 +67,30 @@ class Kind(msgspec.Struct, frozen=True):
     dialect: str | None = None
 
 
-_POSTED: Final = {
+_POSTED: Final[dict[str, Kind]] = {
     **{path: Kind("POST", path, dialect) for path, dialect in MODEL_CALLS.items()},
     SCAN: Kind("POST", SCAN),
 }
+_POSTED.update({alias: _POSTED[path] for alias, path in ALIASES.items()})
 _MODELS: Final = Kind("GET", MODELS)
+_MODEL_LISTS: Final = frozenset({MODELS, _MODELS_ALIAS})
+_BELOW_MODEL_LISTS: Final = tuple(path + "/" for path in _MODEL_LISTS)
 
 
 def find(method: str, path: str) -> Kind | None:
     """None for what is not the gateway's. The path has no slash at its end, and may never have had one."""
     if method == "POST":
         return _POSTED.get(path)
-    if method in {"GET", "HEAD"} and (path == MODELS or path.startswith(MODELS + "/")):
+    if method in {"GET", "HEAD"} and (path in _MODEL_LISTS or path.startswith(_BELOW_MODEL_LISTS)):
         return _MODELS
     return None
+
+
+def canonical(kind: Kind, path: str) -> str:
+    """The path under which limits, records and answers know the request: that of an alias has `/v1` in front."""
+    if kind is _MODELS:
+        return path if path.startswith(MODELS) else "/v1" + path
+    return kind.route
 
 
 class Gateway:
@@ -110,7 +125,7 @@ class Gateway:
             await self._behind(scope, receive, send)
             return
         x = receiving.head(scope, self.addresses, kind.dialect)
-        x.path = path
+        x.path = canonical(kind, path)
         body = self.body(x, receive)
         try:
             await while_connected(scope, receive, body.whole, self.serve(kind, x, body, AsgiOut(send)))
@@ -140,21 +155,20 @@ class Gateway:
             self._observe(kind.method, kind.route, status, time.monotonic() - x.started)
 
     async def _scanned(self, x: Received, body: Body) -> Answer:
-        try:
-            return await self._engine.scan(x, body.read)
-        except Refusal as error:
-            return _told(error, x)
-        except ClientLeft:
-            raise
-        except Exception:
-            log.exception("gateway.fault", request_id=x.request_id)
-            return _told(Internal(), x)
+        return await self._identified(x, "dlp:read", lambda caller: self._engine.scan(caller, body.read))
 
     async def _models(self, x: Received) -> Answer:
+        name = x.path.removeprefix(MODELS).removeprefix("/")
+        return await self._identified(x, "api:read", lambda caller: model_list(self._engine, caller, name))
+
+    async def _identified(self, x: Received, scope: str, work: Callable[[Identified], Awaitable[Answer]]) -> Answer:
+        """What is done for a caller who has the scope; a refusal carries the limit that the request counted in."""
         identified = None
         try:
-            identified = await self._engine.identify(x, "api:read")
-            return await model_list(self._engine, identified, x.path.removeprefix(MODELS).removeprefix("/"))
+            identified = await self._engine.identify(x, scope)
+            return await work(identified)
+        except ClientLeft:
+            raise
         except Exception as error:
             if not isinstance(error, Refusal):
                 log.exception("gateway.fault", request_id=x.request_id)

@@ -220,6 +220,9 @@ class WatchfulProtocol(HttpToolsProtocol):
         super().on_message_complete()
         # Also where its answer was there before it, which uvicorn passes over.
         self.cycle.more_body = False
+        # Nothing more is received, and only who reads on sees that the client leaves.
+        if not self.pipeline:
+            self.flow.resume_reading()
 
     def on_response_complete(self) -> None:
         # A single request waits for nobody. Where there are more, sending at once costs what the turn would save:

@@ -27,9 +27,12 @@ READ: Final = frozenset(
         "traceparent",
         "tracestate",
         "x-gateway-timing",
+        "x-gateway-tags",
     }
 )
 _READ: Final = frozenset(name.encode() for name in READ)
+#: Those that are lists, of which each line is a part (RFC 9110, 5.3).
+LISTS: Final = frozenset({"tracestate", "x-gateway-tags"})
 
 
 #: The server takes as much of an unread body off the wire by itself, and keeps the connection.
@@ -43,10 +46,9 @@ class BadLength(BadRequest):
 def head(scope: Scope, addresses: ClientAddresses, dialect: str | None = None) -> Received:
     """The request without its body."""
     headers = {name.decode(): value.decode("latin-1") for name, value in scope["headers"] if name in _READ}
-    if "tracestate" in headers:
-        # A list, of which each line is a part.
-        lines = (value.decode("latin-1") for name, value in scope["headers"] if name == b"tracestate")
-        headers["tracestate"] = ",".join(lines)
+    for listed in LISTS & headers.keys():
+        field = listed.encode()
+        headers[listed] = ",".join(value.decode("latin-1") for name, value in scope["headers"] if name == field)
     return received(scope["method"], scope["path"], headers, addresses.of_scope(scope), dialect)
 
 

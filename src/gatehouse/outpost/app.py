@@ -17,6 +17,7 @@ from gatehouse.foundation.errors import NotFound, Refusal
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.envelopes import GATEWAY, rendered
 from gatehouse.foundation.networks import network
+from gatehouse.ingress import not_served
 from gatehouse.ingress.gateway import Gateway
 from gatehouse.outpost.host import OutpostHost
 
@@ -54,18 +55,20 @@ def _behind(host: OutpostHost, addresses: ClientAddresses) -> Starlette:
         return _json(200, {"status": "alive"})
 
     async def ready(request: Request) -> Response:
-        faults = list(_faults(host))
+        faults = host.faults()
         return _json(503 if faults else 200, {"status": "not_ready" if faults else "ready", "reasons": faults})
 
     async def metrics(request: Request) -> Response:
         address = ip_address(addresses.of_scope(request.scope))
-        if not any(address in each for each in allowed):
+        if addresses.unknown_origin(request.scope) or not any(address in each for each in allowed):
             raise NotFound
         host.figures.metrics.write()
         return Response(await run_in_threadpool(host.figures.metrics.rendered), media_type=CONTENT_TYPE_LATEST)
 
     async def refused(request: Request, error: Exception) -> Response:
-        told = rendered(error if isinstance(error, Refusal) else NotFound(), GATEWAY)
+        if not isinstance(error, Refusal):
+            error = not_served.refusal(request.method, request.url.path, request.headers) or NotFound()
+        told = rendered(error, GATEWAY)
         return Response(told.body, told.status, told.headers)
 
     handlers: dict[Any, Callable[..., Any]] = {Refusal: refused, 404: refused}
@@ -75,16 +78,6 @@ def _behind(host: OutpostHost, addresses: ClientAddresses) -> Starlette:
         ],
         exception_handlers=handlers,
     )  # fmt: skip
-
-
-def _faults(host: OutpostHost) -> Any:
-    """Why requests are refused."""
-    if host.bundles.in_force is None:
-        yield "no policy bundle is loaded"
-    if host.state.stopped:
-        yield "the kill switch is engaged"
-    if host.journal.full():
-        yield "the journal is full"
 
 
 def _json(status: int, content: object) -> Response:

@@ -1,13 +1,14 @@
 """The audit log that stays at the customer's: what was handed in goes on to `outpost/audit/00000001.jsonl` and so on,
 one object a line.
 
-A line holds every field of the journal's entry under its name (`engine.outcome`), so that the entry can be made of it
-again: `gatehouse outpost hand-in` does. It begins with where the entry stood, and so does its text: whoever looks for a
-place need not decode the rest.
+A line holds every field of the journal's entry under its name (`engine.outcome`, `engine.notices`), so that the entry
+can be made of it again: `gatehouse outpost hand-in` does. Times are ISO 8601. It begins with where the entry stood, and
+so does its text: whoever looks for a place need not decode the rest. docs/outpost-records.md describes the lines.
 """
 
 import os
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -16,7 +17,7 @@ from uuid import UUID
 import msgspec
 import structlog
 
-from gatehouse.engine.notices import Lost
+from gatehouse.engine.notices import Ended, Lost, Operated
 from gatehouse.engine.outcome import DlpEvent, Failed, Opened, Outcome, RuleEvent, Scanned
 from gatehouse.foundation.clock import iso
 
@@ -27,7 +28,8 @@ _FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "opened": Opened.__struct_fields__,
     "scanned": Scanned.__struct_fields__,
     "lost": Lost.__struct_fields__,
-    "ended": (),
+    "ended": Ended.__struct_fields__,
+    "operated": Operated.__struct_fields__,
 }
 _NESTED: Final[dict[str, tuple[str, ...]]] = {
     "dlp_events": DlpEvent.__struct_fields__,
@@ -39,6 +41,9 @@ _decode: Final = msgspec.json.Decoder().decode
 _ID_BEGINS: Final = len('{"journal_id":"')
 _ID_ENDS: Final = _ID_BEGINS + 36
 _NUMBER_BEGINS: Final = _ID_ENDS + len('","sequence":')
+_TIMESTAMP: Final = b',"timestamp":'
+#: The most bytes of a line up to the end of the name `timestamp`.
+_HEAD_BYTES: Final = _NUMBER_BEGINS + 20 + len(',"handed_in":false') + len(_TIMESTAMP)
 _BOOL: Final = (b"false", b"true")
 #: Read at a time.
 _PART: Final = 256 * 1024
@@ -70,15 +75,26 @@ def line(at: Cursor, entry: bytes, *, handed_in: bool) -> bytes:
     for name, of in _NESTED.items():
         if fields.get(name):
             fields[name] = [dict(zip(of, each, strict=False)) for each in fields[name]]
-    time = _iso(fields["timestamp"]) if "timestamp" in fields else b""
-    told = b'{"journal_id":"%b","sequence":%d,"handed_in":%b,%b%b\n'
-    return told % (_id(at.journal_id), at.sequence, _BOOL[handed_in], time, _encode(fields)[1:])
+    if fields.get("budgets"):
+        fields["budgets"] = [{"id": budget_id, "period_start": iso(start)} for budget_id, start in fields["budgets"]]
+    timestamp = fields.pop("timestamp", None)
+    time = b"null" if timestamp is None else _iso(timestamp)
+    text = b'{"journal_id":"%b","sequence":%d,"handed_in":%b,"timestamp":%b,%b\n'
+    return text % (_id(at.journal_id), at.sequence, _BOOL[handed_in], time, _encode(fields)[1:])
+
+
+def in_current_form(of: bytes) -> bytes:
+    """A line as this version writes it: earlier ones had Unix times, and some lines had none."""
+    return of if _TIMESTAMP in of[:_HEAD_BYTES] else line(place(of), entry(of), handed_in=True)
 
 
 def _iso(timestamp: float) -> bytes:
-    """As a field before others."""
+    # Rounded as `datetime` does on the platform: a record that is handed in twice must have one time.
     second = int(timestamp)
-    return b'"time":"%b.%06dZ",' % (_second(second), min(999_999, round((timestamp - second) * 1_000_000)))
+    microsecond = round((timestamp - second) * 1_000_000)
+    if microsecond == 1_000_000:
+        second, microsecond = second + 1, 0
+    return b'"%b.%06dZ"' % (_second(second), microsecond)
 
 
 # Records of one second come together, and what `datetime` does for each costs as much as all the rest.
@@ -119,12 +135,26 @@ def entry(of: bytes) -> bytes:
             if name not in told:
                 break
             value = told[name]
+            if name == "timestamp" and value is None:
+                break
             if name in _NESTED:
                 value = [[each[part] for part in _NESTED[name] if part in each] for each in value]
+            elif name == "timestamp" and isinstance(value, str):
+                value = datetime.fromisoformat(value).timestamp()
+            elif name == "budgets":
+                value = [_budget(each) for each in value]
             found.append(value)
         return _encode(found)
-    except (msgspec.DecodeError, LookupError, TypeError):
+    except (msgspec.DecodeError, LookupError, TypeError, ValueError, OverflowError):
         raise NotALine("not a line of an audit log") from None
+
+
+def _budget(of: Any) -> list[Any]:
+    """A budget's id and the Unix time at which its period began. Lines of earlier versions have just that."""
+    if isinstance(of, dict):
+        return [of["id"], int(datetime.fromisoformat(of["period_start"]).timestamp())]
+    budget_id, start = of
+    return [budget_id, start]
 
 
 class AuditLog:

@@ -145,7 +145,9 @@ class LocalSpend:
                 return QuotaExceeded.of(account, metric, now)
         return None
 
-    async def reserve(self, budgets: Sequence[Budget], taking: Taking, *, enforced: bool) -> Reserved:
+    async def reserve(
+        self, budgets: Sequence[Budget], taking: Taking, *, enforced: bool, user_id: UUID | None = None
+    ) -> Reserved:
         amounts = taking.nano_usd, taking.requests, taking.tokens
         accounts = self._checked(budgets, amounts, enforced=enforced)
         own = next((each for each in accounts if each.budget.own), None)

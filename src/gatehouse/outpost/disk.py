@@ -8,7 +8,7 @@ record of a request that was let in is never refused.
 import asyncio
 import contextlib
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
@@ -124,7 +124,7 @@ class Thinned:
     def full(self) -> bool:
         return self._journal.full()
 
-    def append(self, record: bytes) -> Awaitable[None]:
+    def append(self, record: bytes) -> asyncio.Future[None]:
         if self._disk.shed == "journal_detail":
             record = self._thin(record)
         return self._journal.append(record)

@@ -6,7 +6,7 @@ from typing import Final
 from uuid import UUID
 
 from gatehouse.foundation.journal import JournalReader
-from gatehouse.outpost.audit_log import Cursor, Spot, line, where
+from gatehouse.outpost.audit_log import Cursor, NotALine, Spot, in_current_form, line, where
 from gatehouse.outpost.records import Place, Records, Taken, taken
 
 #: Entries at a time: some hundred kilobytes.
@@ -42,7 +42,7 @@ class Export:
 
     def _filed(self) -> list[bytes] | None:
         lines, self._spot = self._records.audit.read(self._spot)
-        found = [each for each in lines if self._is_new(where(each))]
+        found = [_shown(each) for each in lines if self._is_new(where(each))]
         self.entries += len(found)
         return found if lines else None
 
@@ -72,3 +72,11 @@ class Export:
             return False
         self._told[at.journal_id] = at.sequence
         return self._after is None or at > self._after
+
+
+def _shown(of: bytes) -> bytes:
+    try:
+        return in_current_form(of)
+    except NotALine:
+        # A line of a later version, which was run here before: as it is.
+        return of

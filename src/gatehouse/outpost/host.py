@@ -1,6 +1,7 @@
 """One outpost's parts, made and started in order, stopped in reverse."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ import structlog
 from gatehouse import __version__
 from gatehouse.detection.service.client import DetectionClient
 from gatehouse.engine.dlp.tiers import DlpOptions
+from gatehouse.engine.dlp.turns import TURNS
 from gatehouse.engine.exchange import Asked
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.run import Engine
@@ -24,6 +26,7 @@ from gatehouse.foundation.journal.writer import JournalWriter
 from gatehouse.foundation.outbound.carriers import open_outbound
 from gatehouse.foundation.response_cache.memory import MemoryCache
 from gatehouse.foundation.settings import BadSettings
+from gatehouse.foundation.tasks import cancelled
 from gatehouse.ingress.in_progress import InProgress
 from gatehouse.outpost.airgap import BundleFiles
 from gatehouse.outpost.audit_log import AuditLog
@@ -56,6 +59,8 @@ from gatehouse.policy.signing import BundleRefused
 log = structlog.get_logger(__name__)
 
 _PURGE_SECONDS: Final = 60.0
+#: What the models that the policy needs may take to load before the outpost is ready without them.
+_MODEL_LOADING_SECONDS: Final = 30.0
 
 
 class NobodyToAsk(Unavailable):
@@ -107,6 +112,7 @@ class OutpostHost:
                 settings.cloud_portal_url, self.identity, self._beat, issuer=settings.portal_issuer
             )
         self.detection = DetectionProcess()
+        self._loading: asyncio.Task[None] | None = None
         self.detectors = DetectionClient(
             settings.gatehouse_home,
             budget=settings.dlp_tier_timeout_ms / 1000,
@@ -118,13 +124,11 @@ class OutpostHost:
         self.counters = MemoryCounters(self.clock)
         self.cache = MemoryCache(settings.cache_max_bytes, self.clock)
         self.spend, self.peers = self._money(folder)
-        guard = EgressGuard(settings.egress_allowlist)
+        guard = EgressGuard(settings.egress_allowlist, settings.egress_policy)
         self.outbound = open_outbound(
             settings.outbound, settings.provider_max_connections, guard, max_each=settings.connections_each
         )
-        journal = folder / "journal"
-        journal.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.journal = JournalWriter(journal, sync=settings.journal_sync, max_bytes=settings.journal_max_bytes)
+        self.journal = _journal(settings)
         audit = AuditLog(
             folder / "audit", max_bytes=settings.log_rotation_max_size, max_files=settings.log_rotation_max_files
         )
@@ -155,69 +159,100 @@ class OutpostHost:
             dlp=DlpOptions(
                 fail_mode=settings.dlp_fail_mode,
                 stream_mode=settings.dlp_stream_mode,
-                uninspectable=settings.dlp_uninspectable,
+                unreadable=settings.dlp_unreadable,
+                document_seconds=settings.dlp_document_timeout_ms / 1000,
                 block_status=settings.dlp_block_status,
                 prompt_timeout_seconds=settings.dlp_prompt_timeout_seconds,
+                pattern_work_seconds=settings.dlp_pattern_work_seconds,
+                pattern_timeout_seconds=settings.dlp_pattern_timeout_seconds,
             ),
             cache=self.cache,
+            unknown_fields=settings.unknown_fields,
             max_response_bytes=settings.max_response_bytes,
             request_deadline_seconds=settings.request_deadline_seconds,
+            circuit_failures=settings.circuit_failures,
+            circuit_seconds=settings.circuit_seconds,
         )
+        TURNS.threads = settings.dlp_threads
         self.engine = Engine(self.ports)
-        self._purging: asyncio.Task[None] | None = None
+        self._parts = contextlib.AsyncExitStack()
 
     @property
     def ready(self) -> bool:
-        """Whether it answers requests."""
-        return self.bundles.in_force is not None and not self.journal.full() and not self.state.stopped
+        """Whether new requests should come here."""
+        return not self.faults()
+
+    def faults(self) -> list[str]:
+        """Why new requests should not come here."""
+        conditions = {
+            "no policy bundle is loaded": self.bundles.in_force is None,
+            "the models that the policy needs are being loaded": self._is_loading(),
+            "the kill switch is engaged": self.state.stopped,
+            "the journal is full": self.journal.full(),
+        }
+        return [fault for fault, holds in conditions.items() if holds]
+
+    def _is_loading(self) -> bool:
+        return self._loading is not None and not self._loading.done()
 
     async def start(self) -> None:
+        """Raises what a part raises; what was started by then is stopped."""
+        async with contextlib.AsyncExitStack() as parts:
+            self._made(parts)
+            await self._start(parts)
+            self._parts = parts.pop_all()
+
+    async def stop(self) -> None:
+        """In reverse order of the start."""
+        await self._parts.aclose()
+
+    def _made(self, parts: contextlib.AsyncExitStack) -> None:
+        """What is there before the start, and is closed last."""
         self._publish_figures()
         self.figures.metrics.start()
+        parts.push_async_callback(self.figures.metrics.stop)
+        if self.platform is not None:
+            parts.push_async_callback(self.platform.close)
+        parts.callback(self.records.close)
+        parts.push_async_callback(self.receivers.close)
+        # They hand on what is left in the journal, once it is closed.
+        if self.siem is not None:
+            parts.push_async_callback(self.siem.stop)
+        if self.upload is not None:
+            parts.push_async_callback(self.upload.stop)
+        parts.push_async_callback(self.journal.close)
+        parts.push_async_callback(self.outbound.close)
+        parts.push_async_callback(self.detection.stop)
+
+    async def _start(self, parts: contextlib.AsyncExitStack) -> None:
         await self.bundles.lay_over(self.state.said.overrides, budget=self.spend.set)
         if self.files is not None:
             self.files.trust()
+        parts.push_async_callback(self._stop_loading)
         await self.bundles.load_kept()
         if self.files is not None:
             await self.files.start()
+            parts.push_async_callback(self.files.stop)
         await self.detectors.start()
+        parts.push_async_callback(self.detectors.stop)
         if self.follower is not None:
             self.follower.start()
+            parts.push_async_callback(self.follower.stop)
         if self.upload is not None:
             self.upload.start()
         if self.siem is not None:
             self.siem.start()
         if self.heartbeat is not None:
             self.heartbeat.start()
+            parts.push_async_callback(self.heartbeat.stop)
         self.disk.start()
+        parts.push_async_callback(self.disk.stop)
         self.spend.start()
+        parts.push_async_callback(self.spend.stop)
         self.peers.start()
-        self._purging = asyncio.create_task(self._purge(), name="purge")
-
-    async def stop(self) -> None:
-        if self._purging is not None:
-            self._purging.cancel()
-        if self.heartbeat is not None:
-            await self.heartbeat.stop()
-        if self.follower is not None:
-            await self.follower.stop()
-        if self.files is not None:
-            await self.files.stop()
-        await self.disk.stop()
-        await self.detectors.stop()
-        await self.detection.stop()
-        await self.outbound.close()
-        await self.journal.close()
-        await self.spend.stop()
-        if self.upload is not None:
-            await self.upload.stop()
-        if self.siem is not None:
-            await self.siem.stop()
-        await self.receivers.close()
-        self.records.close()
-        if self.platform is not None:
-            await self.platform.close()
-        await self.figures.metrics.stop()
+        parts.push_async_callback(self.peers.stop)
+        purging = asyncio.create_task(self._purge(), name="purge")
+        parts.push_async_callback(cancelled, purging)
 
     async def override(
         self, *, disabled: Mapping[str, frozenset[str]] | None = None, routes: Mapping[str, str] | None = None
@@ -247,7 +282,7 @@ class OutpostHost:
             except BundleRefused:
                 await self.state.change(budget=before)
                 raise
-        log.warning("outpost.budget_set", **_shown(budget))
+        log.warning("outpost.budget_set", **shown_budget(budget))
 
     def _money(self, folder: Path) -> tuple[LocalSpend, Peers]:
         settings = self.settings
@@ -280,10 +315,19 @@ class OutpostHost:
         bundle, snapshot = held.bundle, held.snapshot
         self.figures.policy_version.read(lambda: bundle.version)
         self.figures.policy_age.read(lambda: time.time() - bundle.issued_at)
-        if snapshot.dlp.entities:
-            self.detectors.need("ner")
+        new = snapshot.dlp.entities and self.detectors.need("ner")
         if snapshot.dlp.labels or any(each.topics for each in snapshot.filters.filters):
-            self.detectors.need("llm")
+            new = self.detectors.need("llm") or new
+        if new and not self._is_loading():
+            self._loading = asyncio.create_task(self._load_models(), name="models")
+
+    async def _stop_loading(self) -> None:
+        if self._loading is not None:
+            await cancelled(self._loading)
+
+    async def _load_models(self) -> None:
+        if missing := await self.detectors.loaded(_MODEL_LOADING_SECONDS):
+            log.warning("models.not_loaded", tiers=missing, seconds=_MODEL_LOADING_SECONDS)
 
     def _publish_figures(self) -> None:
         figures, journal = self.figures, self.journal
@@ -303,6 +347,7 @@ class OutpostHost:
         figures.semantic_queue.read(lambda: self.detectors.waiting("llm"))
         figures.cache_bytes.read(lambda: self.cache.bytes)
         figures.active_calls.read(lambda: self.calls.count)
+        figures.read_circuits(self.engine.circuits)
         if (follower := self.follower) is not None:
             figures.platform_silence.read(lambda: time.time() - (follower.heard or self.began))
         spend = self.spend
@@ -327,12 +372,19 @@ class OutpostHost:
             self.counters.purge()
 
 
-def _shown(budget: BudgetSet) -> dict[str, object]:
+def shown_budget(budget: BudgetSet) -> dict[str, str | int | None]:
+    """A budget as the log and the audit log show it."""
     return {
         "monthly_usd": None if budget.usd is None else str(budget.usd),
         "monthly_requests": budget.requests,
         "expires_at": None if budget.expires_at is None else iso(budget.expires_at),
     }
+
+
+def _journal(settings: OutpostSettings) -> JournalWriter:
+    folder = settings.folder / "journal"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return JournalWriter(folder, sync=settings.journal_sync, max_bytes=settings.journal_max_bytes)
 
 
 def _proof(settings: OutpostSettings, identity: Identity | None) -> Proof | None:

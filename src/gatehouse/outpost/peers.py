@@ -176,6 +176,10 @@ class Peers:
                 usd, requests = usd + peer.told.spent[0], requests + peer.told.spent[1]
         return usd, requests
 
+    def has_verified(self, token: str) -> bool:
+        assert self._proof is not None
+        return self._proof.has_verified(token)
+
     def proven(self, token: str) -> UUID:
         """Whose token it is. Raises `NoPeer`."""
         assert self._proof is not None

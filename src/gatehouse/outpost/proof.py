@@ -41,6 +41,10 @@ class Proof:
         """To be shown to this peer and to no other."""
         return self._identity.token(_audience(peer_id))
 
+    def has_verified(self, token: str) -> bool:
+        """Whether this token needs no verification any more, which takes time."""
+        return token in self._known
+
     def verified(self, token: str) -> UUID:
         """The id of the outpost that shows it. Raises `NoPeer`."""
         known = self._known.get(token)

@@ -205,8 +205,14 @@ def taken(
     found = [(each.segment, each.offset_end, each.payload) for each in batch.entries]
     # What a kill has cut off was never acknowledged.
     if damage := [each for each in batch.damage if not each.torn]:
+        # When the damaged record was written is not known; it was not later than this.
+        moment = reader.last_written(writer_id)
         found += [
-            (each.segment, each.offset + each.length, notices.encode(Lost("damaged", bytes=each.length)))
+            (
+                each.segment,
+                each.offset + each.length,
+                notices.encode(Lost("damaged", bytes=each.length, timestamp=moment)),
+            )
             for each in damage
         ]
         found.sort()
@@ -218,7 +224,7 @@ def taken(
     entries = [payload for _, _, payload in found]
     if ended and (entries or place.sequence > 1):
         if len(entries) < most:
-            entries.append(notices.encode(Ended()))
+            entries.append(notices.encode(Ended(reader.last_written(writer_id))))
         else:
             ended = False
     then = msgspec.structs.replace(place, segment=segment, offset=offset, sequence=place.sequence + len(entries))

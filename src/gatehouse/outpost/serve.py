@@ -12,8 +12,11 @@ import click
 import uvicorn
 import uvloop
 
-from gatehouse.foundation import log, metrics
+from gatehouse.foundation import log, metrics, preflight
+from gatehouse.foundation.memory import MemoryTrimmer
 from gatehouse.foundation.processes import return_large_blocks
+from gatehouse.foundation.serving import HomeLock, listen, url_of
+from gatehouse.foundation.settings import BadSettings
 from gatehouse.foundation.tls import tls_context
 from gatehouse.ingress.figures import DIRECTORY
 from gatehouse.ingress.front import protocol_of
@@ -22,10 +25,7 @@ from gatehouse.outpost.admin.app import administration
 from gatehouse.outpost.app import Proxy
 from gatehouse.outpost.host import OutpostHost
 from gatehouse.outpost.settings import OutpostSettings
-
-
-class CannotStart(Exception):
-    """One line: what is wrong, and what to do."""
+from gatehouse.outpost.siem import target
 
 
 class _Server(uvicorn.Server):
@@ -38,12 +38,17 @@ class _Server(uvicorn.Server):
 
 def serve(host: str, port: int, admin_port: int) -> None:
     """Serves until SIGTERM, which lets requests finish. Raises `BadSettings`, `CannotStart`."""
-    settings = OutpostSettings.from_environment().checked()
+    settings = preflight.checked(OutpostSettings, (OutpostSettings.checked, listener_tls, siem_target))
     log.configure(settings.log_level)
+    preflight.warn_about_misspelt(OutpostSettings)
     return_large_blocks()
-    # Before anything is started: what is taken is told at once.
-    sockets = [_listen(host, port, "--port"), _listen(host, admin_port, "--admin-port")]
-    uvloop.run(_serve(settings, *sockets))
+    with (
+        HomeLock(settings.folder, mode=0o700) as lock,
+        listen(host, port) as proxy,
+        listen(host, admin_port, "--admin-port") as admin,
+    ):
+        lock.describe(url_of(proxy, secure=settings.proxy_tls_cert_path is not None))
+        uvloop.run(_serve(settings, proxy, admin))
 
 
 async def _serve(settings: OutpostSettings, proxy: socket.socket, admin: socket.socket) -> None:
@@ -69,11 +74,13 @@ async def _serve(settings: OutpostSettings, proxy: socket.socket, admin: socket.
         gc.freeze()
         gc.set_threshold(20_000, 20, 20)
         sys.setswitchinterval(0.001)
-        scheme = "https" if settings.proxy_tls_cert_path else "http"
-        addresses = [f"{scheme}://{_address(each)}" for each in (proxy, admin)]
-        click.echo(f"The outpost serves on {addresses[0]}, its administration on {addresses[1]}")
+        secure = settings.proxy_tls_cert_path is not None
+        proxy_url, admin_url = url_of(proxy, secure=secure), url_of(admin, secure=secure)
+        click.echo(f"The outpost serves on {proxy_url}, its administration on {admin_url}")
         sys.stdout.flush()
+        trimming = asyncio.create_task(MemoryTrimmer().run())
         await asyncio.gather(servers[0].serve([proxy]), servers[1].serve([admin]))
+        trimming.cancel()
     finally:
         await outpost.stop()
 
@@ -99,18 +106,14 @@ def _server(app: object, settings: OutpostSettings, protocol: type[asyncio.Proto
     return _Server(config)
 
 
-def _listen(host: str, port: int, option: str) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+def listener_tls(settings: OutpostSettings) -> None:
+    """Raises `BadSettings`, in the names of the proxy's variables."""
     try:
-        listener.bind((host, port))
-    except OSError as error:
-        raise CannotStart(f"cannot listen on {host}:{port}: {error.strerror}; choose {option}") from None
-    listener.listen(2048)
-    return listener
+        tls_context(settings.proxy_tls_cert_path, settings.proxy_tls_key_path)
+    except BadSettings as error:
+        raise BadSettings(str(error).replace("TLS_", "PROXY_TLS_")) from None
 
 
-def _address(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    return f"{f'[{host}]' if ':' in host else host}:{port}"
+def siem_target(settings: OutpostSettings) -> None:
+    if settings.siem_direct_type is not None:
+        target(settings)

@@ -55,7 +55,9 @@ class OutpostSettings(Settings):
 
     rate_limit_proxy_per_minute: int = Field(600, ge=1, description="Model calls of one caller.")
     rate_limit_scan_per_minute: int = Field(300, ge=1, description="Scans of one caller.")
-    rate_limit_admin_per_minute: int = Field(60, ge=1, description="Calls of the admin API from one address.")
+    rate_limit_admin_per_minute: int = Field(
+        60, ge=1, description="Calls of the admin API from one address; its kill switch is not limited."
+    )
     budget_monthly_usd: Decimal | None = Field(None, ge=0, max_digits=15, description="Dollars a month (UTC).")
     budget_monthly_requests: int | None = Field(None, ge=0, description="Requests a month (UTC).")
 

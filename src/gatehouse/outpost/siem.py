@@ -19,10 +19,12 @@ from uuid import UUID
 import msgspec
 import structlog
 
-from gatehouse.engine import audited
+from gatehouse.engine import audited, notices
 from gatehouse.engine.audited import Found
+from gatehouse.engine.notices import Operated
 from gatehouse.engine.outcome import DlpEvent, Opened, Outcome, decode_with_text_ids
 from gatehouse.foundation.egress import EgressGuard
+from gatehouse.foundation.identity import CallerKind
 from gatehouse.foundation.journal import Batch, Position
 from gatehouse.foundation.receivers import Receivers
 from gatehouse.foundation.settings import BadSettings
@@ -49,6 +51,7 @@ _LAST_WORDS: Final = 3.0
 #: The operator's own network: all but cloud metadata.
 _ANYWHERE: Final = ("0.0.0.0/0", "::/0")
 _NOBODY: Final = UUID(int=0)
+_OPERATED: Final = b'["operated",'
 
 
 class _Row(NamedTuple):
@@ -62,7 +65,7 @@ class _Row(NamedTuple):
     reason: str | None
     actor_id: str | None
     actor_type: str
-    request_id: str
+    request_id: str | None
     ip: str
     target_provider: str | None
     target_model: str | None
@@ -214,6 +217,11 @@ class DirectSiem:
     def _events(self, line: bytes, opened: dict[str, Opened[str]]) -> Iterator[Forwarded]:
         """`opened` follows the streams that begin and end."""
         try:
+            if line.startswith(_OPERATED):
+                operated = notices.read(msgspec.json.decode(line))
+                assert isinstance(operated, Operated)
+                yield events.of_audit(self._of_operator(operated))
+                return
             entry = decode_with_text_ids(line)
             if isinstance(entry, Opened):
                 opened[entry.id] = entry
@@ -245,6 +253,25 @@ class DirectSiem:
             )
         for event_id, event in zip(audited.dlp_event_ids(entry), entry.dlp_events, strict=True):
             yield events.of_dlp(tenant_id, _dlp_row(entry, event_id, event), moment)
+
+    def _of_operator(self, call: Operated) -> _Row:
+        return _Row(
+            id=call.id,
+            tenant_id=call.tenant_id or _NOBODY,
+            timestamp=datetime.fromtimestamp(call.timestamp, UTC),
+            action=audited.OPERATED,
+            outcome="success",
+            reason=None,
+            actor_id=str(self._outpost_id),
+            actor_type=CallerKind.OUTPOST,
+            request_id=None,
+            ip=call.ip,
+            target_provider=None,
+            target_model=None,
+            details=audited.operator_details(call),
+            resource_type="outpost",
+            resource_id=str(self._outpost_id),
+        )
 
     def _note(self, work: _Work) -> None:
         """Raises `OSError`; it is sent again then."""

@@ -118,7 +118,7 @@ class Upload:
         """False: to be tried again, from what is noted by then."""
         try:
             if taken.place.lost is not None:
-                gone = notices.encode(Lost("gone", records=taken.place.lost))
+                gone = notices.encode(Lost("gone", records=taken.place.lost, timestamp=time.time()))
                 self._count(taken, await self._platform.hand_in(taken.journal_id, taken.place.number - 1, [gone]))
                 await asyncio.to_thread(self._records.told, taken)
                 return False
@@ -135,7 +135,7 @@ class Upload:
                 self._most = len(taken.entries) // 2
                 return False
             log.warning("outpost.record_refused", journal_id=str(taken.journal_id), number=taken.place.number)
-            instead = notices.encode(Lost("refused", records=1, bytes=len(taken.entries[0])))
+            instead = notices.encode(Lost("refused", 1, len(taken.entries[0]), time.time()))
             self._count(taken, await self._platform.hand_in(taken.journal_id, taken.place.number, [instead]))
         damaged = sum(entry.startswith(b'["lost"') for entry in taken.entries)
         if damaged:

@@ -19,6 +19,7 @@ from gatehouse.foundation.http import forms
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.forms import BadForm
 from gatehouse.foundation.http.handlers import ErrorResponses
+from gatehouse.foundation.http.leaving import complete
 from gatehouse.foundation.http.replay import replay
 from gatehouse.foundation.identity import Caller
 from gatehouse.foundation.storage.away import DATABASE_AWAY
@@ -29,8 +30,10 @@ from gatehouse.ingress.receive import Body
 
 LOGIN: Final = "/api/auth/login"
 
-#: What must answer in maintenance too: probes, and the way to end it.
+#: What must answer in maintenance too: probes, the way to end it (a machine's begins at the token endpoint), and the
+#: published keys, with which others verify tokens and signatures.
 OPEN_IN_MAINTENANCE: Final = (
+    "/.well-known/", "/api/saml/metadata", "/oauth/token",
     "/health", "/api/health/", "/metrics", "/api/admin/system/", LOGIN, "/api/auth/refresh", "/api/auth/mfa/verify",
     "/api/auth/mfa/webauthn/assert/", "/login", "/logout",
 )  # fmt: skip
@@ -85,9 +88,7 @@ class Admission:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                sent = {name.lower() for name, _ in message.get("headers", ())}
-                more = [(name.lower().encode(), value.encode()) for name, value in told.items()]
-                message["headers"] = [*message.get("headers", ()), *(pair for pair in more if pair[0] not in sent)]
+                complete(message, told)
             await send(message)
 
         try:

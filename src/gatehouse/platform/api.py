@@ -37,6 +37,7 @@ from gatehouse.platform.governance.dlp_customization.routes import router as dlp
 from gatehouse.platform.governance.dlp_library.routes import router as dlp_library
 from gatehouse.platform.governance.dlp_rules.errors import FORM as DLP_RULES_FORM
 from gatehouse.platform.governance.dlp_rules.routes import router as dlp_rules
+from gatehouse.platform.governance.dlp_samples.routes import router as dlp_samples
 from gatehouse.platform.governance.dlp_trials.routes import router as dlp_trials
 from gatehouse.platform.governance.model_registry.errors import FORM as MODEL_REGISTRY_FORM
 from gatehouse.platform.governance.model_registry.routes import router as model_registry
@@ -54,12 +55,14 @@ from gatehouse.platform.operations.siem.routes import router as siem
 from gatehouse.platform.operations.webhooks.errors import FORM as WEBHOOKS_FORM
 from gatehouse.platform.operations.webhooks.routes import router as webhooks
 from gatehouse.platform.organization.allowed_domains.routes import router as allowed_domains
+from gatehouse.platform.organization.dlp_sampling.routes import router as dlp_sampling
 from gatehouse.platform.organization.feature_flags.errors import FORM as FLAGS_FORM
 from gatehouse.platform.organization.feature_flags.routes import router as feature_flags
 from gatehouse.platform.organization.ip_allowlist.routes import router as ip_allowlist
 from gatehouse.platform.organization.legal_hold.routes import router as legal_hold
 from gatehouse.platform.organization.policies.errors import FORM as RETENTION_FORM
 from gatehouse.platform.organization.policies.routes import router as organization_policies
+from gatehouse.platform.organization.request_fields.routes import router as request_fields
 from gatehouse.platform.organization.settings.errors import FORM as SETTINGS_FORM
 from gatehouse.platform.organization.settings.routes import router as settings
 from gatehouse.platform.organization.system_config.routes import router as system_config
@@ -111,6 +114,8 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     organization_policies,
     legal_hold,
     ip_allowlist,
+    request_fields,
+    dlp_sampling,
     feature_flags,
     system_config,
     probes,
@@ -127,6 +132,7 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     # Before dlp_rules, whose {rule_id} would take their names for an id.
     dlp_library,
     dlp_customization,
+    dlp_samples,
     dlp_trials,
     dlp_rules,
     audit,
@@ -162,3 +168,20 @@ ERROR_FORMS: Final[dict[str, ErrorForm]] = {
     "/api/admin/webhooks": WEBHOOKS_FORM,
     "/api/v1/admin/webhooks": WEBHOOKS_FORM,
 }
+
+#: Fields of resources that change without an update of theirs: counters, times of use, states that are observed.
+MOVING_FIELDS: Final = frozenset(
+    {
+        "available_models", "current", "health", "last_error", "last_health_check", "last_login", "last_seen_at",
+        "last_triggered_at", "last_used", "last_used_at", "member_count", "message_count", "request_count_30d",
+    }
+)  # fmt: skip
+
+#: Resources that are read under another path than they are changed under, by the prefixes of both.
+SHOWN_ELSEWHERE: Final = {"/api/admin/providers/byoe/": "/api/admin/providers/"}
+
+#: Reads that ignore query parameters which they do not know: protocols that say so, probes, and what browsers open.
+ANY_PARAMETERS: Final = (
+    "/.well-known/", "/oauth/", "/api/oauth/", "/api/saml/", "/api/scim/", "/login", "/logout", "/health",
+    "/api/health/", "/metrics", "/api/conversations/shared/",
+)  # fmt: skip

@@ -11,26 +11,35 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gatehouse import __version__
-from gatehouse.foundation.errors import NotFound
+from gatehouse.foundation.errors import NotFound, Refusal
 from gatehouse.foundation.http import docs, handlers, slashes
+from gatehouse.foundation.http.accepts import prefers_html
 from gatehouse.foundation.http.addresses import ClientAddresses
-from gatehouse.foundation.http.envelopes import ErrorForms
+from gatehouse.foundation.http.envelopes import ErrorForms, rendered
+from gatehouse.foundation.http.known_parameters import KnownParameters
+from gatehouse.foundation.http.read_only import ReadOnlyFields
 from gatehouse.foundation.http.variants import Variant, VariantMiddleware
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.away import DATABASE_AWAY
+from gatehouse.ingress import not_served
 from gatehouse.ingress.gateway import GATEWAY_PATHS, Gateway
 from gatehouse.platform import openapi
+from gatehouse.platform.access.pages import FORM as PAGES_FORM
 from gatehouse.platform.admission import Admission
-from gatehouse.platform.api import ERROR_FORMS, FAMILIES
+from gatehouse.platform.api import ANY_PARAMETERS, ERROR_FORMS, FAMILIES, MOVING_FIELDS, SHOWN_ELSEWHERE
 from gatehouse.platform.host import PlatformHost
 from gatehouse.platform.organization.system_config.keys import check_environment
 
 #: Headers that a page in a browser may read.
 EXPOSED: Final = (
-    "X-Request-Id", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After", "X-API-Variant",
+    "X-Request-Id", "request-id", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After",
+    "X-API-Variant",
     "ETag", "X-DLP-Action", "X-Gateway-Provider", "X-Gateway-Model", "X-Gateway-Fallbacks", "X-Gateway-Cache",
     "X-Gateway-Warning", "X-Cost-USD",
 )  # fmt: skip
+
+#: Administration's own paths under `/v1`, beside which everything there is the model API's.
+_ADMINISTRATION: Final = ("/v1/audit/", "/v1/outposts/", "/v1/platform/")
 
 
 def administration(settings: Settings) -> tuple[FastAPI, handlers.ErrorResponses]:
@@ -42,7 +51,9 @@ def administration(settings: Settings) -> tuple[FastAPI, handlers.ErrorResponses
         docs_url=None,
         redoc_url=None,
     )
-    responses = handlers.install(app, ErrorForms(ERROR_FORMS), away=DATABASE_AWAY)
+    responses = handlers.install(app, ErrorForms(ERROR_FORMS), away=DATABASE_AWAY, unknown=_unknown)
+    app.add_middleware(KnownParameters, responses=responses, tolerant=ANY_PARAMETERS)
+    app.add_middleware(ReadOnlyFields, responses=responses, moving=MOVING_FIELDS, shown_elsewhere=SHOWN_ELSEWHERE)
     app.add_middleware(VariantMiddleware, default=Variant(settings.api_variant), refuse=responses.to)
     for family in FAMILIES:
         app.include_router(family)
@@ -53,6 +64,20 @@ def administration(settings: Settings) -> tuple[FastAPI, handlers.ErrorResponses
     docs.install(app)
     slashes.install(app)
     return app, responses
+
+
+class _NoSuchPage(NotFound):
+    """With words of its own."""
+
+
+def _unknown(request: Request) -> Refusal | Response | None:
+    """The answer to a path that no route has: a page for a person, the model API's own words for its clients."""
+    path = request.url.path
+    error = None if path.startswith(_ADMINISTRATION) else not_served.refusal(request.method, path, request.headers)
+    if prefers_html(request.headers.get("accept", "")):
+        shown = rendered(NotFound() if error is None else _NoSuchPage(error.text), PAGES_FORM)
+        return Response(shown.body, shown.status, shown.headers)
+    return error
 
 
 async def _unreached(request: Request) -> Response:

@@ -5,18 +5,20 @@ Done as the owner, right after the migrations, and again at every start: each st
 
 import secrets
 from decimal import Decimal
+from pathlib import Path
 from typing import Final
 
-import msgspec
 import psycopg
 from psycopg.types.json import Jsonb
 
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.jwt import SigningKey
-from gatehouse.foundation.passwords import hash_now
+from gatehouse.foundation.passwords import PasswordRefused, check_new, hash_now
 from gatehouse.foundation.sealing import MasterKeys, Sealer
-from gatehouse.foundation.settings import Settings
+from gatehouse.foundation.settings import BadSettings, Settings
+from gatehouse.foundation.storage.locks import GlobalLock
 from gatehouse.foundation.tokens import digest, mint_api_key
+from gatehouse.platform import first_admin
 from gatehouse.platform.change import CHANNEL, DEFAULT_TENANT
 
 #: The sandbox's models as the catalog first holds them: what each shows, and made-up prices, so that costs can be seen.
@@ -33,18 +35,11 @@ _INPUT_PRICE: Final = Decimal("0.000001")
 _OUTPUT_PRICE: Final = Decimal("0.000002")
 
 
-class FirstAdmin(msgspec.Struct):
-    """`password` is None unless it was made up just now: then it is shown once, and nowhere kept."""
-
-    email: str
-    password: str | None
-
-
-def prepare(url: str, settings: Settings, master_keys: MasterKeys) -> FirstAdmin | None:
-    """Everything above, in one transaction. The first admin where it was just made, else None."""
+def prepare(url: str, settings: Settings, master_keys: MasterKeys) -> None:
+    """Everything above, in one transaction."""
     with psycopg.connect(url) as connection:
         # Several starts at once are one after the other.
-        connection.execute("SELECT pg_advisory_xact_lock(7411992)")
+        connection.execute(GlobalLock.PLATFORM_FIRST_START.sql)
         connection.execute(
             "INSERT INTO tenants (id, slug, name) VALUES (%s, 'default', 'Default') ON CONFLICT DO NOTHING",
             [DEFAULT_TENANT],
@@ -52,7 +47,7 @@ def prepare(url: str, settings: Settings, master_keys: MasterKeys) -> FirstAdmin
         ensure_signing_key(connection, Sealer(master_keys.keys, master_keys.current))
         if settings.sandbox:
             _ensure_sandbox(connection)
-        return _ensure_admin(connection, settings)
+        _ensure_admin(connection, settings)
 
 
 def ensure_signing_key(connection: psycopg.Connection[tuple[object, ...]], sealer: Sealer) -> None:
@@ -72,19 +67,33 @@ def add_signing_key(connection: psycopg.Connection[tuple[object, ...]], sealer: 
     return key.kid
 
 
-def _ensure_admin(connection: psycopg.Connection[tuple[object, ...]], settings: Settings) -> FirstAdmin | None:
-    found = connection.execute("SELECT 1 FROM users WHERE tenant_id = %s AND operator LIMIT 1", [DEFAULT_TENANT])
-    if found.fetchone() is not None:
-        return None
+def check_admin_password(settings: Settings) -> None:
+    """Raises `BadSettings` where `GATEHOUSE_ADMIN_PASSWORD` may not become a password."""
+    assert settings.gatehouse_admin_password is not None
+    try:
+        check_new(settings.gatehouse_admin_password.get_secret_value(), about=settings.gatehouse_admin_email)
+    except PasswordRefused as error:
+        raise BadSettings(f"GATEHOUSE_ADMIN_PASSWORD: {error.message}") from None
+
+
+def _ensure_admin(connection: psycopg.Connection[tuple[object, ...]], settings: Settings) -> None:
+    operators = connection.execute("SELECT 1 FROM users WHERE tenant_id = %s AND operator LIMIT 1", [DEFAULT_TENANT])
+    if operators.fetchone() is not None:
+        return
     email = settings.gatehouse_admin_email or "admin@gatehouse.local"
     given = settings.gatehouse_admin_password
-    password = secrets.token_urlsafe(15) if given is None else given.get_secret_value()
+    if given is not None:
+        check_admin_password(settings)
+        password = given.get_secret_value()
+    else:
+        # Before the account: a start that is killed between the two loses nothing.
+        password = secrets.token_urlsafe(15)
+        first_admin.store(settings.gatehouse_home, email, password)
     connection.execute(
         "INSERT INTO users (id, tenant_id, email, display_name, role, operator, password_hash)"
         " VALUES (%s, %s, %s, 'Administrator', 'admin', true, %s)",
-        [new_id(), DEFAULT_TENANT, email, hash_now(password)],
+        [new_id(), DEFAULT_TENANT, email, hash_now(password, about=email)],
     )
-    return FirstAdmin(email, None if given is not None else password)
 
 
 def _ensure_sandbox(connection: psycopg.Connection[tuple[object, ...]]) -> None:
@@ -111,18 +120,18 @@ def _ensure_sandbox(connection: psycopg.Connection[tuple[object, ...]]) -> None:
         )  # fmt: skip
 
 
-def trial_key(url: str, settings: Settings) -> str | None:
-    """An API key of the first admin for the printed curl line, kept under `GATEHOUSE_HOME` for the next start.
+def trial_key_file(url: str, settings: Settings) -> Path | None:
+    """The file with an API key of the first admin, for the printed curl line: the key itself is never printed.
 
     Embedded installations only: whoever reads that file can read the database beside it as well. It is made once: None
     where somebody has deleted it since, who wanted it gone.
     """
-    path = settings.gatehouse_home / "trial.key"
+    path = (settings.gatehouse_home / "trial.key").absolute()
     with psycopg.connect(url) as connection:
         if path.exists():
             kept = path.read_text().strip()
             known = connection.execute("SELECT 1 FROM api_keys WHERE digest = %s AND is_enabled", [digest(kept)])
-            return kept if known.fetchone() is not None else None
+            return path if known.fetchone() is not None else None
         minted = mint_api_key()
         row = connection.execute(
             "INSERT INTO api_keys (id, tenant_id, user_id, key_prefix, digest, description)"
@@ -134,7 +143,7 @@ def trial_key(url: str, settings: Settings) -> str | None:
         touch(connection, "api_key", str(row[0]))
     path.touch(mode=0o600)
     path.write_text(minted.plaintext + "\n")
-    return minted.plaintext
+    return path
 
 
 def touch(connection: psycopg.Connection[tuple[object, ...]], topic: str, key: str) -> None:

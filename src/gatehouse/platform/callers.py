@@ -45,13 +45,6 @@ class SessionOnly(Forbidden):
     message = "This needs a session token: sign in as the user."
 
 
-class NoSession(Unauthenticated):
-    """A machine's token is of the wrong type where a session's is asked for: as if there were none."""
-
-    code = "invalid_token"
-    message = "This needs a session token: a client's token is none."
-
-
 class OperatorOnly(Forbidden):
     message = "This needs an operator of the platform."
 
@@ -79,6 +72,18 @@ class MfaRequired(Forbidden):
     form = "error_message"
 
 
+class EnrolmentRequired(MfaRequired):
+    """There is nothing to verify yet."""
+
+    message = (
+        "This needs a second factor, and you have none: enrol one at POST /api/auth/mfa/totp or"
+        " POST /api/auth/mfa/webauthn/register/begin, then try again."
+    )
+
+    def __init__(self) -> None:
+        super().__init__(enrollment_required=True)
+
+
 def _caller(request: Request) -> Caller:
     """What the front found: a caller, or why the credential was refused."""
     state = request.scope["state"]
@@ -103,8 +108,6 @@ def _member(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
 
 
 def _session_user(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
-    if caller.kind is CallerKind.OAUTH_CLIENT:
-        raise NoSession
     if caller.kind is not CallerKind.USER:
         raise SessionOnly
     return _member(caller)
@@ -196,11 +199,11 @@ def _outpost(request: Request, caller: Annotated[Caller, Depends(_member)]) -> C
 
 
 def stepped_up(caller: Caller) -> Caller:
-    """Raises `MfaRequired`. For routes that ask for the second factor only if the body gives a right, or the row is one
-    that is protected; all others name one of the types below."""
+    """Raises `MfaRequired`, `EnrolmentRequired`. For routes that ask for the second factor only if the body gives a
+    right, or the row is one that is protected; all others name one of the types below."""
     # A machine has no second factor: its credential is all it can show.
     if caller.kind is CallerKind.USER and caller.mfa_required and not caller.has_fresh_factor(time.time()):
-        raise MfaRequired
+        raise MfaRequired if caller.has_factor else EnrolmentRequired
     return caller
 
 

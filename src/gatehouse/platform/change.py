@@ -63,6 +63,9 @@ class Change:
         self._announcements: list[tuple[str, dict[str, Any]]] = []
         self._touched: list[tuple[str, str, TenantId | None]] = []
 
+    def touches(self, topic: str) -> bool:
+        return any(touched == topic for touched, _, _ in self._touched)
+
     def record(
         self,
         action: str,

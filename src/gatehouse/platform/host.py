@@ -1,12 +1,16 @@
 """One worker's parts, made and started in order, stopped in reverse."""
 
 import asyncio
+import contextlib
 import hashlib
 from typing import Final
+
+import structlog
 
 from gatehouse.detection.service.client import DetectionClient
 from gatehouse.engine import tokenizers
 from gatehouse.engine.dlp.tiers import DlpOptions
+from gatehouse.engine.dlp.turns import TURNS
 from gatehouse.engine.latency import Latencies
 from gatehouse.engine.limits import Limits
 from gatehouse.engine.ports import Ports
@@ -28,9 +32,11 @@ from gatehouse.foundation.response_cache.shared import RedisCache
 from gatehouse.foundation.sealing import MasterKeys, Sealer
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
+from gatehouse.foundation.tasks import cancelled
 from gatehouse.ingress.in_progress import InProgress
 from gatehouse.platform.access.signing import Signer
 from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.platform.governance.dlp_samples.contents import SealingSampler
 from gatehouse.platform.later import Later
 from gatehouse.platform.live.approvals import LiveApprovals
 from gatehouse.platform.live.credentials import LiveCredentials
@@ -40,6 +46,7 @@ from gatehouse.platform.live.nodes import Node
 from gatehouse.platform.live.ports import LiveSwitches, SealedSecrets
 from gatehouse.platform.live.state import Replica
 from gatehouse.platform.live.tries import TryCounters
+from gatehouse.platform.live.uses import UseWriter
 from gatehouse.platform.metrics import Figures
 from gatehouse.platform.ports import OutpostSupply, Startup, TokenSigner
 from gatehouse.platform.publish import Publisher
@@ -48,8 +55,12 @@ from gatehouse.platform.supply import Supply
 from gatehouse.platform.tracing.exporter import Exporter
 from gatehouse.policy.snapshot import Snapshot
 
+log = structlog.get_logger(__name__)
+
 #: Seconds between two purges of expired counts (reference 1, Rate limiting on the platform, 2).
 _PURGE_SECONDS: Final = 60.0
+#: After this long a worker serves without models that rules need and that are not loaded.
+_MODEL_LOAD_TIMEOUT_SECONDS: Final = 30.0
 
 
 class PlatformHost:
@@ -91,6 +102,7 @@ class PlatformHost:
         self.credentials = LiveCredentials(
             self.replica, issuer=self.issuer, enforce_scopes=settings.oauth_scope_enforcement
         )
+        self.uses = UseWriter(database, self.credentials.uses, self.clock)
         self.approvals = LiveApprovals(database, self.node, self.replica, seconds=settings.dlp_prompt_timeout_seconds)
         self.spender = Spender(database, self.clock, self.figures)
         self.latencies = Latencies(self.clock)
@@ -116,12 +128,13 @@ class PlatformHost:
             self.cache = RedisCache(settings.redis_url, secret, settings.cache_max_bytes)
         else:
             self.cache = MemoryCache(settings.cache_max_bytes, self.clock)
-        guard = EgressGuard(settings.egress_allowlist)
+        guard = EgressGuard(settings.egress_allowlist, settings.egress_policy)
         self.outbound: Outbound = open_outbound(
             settings.outbound, settings.provider_max_connections, guard, max_each=settings.connections_each
         )
         self.receivers = Receivers(guard)
         self.resolver: TxtResolver = SystemResolver()
+        self._parts = contextlib.AsyncExitStack()
         self.journal: JournalWriter
         self.engine: Engine
         self.ports: Ports
@@ -155,18 +168,26 @@ class PlatformHost:
             latencies=self.latencies,
             meter=self.figures,
             traces=self.traces,
+            sampler=SealingSampler(self.sealer),
             detectors=self.detectors,
             dlp=DlpOptions(
                 fail_mode=self.settings.dlp_fail_mode,
                 stream_mode=self.settings.dlp_stream_mode,
-                uninspectable=self.settings.dlp_uninspectable,
+                unreadable=self.settings.dlp_unreadable,
+                document_seconds=self.settings.dlp_document_timeout_ms / 1000,
                 block_status=self.settings.dlp_block_status,
                 prompt_timeout_seconds=self.settings.dlp_prompt_timeout_seconds,
+                pattern_work_seconds=self.settings.dlp_pattern_work_seconds,
+                pattern_timeout_seconds=self.settings.dlp_pattern_timeout_seconds,
             ),
             cache=self.cache,
+            unknown_fields=self.settings.unknown_fields,
             max_response_bytes=self.settings.max_response_bytes,
             request_deadline_seconds=self.settings.request_deadline_seconds,
+            circuit_failures=self.settings.circuit_failures,
+            circuit_seconds=self.settings.circuit_seconds,
         )
+        TURNS.threads = self.settings.dlp_threads
         self.engine = Engine(self.ports)
         self._publish_figures()
 
@@ -179,57 +200,70 @@ class PlatformHost:
         figures.semantic_queue.read(lambda: self.detectors.waiting("llm"))
         figures.cache_bytes.read(lambda: self.cache.bytes)
         figures.active_calls.read(lambda: self.calls.count)
+        figures.read_circuits(self.engine.circuits)
         figures.feed_lag.read(lambda: self.feed.lag_seconds)
         if isinstance(counters := self.counters, RedisCounters):
             figures.redis_degraded.read(lambda: counters.degraded)
             figures.redis_local_takes.read(lambda: counters.degraded_total)
 
     async def start(self) -> None:
+        """Raises what a part raises, after it has stopped the parts that were started before."""
+        async with contextlib.AsyncExitStack() as parts:
+            await self._open_parts(parts)
+            await self._start_parts(parts)
+            self._parts = parts.pop_all()
+        self.startup.done(self.clock.monotonic())
+
+    async def _open_parts(self, parts: contextlib.AsyncExitStack) -> None:
+        """Parts that the others use. They are closed last."""
+        parts.push_async_callback(self.database.close)
         self.figures.metrics.start()
-        self._purging = asyncio.create_task(self._purge())
-        if isinstance(self.counters, RedisCounters):
-            await self.counters.start()
-        if isinstance(self.cache, RedisCache):
-            await self.cache.start()
+        parts.push_async_callback(self.figures.metrics.stop)
+        for shared in (self.cache, self.counters):
+            if isinstance(shared, RedisCache | RedisCounters):
+                parts.push_async_callback(shared.close)
+                await shared.start()
+        parts.push_async_callback(cancelled, asyncio.create_task(self._purge(), name="purge"))
+        parts.callback(self.passwords.close)
+        parts.push_async_callback(self.journal.close)
+        parts.push_async_callback(self.receivers.close)
+        parts.push_async_callback(self.outbound.close)
+
+    async def _start_parts(self, parts: contextlib.AsyncExitStack) -> None:
+        parts.push_async_callback(self.detectors.stop)
         await self.detectors.start()
+        parts.push_async_callback(self._supply.close)
         self.startup.phase = "database"
+        parts.push_async_callback(self.feed.stop)
         await self.feed.start()
         await self.approvals.start()
+        parts.push_async_callback(self.approvals.stop)
         await self.spender.start(self.journal.writer_id)
+        parts.push_async_callback(self.spender.stop)
         await self.shared_latencies.start()
+        parts.push_async_callback(self.shared_latencies.stop)
+        self.uses.start()
+        parts.push_async_callback(self.uses.stop)
         if self.traces is not None:
             await self.traces.start()
+            parts.push_async_callback(self.traces.stop)
+        parts.push_async_callback(self.later.settle)
         if (vocabularies := self.settings.tiktoken_cache_dir) is not None:
             await asyncio.to_thread(tokenizers.load, vocabularies)
+        await self.signer.open()
         self.startup.phase = "policies"
         await self.policies.preload(DEFAULT_TENANT)
-        self.startup.done(self.clock.monotonic())
+        self.startup.phase = "models"
+        if missing := await self.detectors.loaded(_MODEL_LOAD_TIMEOUT_SECONDS):
+            log.warning("models.not_loaded", tiers=missing, seconds=_MODEL_LOAD_TIMEOUT_SECONDS)
 
     def drain(self) -> None:
         """No request waits for news any more: those that do are answered now."""
         self.replica.news.close()
 
     async def stop(self) -> None:
-        await self.later.settle()
-        if self.traces is not None:
-            await self.traces.stop()
-        await self.shared_latencies.stop()
-        await self.spender.stop()
-        await self.approvals.stop()
-        await self.feed.stop()
-        await self._supply.close()
-        await self.detectors.stop()
-        await self.outbound.close()
-        await self.receivers.close()
-        await self.journal.close()
-        self.passwords.close()
-        self._purging.cancel()
-        if isinstance(self.counters, RedisCounters):
-            await self.counters.close()
-        if isinstance(self.cache, RedisCache):
-            await self.cache.close()
-        await self.figures.metrics.stop()
-        await self.database.close()
+        """In reverse order of the start."""
+        await self._parts.aclose()
 
     async def _purge(self) -> None:
         """Takes drop expired counts too, but only while there are takes: after a flood there may be none."""

@@ -1,9 +1,9 @@
 """Background jobs: kept in PostgreSQL, queued in the transaction of the change that wants them, tried again on failure.
 
-    @job("webhooks.deliver")                            @scheduled("keeper.prune", "*/10 * * * *")
-    async def deliver(tools: Tools, *, id: str): ...    async def prune(tools: Tools): ...
+    @job("access.anonymise")                               @scheduled("keeper.prune", "*/10 * * * *")
+    async def anonymise(tools: Tools, *, id: str): ...     async def prune(tools: Tools): ...
 
-    await defer(change.session, deliver, id="...")
+    await defer(change.session, anonymise, id="...")
 
 A rolled-back change queues nothing; a committed one runs its job at least once, on one of the machines that work on
 jobs (`keeper.work`, which lists the modules with jobs). Scheduled jobs run once for all machines.

@@ -1,7 +1,6 @@
 """Every figure that the platform publishes at `/metrics` (reference 3, Health and system, Metric families): the
 gateway's, and those of its database, its administration and what leaves it."""
 
-import os
 from pathlib import Path
 
 from gatehouse.foundation.metrics import Counter
@@ -35,7 +34,4 @@ class Figures(GatewayFigures):
         self.redis_degraded = highest("service_redis_degraded", "1: a process counts by itself, without Redis.")
         self.redis_local_takes = total("service_redis_local_takes", "Requests counted without Redis since the start.")
         self.feed_lag = highest("service_change_feed_lag_seconds", "Since a process last heard from the database.")
-        # Each process by itself: in a sum, what one leaks is lost in how busy the others are.
-        self.loop_tasks = total("service_event_loop_tasks", "Tasks of a process' event loop.", "pid")
         super().__init__(home)
-        self.loop_tasks.read(lambda: self.metrics.loop_tasks, (str(os.getpid()),))

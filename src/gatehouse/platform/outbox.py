@@ -16,6 +16,7 @@ from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.storage.database import Database
+from gatehouse.foundation.storage.locks import GlobalLock
 
 log = structlog.get_logger(__name__)
 
@@ -38,7 +39,7 @@ BATCH: Final = 1000
 # Most of the time there is nothing, which takes one round trip to know.
 _ANY: Final = text("SELECT EXISTS (SELECT FROM outbox WHERE dispatched_at IS NULL)")
 # One reader at a time, on whatever machine: two would mix up the order.
-_LOCK: Final = text("SELECT pg_try_advisory_xact_lock(hashtext('gatehouse.outbox'))")
+_LOCK: Final = text(GlobalLock.OUTBOX_READER.try_sql)
 _WAITING: Final = text(
     "SELECT id, tenant_id, event_type, payload::text, created_at FROM outbox WHERE dispatched_at IS NULL"
     " ORDER BY created_at, id LIMIT :most"

@@ -34,6 +34,12 @@ from gatehouse.policy.wire import Contents
 class TokenSigner(Protocol):
     """See `access.signing.Signer`."""
 
+    #: The master key does not open the key that signs.
+    cannot_open: bool
+
+    async def open(self) -> None:
+        """Opens the key ahead. What fails shows in `cannot_open`."""
+
     async def sign(self, claims: Mapping[str, Any], lifetime_seconds: int, *, audience: str | None = None) -> str:
         """A token with these claims and `iss`, `aud` (this platform without an `audience`), `iat`, `exp`, `jti`."""
 

@@ -30,7 +30,9 @@ from gatehouse.platform.governance.dlp_customization import bundle as dlp_custom
 from gatehouse.platform.governance.dlp_rules import bundle as dlp_rules
 from gatehouse.platform.governance.model_registry import bundle as model_registry
 from gatehouse.platform.governance.policies import bundle as policies
+from gatehouse.platform.organization.dlp_sampling import bundle as dlp_sampling
 from gatehouse.platform.organization.ip_allowlist import bundle as ip_allowlist
+from gatehouse.platform.organization.request_fields import bundle as request_fields
 from gatehouse.platform.organization.system_config import bundle as system_config
 from gatehouse.platform.routing.budgets import bundle as budgets
 from gatehouse.platform.routing.cost_routing import bundle as cost_routing
@@ -47,7 +49,7 @@ log = structlog.get_logger(__name__)
 KEPT: Final = 2_000
 
 _TENANT = text(
-    "SELECT feature_flags, ip_allowlist, timezone, monthly_request_limit FROM tenants"
+    "SELECT feature_flags, ip_allowlist, request_fields, dlp_sampling, timezone, monthly_request_limit FROM tenants"
     " WHERE id = :tenant AND deleted_at IS NULL"
 )
 _REVISION = text("SELECT revision FROM revision_head")
@@ -90,6 +92,8 @@ async def gather(session: AsyncSession, tenant_id: TenantId) -> TenantRecords | 
         timezone=tenant.timezone,
         budgets=await budgets.records(session, tenant_id, tenant.monthly_request_limit),
         routing_policies=await cost_routing.records(session, tenant_id),
+        allowed_fields=request_fields.record(tenant.request_fields),
+        sample_share=dlp_sampling.share(tenant.dlp_sampling),
     )
 
 

@@ -3,16 +3,17 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Annotated, Any, TypeVar
-from uuid import UUID
 
 from fastapi import Depends, Path, Request
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.errors import NotFound
+from gatehouse.foundation.http.bodies import PathId
 from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.foundation.storage.rows import Row
 from gatehouse.platform.change import DEFAULT_TENANT, Change
+from gatehouse.platform.live import models
 from gatehouse.platform.live.nodes import Propagation, wait_for
 from gatehouse.platform.ports import Host, TheHost
 from gatehouse.platform.versions import READING, TheVersions
@@ -40,8 +41,11 @@ async def _change(request: Request, session: Session, host: TheHost, versions: T
     # Here, and not where the row is loaded: whether it is the caller's to see was judged in between.
     versions.require()
     yield change
+    missing = await models.load_ahead(change, host.detectors)
     await commit(change, host)
     versions.changed()
+    if missing:
+        state["told"]["X-Gateway-Warning"] = models.WARNING.format(" and ".join(missing))
 
 
 @asynccontextmanager
@@ -121,8 +125,10 @@ def loaded(
     key = getattr(row, column)
 
     async def load(
-        session: Session, request: Request, versions: TheVersions, wanted: Annotated[UUID, Path(alias=parameter)]
+        session: Session, request: Request, versions: TheVersions, wanted: Annotated[PathId, Path(alias=parameter)]
     ) -> Row:
+        if wanted is None:
+            raise missing
         query = select(row).where(key == wanted)
         if request.method not in READING:
             query = query.with_for_update()

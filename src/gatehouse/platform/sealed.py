@@ -13,6 +13,7 @@ from gatehouse.foundation.storage.resealing import Resealed, SealedColumn
 from gatehouse.platform.change import Change
 from gatehouse.platform.conversations.conversations.contents import key_context
 from gatehouse.platform.conversations.share_links.service import token_context
+from gatehouse.platform.governance.dlp_samples.contents import key_context as sample_key_context
 from gatehouse.platform.live.ports import sealing_context
 from gatehouse.platform.operations.siem.sending import secret_context as siem_context
 from gatehouse.platform.operations.webhooks.sending import secret_context
@@ -25,8 +26,9 @@ SEALED: Final = (
     ),
     SealedColumn("saml_keys", ("id",), "sealed_private", lambda key_id: f"saml_key:{key_id}".encode()),
     SealedColumn("providers", ("tenant_id", "id"), "sealed_credentials", sealing_context),
-    # Their texts are sealed under a key of each conversation's own.
+    # Their texts are sealed under a key of each conversation's, each sample's own.
     SealedColumn("conversations", ("id",), "sealed_key", key_context),
+    SealedColumn("dlp_samples", ("tenant_id", "id"), "sealed_key", sample_key_context),
     SealedColumn("share_links", ("id",), "sealed_token", token_context),
     SealedColumn("webhooks", ("tenant_id", "id"), "sealed_secret", secret_context),
     SealedColumn("siem_targets", ("tenant_id",), "sealed_secret", siem_context),

@@ -1,8 +1,6 @@
 """One gateway process: the application on the socket that the supervisor opened."""
 
 import asyncio
-import contextlib
-import ctypes
 import gc
 import os
 import socket
@@ -12,6 +10,7 @@ from typing import cast
 
 import uvicorn
 
+from gatehouse.foundation.memory import MemoryTrimmer, trim_heap
 from gatehouse.foundation.processes import Flag
 from gatehouse.foundation.sealing import load_master_keys
 from gatehouse.foundation.settings import Settings
@@ -34,6 +33,7 @@ class _Server(uvicorn.Server):
         self._listener = listener
         self._ready_fd = ready_fd
         self._platform = platform
+        self._trimming: asyncio.Task[None] | None = None
         self._connections = None if board is None else Counted(board)
         if self._connections is not None:
             self.server_state.connections = self._connections
@@ -48,8 +48,8 @@ class _Server(uvicorn.Server):
             gc.collect()
             gc.freeze()
             # What starting took and gave back goes back to the system, where the C library can (glibc).
-            with contextlib.suppress(AttributeError, OSError):
-                ctypes.CDLL(None).malloc_trim(0)
+            trim_heap()
+            self._trimming = asyncio.create_task(MemoryTrimmer().run())
             # Requests leave hardly any cycles: looking for them after every 700 objects costs more than it finds.
             gc.set_threshold(20_000, 20, 20)
             # Long texts are inspected in a thread: it must give the lock back to the loop quickly.
@@ -57,6 +57,8 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._platform.drain()
+        if self._trimming is not None:
+            self._trimming.cancel()
         await super().shutdown(sockets=[self._listener])
 
     def _acceptor(self, connections: Counted) -> Acceptor:

@@ -4,6 +4,7 @@ All or nothing: the result is a snapshot or the list of every fault found.
 """
 
 from collections import defaultdict
+from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 from gatehouse.foundation.networks import network
@@ -22,6 +23,13 @@ class Fault(str):
     """What is wrong with a record, in a sentence."""
 
     __slots__ = ()
+
+
+def _price(model: ModelRecord) -> tuple[bool, Decimal, str]:
+    """Orders entries by what a token of input and one of output cost together; those without a price last."""
+    prices = (model.cost_per_input_token, model.cost_per_output_token)
+    known = [price for price in prices if price is not None]
+    return len(known) < len(prices), sum(known, Decimal(0)), model.provider
 
 
 def compile_policy(records: TenantRecords, before: Snapshot | None = None) -> Snapshot | list[Fault]:
@@ -47,7 +55,7 @@ def compile_policy(records: TenantRecords, before: Snapshot | None = None) -> Sn
         revision=records.revision,
         providers=providers,
         models=models,
-        bare={name: tuple(entries) for name, entries in bare.items()},
+        bare={name: tuple(sorted(entries, key=_price)) for name, entries in bare.items()},
         feature_flags=records.feature_flags,
         dlp=dlp,
         filters=compile_filters(records.governance.filters),
@@ -58,6 +66,8 @@ def compile_policy(records: TenantRecords, before: Snapshot | None = None) -> Sn
         budgets=Budgets(records.budgets, records.tenant_id, ZoneInfo(records.timezone)),
         routing=compile_routing(records.routing_policies if routed else (), providers, records.models),
         registry_enforcement=records.governance.registry_enforcement,
+        allowed_fields=frozenset(records.allowed_fields),
+        sample_share=records.sample_share,
         overrides=records.overrides,
     )
 

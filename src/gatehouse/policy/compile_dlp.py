@@ -3,27 +3,28 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Final
+from typing import TypeAlias
 
 import msgspec
 
+from gatehouse.detection import ciphers
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.custom import Refused, custom_pattern
 from gatehouse.detection.matcher import BadPattern, Matcher
 from gatehouse.detection.models import ENTITIES
-from gatehouse.detection.pattern import Pattern
+from gatehouse.detection.pattern import CERTAIN, Pattern
 from gatehouse.policy.dlp import STRENGTH, DlpPolicy, Rule
 from gatehouse.policy.governance import BundleRecord, DlpRuleRecord, GovernanceRecords
 
-_BY_ENTITY: Final[dict[str, list[Pattern]]] = defaultdict(list)
-for _pattern in BUILT_IN:
-    _BY_ENTITY[_pattern.entity_type].append(_pattern)
+OwnRule: TypeAlias = tuple[DlpRuleRecord, Rule]
 
 
 @cache
 def built_in_matcher() -> Matcher:
-    """The 76 patterns, compiled once a process and shared by all organizations."""
-    return Matcher(BUILT_IN)
+    """The 76 patterns and all that searches for them need, compiled once a process and shared by all organizations."""
+    matcher = Matcher(BUILT_IN)
+    ciphers.looks_of((matcher,))
+    return matcher
 
 
 def platform_rule(pattern: Pattern) -> Rule:
@@ -34,6 +35,7 @@ def platform_rule(pattern: Pattern) -> Rule:
         entity_type=pattern.entity_type,
         action=pattern.action,
         threshold=pattern.threshold,
+        certain=CERTAIN,
         source="platform",
     )
 
@@ -54,14 +56,26 @@ def compile_dlp(
             matchers.append(before.matchers[1] if same and before is not None else Matcher(own))
         except BadPattern as error:
             faults.append(f"a pattern of the organization's own does not compile: {error}")
+    asks = flags.get("human_in_loop", False)
+    demanded = _demanded(records.bundles)
+    own_rules = [(record, _in_force(_rule(record), demanded, asks=asks)) for record in records.dlp_rules]
+    entities = _entities(own_rules)
     policy = DlpPolicy(
         enabled=True,
-        asks=flags.get("human_in_loop", False),
+        asks=asks,
+        blocks_unreadable=flags.get("block_unreadable", False),
         matchers=tuple(matchers),
         own_patterns=own,
-        patterns=_patterns(records, credentials=flags.get("credential_intelligence", True)),
-        entities=_entities(records.dlp_rules),
-        labels=_labels(records.dlp_rules),
+        patterns=_patterns(
+            own_rules,
+            demanded,
+            records.suppressions,
+            asks=asks,
+            credentials=flags.get("credential_intelligence", True),
+        ),
+        entities=entities,
+        open_labels=open_labels(entities),
+        labels=_labels(own_rules),
         overrides=records.overrides,
         suppressed=records.suppressions,
         custom_patterns=tuple(rule.name for rule in records.dlp_rules if rule.custom),
@@ -87,30 +101,33 @@ def _own_patterns(records: Iterable[DlpRuleRecord], faults: list[str]) -> Iterat
                 faults.append(f"a pattern of the organization's own cannot be used: {refused}")
 
 
-def _patterns(records: GovernanceRecords, *, credentials: bool) -> dict[str, tuple[Rule, ...]]:
+def _patterns(
+    own_rules: Iterable[OwnRule],
+    demanded: frozenset[str],
+    suppressions: frozenset[str],
+    *,
+    asks: bool,
+    credentials: bool,
+) -> dict[str, tuple[Rule, ...]]:
     """A rule without a pattern takes the place of the platform's rules for its entity type; a bundle puts its entity
-    types in force with at least redact, suppressed or not. Without `credentials` (feature flag
+    types (`demanded`) in force with at least redact, suppressed or not. Without `credentials` (feature flag
     `credential_intelligence`) the platform looks for no secrets of its own accord."""
     instead: dict[str, list[Rule]] = defaultdict(list)
     rules: dict[str, tuple[Rule, ...]] = {}
-    for record in records.dlp_rules:
+    for record, rule in own_rules:
         if record.detector_type == "regex":
-            rule = _rule(record)
             if record.pattern:
                 rules[record.id] = (rule,)
             else:
                 instead[record.entity_type].append(rule)
-    demanded = _demanded(records.bundles)
     for pattern in BUILT_IN:
         entity = pattern.entity_type
-        if pattern.id in records.suppressions and entity not in demanded:
+        if pattern.id in suppressions and entity not in demanded:
             continue
         if pattern.category == "secret" and not credentials and entity not in demanded and entity not in instead:
             continue
         chosen = instead.get(entity) or [platform_rule(pattern)]
-        if entity in demanded:
-            chosen = [_at_least_redact(rule) for rule in chosen]
-        rules[pattern.id] = tuple(chosen)
+        rules[pattern.id] = tuple(_in_force(rule, demanded, asks=asks) for rule in chosen)
     return rules
 
 
@@ -118,27 +135,39 @@ def _demanded(bundles: Iterable[BundleRecord]) -> frozenset[str]:
     return frozenset(entity for bundle in bundles for entity in bundle.entity_types)
 
 
-def _at_least_redact(rule: Rule) -> Rule:
-    weaker = STRENGTH[rule.action] < STRENGTH["redact"]
-    return msgspec.structs.replace(rule, action="redact") if weaker else rule
+def _in_force(rule: Rule, demanded: frozenset[str], *, asks: bool) -> Rule:
+    """What a bundle demands is redacted at least, whichever rule finds it."""
+    if rule.entity_type not in demanded:
+        return rule
+    rule = msgspec.structs.replace(rule, certain=0.0)
+    if STRENGTH[rule.action] >= STRENGTH["redact"]:
+        return rule
+    # With nobody to ask, a prompt blocks.
+    return rule if rule.action == "prompt" and not asks else msgspec.structs.replace(rule, action="redact")
 
 
-def _entities(records: Iterable[DlpRuleRecord]) -> dict[str, tuple[Rule, ...]]:
+def _entities(own_rules: Iterable[OwnRule]) -> dict[str, tuple[Rule, ...]]:
+    """By the recogniser's name; what it finds is shown as the rule's entity type."""
     wanted: dict[str, list[Rule]] = defaultdict(list)
-    for record in records:
+    for record, rule in own_rules:
         if record.detector_type == "ner":
             for name in record.entities or ENTITIES:
-                wanted[name].append(msgspec.structs.replace(_rule(record), entity_type=name))
+                wanted[name].append(rule)
     return {name: tuple(rules) for name, rules in wanted.items()}
 
 
-def _labels(records: Iterable[DlpRuleRecord]) -> dict[str, tuple[Rule, ...]]:
+def open_labels(entities: Iterable[str]) -> tuple[str, ...]:
+    """Sorted: policies with the same labels share the tier's answers."""
+    return tuple(sorted(set(entities) - set(ENTITIES)))
+
+
+def _labels(own_rules: Iterable[OwnRule]) -> dict[str, tuple[Rule, ...]]:
     """A label counts from the rule's own threshold for labels on."""
     wanted: dict[str, list[Rule]] = defaultdict(list)
-    for record in records:
+    for record, rule in own_rules:
         if record.detector_type == "llm":
             for label in record.labels:
-                wanted[label].append(msgspec.structs.replace(_rule(record), threshold=record.label_threshold))
+                wanted[label].append(msgspec.structs.replace(rule, threshold=record.label_threshold))
     return {label: tuple(rules) for label, rules in wanted.items()}
 
 

@@ -39,6 +39,7 @@ EXAMPLES: Final[dict[str, Any]] = {
     "tokens": 1_000,
     "cost_usd": 0.01,
     "ip": "192.0.2.1",
+    "request": {"fields": ["messages", "model", "temperature", "tools"]},
     "time": datetime(2026, 7, 15, 12, 30, tzinfo=UTC),
 }
 #: What differs between the models that could answer; all else is the request's.
@@ -50,7 +51,7 @@ _METHODS: Final = frozenset({
     "getDayOfWeek", "getDayOfYear", "getHours", "getMinutes", "getSeconds",
 })  # fmt: skip
 _COMPREHENSIONS: Final = frozenset({"all", "exists", "exists_one", "filter"})
-_LISTS: Final = frozenset({"groups", "dlp.entities"})
+_LISTS: Final = frozenset({"groups", "dlp.entities", "request.fields"})
 
 _TOKEN: Final = re.compile(
     r"\s+|//[^\n]*"

@@ -16,7 +16,8 @@ STRENGTH: Final[Mapping[str, int]] = {"allow": 0, "log_only": 1, "prompt": 2, "r
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What is done about a finding. `source` is `platform` for the built-in patterns, else `organization`. A finding
-    counts with a score of at least `threshold`."""
+    counts with a score of at least `threshold`; below `certain` it is only logged, unless a group's override says what
+    is done."""
 
     id: str
     name: str
@@ -25,6 +26,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     action: ActionTier
     threshold: float
     source: str
+    certain: float = 0.0
     reversible: bool = False
 
 
@@ -35,10 +37,14 @@ class DlpPolicy(msgspec.Struct, frozen=True, kw_only=True):
     enabled: bool
     #: whether a person decides about `prompt` (feature flag `human_in_loop`); otherwise it blocks
     asks: bool = False
+    #: whether what no tier can read is blocked (feature flag `block_unreadable`), whatever the installation says
+    blocks_unreadable: bool = False
     matchers: tuple[Matcher, ...] = ()
     own_patterns: tuple[Pattern, ...] = ()
     patterns: Mapping[str, tuple[Rule, ...]] = {}
     entities: Mapping[str, tuple[Rule, ...]] = {}
+    #: those of `entities` that not every model of the entities tier recognises
+    open_labels: tuple[str, ...] = ()
     labels: Mapping[str, tuple[Rule, ...]] = {}
     overrides: Mapping[UUID, Mapping[str, OverrideAction]] = {}
     suppressed: frozenset[str] = frozenset()

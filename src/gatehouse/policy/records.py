@@ -7,6 +7,7 @@ from uuid import UUID
 
 import msgspec
 
+from gatehouse.foundation.egress_policy import EgressPolicy
 from gatehouse.foundation.identity import TenantId
 from gatehouse.policy.budgets import BudgetRecord
 from gatehouse.policy.governance import GovernanceRecords
@@ -30,6 +31,11 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
     use_instance_role: bool = False
     local_runtime_base_url: str | None = None
 
+    @property
+    def own_address(self) -> bool:
+        """Whether it names an address, instead of the vendor's."""
+        return bool(self.base_url or self.hosted_endpoint or self.local_runtime_base_url)
+
 
 class ProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     """`id` is the slug in `provider/model-id`; `sealed_credentials` a sealed JSON object, or None for none."""
@@ -40,6 +46,13 @@ class ProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     enabled: bool = True
     sealed_credentials: str | None = None
     config: ProviderConfig = ProviderConfig()
+    #: what the operator lets this organization reach, where that is less than others may; never sent to outposts
+    egress_policy: EgressPolicy | None = None
+
+    @property
+    def egress(self) -> EgressPolicy | None:
+        """See `OutboundRequest.egress`."""
+        return (self.egress_policy or "private") if self.config.own_address else None
 
 
 class ModelRecord(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -138,5 +151,9 @@ class TenantRecords(msgspec.Struct, frozen=True, kw_only=True):
     budgets: tuple[BudgetRecord, ...] = ()
     #: in the order in which they were made
     routing_policies: tuple[RoutingPolicyRecord, ...] = ()
+    #: fields of model calls that need permission, and have it
+    allowed_fields: tuple[str, ...] = ()
+    #: the share of requests of which a sample is kept
+    sample_share: float = 0.0
     #: of the host that compiles them; never sent
     overrides: Overrides | None = None

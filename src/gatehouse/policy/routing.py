@@ -5,7 +5,7 @@ Filters are applied here, at load time. A request adds what it needs itself (`Po
 for each combination of needs.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 from typing import Final, Literal, TypeAlias
@@ -117,6 +117,8 @@ class RoutingPolicy(msgspec.Struct, frozen=True, kw_only=True):
     chain: Pool
     #: both together, for a cap that asks for the cheapest; otherwise `pool`
     every: Pool
+    #: which filters leave no model, for an error's message; empty where `pool` has some
+    nothing_passes: str = ""
     cap: CostCap | None = None
     latency_budget_ms: int | None = None
     cache_ttl_seconds: int | None = None
@@ -199,6 +201,7 @@ def compile_routing_policy(
         pool=pool,
         chain=Pool(chain),
         every=every,
+        nothing_passes="" if pool.options else _obstacles(options.values(), record.model_filters),
         cap=record.cost_cap,
         latency_budget_ms=record.latency_budget_ms,
         cache_ttl_seconds=record.cache_ttl_seconds,
@@ -230,19 +233,48 @@ def _option(provider: ProviderRecord, model: ModelRecord) -> Option:
 
 
 def _passes(option: Option, filters: ModelFilters) -> bool:
-    model = option.model
-    if filters.min_context_window is not None and (model.context_window or 0) < filters.min_context_window:
-        return False
+    return not any(excludes(option, filters) for excludes in _EXCLUDES.values())
+
+
+def _too_small(option: Option, filters: ModelFilters) -> bool:
+    least = filters.min_context_window
+    return least is not None and (option.model.context_window or 0) < least
+
+
+def _not_capable(option: Option, filters: ModelFilters) -> bool:
     needed = bits(filters.required_capabilities)
-    if option.supports & needed != needed:
-        return False
-    if not filters.excluded_models.isdisjoint({option.name, model.model_id}):
-        return False
-    if filters.included_providers and model.provider not in filters.included_providers:
-        return False
-    dearest = filters.max_cost_per_1k_input_tokens_usd
+    return option.supports & needed != needed
+
+
+def _named_as_excluded(option: Option, filters: ModelFilters) -> bool:
+    return not filters.excluded_models.isdisjoint({option.name, option.model.model_id})
+
+
+def _of_another_provider(option: Option, filters: ModelFilters) -> bool:
+    return bool(filters.included_providers) and option.model.provider not in filters.included_providers
+
+
+def _too_dear(option: Option, filters: ModelFilters) -> bool:
+    dearest, price = filters.max_cost_per_1k_input_tokens_usd, option.model.cost_per_input_token
     # What nobody knows the price of is not known to be cheap enough.
-    return dearest is None or (model.cost_per_input_token is not None and model.cost_per_input_token * 1000 <= dearest)
+    return dearest is not None and (price is None or price * 1000 > dearest)
+
+
+_EXCLUDES: Final[Mapping[str, Callable[[Option, ModelFilters], bool]]] = {
+    "min_context_window": _too_small,
+    "required_capabilities": _not_capable,
+    "excluded_models": _named_as_excluded,
+    "included_providers": _of_another_provider,
+    "max_cost_per_1k_input_tokens_usd": _too_dear,
+}
+
+
+def _obstacles(options: Iterable[Option], filters: ModelFilters) -> str:
+    """How many models each filter excludes, such as `required_capabilities excludes 3 of 3`."""
+    every = list(options)
+    counts = {name: sum(excludes(option, filters) for option in every) for name, excludes in _EXCLUDES.items()}
+    excluding = [f"{name} excludes {count} of {len(every)}" for name, count in counts.items() if count]
+    return ", ".join(excluding) or "the catalog has none"
 
 
 def _quality(chain: Sequence[str], option: Option) -> tuple[int, float]:

@@ -11,7 +11,7 @@ from gatehouse.policy.conditions import EXAMPLES, FUNCTIONS, BadCondition, Faile
 from gatehouse.policy.governance import GovernanceRecords, PolicyAction, PolicyRuleRecord
 
 #: Which of several actions counts.
-_STRENGTH: Final[Mapping[PolicyAction, int]] = {"LOG": 0, "ALLOW": 0, "REQUIRE_APPROVAL": 1, "ROUTE": 2, "BLOCK": 3}
+STRENGTH: Final[Mapping[PolicyAction, int]] = {"LOG": 0, "ALLOW": 0, "REQUIRE_APPROVAL": 1, "ROUTE": 2, "BLOCK": 3}
 #: Of a model that the registry does not have.
 UNREGISTERED: Final = "unregistered"
 
@@ -133,7 +133,7 @@ def decide(rules: Sequence[Rule], context: cel.Context, model: str, trace: list[
         if not matched(outcome):
             continue
         does: PolicyAction = "ALLOW" if rule.route_to == model else rule.action
-        if decisive is None or _STRENGTH[does] > _STRENGTH[action]:
+        if decisive is None or STRENGTH[does] > STRENGTH[action]:
             decisive, action = rule, does
         if rule.terminal:
             break

@@ -23,7 +23,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     providers: Mapping[str, ProviderRecord]
     #: catalog entries by `provider/model-id`
     models: Mapping[str, ModelRecord]
-    #: the same by bare model id, for ids that may stand with several providers
+    #: the active ones by bare model id, which several providers may have: the cheapest first
     bare: Mapping[str, tuple[ModelRecord, ...]]
     feature_flags: Mapping[str, bool]
     dlp: DlpPolicy
@@ -36,14 +36,21 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     #: empty while the feature flag `cost_routing` is off
     routing: Routing
     registry_enforcement: RegistryEnforcement = "off"
+    #: fields of model calls that go on with the organization's permission (`engine.fields`)
+    allowed_fields: frozenset[str] = frozenset()
+    #: the share of requests of which a sample is kept
+    sample_share: float = 0.0
     overrides: Overrides | None = None
 
     def find_model(self, name: str) -> ModelRecord | None:
-        """The active entry that `provider/model-id`, or a bare id where it is unique, names; else None."""
+        """The active entry that `provider/model-id` or a bare id names, the cheapest of several; else None."""
+        return next(iter(self.find_models(name)), None)
+
+    def find_models(self, name: str) -> tuple[ModelRecord, ...]:
+        """The active entries that `provider/model-id` or a bare id names. Those of a bare id: the cheapest first."""
         if self.overrides is not None:
             name = self.overrides.routes.get(name, name)
         entry = self.models.get(name)
         if entry is None:
-            candidates = self.bare.get(name, ())
-            entry = candidates[0] if len(candidates) == 1 else None
-        return entry if entry is not None and entry.is_active else None
+            return self.bare.get(name, ())
+        return (entry,) if entry.is_active else ()

@@ -116,7 +116,9 @@ def contents(
     sealed, or puts it aside, for the providers that are in use."""
     sealed = [(each.id, each.sealed_credentials) for each in records.providers if with_credentials and each.enabled]
     at_rest = tuple(sorted((provider, text) for provider, text in sealed if text is not None))
-    providers = tuple(msgspec.structs.replace(each, sealed_credentials=None) for each in records.providers)
+    providers = tuple(
+        msgspec.structs.replace(each, sealed_credentials=None, egress_policy=None) for each in records.providers
+    )
     plain = msgspec.structs.replace(records, providers=providers, revision=0)
     # The same records are the same bytes, in whatever order a set or a dictionary holds them.
     policy = msgspec.json.encode(msgspec.to_builtins(plain, str_keys=True, order="deterministic"))

@@ -40,3 +40,7 @@ ERROR_FORMS: Final = ErrorForms(
     },
     otherwise=PORTAL,
 )
+
+#: Paths whose reads ignore unknown query parameters: a provider may add some to a sign-in (OpenID Connect), and so may
+#: whoever runs a probe.
+ANY_PARAMETERS: Final = ("/login/static/", "/.well-known/", "/v1/auth/sso/", "/api/health/", "/metrics")

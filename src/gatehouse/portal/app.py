@@ -5,16 +5,24 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from gatehouse import __version__
+from gatehouse.foundation.errors import NotFound
 from gatehouse.foundation.http import docs, handlers, slashes
+from gatehouse.foundation.http.accepts import prefers_html
 from gatehouse.foundation.http.addresses import ClientAddresses
+from gatehouse.foundation.http.envelopes import rendered
+from gatehouse.foundation.http.known_parameters import KnownParameters
+from gatehouse.foundation.http.read_only import ReadOnlyFields
 from gatehouse.foundation.storage.away import DATABASE_AWAY
 from gatehouse.portal import openapi
-from gatehouse.portal.api import ERROR_FORMS, FAMILIES
+from gatehouse.portal.api import ANY_PARAMETERS, ERROR_FORMS, FAMILIES
 from gatehouse.portal.front import Front
 from gatehouse.portal.host import PortalHost
+from gatehouse.portal.pages.rendering import FORM as PAGES_FORM
 
 
 def described(lifespan: Callable[[FastAPI], Any] | None = None) -> tuple[FastAPI, handlers.ErrorResponses]:
@@ -27,13 +35,23 @@ def described(lifespan: Callable[[FastAPI], Any] | None = None) -> tuple[FastAPI
         redoc_url=None,
         lifespan=lifespan,
     )
-    responses = handlers.install(app, ERROR_FORMS, away=DATABASE_AWAY)
+    responses = handlers.install(app, ERROR_FORMS, away=DATABASE_AWAY, unknown=_unknown)
+    app.add_middleware(KnownParameters, responses=responses, tolerant=ANY_PARAMETERS)
+    app.add_middleware(ReadOnlyFields, responses=responses, moving={"provisioning_status", "updated_at"})
     for family in FAMILIES:
         app.include_router(family)
     openapi.install(app)
     docs.install(app)
     slashes.install(app)
     return app, responses
+
+
+def _unknown(request: Request) -> Response | None:
+    """A page for a person who opens a path that there is not."""
+    if not prefers_html(request.headers.get("accept", "")):
+        return None
+    shown = rendered(NotFound(), PAGES_FORM)
+    return Response(shown.body, shown.status, shown.headers)
 
 
 def application(host: PortalHost) -> ASGIApp:

@@ -3,12 +3,13 @@
     SESSION    the organization token: honoured by the pages and under /v1/auth/sso alone, so that no other site's page
                calls the API with a visitor's rights
     ARRIVED    the partial token of somebody who has signed in and has still to say for which organization
-    BEGUN      a sign-in in progress, sealed
+    BEGUN      a sign-in in progress, sealed; one for each, so that two tabs may sign in at once
 
 All are out of a script's reach, and sent along by another site's link, but not by its forms. What a cookie alone proves
 is done for the portal's own pages only (`refuse_foreign`).
 """
 
+import re
 from typing import Final
 
 from starlette.requests import Request
@@ -28,6 +29,10 @@ ORGANIZATIONS: Final = "/organizations"
 SIGNED_IN_SECONDS: Final = 12 * 3600
 #: Where a sign-in may end: these and no others, without a query, so that no link leads a person through us elsewhere.
 PAGES: Final = frozenset({"/", HOME, "/settings", INVITATION, ORGANIZATIONS})
+#: Sign-ins in progress that a browser keeps: an earlier one is dropped.
+_MAX_SIGN_INS_IN_PROGRESS: Final = 5
+#: Names of their cookies. Others were not set here, and may hold characters that no `Set-Cookie` can name.
+_is_begun: Final = re.compile(rf"{BEGUN}_[\w-]+", re.ASCII).fullmatch
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -44,6 +49,21 @@ def keep(response: Response, host: PortalHost, cookie: str, value: str, *, secon
     response.set_cookie(
         _name(cookie, host), value, max_age=seconds, path="/", httponly=True, samesite="lax", secure=_secure(host)
     )
+
+
+def begun(state: str) -> str:
+    """The cookie of the sign-in with this state."""
+    return f"{BEGUN}_{state[:16]}"
+
+
+def keep_begun(request: Request, response: Response, host: PortalHost, state: str, value: str, *, seconds: int) -> None:
+    """Keeps the sign-in with this state, and drops the oldest ones beyond `_MAX_SIGN_INS_IN_PROGRESS`."""
+    keep(response, host, begun(state), value, seconds=seconds)
+    prefix = _name("", host)
+    # Browsers send older cookies first (RFC 6265, 5.4).
+    ours = [name.removeprefix(prefix) for name in request.cookies if name.startswith(prefix)]
+    earlier = list(filter(_is_begun, ours))
+    drop(response, host, *earlier[: max(0, len(earlier) + 1 - _MAX_SIGN_INS_IN_PROGRESS)])
 
 
 def keep_session(response: Response, host: PortalHost, token: str) -> None:

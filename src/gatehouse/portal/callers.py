@@ -278,6 +278,9 @@ def _claimed(claims: dict[str, Any]) -> tuple[Caller, float]:
         role="admin" if member_id is None else "member",
         member_id=member_id,
         jti=jti,
+        family=str(claims.get("family", jti)),
+        plan=claims["plan"] if claims.get("plan") in REQUESTS_PER_MINUTE else None,
+        issued_at=int(issued_at),
         expires_at=int(claims["exp"]),
         signed_in_at=signed_in_at,
     )

@@ -12,6 +12,7 @@ from gatehouse.foundation.errors import BadRequest, PayloadTooLarge, Refusal
 from gatehouse.foundation.http import request_id
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.handlers import ErrorResponses
+from gatehouse.foundation.http.leaving import complete
 from gatehouse.foundation.http.replay import replay
 
 Observe: TypeAlias = Callable[[str, str, int, float], None]
@@ -65,9 +66,7 @@ class Front:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                sent = {name.lower() for name, _ in message.get("headers", ())}
-                more = [(name.lower().encode(), value.encode()) for name, value in told.items()]
-                message["headers"] = [*message.get("headers", ()), *(pair for pair in more if pair[0] not in sent)]
+                complete(message, told)
             await send(message)
 
         token = log.request_id.set(chosen)

@@ -9,6 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from gatehouse.foundation.errors import Forbidden
+from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.bodies import Shown
 from gatehouse.foundation.networks import network
 from gatehouse.portal.host import TheHost
@@ -55,7 +56,8 @@ async def ready(host: TheHost) -> object:
 async def metrics(request: Request, host: TheHost) -> Response:
     """Figures in Prometheus' text form."""
     caller = ip_address(request.scope["state"]["client_address"])
-    if not any(caller in network(cidr) for cidr in host.settings.metrics_allowed_cidrs):
+    unknown = ClientAddresses(host.settings.trusted_proxies).unknown_origin(request.scope)
+    if unknown or not any(caller in network(cidr) for cidr in host.settings.metrics_allowed_cidrs):
         raise ScrapeRefused
     host.figures.metrics.write()
     return Response(await run_in_threadpool(host.figures.metrics.rendered), media_type=CONTENT_TYPE_LATEST)

@@ -1,6 +1,7 @@
 """One process's parts, made, started and stopped in order; routes find them by `TheHost`."""
 
 import asyncio
+import contextlib
 from typing import Annotated, Final
 
 import structlog
@@ -15,7 +16,7 @@ from gatehouse.foundation.outbound import Outbound
 from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
 from gatehouse.foundation.sealing import Sealer
 from gatehouse.foundation.storage.database import Database
-from gatehouse.foundation.tasks import wanted
+from gatehouse.foundation.tasks import cancelled, wanted
 from gatehouse.portal.authorities import Authorities
 from gatehouse.portal.installation import Installation, admin_keys
 from gatehouse.portal.jobs import Tools, Worker
@@ -59,30 +60,34 @@ class PortalHost:
         self.jobs = Worker(self.tools)
         self.failing: str | None = "starting"
         self._waiting = 0
-        self._tasks: list[asyncio.Task[None]] = []
+        self._parts = contextlib.AsyncExitStack()
 
     async def start(self) -> None:
-        self.figures.pool_available.read(self.database.available_connections)
-        self.figures.jobs_waiting.read(lambda: self._waiting)
-        self.figures.metrics.start()
-        if isinstance(self.counters, RedisCounters):
-            await self.counters.start()
-        self._tasks = [
-            asyncio.create_task(self._beat(), name="beat"),
-            asyncio.create_task(work(self.tools, self.jobs), name="work"),
-        ]
-        if not self.platform.configured:
-            log.warning("platform.not_configured", reason="PLATFORM_URL is not set: organizations are not provisioned")
+        """Raises what a part raises; what was started by then is stopped."""
+        async with contextlib.AsyncExitStack() as parts:
+            parts.push_async_callback(self.database.close)
+            self.figures.pool_available.read(self.database.available_connections)
+            self.figures.jobs_waiting.read(lambda: self._waiting)
+            self.figures.metrics.start()
+            parts.push_async_callback(self.figures.metrics.stop)
+            if isinstance(self.counters, RedisCounters):
+                parts.push_async_callback(self.counters.close)
+                await self.counters.start()
+            parts.push_async_callback(self.outbound.close)
+            tasks = (
+                asyncio.create_task(self._beat(), name="beat"),
+                asyncio.create_task(work(self.tools, self.jobs), name="work"),
+            )
+            parts.push_async_callback(cancelled, *tasks)
+            if not self.platform.configured:
+                log.warning(
+                    "platform.not_configured", reason="PLATFORM_URL is not set: organizations are not provisioned"
+                )
+            self._parts = parts.pop_all()
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.outbound.close()
-        if isinstance(self.counters, RedisCounters):
-            await self.counters.close()
-        await self.figures.metrics.stop()
-        await self.database.close()
+        """In reverse order of the start."""
+        await self._parts.aclose()
 
     async def _beat(self) -> None:
         """Whether the database answers: a probe asks this, and never waits for a slow one."""

@@ -32,7 +32,9 @@ class CallerKind(StrEnum):
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
     """A caller whose credential was good when it was looked at. `id` is what the audit calls them: a key's fingerprint,
     a token's `jti`, a member's or an outpost's id. `org_id` is None for the admin key where the path names no
-    organization. `jti` and `expires_at` (Unix time) are of tokens, `signed_in_at` of members' tokens."""
+    organization. `jti`, `plan`, `issued_at` and `expires_at` (Unix times) are a token's. `family` is the
+    `jti` of the first token, where this one came of refreshing it. `signed_in_at` is when a member signed in; of the
+    admin key's tokens, when the first was issued."""
 
     kind: CallerKind
     id: str
@@ -40,6 +42,9 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     role: Role = "member"
     member_id: UUID | None = None
     jti: str | None = None
+    family: str | None = None
+    plan: Plan | None = None
+    issued_at: int = 0
     expires_at: int = 0
     signed_in_at: int = 0
 

@@ -1,24 +1,26 @@
 """One installation of the portal: which database it has, its schema, its keys."""
 
-import errno
-import os
 import subprocess
-from pathlib import Path
 from typing import Final
 
 import msgspec
 import psycopg
 
-from gatehouse.foundation.sealing import MasterKeys, Sealer, load_master_keys
+from gatehouse.foundation.sealing import MasterKeys, Sealer, check_opens, load_master_keys
+from gatehouse.foundation.serving import make_home
 from gatehouse.foundation.settings import BadSettings
 from gatehouse.foundation.storage import embedded, migrate, roles
 from gatehouse.foundation.storage.failures import told
+from gatehouse.foundation.storage.locks import GlobalLock
 from gatehouse.foundation.tokens import mint_token
 from gatehouse.portal import authorities, signing
 from gatehouse.portal.migrations import SCHEMA, SCRIPTS
 from gatehouse.portal.settings import PortalSettings
 
 _KEY_FILE: Final = "admin.key.sha256"
+_NEWEST_SIGNING_KEY: Final = (
+    "SELECT kid, sealed_private FROM portal.signing_keys WHERE retired_at IS NULL ORDER BY created_at DESC, kid LIMIT 1"
+)
 
 
 class Installation(msgspec.Struct, frozen=True):
@@ -34,30 +36,21 @@ class Installation(msgspec.Struct, frozen=True):
         return Sealer(self.master_keys.keys, self.master_keys.current)
 
 
-def make_home(settings: PortalSettings) -> Path:
-    """Where the portal's files are. Raises `BadSettings`."""
-    try:
-        settings.home.mkdir(parents=True, exist_ok=True)
-        if not os.access(settings.home, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    except OSError as error:
-        raise BadSettings(f"GATEHOUSE_HOME: {settings.home} cannot be written to ({error.strerror})") from None
-    return settings.home
-
-
 def connect(settings: PortalSettings | None = None) -> Installation:
     """Starts the embedded database where there is no other. Raises `BadSettings`, also when nothing answers."""
     settings = settings or PortalSettings.from_environment()
     if settings.portal_database_url is None:
-        home = make_home(settings)
+        home = make_home(settings.home)
+        # Before the database: a key that cannot be read starts nothing.
+        keys = load_master_keys(settings)
         try:
-            url = embedded.start(home)
+            url = embedded.use(home)
         except (subprocess.SubprocessError, OSError, AssertionError, RuntimeError) as error:
             said = f"{type(error).__name__}: {error}".split("\n", 1)[0]
             raise BadSettings(
                 f"GATEHOUSE_HOME: the embedded PostgreSQL does not start ({said}); {home / 'postgres' / 'log'} says why"
             ) from None
-        return Installation(settings, url, url, load_master_keys(settings))
+        return Installation(settings, url, url, keys)
     url = settings.portal_database_url
     keys = load_master_keys(settings)
     try:
@@ -73,17 +66,26 @@ def prepare(installation: Installation) -> str | None:
     migrate.upgrade(installation.owner_url, SCRIPTS, SCHEMA)
     with psycopg.connect(installation.owner_url) as connection:
         # Several starts at once are one after the other.
-        connection.execute("SELECT pg_advisory_xact_lock(7411994)")
+        connection.execute(GlobalLock.PORTAL_FIRST_START.sql)
         signing.ensure_key(connection, installation.sealer)
         authorities.ensure(connection, installation.sealer)
     return _ensure_admin_key(installation.settings)
 
 
 def check(installation: Installation) -> None:
-    """Raises `SchemaDrift`, and `WrongRole` where the login cannot act as the roles that serve."""
+    """Raises `SchemaDrift`, `WrongRole` where the login cannot act as the roles that serve, and `BadSettings`."""
     migrate.check(installation.url, SCRIPTS, SCHEMA, mend="gatehouse migrate portal")
     for role in (roles.APP_ROLE, roles.SERVICE_ROLE):
         roles.connect(installation.url, role, connect_timeout=10).close()
+    check_master_key(installation)
+
+
+def check_master_key(installation: Installation) -> None:
+    """Raises `BadSettings` where the master key does not open the key that signs tokens: then it opens no secret."""
+    with roles.connect(installation.url, roles.SERVICE_ROLE, connect_timeout=10) as connection:
+        newest = connection.execute(_NEWEST_SIGNING_KEY).fetchone()
+    if newest is not None:
+        check_opens(installation.sealer, str(newest[1]), signing.context(str(newest[0])))
 
 
 def admin_keys(settings: PortalSettings) -> tuple[bytes, ...]:

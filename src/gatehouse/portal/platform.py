@@ -52,6 +52,8 @@ class PlatformClient:
 
     def __init__(self, settings: PortalSettings, outbound: Outbound) -> None:
         self.configured = settings.platform_url is not None
+        #: scans a minute by plan; empty where the platform is not told any
+        self.scan_limits: dict[str, int] = dict(settings.portal_scan_rate_limits.items())
         self._base = (settings.platform_url or "").rstrip("/")
         self._client_id = settings.platform_client_id
         self._secret = settings.platform_client_secret
@@ -65,14 +67,38 @@ class PlatformClient:
         body = {"id": str(tenant_id), "slug": slug, "name": name, "plan": plan}
         try:
             await self.call("POST", "/v1/platform/tenants", body)
+            if self.scan_limits:
+                await self.entitle(tenant_id, plan)
         except PlatformRefused as refused:
             # An earlier attempt's answer may have been lost: then it is there.
             if refused.status != 409 or not await self._entitled(tenant_id, plan):
                 raise
 
     async def entitle(self, tenant_id: UUID, plan: str) -> None:
-        """Raises `PlatformRefused`, 404 where there is no such tenant."""
-        await self.call("PATCH", f"/v1/platform/tenants/{tenant_id}/entitlements", {"plan": plan})
+        """Plan and, where the portal sets them, the limits that come with it. Raises `PlatformRefused`, 404 where there
+        is no such tenant."""
+        body: dict[str, Any] = {"plan": plan}
+        if self.scan_limits:
+            body["scan_rate_limit_rpm"] = self.scan_limits.get(plan)
+        await self.call("PATCH", f"/v1/platform/tenants/{tenant_id}/entitlements", body)
+
+    async def describe(self, tenant_id: UUID, *, name: str | None = None, contact_email: str | None = None) -> None:
+        """Tells what the organization is called and who answers for it; None changes nothing. Raises `PlatformRefused`,
+        404 where there is no such tenant."""
+        fields = {"name": name, "contact_email": contact_email}
+        body = {field: value for field, value in fields.items() if value is not None}
+        if body:
+            await self.call("PATCH", f"/v1/platform/tenants/{tenant_id}", body)
+
+    async def has_tenant(self, tenant_id: UUID) -> bool:
+        """Changes nothing. Raises `PlatformAway`, `NotConfigured`, `PlatformRefused`."""
+        try:
+            await self.call("PATCH", f"/v1/platform/tenants/{tenant_id}", {})
+        except PlatformRefused as refused:
+            if refused.status == 404:
+                return False
+            raise
+        return True
 
     async def _entitled(self, tenant_id: UUID, plan: str) -> bool:
         try:

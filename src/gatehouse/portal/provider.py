@@ -38,6 +38,13 @@ class ProviderAway(Unavailable):
     message = "The platform, where you sign in, does not answer now. Try again in a moment."
 
 
+class NotAProvider(Unavailable):
+    message = (
+        "The platform answers, and offers no sign-in: set PUBLIC_URL at the platform, and check that the portal's"
+        " PLATFORM_URL is the platform's address."
+    )
+
+
 class SignInFailed(BadRequest):
     message = "This sign-in is over, or did not begin in this browser. Begin again."
 
@@ -88,6 +95,7 @@ class Provider:
         self._told: dict[str, Any] = {}
         self._told_until = 0.0
         self._away_until = 0.0
+        self._fault: type[Unavailable] = ProviderAway
         self._asking = asyncio.Lock()
 
     @property
@@ -95,12 +103,12 @@ class Provider:
         return self._platform.configured and self._settings.portal_public_url is not None
 
     async def issuer(self) -> str:
-        """Who the platform says it is. Raises `SignInUnset`, `ProviderAway`."""
+        """Who the platform says it is. Raises `SignInUnset`, `ProviderAway`, `NotAProvider`."""
         return str((await self._discovery())["issuer"])
 
     async def address(self, begun: Begun, *, prompt: str | None = None) -> str:
         """Where the browser goes to sign in; with a `prompt`, be it signed in there already. Raises `SignInUnset`,
-        `ProviderAway`."""
+        `ProviderAway`, `NotAProvider`."""
         asked = {
             "response_type": "code",
             "client_id": self._client_id,
@@ -157,21 +165,23 @@ class Provider:
         async with self._asking:
             if time.monotonic() >= self._told_until:
                 if time.monotonic() < self._away_until:
-                    raise ProviderAway
-                found = await self._discovered()
-                if found is None:
-                    self._away_until = time.monotonic() + _AWAY_SECONDS
-                    raise ProviderAway
-                self._told, self._told_until = found, time.monotonic() + _KEPT_SECONDS
+                    raise self._fault
+                try:
+                    configuration = await self._discovered()
+                except (ProviderAway, NotAProvider) as fault:
+                    self._fault, self._away_until = type(fault), time.monotonic() + _AWAY_SECONDS
+                    raise
+                self._told, self._told_until = configuration, time.monotonic() + _KEPT_SECONDS
         return self._told
 
-    async def _discovered(self) -> dict[str, Any] | None:
-        """None where nobody answers, or somebody who is no provider with PKCE."""
-        try:
-            status, answer = await self._ask("GET", "/.well-known/openid-configuration")
-        except ProviderAway:
-            return None
-        return answer if status == 200 and _is_provider(answer) else None
+    async def _discovered(self) -> dict[str, Any]:
+        """Raises `ProviderAway` where nobody answers, `NotAProvider` for whoever is no provider with PKCE."""
+        status, answer = await self._ask("GET", "/.well-known/openid-configuration")
+        if status >= 500 or status == 429:
+            raise ProviderAway
+        if status != 200 or not _is_provider(answer):
+            raise NotAProvider
+        return dict(answer)
 
     async def _ask(self, method: str, path: str, form: dict[str, str] | None = None) -> tuple[int, Any]:
         headers = {} if form is None else {"Content-Type": forms.MEDIA_TYPE}

@@ -3,13 +3,13 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Annotated, Any, TypeVar
-from uuid import UUID
 
 from fastapi import Depends, Path, Request
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.errors import NotFound
+from gatehouse.foundation.http.bodies import PathId
 from gatehouse.foundation.storage.rows import Row
 from gatehouse.portal.change import Change
 from gatehouse.portal.errors import OrganizationNotFound
@@ -70,7 +70,9 @@ def loaded(row: type[R], parameter: str, missing: type[NotFound]) -> Callable[..
     Locked where the request can change it: two changes at once are one after the other."""
     key = row.id  # type: ignore[attr-defined]
 
-    async def load(session: Session, request: Request, wanted: Annotated[UUID, Path(alias=parameter)]) -> Row:
+    async def load(session: Session, request: Request, wanted: Annotated[PathId, Path(alias=parameter)]) -> Row:
+        if wanted is None:
+            raise missing
         query = select(row).where(key == wanted)
         if request.method not in {"GET", "HEAD"}:
             query = query.with_for_update()

@@ -1,15 +1,14 @@
 """The portal's settings, read once from the environment (decisions 8, Settings)."""
 
-from collections.abc import Mapping
-from os import environ
 from pathlib import Path
-from typing import Annotated, ClassVar, Final, Self
+from typing import Annotated, ClassVar, Final
 from uuid import UUID
 
 from pydantic import BeforeValidator, Field, SecretStr
 
-from gatehouse.foundation.settings import BadSettings, CommonSettings, Origin, WebAddress
+from gatehouse.foundation.settings import CommonSettings, Origin, WebAddress
 from gatehouse.foundation.tokens import digest
+from gatehouse.portal.identity import Plan
 
 #: Whoever guesses an admin key has every organization.
 _LEAST_KEY_CHARS: Final = 16
@@ -23,6 +22,19 @@ def _digests(value: object) -> object:
     if any(len(key) < _LEAST_KEY_CHARS for key in keys):
         raise ValueError(f"a key has {_LEAST_KEY_CHARS} characters or more; openssl rand -hex 32 makes one")
     return tuple(map(digest, keys))
+
+
+def _by_plan(value: object) -> object:
+    """Of `plan=number` with commas between."""
+    if not isinstance(value, str):
+        return value
+    pairs = [pair.partition("=") for pair in value.split(",") if pair.strip()]
+    if not all(number.strip().isdecimal() for _, _, number in pairs):
+        raise ValueError("write starter=60,business=300,enterprise=1200")
+    return {plan.strip(): int(number) for plan, _, number in pairs}
+
+
+Rate = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 class PortalSettings(CommonSettings):
@@ -42,6 +54,9 @@ class PortalSettings(CommonSettings):
     )
     platform_client_id: UUID | None = Field(None, description="The platform-wide OAuth client with `admin:write`.")
     platform_client_secret: SecretStr | None = Field(None, description="Its secret.")
+    portal_scan_rate_limits: Annotated[dict[Plan, Rate], BeforeValidator(_by_plan)] = Field(
+        {}, description="Scans a minute of one caller, by plan: `starter=60,business=300,enterprise=1200`."
+    )
     max_request_bytes: int = Field(2 * 1024**2, ge=1024)
 
     @property
@@ -58,11 +73,10 @@ class PortalSettings(CommonSettings):
         """`iss` and `aud` of every organization token."""
         return self.portal_public_url or "gatehouse-portal"
 
-    @classmethod
-    def from_environment(cls, environment: Mapping[str, str] = environ) -> Self:
-        settings = super().from_environment(environment)
-        if settings.platform_url and not (settings.platform_client_id and settings.platform_client_secret):
-            raise BadSettings("PLATFORM_CLIENT_ID, PLATFORM_CLIENT_SECRET: needed with PLATFORM_URL")
-        if not settings.embedded and not settings.portal_admin_api_key:
-            raise BadSettings("PORTAL_ADMIN_API_KEY: needed with PORTAL_DATABASE_URL; openssl rand -hex 32 makes one")
-        return settings
+    def missing(self) -> list[str]:
+        faults = []
+        if self.platform_url and not (self.platform_client_id and self.platform_client_secret):
+            faults.append("PLATFORM_CLIENT_ID, PLATFORM_CLIENT_SECRET: needed with PLATFORM_URL")
+        if not self.embedded and not self.portal_admin_api_key:
+            faults.append("PORTAL_ADMIN_API_KEY: needed with PORTAL_DATABASE_URL; openssl rand -hex 32 makes one")
+        return faults

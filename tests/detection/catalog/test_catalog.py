@@ -1,5 +1,6 @@
 """The built-in patterns are what they promise."""
 
+import random
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -104,6 +105,67 @@ def test_without_a_word_of_context_a_shape_that_needs_it_finds_nothing(pattern: 
             assert [span for text in pattern.examples for span in matching.spans(compiled, text)] == []
 
 
+#: What stands beside a value in tables, file names, logs and sentences: before it and behind it.
+NEIGHBOURS = (
+    ("", " 12/27"),
+    ("", " 12/2027"),
+    ("", " 1234"),
+    ("", " EUR"),
+    ("", " 2026-11-23"),
+    ("2026-11-23 ", " EUR 99"),
+    ("12:30 ", ""),
+    ("7 ", ""),
+    ("1234 ", " 1234"),
+    ("99.50 ", " 12.00"),
+    ("12,", ",34"),
+    ("12;", ";34"),
+    ("12\t", "\t34"),
+    ("|", "|"),
+    ("card_", ""),
+    ("_", "_"),
+    ("scan_", ".pdf"),
+    ("scan-1_", "_v2.pdf"),
+)
+CARDS = (
+    *("4242424242424242", "5555555555554444", "6011111111111117", "378282246310005", "30569309025904"),
+    *("4242 4242 4242 4242", "5555-5555-5555-4444", "3782 822463 10005", "3056-930902-5904"),
+)
+IBANS = ("DE89 3704 0044 0532 0130 00", "AT61 1904 3002 3457 3201", "GB29NWBK60161331926819", "NO93 8601 1117 947")
+TOKENS = ("AKIAQ3EGRDXKQ4TPLSMN", "ghp_wmiz6OkJrLWrPYbCUdWFVNP8gAE5Nl08B1ta", "sk_live_4eC39HqLyjWDarjtT1zdp7dc")
+
+
+@pytest.mark.parametrize(("before", "behind"), NEIGHBOURS)
+@pytest.mark.parametrize("value", [*CARDS, *IBANS, *TOKENS])
+def test_a_value_is_found_beside_numbers_dates_and_underscores(value: str, before: str, behind: str) -> None:
+    text = f"see {before}{value}{behind} today"
+    start = text.index(value)
+    found = {span[:2] for pattern in BUILT_IN for span in find(pattern, text)}
+    assert (start, start + len(value)) in found
+
+
+@pytest.mark.parametrize("separator", ["  ", "   ", "\t", " - ", "/", ",", ", ", "_", "."])
+def test_a_cards_groups_may_stand_apart_in_many_ways(separator: str) -> None:
+    card = next(pattern for pattern in BUILT_IN if pattern.id == "credit-card")
+    for value in ("4242 4242 4242 4242", "3782 822463 10005"):
+        written = value.replace(" ", separator)
+        for text in (f"pay {written} now", written, f"({written})", f"my card is {written}{separator}12/27"):
+            start = text.index(written)
+            assert (start, start + len(written)) in {span[:2] for span in find(card, text)}, text
+        # A row of numbers is no card.
+        assert find(card, separator.join(("12", written, "12"))) == []
+
+
+def test_tables_of_numbers_are_left_alone() -> None:
+    card = next(pattern for pattern in BUILT_IN if pattern.id == "credit-card")
+    numbers = random.Random(7)
+    rows = [
+        separator.join(str(numbers.randrange(10 ** numbers.randrange(1, 6))) for _ in range(12))
+        for separator in (" ", ",", "\t", ", ", "  ", ".", "/")
+        for _ in range(300)
+    ]
+    assert sum(bool(find(card, row)) for row in rows) <= 2
+
+
 ORDINARY = (
     "my password is too weak",
     "The secret is patience.",
@@ -160,15 +222,22 @@ def test_the_value_is_found_and_not_what_stands_around_it(text: str, value: str)
     ("text", "expected"),
     [
         ("9434765919", True),
-        ("id\n9434765919\nid", True),
+        ("id\n9434765919\nid", False),
+        ("9434765919\n9434765870\n", False),
+        ("9434765919\n", True),
         ("9434765919 ms", False),
         ("row 9434765919", False),
         ('  "9434765919",', True),
     ],
 )
-def test_a_number_with_a_weak_check_digit_is_found_alone_in_its_line(text: str, expected: bool) -> None:
+def test_a_number_with_a_weak_check_digit_is_found_where_it_is_the_whole_text(text: str, expected: bool) -> None:
     (nhs,) = (pattern for pattern in BUILT_IN if pattern.id == "uk-nhs")
     assert bool(find(nhs, text)) is expected
+
+
+def test_a_unix_time_is_no_identifier() -> None:
+    for time in (*range(1_700_000_000, 1_700_000_200), *range(1_700_000_000_000, 1_700_000_000_200)):
+        assert [pattern.id for pattern in BUILT_IN if pattern.action != "log_only" and find(pattern, str(time))] == []
 
 
 @pytest.mark.parametrize("regex", ["a*", "a+b", "(?:ab){2,}"])

@@ -45,7 +45,7 @@ def test_a_letter_gives_its_names(recognizer: Recognizer) -> None:
 def test_source_and_type_are_the_recognisers_name(recognizer: Recognizer) -> None:
     (findings,) = recognizer.recognize([LETTER])
     assert [finding.source for finding in findings] == [finding.entity_type for finding in findings]
-    assert all(0.4 <= finding.score <= 1.0 for finding in findings)
+    assert all(0.45 <= finding.score <= 1.0 for finding in findings)
 
 
 def test_findings_are_in_order_and_do_not_overlap(recognizer: Recognizer) -> None:
@@ -63,6 +63,41 @@ def test_names_in_small_letters_are_found(recognizer: Recognizer) -> None:
     assert ("london", "location") in found(recognizer, "i saw barack obama in london")
 
 
+@pytest.mark.parametrize(
+    ("text", "name", "kind"),
+    [
+        ("got tickets for coldplay", "coldplay", "organization"),
+        ("is netflix down again?", "netflix", "organization"),
+        ("read it on the bbc", "bbc", "organization"),
+        ("Muse were great last night", "Muse", "organization"),
+    ],
+)
+def test_known_names_are_found_where_little_speaks_for_them(
+    recognizer: Recognizer, text: str, name: str, kind: str
+) -> None:
+    assert found(recognizer, text) == [(name, kind)]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        '{"id": 4711, "status": "ok", "text": "%s", "tags": ["a1", "b2"]}',
+        '[{"type": "tool_result", "content": "exit code 0\\n%s\\n2 rows"}]',
+        "- id: 17\n  note: %s\n  state: open\n",
+        "| 12 | %s | open |",
+    ],
+)
+def test_names_are_found_within_json_results_and_tables(recognizer: Recognizer, frame: str) -> None:
+    text = frame % "Barack Obama met Maria Keller in Rotterdam"
+    names = [("Barack Obama", "person"), ("Maria Keller", "person"), ("Rotterdam", "location")]
+    assert found(recognizer, text) == names
+
+
+def test_an_address_beside_a_name_hides_nothing_but_itself(recognizer: Recognizer) -> None:
+    text = "See https://example.com/maria-keller first, then call Johannes Okafor or mail jo@example.com."
+    assert found(recognizer, text) == [("Johannes Okafor", "person")]
+
+
 def test_offsets_count_code_points(recognizer: Recognizer) -> None:
     assert ("Maria Keller", "person") in found(recognizer, "😀😀 é Maria Keller wrote to us")
 
@@ -78,6 +113,15 @@ def test_offsets_count_code_points(recognizer: Recognizer) -> None:
         "RT @MariaKeller",
         "the quick brown fox jumps over the lazy dog",
         "for i in range(10): print(i)",
+        "it was time to target the orange boots, who had visa and apple",
+        "# Getting Started",
+        "### Known Issues and Limitations",
+        "Upgrade from Version 2.3.1 to 3.0.0",
+        "Python 3.12.4 and Node 20.11.0 LTS",
+        "SELECT Name, City FROM Customers WHERE Id = 12",
+        "public class OrderService implements Service {",
+        "Error: Connection Refused at Line 42",
+        "| Name | Role | Status |",
         "\u0000\ufffd\ud7ff",
     ],
 )

@@ -1,30 +1,20 @@
 import json
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tokenizers import Tokenizer
-from tokenizers.models import WordLevel
-from tokenizers.pre_tokenizers import Whitespace
+from tests.support.gliner import gliner_folder
 
 from gatehouse.detection.entities import open_recognizer
 from gatehouse.detection.entities.errors import BadModel, LibraryMissing, ModelUnusable, UnknownModel
 from gatehouse.detection.findings import Finding
 
-VOCABULARY = ["[UNK]", "<<ENT>>", "<<SEP>>", "person", "organization", "location", "address", "date", "of", "birth"]
-
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A span model in GLiNER's form that finds the words of its labels; `gliner/make.py` made it."""
-    tokenizer = Tokenizer(WordLevel({word: number for number, word in enumerate(VOCABULARY)}, unk_token="[UNK]"))
-    tokenizer.add_special_tokens(["<<ENT>>", "<<SEP>>"])
-    tokenizer.pre_tokenizer = Whitespace()
-    tokenizer.save(str(tmp_path / "tokenizer.json"))
-    shutil.copy(Path(__file__).parent / "gliner" / "model.onnx", tmp_path)
-    (tmp_path / "gliner_config.json").write_text(json.dumps({"max_width": 3, "span_mode": "markerV0"}))
-    return tmp_path
+    return gliner_folder(tmp_path)
 
 
 def test_an_export_finds_what_its_model_finds(folder: Path) -> None:
@@ -36,6 +26,36 @@ def test_an_export_finds_what_its_model_finds(folder: Path) -> None:
         ("date", "date_of_birth", "date_of_birth"),
     ]
     assert found[0].score == pytest.approx(0.9933, abs=1e-3)
+
+
+def test_an_export_finds_what_else_it_is_asked_for(folder: Path) -> None:
+    text = "a person took a drug for the disease"
+    model = open_recognizer(folder)
+    (found,) = model.recognize([text], ["disease", "drug_name"])
+    assert [(text[f.start : f.end], f.source) for f in found] == [
+        ("person", "person"),
+        ("drug", "drug_name"),
+        ("disease", "disease"),
+    ]
+    assert [f.source for f in model.recognize([text])[0]] == ["person"]
+
+
+def test_further_labels_are_read_apart_and_hide_nothing_from_each_other(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of what it always looks for and of each further label a finding stays, though they overlap."""
+    asked: list[list[str]] = []
+
+    def surest(self: object, unit: str, labels: Sequence[str], *, nested: bool = False) -> list[Finding]:
+        asked.append(list(labels))
+        return [Finding(0, 4, label, 0.6 + number / 100, label) for number, label in enumerate(labels)]
+
+    model = open_recognizer(folder)
+    monkeypatch.setattr(type(model), "_read_unit", surest)
+    labels = [f"kind_{number}" for number in range(30)]
+    (found,) = model.recognize(["Anna"], labels)
+    assert [len(each) for each in asked] == [5, 25, 5]
+    assert {f.source for f in found} == {"date_of_birth", *labels}
 
 
 def test_an_export_names_its_entities(folder: Path) -> None:
@@ -70,13 +90,21 @@ def test_with_the_library_a_folder_without_export_is_read_by_it(
         "    def from_pretrained(cls, path, *, local_files_only):\n"
         "        assert local_files_only\n"
         "        return cls()\n"
-        "    def predict_entities(self, text, labels, *, threshold):\n"
+        "    def predict_entities(self, text, labels, *, threshold, flat_ner, multi_label):\n"
+        "        if 'drug name' in labels:\n"
+        "            assert multi_label and not flat_ner\n"
+        "            return [{'start': 0, 'end': 5, 'text': 'I met', 'label': 'drug name', 'score': 0.8}]\n"
+        "        assert flat_ner and not multi_label\n"
         "        at = text.find('Ada')\n"
         "        return [{'start': at, 'end': at + 3, 'text': 'Ada', 'label': 'person', 'score': 0.9}]\n"
     )
     monkeypatch.syspath_prepend(library)
     try:
-        assert open_recognizer(folder).recognize(["I met Ada"]) == [[Finding(6, 9, "person", 0.9, "person")]]
+        model = open_recognizer(folder)
+        assert model.recognize(["I met Ada"]) == [[Finding(6, 9, "person", 0.9, "person")]]
+        assert model.recognize(["I met Ada"], ["drug_name"]) == [
+            [Finding(0, 5, "drug_name", 0.8, "drug_name"), Finding(6, 9, "person", 0.9, "person")]
+        ]
     finally:
         sys.modules.pop("gliner", None)
 

@@ -1,12 +1,45 @@
-"""An organization's own regex: taken with bounds, or refused with a reason and a place."""
+"""An organization's own regex: what it finds is what RE2 finds, or it is refused with a reason and a place."""
 
-from time import process_time
+from contextlib import suppress
 
 import pytest
-from tests.detection.matcher.patterns import pattern
+import re2
+from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import strategies as st
 
-from gatehouse.detection.custom import check_pattern, custom_shape
+from gatehouse.detection import as_written, matching, searching, walks
+from gatehouse.detection.as_written import SearchGivenUp
+from gatehouse.detection.custom import check_pattern, custom_pattern, stream_max_length
+from gatehouse.detection.findings import Finding
 from gatehouse.detection.matcher import Matcher
+from gatehouse.detection.pattern import STREAM_MAX_LENGTH, Pattern
+from gatehouse.detection.scanning import scan_in_slices
+from gatehouse.detection.searching import Search, Spans
+from gatehouse.detection.windows import Scanner
+
+
+def own(regex: str) -> Pattern:
+    return custom_pattern("own", "own", "own", regex)
+
+
+def places(findings: list[Finding]) -> list[tuple[int, int]]:
+    return [(finding.start, finding.end) for finding in findings]
+
+
+def streamed(matcher: Matcher, text: str, lengths: list[int], *, json_escapes: bool = False) -> list[Finding]:
+    """What is found in a text that comes in pieces of these lengths, and is looked at after each."""
+    scanner = Scanner((matcher,), json_escapes=json_escapes)
+    found: list[Finding] = []
+    place = turn = 0
+    while place < len(text):
+        length = lengths[turn % len(lengths)]
+        scanner.push(text[place : place + length])
+        place, turn = place + length, turn + 1
+        new, released = scanner.advance(final=False)
+        found += new
+        assert all(finding.end <= released for finding in found)
+    return found + scanner.advance(final=True)[0]
+
 
 REFUSED = {
     "": ("is empty", None),
@@ -20,17 +53,11 @@ REFUSED = {
     "(?=x)y": ("look-ahead", 0),
     "a(?<!x)y": ("look-behind", 1),
     r"(x)\1": ("references", 3),
-    ".*": ("empty text", None),
-    r"\b": ("empty text", None),
-    "(?:a|)": ("empty text", None),
-    "(a+)+b": ("bound the inner", None),
-    "(.*)*x": ("bound the inner", None),
+    r"\b": ("nothing but the empty text", None),
+    "^$": ("nothing but the empty text", None),
+    "(?:|x{0})": ("nothing but the empty text", None),
     "x{1,2000}": ("repetition", 1),
-    "(?:[a-z]{1,30}){1,30}(?:[0-9]{1,20}){1,20}": ("1300 characters", None),
-    "foo(?i)bar": ("flags stand", 3),
-    r"\Aabc": (r"\A", None),
-    r"\Qa.b\E": (r"\Q", 0),
-    r"\C": ("not taken", None),
+    r"a\C": ("not bytes", 1),
     r"\p{L}{1,500}": ("too large", None),
     r"(?:\p{L}\p{N}){500}": ("too large", None),
     "x" * 2001: ("2001 characters", 2000),
@@ -45,27 +72,205 @@ def test_what_is_refused_says_why_and_where(regex: str, expected: tuple[str, int
     assert problem.position == expected[1]
 
 
-TAKEN = {
-    r"\bACME-\d{4}\b": (r"\bACME-\d{4}\b", 9),
-    r"ACME-\d+": (r"ACME-\d{1,100}", 105),
-    r"a[*+]b*?c": (r"a[*+]b{0,100}?c", 103),
-    r"\+\*x{2,}": (r"\+\*x{2,102}", 104),
-    r"^\d{9}$": (r"(?m)^\d{9}$", 9),
-    r"(?i)^acme$": (r"(?mi)^acme$", 4),
-    r"[[:alpha:]]{3}\p{Greek}": (r"[[:alpha:]]{3}\p{Greek}", 4),
-    r"a{,3}": (r"a{,3}", 5),
-    r"(?P<value>\d{3})x": (r"(?P<value>\d{3})x", 4),
-    r"паспорт \d{4}": (r"паспорт \d{4}", 12),
-    r"\p{Lu}\p{L}+ [\p{L}-]{2,}": (r"\p{Lu}\p{L}+ [\p{L}-]{2,}", 204),
-    r"[a-z]{1,500}-[0-9]+": (r"[a-z]{1,500}-[0-9]{1,100}", 601),
+PEM = (
+    "-----BEGIN RSA PRIVATE KEY-----\n"
+    + "MIIEowIBAAKCAQEA0Zq7/x+vTg8wJm5n2Lr3Xb1c\n" * 25
+    + "-----END RSA PRIVATE KEY-----"
+)
+
+#: Regexes, a text that is found as a whole, and what stands around it.
+TAKEN = [
+    (r"BEGIN SECRET[\s\S]+?END SECRET", "BEGIN SECRET" + "abc\n" * 40 + "END SECRET", " and "),
+    (r"-----BEGIN[A-Z ]+-----[\s\S]+?-----END[A-Z ]+-----", PEM, "\n"),
+    ("BEGIN.*END", "BEGIN" + "x" * 150 + "END", "\n"),
+    ("[0-9]+", "1" * 250, " "),
+    ("x{2,}", "x" * 5_000, " "),
+    (r"\w+@\w+(\.\w+)+", "someone@mail.example.com", " "),
+    (r"([a-z0-9]+\.)*example\.com", "a.b2.c.example.com", " "),
+    (r"(\d+,)*\d+", "1,22,333", " "),
+    ("(?:[A-Z][a-z]+ ){2,}", "Anna Maria Smith ", "- "),
+    (r"(\w+\s?)+@", "to whom it may concern @", "; "),
+    (r"\Qa.b\E", "a.b", "axb"),
+    ("a*", "aaa", "b"),
+    (r"a(?i)b\x{43}(?-i)[[:digit:]]\pN", "aBc12", " "),
+    (r"a[*+\]]b*?c{,3}", "a]bc{,3}", " "),
+    (r"(?U)<.+>", "<em>", ">"),
+    (r"\p{Lu}\p{L}+", "\u00c4" + "\u00e9" * 300, " "),
+    (r"паспорт \d{4}", "паспорт 4509", " "),
+]
+
+
+@pytest.mark.parametrize(("regex", "value", "around"), TAKEN)
+def test_a_match_of_any_length_is_found_as_a_whole(regex: str, value: str, around: str) -> None:
+    assert check_pattern(regex) is None
+    text = around + value + around
+    assert places(Matcher([own(regex)]).scan(text)) == [(len(around), len(around) + len(value))]
+
+
+@pytest.mark.parametrize(
+    ("regex", "found"),
+    [
+        (r"\A\d+", [(0, 2)]),
+        (r"^\d+", [(0, 2)]),
+        (r"(?m)^\d+", [(0, 2), (3, 5), (6, 8)]),
+        (r"\d+\z", [(6, 8)]),
+        (r"\d+$", [(6, 8)]),
+        (r"(?m:\d+$)", [(0, 2), (3, 5), (6, 8)]),
+        (r"^(?s:.)*$", [(0, 8)]),
+        (r"(?:^|,)\d+", [(0, 2)]),
+    ],
+)
+def test_anchors_are_the_ends_of_the_text(regex: str, found: list[tuple[int, int]]) -> None:
+    assert places(Matcher([own(regex)]).scan("12\n34\n56")) == found
+    assert places(streamed(Matcher([own(regex)]), "12\n34\n56", [1])) == found
+
+
+def test_the_group_value_is_the_finding() -> None:
+    text = "key=" + "k" * 600 + ";"
+    assert places(Matcher([own("key=(?P<value>k+)")]).scan(text)) == [(4, 604)]
+
+
+def test_context_words_raise_the_score_of_a_match_near_them() -> None:
+    pattern = custom_pattern("own", "own", "own", r"\d+", context=("badge",))
+    text = "badge 123 " + "and so on " * 20 + "456 and so on, and so on, 789 badge"
+    for found in (Matcher([pattern]).scan(text), streamed(Matcher([pattern]), text, [3])):
+        assert [(text[f.start : f.end], f.score) for f in found] == [("123", 1.0), ("456", 0.6), ("789", 1.0)]
+
+
+LENGTHS = {
+    "EMP-[0-9]{6}": None,
+    "x{1,1000}": None,
+    "(?:[a-z]{1,100},){10}": None,
+    "x{1000}" * 5: STREAM_MAX_LENGTH,
+    "EMP-[0-9]+": STREAM_MAX_LENGTH,
+    "(?:|a+)": STREAM_MAX_LENGTH,
+    r"a{3}|(?:b(?:cd)?){2}\b": None,
 }
 
 
-@pytest.mark.parametrize(("regex", "expected"), TAKEN.items())
-def test_what_is_taken_has_bounds_and_a_length(regex: str, expected: tuple[str, int]) -> None:
-    assert check_pattern(regex) is None
-    shape = custom_shape(regex, score=1.0)
-    assert (shape.regex, shape.max_length) == expected
+@pytest.mark.parametrize(("regex", "expected"), LENGTHS.items())
+def test_a_pattern_says_how_long_a_match_in_a_stream_may_be(regex: str, expected: int | None) -> None:
+    assert stream_max_length(regex) == expected
+
+
+_parts = st.sampled_from(["a", "b", ".", "[^a]", r"\w", "é", "(?i:A)", r"\n", "(?s:.)", "aa|b", "|a"])
+_ends = st.sampled_from(["^", "$", r"\b", r"\B", "(?m:^)", "(?m:$)", r"\A", r"\z"])
+_repeats = st.sampled_from(["*", "+", "?", "{2}", "{1,}", "{0,3}", "*?", "+?", "??", "{1,}?"])
+regexes = st.recursive(
+    _parts | _ends,
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=2, max_size=4).map("".join),
+        st.lists(inner, min_size=2, max_size=3).map(lambda branches: f"(?:{'|'.join(branches)})"),
+        st.tuples(inner, _repeats).map(lambda pair: f"(?:{pair[0]}){pair[1]}"),
+    ),
+    max_leaves=6,
+)
+# Without capitals and digits: a line break between those is seen through.
+texts = st.text("aabbé \n", max_size=60)
+cuts = st.lists(st.integers(1, 12), min_size=1, max_size=4)
+
+
+def oracle(regex: str, text: str, longest: int | None = None) -> list[tuple[int, int]]:
+    """What RE2's own search finds, without empty matches; in `longest` characters of each place, where that is set."""
+    options = matching.options()
+    compiled = re2.compile(regex, options)
+    found = []
+    place = 0
+    while place < len(text):
+        match = compiled.search(text, place)
+        if match is None:
+            break
+        if longest is not None and match.end() - match.start() > longest:
+            match = compiled.match(text, match.start(), match.start() + longest) or match
+            if match.end() - match.start() > longest:
+                place = match.start() + 1
+                continue
+        if match.start() < match.end():
+            found.append(match.span())
+            place = match.end()
+        else:
+            # RE2 finds empty matches within the bytes of a character, too.
+            place += 1
+    return found
+
+
+@pytest.fixture
+def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walks, "_LARGEST", 1)
+    monkeypatch.setattr(as_written, "_LARGEST_WINDOW", 1)
+    monkeypatch.setattr(walks, "_WINDOW", 1)
+    monkeypatch.setattr(walks, "_STREAM_WINDOW", 1)
+
+
+_fixture_once = settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.mark.usefixtures("small_windows")
+@_fixture_once
+@given(regexes, texts)
+def test_a_text_gives_what_re2_finds(regex: str, text: str) -> None:
+    assume(check_pattern(regex) is None)
+    assert places(Matcher([own(regex)]).scan(text, decoded=False)) == oracle(regex, text)
+
+
+@pytest.mark.usefixtures("small_windows")
+@_fixture_once
+@given(regexes, texts, cuts)
+def test_a_stream_gives_what_the_whole_text_gives(regex: str, text: str, lengths: list[int]) -> None:
+    assume(check_pattern(regex) is None)
+    assert places(streamed(Matcher([own(regex)]), text, lengths)) == oracle(regex, text)
+
+
+_SEVERAL = [
+    r"\d{3,}", r"EMP-\d+", "[A-Z0-9]{6}", r"BEGIN[\s\S]+?END", r"\w+@\w+\.\w+", r"^\d+", "(?m)^EMP.*$", "a*",
+    r"паспорт \d+",
+]  # fmt: skip
+_DISGUISED = [
+    "123", "\n", "EMP-", "45", "BEGIN", "END", " ", "aa", "\\n", "é", "\u0441", "паспорт ", "@", "b.c",
+    "\u200b", "4\n5", "\r\n", "\\", "words and words ", "ABC", "\uff11\uff12",
+]  # fmt: skip
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.lists(st.sampled_from(_SEVERAL), min_size=1, max_size=4, unique=True),
+    st.lists(st.sampled_from(_DISGUISED), max_size=60).map("".join),
+    st.lists(st.integers(1, 40), min_size=1, max_size=4),
+    st.booleans(),
+)
+def test_a_stream_gives_what_the_whole_text_gives_through_disguises_too(
+    several: list[str], text: str, lengths: list[int], json_escapes: bool
+) -> None:
+    matcher = Matcher([custom_pattern(regex, "own", "own", regex, context=("words",)) for regex in several])
+    whole = matcher.scan(text, decoded=False, json_escapes=json_escapes)
+    assert streamed(matcher, text, lengths, json_escapes=json_escapes) == whole
+
+
+@pytest.mark.usefixtures("small_windows")
+@_fixture_once
+@given(st.lists(regexes, min_size=2, max_size=4), texts, cuts)
+def test_patterns_together_find_what_each_of_them_finds(several: list[str], text: str, lengths: list[int]) -> None:
+    several = [f"(?P<value>{regex})" for regex in several]
+    assume(not any(map(check_pattern, several)))
+    matcher = Matcher([custom_pattern(str(number), "own", "own", regex) for number, regex in enumerate(several)])
+    for found in (matcher.scan(text, decoded=False), streamed(matcher, text, lengths)):
+        for number, regex in enumerate(several):
+            assert places([each for each in found if each.source == str(number)]) == oracle(regex, text)
+
+
+@pytest.mark.usefixtures("small_windows")
+@_fixture_once
+@example(regex="a+", text="a" * 13 + "b", lengths=[40])
+@example(regex="a+", text="a" * 13 + "b", lengths=[2])
+@example(regex="a[^b]*b|aa", text="aaaaaaaabaab", lengths=[40])
+@example(regex="a[^b]*b|aa", text="aaaaaaaabaab", lengths=[1])
+@given(regexes, texts, cuts)
+def test_a_longer_match_in_a_stream_is_found_up_to_its_bound_however_it_is_cut(
+    monkeypatch: pytest.MonkeyPatch, regex: str, text: str, lengths: list[int]
+) -> None:
+    assume(check_pattern(regex) is None)
+    monkeypatch.setattr(walks, "STREAM_MAX_LENGTH", 5)
+    assert places(streamed(Matcher([own(regex)]), text, lengths)) == oracle(regex, text, longest=5)
 
 
 #: Known for taking exponential or quadratic time somewhere, each with a text that does it.
@@ -96,41 +301,62 @@ EVIL = [
 ]
 
 
+@pytest.fixture
+def searched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The bytes of each search for a pattern in a text."""
+    sizes: list[int] = []
+
+    def counting(compiled: object) -> Search:
+        search = searching.search_of(compiled)
+
+        def counted(anchor: object, data: bytes | memoryview, start: int, end: int) -> Spans:
+            sizes.append(end - start)
+            return search(anchor, data, start, end)
+
+        return counted
+
+    monkeypatch.setattr(as_written, "search_of", counting)
+    monkeypatch.setattr(walks, "LEAST_BYTES", 0)
+    return sizes
+
+
 @pytest.mark.parametrize(("regex", "evil"), EVIL)
-def test_evil_patterns_are_refused_or_stay_linear(regex: str, evil: str) -> None:
-    if check_pattern(regex) is not None:
-        return
-    matcher = Matcher((pattern("own", custom_shape(regex, score=1.0)),))
-
-    def seconds(length: int) -> float:
+def test_what_is_searched_of_a_text_stays_linear(regex: str, evil: str, searched: list[int]) -> None:
+    matcher = Matcher([own(regex)])
+    for length in (1_000, 16_000):
         text = (evil * (length // len(evil) + 1))[:length]
-        best = 1e9
-        for _ in range(3):
-            started = process_time()
+        searched.clear()
+        with suppress(SearchGivenUp):
             matcher.scan(text, decoded=False)
-            best = min(best, process_time() - started)
-        return best
-
-    seconds(1_000)
-    assert seconds(64_000) < 9 * max(seconds(16_000), 0.001)
+        # A search for a first match goes through the text once more.
+        assert sum(searched) <= (walks.BYTES_A_BYTE + 4) * length
 
 
-def test_a_match_of_a_class_without_bounds_is_no_longer_than_promised_either() -> None:
-    shape = custom_shape(r"\p{Lu}\p{L}+", score=1.0)
-    found = Matcher((pattern("own", shape),)).scan("X" + "\u00e9" * 300)
-    assert [(f.start, f.end) for f in found] == [(0, 101)]
+@pytest.mark.parametrize("regex", [r"^a[\s\S]*b", r"^a*[\s\S]*b$", r"\A(?:a|b)?"])
+def test_what_is_searched_of_many_small_texts_stays_linear(regex: str, searched: list[int]) -> None:
+    matcher = Matcher([own(regex)])
+    for count in (500, 8_000):
+        text = "a\n" * count + "b"
+        parts = [(place, place + 1) for place in range(0, len(text), 2)]
+        searched.clear()
+        assert list(scan_in_slices((matcher,), text, parts=parts))
+        assert sum(searched) <= (walks.BYTES_A_BYTE + 4) * len(text)
 
 
-@pytest.mark.parametrize(
-    "regex", ["|".join([r"\p{L}{1000}"] * 150), r"(?i)" + "\u017f" * 1900, "(?:a{1,9}){1,9}" * 130]
-)
+def test_a_search_that_takes_too_long_is_given_up_and_the_others_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walks, "LEAST_BYTES", 0)
+    greedy = custom_pattern("greedy", "greedy", "greedy", "a(?:[^b]*b)?")
+    matcher = Matcher([greedy, own("c+")])
+    found: list[Finding] = []
+    with pytest.raises(SearchGivenUp) as given_up:
+        for part in matcher.scan_in_slices("a" * 300_000 + "ccc"):
+            found += part
+    assert given_up.value.sources == ("greedy",)
+    assert [(f.start, f.end) for f in found if f.source == "own"] == [(300_000, 300_003)]
+
+
+@pytest.mark.parametrize("regex", ["|".join([r"\p{L}{1000}"] * 150), "(?:a{1,9}){1,9}" * 130])
 def test_what_would_take_long_to_compile_is_refused(regex: str) -> None:
     problem = check_pattern(regex)
     assert problem is not None
     assert "bound its repetitions" in problem.reason
-
-
-def test_a_match_is_never_longer_than_promised() -> None:
-    shape = custom_shape(r"a.*b", score=1.0)
-    text = "a" + "x" * 99 + "b" + " " * 300 + "a" + "x" * 500 + "b"
-    assert [(f.start, f.end) for f in Matcher((pattern("own", shape),)).scan(text)] == [(0, 101)]

@@ -3,6 +3,8 @@
 # ruff: noqa: RUF001 - look-alikes are among the texts
 
 import base64
+import json
+from collections.abc import Callable
 from time import process_time
 
 import pytest
@@ -13,6 +15,8 @@ from tests.detection.matcher.patterns import ALL, CARD, KEY, NAMED, RUSSIAN, TAX
 from gatehouse.detection import matching, scanning
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.matcher import BadPattern, Matcher
+from gatehouse.detection.normalise import View
+from gatehouse.detection.normalise import decoded as decoding
 from gatehouse.detection.pattern import Pattern, Shape
 from gatehouse.detection.scanning import SLICE
 
@@ -78,6 +82,16 @@ def test_what_is_whole_on_its_line_does_not_take_the_next_line_along() -> None:
     assert [text[f.start : f.end] for f in Matcher((link,)).scan(text)] == ["https://example.com/a1"]
 
 
+def test_a_number_within_one_that_is_refused_is_found() -> None:
+    text = "1234 4111 1111 1111 1111 5678"
+    assert [text[f.start : f.end] for f in Matcher((CARD,)).scan(text)] == ["4111 1111 1111 1111"]
+
+
+def test_patterns_that_read_underscores_differently_are_not_mixed() -> None:
+    with pytest.raises(ValueError, match="underscores"):
+        Matcher((CARD, BUILT_IN[0]))
+
+
 def test_patterns_in_other_scripts_find_their_words() -> None:
     text = "Мой паспорт 4509 и АВ"
     assert [text[f.start : f.end] for f in Matcher((RUSSIAN,)).scan(text)] == ["4509"]
@@ -94,10 +108,155 @@ def test_from_a_position_on_what_stands_before_is_seen_and_not_found() -> None:
     assert [(f.source, text[f.start : f.end]) for f in found] == [("tax", "12 345 678")]
 
 
-def test_escapes_of_json_are_seen_through_only_in_json() -> None:
+@pytest.mark.parametrize("json_escapes", [True, False])
+@pytest.mark.parametrize("decoded", [True, False])
+def test_backslash_escapes_are_seen_through(*, decoded: bool, json_escapes: bool) -> None:
     text = r'{"n":"\u00341111111\u002d11111111"}'
-    assert [f.source for f in SMALL.scan(text, decoded=False, json_escapes=True) if f.source == "card"] == ["card"]
-    assert not [f for f in SMALL.scan(text, decoded=False) if f.source == "card"]
+    found = SMALL.scan(text, decoded=decoded, json_escapes=json_escapes)
+    assert [text[f.start : f.end] for f in found if f.source == "card"] == [text[6:-2]]
+
+
+NUMBER = "4111 1111 1111 1111"
+
+
+@pytest.mark.parametrize("levels", range(1, 5))
+@pytest.mark.parametrize(
+    "written",
+    [
+        f"{NUMBER}",
+        f"a\n{NUMBER}\nb",
+        f"a\t{NUMBER}\tb",
+        f'a"{NUMBER}"b',
+        f"a\r\n{NUMBER}",
+        f"\u20ac{NUMBER}\u20ac",
+        f"a/{NUMBER}",
+    ],
+)
+def test_a_value_in_json_within_a_string_is_found_at_its_own_place(written: str, levels: int) -> None:
+    text = written
+    for _ in range(levels):
+        text = json.dumps({"rows": text})
+    found = [text[f.start : f.end] for f in SMALL.scan(text) if f.source == "card"]
+    assert found == [NUMBER]
+
+
+@pytest.mark.parametrize("levels", range(1, 5))
+@pytest.mark.parametrize(
+    ("text", "value", "source"),
+    [
+        ("a\nrouting: 021000021\nb", "021000021", "us-routing-number"),
+        ("a\ncard 42 4242424242 424242 12/27\nb", "4242424242 424242", "credit-card"),
+        ("export RDS_PASSWORD=hunter2!x\nPORT=1", "hunter2!x", "stored-credential"),
+        ("db.internal:5432:app:app:hunter2\n", "hunter2", "stored-credential"),
+        ("a\ncurl -u admin:hunter2!x https://host\nb", "admin:hunter2!x", "authorization-header"),
+    ],
+)
+def test_what_stands_before_a_value_counts_behind_an_escape(text: str, value: str, source: str, levels: int) -> None:
+    for _ in range(levels):
+        text = json.dumps({"rows": text})
+    assert value in [text[f.start : f.end] for f in BUILT.scan(text) if f.source == source and f.score >= 0.5]
+
+
+def test_an_escape_that_is_not_drawn_is_seen_through() -> None:
+    text = r"a 41111111\u200b11111111 b"
+    assert [text[f.start : f.end] for f in SMALL.scan(text) if f.source == "card"] == [text[2:-2]]
+
+
+ANY_WORD = pattern("word", Shape(regex=r"[^\s\"']{8,40}", score=1.0, max_length=40))
+DIGITS = pattern("digits", Shape(regex=r"\d{4}", score=1.0, max_length=4))
+
+
+@pytest.mark.parametrize("decoded", [True, False])
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (r"say \"password\"", "password"),
+        (r"say \\\"password\\\"", "password"),
+        (r"say \u0022password\u0022", r"password"),
+        (r"a.\npassword", r"a.\npassword"),
+        (r"\npassword\n", "password"),
+        (r'"\npassword"', "password"),
+    ],
+)
+def test_a_finding_has_no_parts_of_escapes(text: str, value: str, *, decoded: bool) -> None:
+    found = {text[f.start : f.end] for f in Matcher((ANY_WORD,)).scan(text, decoded=decoded)}
+    assert value in found
+    for part in found:
+        assert not part.startswith(("n", '"', "u0022"))
+        assert not part.endswith("\\")
+
+
+def test_digits_within_an_escape_are_the_escape() -> None:
+    text = r"caf\u1234 5678"
+    assert [text[f.start : f.end] for f in Matcher((DIGITS,)).scan(text)] == [r"\u1234", "5678"]
+
+
+def test_a_text_in_slices_shows_escaped_values_once() -> None:
+    rows = "".join(f"row {number}\t{NUMBER}\n" for number in range(1000))
+    text = json.dumps({"rows": rows})
+    found = [text[f.start : f.end] for f in SMALL.scan(text) if f.source == "card"]
+    assert found == [NUMBER] * 1000
+
+
+ENCODERS = {
+    "base64": lambda data: base64.b64encode(data).decode(),
+    "base64 of URLs": lambda data: base64.urlsafe_b64encode(data).decode(),
+    "hex": bytes.hex,
+    "hex in capitals": lambda data: data.hex().upper(),
+}
+
+
+@pytest.mark.parametrize("encode", ENCODERS.values(), ids=ENCODERS.keys())
+@pytest.mark.parametrize("before", ["", "x ", "xy ", "xyz ", "a/", "a-bc/", "data:text/plain;base64,"])
+@pytest.mark.parametrize(("word", "charset"), [("row", "utf-8"), ("number für", "utf-8"), ("number für", "cp1252")])
+def test_every_value_of_a_long_encoded_text_is_found_by_its_place(
+    encode: Callable[[bytes], str], before: str, word: str, charset: str
+) -> None:
+    rows = "".join(f"{word} {number:04} {NUMBER} paid; " for number in range(400))
+    text = f"{before}{encode(rows.encode(charset))} and so on"
+    found = [f for f in SMALL.scan(text) if f.source == "card"]
+    assert len(found) == 400
+    assert all(f.end - f.start <= 44 for f in found)
+
+
+@pytest.mark.parametrize("encode", ENCODERS.values(), ids=ENCODERS.keys())
+@pytest.mark.parametrize("levels", range(3))
+def test_what_is_encoded_behind_an_escape_and_has_escapes_within_is_found(
+    encode: Callable[[bytes], str], levels: int
+) -> None:
+    inner = f"a\tb\n{NUMBER}\n"
+    for _ in range(levels):
+        inner = json.dumps({"rows": inner})
+    encoded = encode(inner.encode())
+    outer = f"x\n{encoded}\ny"
+    for _ in range(levels):
+        outer = json.dumps({"rows": outer})
+    assert {outer[f.start : f.end] for f in SMALL.scan(outer) if f.source == "card"} == {encoded}
+
+
+def test_tabs_and_line_breaks_of_an_encoded_text_that_is_not_ascii_are_text() -> None:
+    encoded = base64.b64encode(f"a\t1\n2\t3\n4\t5\nü\t{NUMBER}\n".encode()).decode()
+    text = f"see {encoded} it"
+    assert [text[f.start : f.end] for f in SMALL.scan(text) if f.source == "card"] == [encoded]
+
+
+def test_what_is_no_text_is_not_decoded_to_its_end_at_each_place_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part of a path may be the beginning of a segment."""
+    decode, digits_decoded = decoding._of_base64, 0
+
+    def counted(digits: str) -> bytes:
+        nonlocal digits_decoded
+        digits_decoded += len(digits)
+        return decode(digits)
+
+    monkeypatch.setattr(decoding, "_of_base64", counted)
+    text = "NDI0MiA0MjQy_" * 600
+    assert decoding.decoded_views(View(text))
+    assert digits_decoded < 32 * len(text)
+
+
+def test_a_path_with_backslashes_is_no_break_in_an_identifier() -> None:
+    assert not [f for f in SMALL.scan("C:\\new4111\\table1111") if f.source == "card"]
 
 
 @pytest.mark.parametrize(

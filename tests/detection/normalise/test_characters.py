@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatehouse.detection.normalise import seen
+from gatehouse.detection.normalise import characters, seen
 
 SEEN_AS = {
     "zero-width space": ("41\u200b11", "4111"),
@@ -100,3 +100,11 @@ def test_a_view_of_a_view_leads_back_to_the_source() -> None:
     above = below.without(np.array([1]))
     assert above.text == "ac"
     assert above.origin(1, 2) == (4, 5)
+
+
+@given(st.text("аесрoxx\u200b1 -,ж", max_size=300))
+def test_a_long_text_is_read_block_by_block_as_in_one(text: str) -> None:
+    whole = seen(text, json_escapes=False)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(characters, "_BLOCK", 7)
+        assert seen(text, json_escapes=False).text == whole.text

@@ -14,7 +14,9 @@ from typing import Any
 import psutil
 import pytest
 from tests.support.detection import DetectionProcess, detecting, reached, stopped
+from tests.support.documents import pdf
 
+from gatehouse.detection.documents.output import Unread
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.models import TierFailed
 from gatehouse.detection.service import client as clients
@@ -43,6 +45,42 @@ async def test_both_tiers_answer_for_each_text(home: Path) -> None:
         ]  # fmt: skip
         assert await client.semantic(["a", "b"], ["x", "y"]) == [{"x": 0.001, "y": 0.001}] * 2
         assert await client.entities([]) == []
+
+
+async def test_labels_reach_the_model_of_the_entities_tier(home: Path) -> None:
+    async with detecting(home) as (_, client):
+        assert await client.entities(["Anna"], ("drug_name",)) == [
+            [*ANNA, Finding(0, 0, "drug_name", 1.0, "drug_name")]
+        ]
+        # Answers are kept by the labels that they are for.
+        assert await client.entities(["Anna"]) == [ANNA]
+
+
+async def test_documents_are_read_by_processes_of_its_own(home: Path) -> None:
+    async with detecting(home) as (process, client):
+        reading = await client.document(pdf("card 4111"), is_called_text=False, seconds=60)
+        assert "card 4111" in reading.text
+        (reader,) = psutil.Process(process.process.pid).children() if process.process else []
+        assert "gatehouse.detection.documents" in reader.cmdline()
+        # The models are not needed for it.
+        assert (await client.health())["ner"].detail != "loaded"
+        reader.suspend()
+        stuck = await client.document(b"a", is_called_text=False, seconds=0.3)
+        assert stuck.unread == (Unread("file", "timeout"),)
+        assert (await client.entities(["Anna"])) == [ANNA]
+        large = await client.document(("word " * 300_000).encode("utf-16"), is_called_text=True, seconds=60)
+        assert len(large.text) == 5 * 300_000 + 1
+
+
+async def test_a_document_is_not_read_where_the_process_is_stopped_or_gone(home: Path) -> None:
+    async with detecting(home) as (process, client):
+        with stopped(process):
+            assert await failure(client.document(b"a", is_called_text=False, seconds=0.2)) == "documents: timeout"
+        asking = asyncio.create_task(failure(client.document(b"a", is_called_text=False, seconds=5)))
+        await asyncio.sleep(0)
+        process.signal(signal.SIGKILL)
+        await process.ended()
+        assert "documents" in await asking
 
 
 async def test_places_are_the_callers_whatever_the_text_holds(home: Path) -> None:
@@ -330,3 +368,30 @@ async def test_the_process_ends_with_who_started_it(home: Path) -> None:
     else:
         child.kill()
         pytest.fail("it lives on")
+
+
+async def test_texts_that_nobody_waits_for_any_more_are_not_read(home: Path) -> None:
+    async with detecting(home, budget=60) as (_, client):
+        asking = asyncio.create_task(client.semantic([f"sleep 0.05 {number}" for number in range(200)], ["x"]))
+        while not (await client.health())["llm"].waiting:
+            await asyncio.sleep(0.01)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        while (await client.health())["llm"].waiting:
+            await asyncio.sleep(0.01)
+        # Thousandths are calls of the model: the texts would have taken thirteen.
+        assert (await client.semantic(["a"], ["x"]))[0]["x"] <= 0.006
+
+
+async def test_a_file_that_nobody_waits_for_any_more_is_not_read_on(home: Path) -> None:
+    async with detecting(home) as (process, client):
+        await client.document(pdf("card 4111"), is_called_text=False, seconds=60)
+        (reader,) = psutil.Process(process.process.pid).children() if process.process else []
+        reader.suspend()
+        asking = asyncio.create_task(client.document(b"a", is_called_text=False, seconds=60))
+        await client.health()
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        async with asyncio.timeout(20):
+            while reader.is_running():
+                await asyncio.sleep(0.01)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.support.detection import StandIn
 
+from gatehouse.detection.models import refuse_unknown
 from gatehouse.detection.service import tiers
 from gatehouse.detection.service.tiers import BATCH_TEXTS, Failure, Job, Tier
 
@@ -199,6 +200,21 @@ def test_the_log_has_nothing_of_a_text_that_a_model_fails_on(capsys: pytest.Capt
     told = capsys.readouterr()
     assert "text_failed" in told.out + told.err
     assert "41111111" not in told.out + told.err
+
+
+def test_a_model_that_does_not_recognise_a_label_gives_no_answer_and_the_others_theirs(gate: Gate) -> None:
+    def model(texts: Sequence[str], labels: Sequence[str]) -> list[Any]:
+        refuse_unknown(labels, ["x"])
+        return list(gate(texts, labels))
+
+    tier: Tier[Any] = Tier("ner", lambda: model, queue=9, hung_after=SOON)
+    gate.opened.set()
+    unknown, known = Asked("a", "b", labels=("y",)), Asked("c", labels=("x",))
+    for each in (unknown, known):
+        tier.submit(each.job)
+    assert unknown.result() == "unavailable"
+    assert known.result()[0][:2] == ("c", ("x",))
+    assert tier.state().waiting == 0
 
 
 def test_a_model_that_answers_fewer_texts_than_asked_is_not_believed() -> None:

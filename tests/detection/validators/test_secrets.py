@@ -5,7 +5,7 @@ import base64
 import pytest
 
 from gatehouse.detection.catalog.samples import BASE62, HEX, body
-from gatehouse.detection.validators import secrets
+from gatehouse.detection.validators import both, secrets
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,7 @@ def test_a_random_key_may_be_one() -> None:
         "aaaaaaaaaaaaaaaaaaa1",
         "jsonwebtoken-jackson-0.11.2",
         "only-words",
+        "exports/mailer/20221025222249-86775867.parquet",
     ],
 )
 def test_versions_names_and_repetitions_are_no_key(value: str) -> None:
@@ -111,6 +112,6 @@ def test_a_private_key_has_a_body(inside: str, expected: bool | None) -> None:
 
 
 def test_of_several_checks_the_first_no_decides() -> None:
-    assert secrets.both(lambda text: True, lambda text: False)("a") is False
-    assert secrets.both(lambda text: None, lambda text: True)("a") is True
-    assert secrets.both(lambda text: None)("a") is None
+    assert both(lambda text: True, lambda text: False)("a") is False
+    assert both(lambda text: None, lambda text: True)("a") is True
+    assert both(lambda text: None)("a") is None

@@ -8,12 +8,15 @@ import pytest
 from tests.engine.dlp.test_requests import CARD, OTHER_CARD, ask, rule, sent, user
 from tests.support.engine import HeldEngine, completion
 
+from gatehouse.engine.conversation.slots import Slot, replace_texts
 from gatehouse.policy.governance import GovernanceRecords
 
 BARE = CARD.replace(" ", "")
 ENCODED = b64encode(f"card {CARD} ok".encode()).decode()
 CHAT, MESSAGES, EMBEDDINGS = "openai_chat", "anthropic_messages", "openai_embeddings"
 HI = user("hi")
+#: JSON in which a letter touches each card: the escape of a line break or a tab ends with one.
+ROWS = json.dumps({"rows": f"name\tcard\nMeier\t{CARD}\tpaid\nHuber\t{BARE}\n"})
 
 
 def engine(dialect: str = CHAT) -> HeldEngine:
@@ -46,6 +49,14 @@ def schema(**more: Any) -> dict[str, Any]:
 
 
 PLACES: list[tuple[str, str, dict[str, Any]]] = [
+    ("JSON in a tool's result", CHAT, {"messages": [{"role": "tool", "tool_call_id": "t", "content": ROWS}]}),
+    ("JSON in JSON in a message", CHAT, user(json.dumps({"log": ROWS}))),
+    (
+        "JSON in a tool's result", MESSAGES,
+        claude({"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": ROWS}]}),
+    ),
+    ("JSON in a string of a tool's arguments", CHAT, called(json.dumps({"body": ROWS}))),
+    ("JSON that is embedded", EMBEDDINGS, {"input": [ROWS]}),
     ("an id of metadata", CHAT, {**HI, "metadata": {"id": CARD}}),
     ("a type of metadata", CHAT, {**HI, "metadata": {"type": f"card {CARD}"}}),
     ("a list under a word of the protocol", CHAT, {**HI, "metadata": {"id": [CARD]}}),
@@ -68,7 +79,9 @@ PLACES: list[tuple[str, str, dict[str, Any]]] = [
     ("a function of old", CHAT, {**HI, "functions": [{"name": "f", "description": CARD}]}),
     ("a schema's default", CHAT, schema(type="object", properties={"id": {"type": "string", "default": CARD}})),
     ("a schema's format", CHAT, schema(type="object", properties={"x": {"format": CARD}})),
-    ("a schema's number", CHAT, schema(type="object", properties={"x": {"enum": [int(BARE)]}})),
+    ("a schema's value", CHAT, schema(type="object", properties={"x": {"enum": [BARE], "const": CARD}})),
+    ("a number in a schema's value", CHAT, schema(properties={"x": {"default": {"card": int(BARE)}}})),
+    ("a schema's description", CHAT, schema(properties={"x": {"type": "integer", "description": f"like {CARD}"}})),
     ("a schema's property", CHAT, schema(type="object", properties={CARD: {"type": "string"}})),
     ("arguments that are no JSON", CHAT, called(f"card {CARD}")),
     ("arguments with escapes", CHAT, called('{"card": "4111\\u0020' + CARD[5:] + '"}')),
@@ -121,10 +134,83 @@ async def test_no_place_is_left_out(dialect: str, body: dict[str, Any]) -> None:
     assert "411111111111" not in raw
 
 
+IDS = {
+    "call_4242424242424242": True,
+    "toolu_4111111111111111": True,
+    "chatcmpl-tool-4111111111111111": True,
+    "fc_call_4111-1111-1111-1111": True,
+    "4111111111111111": False,
+    "4111-1111-1111-1111": False,
+    "call 4111111111111111": False,
+    "call_4111 1111 1111 1111": False,
+    "call_4111111111111111.": False,
+    "call_4111111111111111\n": False,
+    "Call_4111111111111111": False,
+    "user_4111111111111111": False,
+    "jane_4111111111111111": False,
+    "_4111111111111111": False,
+    "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8": False,
+    "call_" + "x" * 128 + "-4111111111111111": False,
+}
+
+
+@pytest.mark.parametrize(("call_id", "stays"), IDS.items())
+async def test_an_id_of_a_providers_form_stays_and_any_other_changes_in_both_places(
+    call_id: str, *, stays: bool
+) -> None:
+    call = {"id": call_id, "type": "function", "function": {"name": "pay", "arguments": "{}"}}
+    held = engine()
+    await ask(held, {"messages": [
+        {"role": "user", "content": f"What became of {call_id} ?"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": call_id, "content": "x"},
+    ]})  # fmt: skip
+    said, called, answered = sent(held)["messages"]
+    assert called["tool_calls"][0]["id"] == answered["tool_call_id"]
+    assert (answered["tool_call_id"] == call_id) is stays
+    assert call_id not in said["content"]
+
+
+async def test_an_id_of_a_providers_form_stays_in_anthropics_dialect() -> None:
+    call_id = "toolu_4111111111111111"
+    use = {"type": "tool_use", "id": call_id, "name": "pay", "input": {"tool_use_id": call_id}}
+    result = {"type": "tool_result", "tool_use_id": call_id, "content": "x"}
+    held = engine(MESSAGES)
+    messages = [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
+    await ask(held, {"max_tokens": 9, "messages": messages}, MESSAGES)
+    [[use], [result]] = [message["content"] for message in sent(held)["messages"]]
+    assert use["id"] == result["tool_use_id"] == call_id
+    assert use["input"]["tool_use_id"] != call_id
+
+
+async def test_json_in_texts_is_still_json_when_it_is_redacted() -> None:
+    held = engine()
+    await ask(held, {"messages": [{"role": "tool", "tool_call_id": "t", "content": json.dumps({"log": ROWS})}]})
+    rows = json.loads(json.loads(sent(held)["messages"][0]["content"])["log"])["rows"]
+    assert rows == "name\tcard\nMeier\t[CREDIT_CARD_1]\tpaid\nHuber\t[CREDIT_CARD_2]\n"
+
+
 async def test_a_fields_name_and_its_value_are_both_redacted() -> None:
     held = engine()
     await ask(held, {**HI, "metadata": {"a": "b", CARD: OTHER_CARD, "c": "d"}})
     assert list(sent(held)["metadata"].items()) == [("a", "b"), ("[CREDIT_CARD_1]", "[CREDIT_CARD_2]"), ("c", "d")]
+
+
+def test_all_names_of_an_object_are_replaced_in_one_pass() -> None:
+    class Counted(dict[str, Any]):
+        passes = 0
+
+        def items(self) -> Any:
+            self.passes += 1
+            return super().items()
+
+    holder = Counted({f"card {number}": number for number in range(100)})
+    names = list(holder)
+    changed = [(Slot(holder, name, name, is_key=True), f"[{name}]") for name in names[::2]]
+    replace_texts([*changed, (Slot(holder, names[0], "0"), "[zero]")])
+    assert holder.passes == 1
+    assert list(holder) == [f"[{name}]" if number % 2 == 0 else name for number, name in enumerate(names)]
+    assert (holder[f"[{names[0]}]"], holder[names[1]]) == ("[zero]", 1)
 
 
 @pytest.mark.parametrize("value", [CARD, BARE, "4111111111111111", OTHER_CARD])
@@ -162,6 +248,7 @@ PROTOCOL: list[dict[str, Any]] = [
 @pytest.mark.parametrize("body", PROTOCOL)
 async def test_words_of_the_protocol_stay(body: dict[str, Any]) -> None:
     held = engine()
+    held.allowed_fields = ("tools.web_search",)
     # Hostile to the protocol: a pattern that is in everything.
     held.governance = GovernanceRecords(dlp_rules=(rule("word", "redact", pattern="function|assistant|text|auto"),))
     await ask(held, body)

@@ -250,7 +250,7 @@ async def test_a_picture_passes_with_an_event_and_is_refused_where_the_setting_s
     status, _ = await ask(held, user([{"type": "text", "text": "what is it?"}, picture]))
     assert status == 200
     assert [(event.entity_type, event.status) for event in held.outcomes[0].dlp_events] == [("image", "logged")]
-    held = engine(uninspectable="block")
+    held = engine(unreadable="block")
     status, body = await ask(held, user([picture]))
     assert (status, body["error"]["type"]) == (403, "dlp_violation")
     assert held.outbound.sent == []

@@ -35,7 +35,7 @@ async def scan(held: HeldEngine, body: Any) -> dict[str, Any]:
 
     request = held.request(b"")
     received = Received(**{**msgspec.structs.asdict(request), "path": "/v1/scan", "dialect": None})
-    answer = await held.engine.scan(received, read)
+    answer = await held.engine.scan(await held.engine.identify(received, "dlp:read"), read)
     assert answer.status == 200
     told: dict[str, Any] = json.loads(answer.body)
     return told
@@ -97,7 +97,7 @@ async def test_a_topic_that_a_filter_forbids_has_asked_the_semantic_tier() -> No
 @pytest.mark.parametrize(
     ("body", "named"),
     [
-        (b"{", "truncated"),
+        (b"{", "ends too early"),
         ({}, "text"),
         ({"text": 5}, "text"),
         ({"text": "a", "model": 7}, "model"),

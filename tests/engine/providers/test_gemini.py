@@ -118,7 +118,7 @@ async def test_an_answer_in_any_dialect(asked, dialect) -> None:
         "text": "Hi ä",
         "tools": [],
         "id": "r-1",
-        "model": f"{MODEL}-001",
+        "model": "p/the-model",
         "why": "stop" if dialect == "openai_chat" else "end_turn",
     }
 
@@ -311,14 +311,15 @@ async def test_a_signature_goes_to_no_provider_that_refuses_it(ask, kind, goes_a
     assert request.body["messages"][1]["tool_calls"] == [signed], "the next candidate gets it whole"
 
 
-def test_a_signature_is_not_looked_at_as_a_text_unless_it_is_one() -> None:
-    def texts(signature: str) -> list[str]:
+def test_a_signature_is_sealed_unless_it_is_a_text() -> None:
+    def texts(signature: str) -> list[tuple[str, bool]]:
         extra = {"google": {"thought_signature": signature}}
         found = slots({"messages": [{"role": "assistant", "tool_calls": [{"extra_content": extra}]}]})
-        return [one.text for one in found if isinstance(one, Slot)]
+        return [(one.text, one.is_sealed) for one in found if isinstance(one, Slot)]
 
-    assert texts(base64.b64encode(bytes(range(256))).decode()) == []
-    assert texts("my number is 4111 1111 1111 1111, " * 4) == ["my number is 4111 1111 1111 1111, " * 4]
+    signature = base64.b64encode(bytes(range(256))).decode()
+    assert texts(signature) == [(signature, True)]
+    assert texts("my number is 4111 1111 1111 1111, " * 4) == [("my number is 4111 1111 1111 1111, " * 4, False)]
 
 
 @pytest.mark.parametrize("dialect", CHAT)
@@ -488,7 +489,7 @@ async def test_embeddings(asked, encoding) -> None:
         "outputDimensionality": 2,
     }
     body = json.loads(reply.body)
-    assert (body["model"], body["usage"]["prompt_tokens"]) == ("gemini-embedding-001", 4)
+    assert (body["model"], body["usage"]["prompt_tokens"]) == ("p/the-model", 4)
     vectors = [one["embedding"] for one in body["data"]]
     if encoding == "base64":
         vectors = [list(struct.unpack("<2f", base64.b64decode(vector))) for vector in vectors]

@@ -2,7 +2,7 @@ import msgspec
 import pytest
 from tests.engine.providers.conftest import call, candidate, everything
 
-from gatehouse.engine.conversation.errors import RefusedUpstream, UnknownUpstream
+from gatehouse.engine.conversation.errors import RefusedUpstream
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.providers import KINDS, ProviderFailed
 from gatehouse.engine.providers.sandbox.answering import answer
@@ -78,7 +78,7 @@ async def test_embeddings_are_unit_vectors_of_the_wanted_length(ask):
         ("status-429", "rate_limited", 429, "move_on"),
         ("status-401", "unauthorized", 401, "move_on"),
         ("status-400", "refused", 400, "client_error"),
-        ("unknown", "refused", 404, "client_error"),
+        ("unknown", "model_not_found", 404, "move_on"),
     ],
 )
 async def test_failures_come_before_anything_is_sent(ask, dialect, stream, model, reason, status, flag):
@@ -96,7 +96,7 @@ async def test_a_refused_request_is_told_in_the_providers_words(ask):
     assert failed.value.client_error.text == "The sandbox answers 400 as asked."
     with pytest.raises(ProviderFailed) as failed:
         await ask(call(), candidate("sandbox", "nope"))
-    assert isinstance(failed.value.client_error, UnknownUpstream)
+    assert failed.value.reason == "model_not_found"
 
 
 @pytest.mark.parametrize("dialect", CHAT)

@@ -10,9 +10,11 @@ import pytest
 from tests.support.engine import HeldEngine, completion, events
 
 from gatehouse.engine.exchange import Answer
-from gatehouse.engine.routing.circuits import THRESHOLD
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.outbound import NoConnectionFree
+
+#: failures in a row that open a circuit, by the settings' defaults
+THRESHOLD = 5
 
 CHAT: dict[str, Any] = {
     "model": "one/m", "fallbacks": ["two/n"], "messages": [{"role": "user", "content": "Hi"}],

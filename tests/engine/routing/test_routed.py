@@ -9,10 +9,12 @@ import pytest
 from tests.support.engine import HeldEngine, completion, events
 
 from gatehouse.engine.exchange import Answer
-from gatehouse.engine.routing.circuits import THRESHOLD
 from gatehouse.foundation.ids import new_id
 from gatehouse.policy.governance import GovernanceRecords, PolicyRuleRecord
 from gatehouse.policy.records import ChainEntry, CostCap, ModelFilters, RoutingPolicyRecord
+
+#: failures in a row that open a circuit, by the settings' defaults
+THRESHOLD = 5
 
 HI = [{"role": "user", "content": "Hi"}]
 POLICY = new_id()

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from decimal import Decimal
+from uuid import UUID
 
 import msgspec
 import pytest
@@ -31,7 +32,9 @@ class Spent(HeldEngine):
     def exhausted(self, budgets: Sequence[Budget]) -> Refusal | None:
         return TooManyRequests() if self.at == "exhausted" else None
 
-    async def reserve(self, budgets: Sequence[Budget], taking: Taking, *, enforced: bool) -> Reserved:
+    async def reserve(
+        self, budgets: Sequence[Budget], taking: Taking, *, enforced: bool, user_id: UUID | None = None
+    ) -> Reserved:
         if self.at == "reserve" and enforced:
             raise TooManyRequests
         self.reserved.append(taking)
@@ -91,3 +94,52 @@ async def test_a_limit_is_sent_along_where_the_caller_says_none() -> None:
     held.outbound.script = [(200, [completion()])]
     await held.engine.answer(held.request(CHAT))
     assert "max_tokens" not in json.loads(held.outbound.sent[-1].body)
+
+
+async def test_cached_tokens_count_against_a_token_budget() -> None:
+    held = Spent(limit_tokens=10**9)
+    usage = {"prompt_tokens": 100, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 60}}
+    answer = {**json.loads(completion()), "usage": usage}
+    held.outbound.script = [(200, [json.dumps(answer).encode()])]
+    assert (await held.engine.answer(held.request(CHAT))).status == 200
+    (used,) = held.settled
+    assert used is not None
+    assert used.tokens == 105
+
+
+async def test_tokens_written_to_a_cache_count_against_a_token_budget() -> None:
+    held = Spent(limit_tokens=10**9)
+    held.providers.clear()
+    held.serve("acme", kind="anthropic")
+    message = {
+        "id": "msg", "type": "message", "role": "assistant", "model": "m", "content": [{"type": "text", "text": "Hi"}],
+        "stop_reason": "end_turn", "stop_sequence": None,
+        "usage": {"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 20,
+                  "cache_creation_input_tokens": 40},
+    }  # fmt: skip
+    held.outbound.script = [(200, [json.dumps(message).encode()])]
+    body = {**CHAT, "max_tokens": 50}
+    assert (await held.engine.answer(held.request(body, dialect="anthropic_messages"))).status == 200
+    (used,) = held.settled
+    assert used is not None
+    assert used.tokens == 75
+
+
+async def test_under_a_budget_in_dollars_a_fallback_without_a_price_is_not_called() -> None:
+    held = Spent(limit_usd=Decimal(100))
+    held.serve("free", "unpriced")
+    held.models[-1] = held.models[-1].__class__(id=held.models[-1].id, provider="free", model_id="unpriced")
+    held.outbound.script = [(500, [b"{}"]), (200, [completion()])]
+    answer = await held.engine.answer(held.request({**CHAT, "fallbacks": ["free/unpriced"]}))
+    assert answer.status == 502
+    assert len(held.outbound.sent) == 1
+    assert held.settled == [None]
+
+
+async def test_without_a_dollar_budget_a_fallback_without_a_price_is_called() -> None:
+    held = Spent(limit_requests=10)
+    held.serve("free", "unpriced")
+    held.models[-1] = held.models[-1].__class__(id=held.models[-1].id, provider="free", model_id="unpriced")
+    held.outbound.script = [(500, [b"{}"]), (200, [completion()])]
+    answer = await held.engine.answer(held.request({**CHAT, "fallbacks": ["free/unpriced"]}))
+    assert (answer.status, answer.headers["X-Gateway-Provider"]) == (200, "free")

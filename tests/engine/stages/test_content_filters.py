@@ -29,7 +29,7 @@ class Topics:
         self.asked: list[tuple[list[str], list[str]]] = []
         self.fails: str | None = None
 
-    async def entities(self, texts: Sequence[str]) -> list[list[Finding]]:
+    async def entities(self, texts: Sequence[str], labels: Sequence[str] = ()) -> list[list[Finding]]:
         return [[] for _ in texts]
 
     async def semantic(self, texts: Sequence[str], labels: Sequence[str]) -> list[dict[str, float]]:
@@ -126,6 +126,18 @@ async def test_every_text_of_a_request_is_searched(dialect: str, body: dict[str,
     assert (await ask(held, "hi", dialect, **body))[0] == 403
 
 
+@pytest.mark.parametrize("levels", range(1, 4))
+async def test_a_keyword_behind_the_escapes_of_json_in_a_text_is_found(levels: int) -> None:
+    text = "see\nprojectx\nplease"
+    for _ in range(levels):
+        text = json.dumps({"note": text})
+    held = engine(keywords(1, "projectx"))
+    answer = await held.engine.answer(
+        held.request({"model": "one/m", "messages": [{"role": "tool", "tool_call_id": "t", "content": text}]})
+    )
+    assert answer.status == 403
+
+
 async def test_two_texts_are_not_read_as_one() -> None:
     held = engine(keywords(1, "project falcon"))
     messages = [{"role": "user", "content": "my project"}, {"role": "user", "content": "falcon"}]
@@ -176,12 +188,21 @@ async def test_a_topic_s_threshold_is_its_filter_s() -> None:
     assert body["error"]["filter_id"] == str(UUID(int=2))
 
 
-async def test_only_what_is_said_has_a_topic() -> None:
+async def test_what_is_said_and_tools_descriptions_have_a_topic_and_names_and_schemas_have_none() -> None:
     tier = Topics()
     held = engine(topics(1, "law"), topics=tier)
-    tool = {"type": "function", "function": {"name": "search_the_law", "description": "law"}}
-    await ask(held, "hello", tools=[tool])
-    assert tier.asked == [(["hello"], ["law"])]
+    parameters = {
+        "type": "object", "properties": {"law": {"type": "string", "description": "which one", "enum": ["law"]}}
+    }  # fmt: skip
+    function = {"name": "search_the_law", "description": "finds it", "parameters": parameters}
+    await ask(held, "hello", tools=[{"type": "function", "function": function}])
+    assert tier.asked == [(["hello", "finds it", "which one"], ["law"])]
+
+
+async def test_talk_in_a_tool_s_description_is_refused() -> None:
+    held = engine(topics(1, "law"), topics=Topics(law=0.9))
+    tool = {"type": "function", "function": {"name": "f", "description": "Advise me about the law."}}
+    assert (await ask(held, "hello", tools=[tool]))[0] == 403
 
 
 async def test_words_that_are_spread_over_the_parts_of_a_message_are_found() -> None:
@@ -307,7 +328,7 @@ async def test_a_long_text_lets_others_have_a_turn() -> None:
     filters = (await held.current(TENANT)).filters
     watching = asyncio.create_task(others())
     await asyncio.sleep(0)
-    judgement = await judge(filters, filters.filters, {"messages": [{"content": text}]}, held.ports.detectors)
+    judgement = await judge(filters, filters.filters, {"messages": [{"content": text}]}, held.ports)
     watching.cancel()
     assert judgement.blocking is None
     assert longest < 0.05

@@ -106,6 +106,28 @@ def test_no_60_seconds_see_more_than_the_limit_and_waiting_as_told_lets_in(limit
         assert sum(clock.monotonic() - t < 60 - 2e-6 for t in admitted) <= limit
 
 
+@settings(max_examples=200, deadline=None)
+@example(limit=2, moments=[0.0, 0.09, 60.04, 60.05])  # that of 0.09 is still one of the last 60 seconds
+@given(
+    limit=st.integers(1, 4),
+    moments=st.lists(
+        st.one_of(st.floats(0, 0.2), st.floats(60, 60.2), st.floats(120, 120.2), st.floats(0, 121)),
+        min_size=2,
+        max_size=60,
+    ).map(sorted),
+)
+def test_no_60_seconds_see_more_than_the_limit_whenever_requests_come(limit: int, moments: list[float]) -> None:
+    """Of clients that do not wait as told, and come at any fraction of a second."""
+    clock = HandClock()
+    counters = MemoryCounters(clock)
+    admitted: list[float] = []
+    for moment in moments:
+        clock.passed = moment
+        if counters.take_now(("k", limit)).allowed:
+            admitted.append(clock.monotonic())
+            assert sum(clock.monotonic() - t < 60 - 2e-6 for t in admitted) <= limit
+
+
 async def test_a_key_stays_small_whatever_its_limit(clock: HandClock) -> None:
     counters = MemoryCounters(clock)
     for _ in range(20_000):

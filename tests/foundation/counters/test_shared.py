@@ -22,6 +22,7 @@ from tests.support.redis import RedisServer
 
 from gatehouse.foundation.clock import SYSTEM_CLOCK
 from gatehouse.foundation.counters.memory import MemoryCounters
+from gatehouse.foundation.counters.script import Script
 from gatehouse.foundation.counters.shared import RedisCounters
 from gatehouse.foundation.redis.line import Address
 from gatehouse.foundation.settings import BadSettings
@@ -307,3 +308,23 @@ def test_of_a_password_that_is_not_encoded_nothing_is_shown() -> None:
     with pytest.raises(BadSettings, match="percent-encoded") as caught:
         Address.parse("redis://:s3c/ret@cache")
     assert "s3c" not in str(caught.value)
+
+
+async def test_a_clock_that_is_set_back_frees_nothing(server: RedisServer) -> None:
+    """Redis's own clock, which a script cannot choose: here it reads a key in its place."""
+    script = Script(60.0).source.replace("redis.call('TIME')", "{redis.call('GET', 'clock'), 0}")
+    assert "'GET', 'clock'" in script
+    client = redis.Redis.from_url(server.url)
+
+    def take(at: float, limit: int = 2) -> tuple[bool, float]:
+        client.set("clock", repr(at))
+        allowed, _, _, wait = client.eval(script, 1, "rl:set-back", limit)
+        return bool(allowed), wait / 1_000_000
+
+    assert [take(1000.0)[0], take(1010.0)[0]] == [True, True]
+    # An hour back: the window stands still, so nobody waits for an hour either.
+    allowed, wait = take(1010.0 - 3600)
+    assert not allowed
+    assert 0 < wait <= 60
+    assert not take(1059.0)[0]
+    assert take(1061.0)[0]

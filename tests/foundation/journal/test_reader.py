@@ -2,10 +2,11 @@ import os
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
-from gatehouse.foundation.journal import Backlog, Batch, Damage, JournalReader, JournalWriter, Position
+from gatehouse.foundation.journal import Backlog, Batch, Damage, JournalReader, JournalWriter, Position, files
 from gatehouse.foundation.journal.files import segment_path, segments
 from gatehouse.foundation.journal.framing import frame
 
@@ -287,3 +288,27 @@ async def test_a_new_reader_passes_over_what_the_old_one_has_read_for_a_follower
     follower = reader.follower()
     assert not reader.batch()
     assert follower.release(follower.batch()) == [writer.writer_id]
+
+
+def test_a_writer_that_dies_between_two_looks_is_not_finished_with_records_unread(
+    reader: JournalReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it lives is looked at before its segments are listed: what it wrote in between is read next."""
+    directory = tmp_path / str(uuid4())
+    directory.mkdir()
+    lock = files.lock(directory / files.LOCK)
+    segment_path(directory, 1).write_bytes(frame(b"%030d" % 0))
+
+    def last_words(directory: Path) -> dict[int, int]:
+        listed = segments(directory)
+        if 2 not in listed:
+            segment_path(directory, 2).write_bytes(frame(b"%030d" % 1))
+            os.close(lock)
+        return listed
+
+    monkeypatch.setattr(files, "segments", last_words)
+    first = reader.batch()
+    reader.release(first)
+    assert (numbers(first), first.finished) == ([0], [])
+    second = reader.batch()
+    assert (numbers(second), len(second.finished)) == ([1], 1)

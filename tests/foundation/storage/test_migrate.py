@@ -97,8 +97,7 @@ def test_first_starts_at_once_make_one_installation(make: Make, platform: Runnin
     url, given = make(), platform.installed
     installed = Installation(given.settings, url, url, given.master_keys)
     with ThreadPoolExecutor(4) as pool:
-        admins = list(pool.map(lambda _: installation.prepare(installed), range(4)))
-    assert sum(admin is not None for admin in admins) == 1
+        list(pool.map(lambda _: installation.prepare(installed), range(4)))
     with psycopg.connect(url) as connection:
         for table in ("tenants", "users", "signing_keys"):
             assert connection.execute(f"SELECT count(*) FROM {table}".encode()).fetchone() == (1,)

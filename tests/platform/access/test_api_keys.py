@@ -162,3 +162,96 @@ async def test_enabling_a_key_again_asks_for_a_second_factor_and_disabling_it_do
     assert (enabled.status_code, enabled.json()["is_enabled"]) == (200, True)
     machine = await platform.new_m2m(tenant.id, "admin:write")
     assert (await machine.patch(f"{ADMIN}/{created['id']}", json={"is_enabled": True})).status_code == 200
+
+
+async def test_lists_show_scopes_and_who_disabled_a_key(platform: RunningPlatform, tenant: Tenant) -> None:
+    platform.sql("UPDATE tenants SET feature_flags = '{\"api_key_scoping\": true}' WHERE id = %s", [tenant.id])
+    body = {"description": "x", "scopes": ["chat:write", "api:read"]}
+    created = (await tenant.user.client.post(BASE, json=body)).json()
+    assert (created["scopes"], created["disabled_by"], created["status"]) == (
+        ["api:read", "chat:write"],
+        None,
+        "active",
+    )
+    for client, base in ((tenant.user.client, BASE), (tenant.admin.client, ADMIN)):
+        (listed,) = (await client.get(base)).json()
+        assert listed["scopes"] == ["api:read", "chat:write"]
+    off = (await tenant.user.client.patch(f"{BASE}/{created['id']}", json={"is_enabled": False})).json()
+    assert (off["disabled_by"], off["status"]) == ("owner", "disabled")
+    on = (await tenant.user.client.patch(f"{BASE}/{created['id']}", json={"is_enabled": True})).json()
+    assert (on["disabled_by"], on["status"]) == (None, "active")
+
+
+@pytest.mark.parametrize("base", [BASE, ADMIN])
+async def test_only_an_administrator_enables_what_an_administrator_disabled(
+    platform: RunningPlatform, tenant: Tenant, base: str
+) -> None:
+    created = (await tenant.user.client.post(BASE, json={"description": "x"})).json()
+    off = await tenant.admin.client.patch(f"{base}/{created['id']}", json={"is_enabled": False})
+    assert (off.status_code, off.json()["disabled_by"]) == (200, "administrator")
+    own = f"{BASE}/{created['id']}"
+    # Disabling it once more does not make it the owner's affair.
+    again = await tenant.user.client.patch(own, json={"is_enabled": False})
+    assert (again.status_code, again.json()["disabled_by"]) == (200, "administrator")
+    refused = await tenant.user.client.patch(own, json={"is_enabled": True})
+    assert (refused.status_code, refused.json()["error"]) == (403, "disabled_by_administrator")
+    assert (await platform.client(created["api_key"]).get("/v1/models")).status_code == 401
+    on = await tenant.admin.client.patch(f"{base}/{created['id']}", json={"is_enabled": True})
+    assert (on.status_code, on.json()["disabled_by"]) == (200, None)
+    assert (await platform.client(created["api_key"]).get("/v1/models")).status_code == 200
+
+
+async def test_a_machine_disables_as_an_administrator(platform: RunningPlatform, tenant: Tenant) -> None:
+    created = (await tenant.user.client.post(BASE, json={"description": "x"})).json()
+    machine = await platform.new_m2m(tenant.id, "admin:write")
+    off = await machine.patch(f"{ADMIN}/{created['id']}", json={"is_enabled": False})
+    assert off.json()["disabled_by"] == "administrator"
+    refused = await tenant.user.client.patch(f"{BASE}/{created['id']}", json={"is_enabled": True})
+    assert refused.status_code == 403
+
+
+async def test_an_administrator_removes_another_users_key_at_the_users_path(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
+) -> None:
+    created = (await tenant.user.client.post(BASE, json={"description": "x"})).json()
+    path = f"{BASE}/{created['id']}"
+    assert (await other_tenant.admin.client.delete(path)).status_code == 404
+    assert (await tenant.auditor.client.patch(path, json={"is_enabled": False})).status_code == 404
+    assert (await tenant.admin.client.delete(path)).status_code == 204
+    assert (await platform.client(created["api_key"]).get("/v1/models")).status_code == 401
+
+
+async def test_keys_of_an_inactive_user_are_shown_as_suspended(platform: RunningPlatform, tenant: Tenant) -> None:
+    await platform.new_key(tenant.user)
+    user = f"/api/admin/users/{tenant.user.id}"
+    await tenant.admin.client.patch(user, json={"is_active": False})
+    for path in (ADMIN, f"{user}/api-keys"):
+        (listed,) = (await tenant.admin.client.get(path)).json()
+        assert (listed["is_enabled"], listed["status"]) == (True, "suspended")
+    await tenant.admin.client.patch(user, json={"is_active": True})
+    assert (await tenant.admin.client.get(ADMIN)).json()[0]["status"] == "active"
+
+
+async def test_the_administrators_list_is_bounded_and_filtered(platform: RunningPlatform, tenant: Tenant) -> None:
+    for person in (tenant.user, tenant.user, tenant.auditor):
+        await platform.new_key(person)
+    newest = (await tenant.admin.client.get(ADMIN)).json()
+    part = await tenant.admin.client.get(ADMIN, params={"limit": 1, "offset": 1})
+    assert (part.json(), part.headers["x-total-count"]) == ([newest[1]], "3")
+    await tenant.admin.client.patch(f"{ADMIN}/{newest[0]['id']}", json={"is_enabled": False})
+    for parameters, indices in (
+        ({"user_id": str(tenant.user.id)}, (1, 2)),
+        ({"enabled": "false"}, (0,)),
+        ({"enabled": "true", "user_id": str(tenant.auditor.id)}, ()),
+    ):
+        listed = await tenant.admin.client.get(ADMIN, params=parameters)
+        assert [key["id"] for key in listed.json()] == [newest[index]["id"] for index in indices]
+        assert listed.headers["x-total-count"] == str(len(indices))
+    refused = await tenant.admin.client.get(ADMIN, params={"limit": 501})
+    assert (refused.status_code, refused.json()["detail"][0]["loc"]) == (422, ["query", "limit"])
+
+
+async def test_a_machine_cannot_make_a_persons_key(platform: RunningPlatform, tenant: Tenant) -> None:
+    """Its credential is valid and of the wrong kind (reference 1, Authorization)."""
+    machine = await platform.new_m2m(tenant.id, "admin:write")
+    assert (await machine.post(BASE, json={"description": "x"})).status_code == 403

@@ -233,7 +233,7 @@ async def test_of_several_groups_the_strictest_override_counts(tenant: Tenant) -
     assert await scanned(tenant.user) == "BLOCK"
 
 
-async def test_the_organizations_own_entity_types_can_be_overridden(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_the_organizations_own_entity_types_can_be_overridden(tenant: Tenant) -> None:
     pattern = {"name": "Badges", "entity_type": "badge", "pattern": "BDG-[0-9]{6}", "action_tier": "redact"}
     rule = {
         "detector_name": "Staff", "detector_type": "regex", "entity_type": "staff_id", "action_tier": "redact",
@@ -244,15 +244,27 @@ async def test_the_organizations_own_entity_types_can_be_overridden(tenant: Tena
     rules = await tenant.admin.client.post("/api/admin/dlp-rules", json=rule)
     assert rules.status_code == 201, rules.text
     await overridden(tenant, await made(tenant), badge="BLOCK", staff_id="ALLOW", person="REDACT")
-    group = await made(other_tenant)
-    body = [{"entity_type": "badge", "action": "BLOCK"}]
-    assert (await other_tenant.admin.client.put(f"{BASE}/{group['id']}/dlp", json=body)).status_code == 422
+
+
+async def test_overrides_stay_editable_after_their_rule_is_gone_and_may_come_before_it(tenant: Tenant) -> None:
+    client, group = tenant.admin.client, await made(tenant)
+    path = f"{BASE}/{group['id']}/dlp"
+    await overridden(tenant, group, employee_no="BLOCK")
+    rule = {
+        "detector_name": "Employees", "detector_type": "regex", "entity_type": "employee_no", "action_tier": "redact",
+        "config_json": {"pattern": "EMP-[0-9]{6}"},
+    }  # fmt: skip
+    rule_id = (await client.post("/api/admin/dlp-rules", json=rule)).json()["id"]
+    assert (await client.delete(f"/api/admin/dlp-rules/{rule_id}")).status_code == 204
+    more = [*(await client.get(path)).json(), {"entity_type": "ssn", "action": "ALLOW"}]
+    answer = await client.put(path, json=more)
+    assert (answer.status_code, answer.json()) == (200, more)
 
 
 @pytest.mark.parametrize(
     ("body", "place"),
     [
-        ([{"entity_type": "creditcard", "action": "BLOCK"}], ["body", 0, "entity_type"]),
+        ([{"entity_type": "credit card", "action": "BLOCK"}], ["body", 0, "entity_type"]),
         (
             [{"entity_type": "ssn", "action": "BLOCK"}, {"entity_type": "ssn", "action": "ALLOW"}],
             ["body", 1, "entity_type"],

@@ -360,7 +360,7 @@ async def test_a_machine_resets_no_administrator(platform: RunningPlatform, tena
 async def test_keys_and_machines_have_no_second_factor(platform: RunningPlatform, tenant: Tenant) -> None:
     key = platform.client(await platform.new_key(tenant.user))
     machine = await platform.new_m2m(tenant.id, "admin:write", "admin:read")
-    for client, status in ((key, 403), (machine, 401)):
+    for client, status in ((key, 403), (machine, 403)):
         assert (await client.get(MFA)).status_code == status
         for path in ("totp", "totp/confirm", "verify", "recovery-codes", "webauthn/assert/begin"):
             assert (await client.post(f"{MFA}/{path}", json={})).status_code == status

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from structlog.testing import capture_logs
 from tests.support.authenticator import Authenticator, b64, unb64
 from tests.support.members import Member, member, sign_in, use, verify
 from tests.support.platform import RunningPlatform, Tenant
@@ -25,6 +26,16 @@ async def begin(who: Member) -> dict[str, Any]:
     assert answer.status_code == 200, answer.text
     options: dict[str, Any] = answer.json()["public_key"]
     return options
+
+
+async def test_a_fault_that_webauthn_does_not_know_is_logged_and_believed_by_nobody(ada: Member) -> None:
+    await begin(ada)
+    with capture_logs() as logs:
+        odd = await finish(ada, {"response": {"clientDataJSON": 5}})
+        wrong = await finish(ada, {"response": {"clientDataJSON": b64(b"no JSON")}})
+    assert (odd.status_code, wrong.status_code) == (400, 400)
+    warnings = [(each["purpose"], each["log_level"]) for each in logs if each["event"] == "mfa.passkey_not_judged"]
+    assert warnings == [("register", "warning")]
 
 
 async def finish(who: Member, credential: dict[str, Any], name: str = "a key") -> httpx2.Response:
@@ -262,6 +273,18 @@ async def test_there_are_twenty_passkeys_at_most(platform: RunningPlatform, ada:
     )
     answer = await ada.client.post(f"{WEBAUTHN}/register/begin", json={}, headers=AT)
     assert (answer.status_code, answer.json()["error"]) == (409, "too_many_passkeys")
+
+
+async def test_registrations_that_began_together_stay_within_the_limit(
+    platform: RunningPlatform, ada: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gatehouse.platform.access.mfa.enrolment._MOST_PASSKEYS", 2)
+    await enrol(platform, ada)
+    begun = [await begin(ada) for _ in range(4)]
+    answers = await asyncio.gather(*(finish(ada, Authenticator().create(options)) for options in begun))
+    assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409]
+    count = "SELECT count(*) FROM mfa_passkeys WHERE user_id = %s"
+    assert platform.sql(count, [ada.id]) == [(2,)]
 
 
 async def test_a_removed_passkey_is_worth_nothing(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:

@@ -84,6 +84,59 @@ async def test_required_a_user_without_a_method_enrols_to_get_in(
     assert (await sign_in(ada)).json()["enrollment_required"] is False
 
 
+POLICY, CONFIG = "/api/v1/admin/org/mfa-policy", "/api/admin/config/mfa_required"
+
+
+async def test_nobody_locks_themselves_out_by_requiring_a_factor(platform: RunningPlatform, tenant: Tenant) -> None:
+    boss = await member(platform, tenant, role="admin")
+    past = {"enforcement_level": "required", "enrollment_deadline": "2020-01-01T00:00:00Z"}
+    for body in ({"enforcement_level": "required", "grace_period_hours": 0}, past):
+        refused = await boss.client.put(POLICY, json=body)
+        assert (refused.status_code, refused.json()["code"]) == (400, "caller_has_no_factor"), refused.text
+        assert "Enrol one first" in refused.text
+    assert (await boss.client.get(POLICY)).json()["enforcement_level"] == "optional"
+    assert await platform.audit(tenant, "mfa_policy.changed") == []
+    # With a period of grace there is time to enrol, and to take it back.
+    assert (await boss.client.put(POLICY, json={"enforcement_level": "required"})).status_code == 200
+    assert (await boss.client.put(POLICY, json={"grace_period_hours": 0})).json()["code"] == "caller_has_no_factor"
+    assert (await boss.client.put(POLICY, json={"enforcement_level": "optional"})).status_code == 200
+    # So is the configuration refused that says the same, and a policy that takes the only method away.
+    assert (await boss.client.put(POLICY, json={"grace_period_hours": 0})).status_code == 200
+    refused = await boss.client.put(CONFIG, json={"value": "true"})
+    assert (refused.status_code, "no second factor" in refused.text) == (400, True), refused.text
+    await enrol(platform, boss)
+    assert (await boss.client.put(POLICY, json={"enforcement_level": "required"})).status_code == 200
+    other = await boss.client.put(POLICY, json={"mfa_methods": ["webauthn"]})
+    assert (other.status_code, other.json()["code"]) == (400, "caller_has_no_factor")
+
+
+async def test_a_refusal_says_enrol_where_there_is_nothing_to_verify(
+    platform: RunningPlatform, tenant: Tenant, ada: Member
+) -> None:
+    await policy(platform, tenant, enforcement_level="required", grace_period_hours=0)
+    key = {"description": "x"}
+    for refused in (await sign_in(ada), await ada.client.post("/api/auth/api-keys", json=key)):
+        body = refused.json()
+        assert (body["error"], body["enrollment_required"]) == ("mfa_required", True)
+        assert "enrol one" in body["message"]
+        assert "/api/auth/mfa/totp" in body["message"]
+    await enrol(platform, ada, stepped_up=False)
+    for refused in (await sign_in(ada), await ada.client.post("/api/auth/api-keys", json=key)):
+        body = refused.json()
+        assert (body["error"], body.get("enrollment_required", False)) == ("mfa_required", False)
+        assert "POST /api/auth/mfa/verify" in body["message"]
+
+
+async def test_the_policy_is_shown_as_the_configuration_makes_it(tenant: Tenant) -> None:
+    admin = tenant.admin.client
+    assert (await admin.put(CONFIG, json={"value": "true"})).status_code == 200
+    assert (await admin.get(POLICY)).json()["enforcement_level"] == "required"
+    changed = await admin.put(POLICY, json={"enforcement_level": "optional"})
+    assert (changed.status_code, changed.json()["enforcement_level"]) == (200, "required")
+    assert (await admin.put(CONFIG, json={"value": "false"})).status_code == 200
+    assert (await admin.get(POLICY)).json()["enforcement_level"] == "optional"
+
+
 async def test_required_a_passkey_gets_in_too(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
     await policy(platform, tenant, enforcement_level="required", grace_period_hours=0)
     token = {"mfa_token": (await sign_in(ada)).json()["mfa_token"]}

@@ -132,6 +132,15 @@ async def test_a_bad_field_is_named(tenant: Tenant, body: dict[str, object], fie
     assert (await tenant.admin.client.get(rules)).json() == []
 
 
+async def test_an_unknown_model_is_told_where_names_are_listed(tenant: Tenant) -> None:
+    rules = await group_of(tenant)
+    answer = await tenant.admin.client.post(rules, json={"model_id": "echo", "access_type": "DENY"})
+    assert answer.json()["detail"][0]["msg"] == (
+        "is not in the catalog: write provider/model-id, that is `provider` and `model_id` of an entry of"
+        " GET /api/admin/models/catalog with a slash between them"
+    )
+
+
 async def test_another_organizations_model_is_no_model(platform: RunningPlatform, other_tenant: Tenant) -> None:
     rules = await group_of(other_tenant)
     answer = await other_tenant.admin.client.post(rules, json={"model_id": "sandbox/echo", "access_type": "ALLOW"})

@@ -503,16 +503,49 @@ async def test_a_grace_of_nothing_ends_the_previous_secret_at_once(
     assert (await asked(platform, created, rotated["new_client_secret"])).status_code == 200
 
 
-async def test_rotations_at_once_leave_one_current_secret_and_one_in_grace(
+async def test_a_second_rotation_leaves_earlier_secrets_their_grace(platform: RunningPlatform, tenant: Tenant) -> None:
+    created = await made(tenant.admin.client)
+    path = f"{BASE}/{created['client_id']}/rotate-secret"
+    secrets = [created["client_secret"]]
+    for _ in range(3):
+        secrets.append((await tenant.admin.client.post(path)).json()["new_client_secret"])
+    assert [(await asked(platform, created, secret)).status_code for secret in secrets] == [200] * 4
+    refused = await tenant.admin.client.post(path)
+    assert (refused.status_code, refused.json()["error"]) == (409, "too_many_secrets")
+    # Each has its own end.
+    platform.sql(
+        "UPDATE oauth_clients SET earlier_secrets = jsonb_set(earlier_secrets, '{0,expires_at}', '1') WHERE id = %s",
+        [created["id"]],
+    )
+    assert [(await asked(platform, created, secret)).status_code for secret in secrets] == [401, 200, 200, 200]
+    assert (await tenant.admin.client.post(path)).status_code == 200
+    assert [(await asked(platform, created, secret)).status_code for secret in secrets] == [401, 200, 200, 200]
+
+
+async def test_a_rotation_without_grace_ends_all_earlier_secrets(platform: RunningPlatform, tenant: Tenant) -> None:
+    created = await made(tenant.admin.client)
+    path = f"{BASE}/{created['client_id']}/rotate-secret"
+    secrets = [created["client_secret"]]
+    for _ in range(3):
+        secrets.append((await tenant.admin.client.post(path)).json()["new_client_secret"])
+    rotated = await tenant.admin.client.post(path, json={"grace_period_seconds": 0})
+    assert (rotated.status_code, rotated.json()["grace_period_seconds"]) == (200, 0)
+    assert [(await asked(platform, created, secret)).status_code for secret in secrets] == [401] * 4
+    assert (await asked(platform, created, rotated.json()["new_client_secret"])).status_code == 200
+    refused = await tenant.admin.client.post(path, json={"grace_period_seconds": -1})
+    assert (refused.status_code, refused.json()["detail"][0]["loc"]) == (422, ["body", "grace_period_seconds"])
+
+
+async def test_rotations_at_once_leave_one_current_secret_and_three_in_grace(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     created = await made(tenant.admin.client)
     path = f"{BASE}/{created['client_id']}/rotate-secret"
     answers = await asyncio.gather(*[tenant.admin.client.post(path) for _ in range(5)])
-    secrets = [created["client_secret"], *[answer.json()["new_client_secret"] for answer in answers]]
-    statuses = [(await asked(platform, created, secret)).status_code for secret in secrets]
-    assert sorted(statuses) == [200, 200, 401, 401, 401, 401]
-    assert statuses[0] == 401
+    assert sorted(answer.status_code for answer in answers) == [200, 200, 200, 409, 409]
+    secrets = [answer.json()["new_client_secret"] for answer in answers if answer.status_code == 200]
+    for secret in (created["client_secret"], *secrets):
+        assert (await asked(platform, created, secret)).status_code == 200
 
 
 async def test_the_step_up_is_asked_of_people_where_it_is_enforced(platform: RunningPlatform, tenant: Tenant) -> None:

@@ -85,7 +85,6 @@ async def test_of_two_updates_at_once_none_is_lost(tenant: Tenant) -> None:
     ("body", "field"),
     [
         ({"avatar_url": "https://elsewhere.test/x.png"}, ["avatar_url"]),
-        ({"avatar_url": None}, ["avatar_url"]),
         ({"theme": "blue"}, ["theme"]),
         ({"theme": None}, ["theme"]),
         ({"preferred_models": None}, ["preferred_models"]),

@@ -141,7 +141,7 @@ async def test_sessions_are_for_session_tokens(platform: RunningPlatform, tenant
     assert (await platform.anonymous.get(SESSIONS)).status_code == 401
     key = platform.client(await platform.new_key(tenant.user))
     machine = await platform.new_m2m(tenant.id, "admin:write", "admin:read")
-    for client, status in ((key, 403), (machine, 401)):
+    for client, status in ((key, 403), (machine, 403)):
         assert (await client.get(SESSIONS)).status_code == status
         assert (await client.post("/api/auth/logout")).status_code == status
 

@@ -69,8 +69,12 @@ async def test_an_address_with_several_accounts_needs_the_organization(
 ) -> None:
     twin = await member(public, other_tenant, signed_in=False)
     public.sql("UPDATE users SET email = %s WHERE id = %s", [ada.email, twin.id])
+    public.sql(
+        "UPDATE users SET password_hash = (SELECT password_hash FROM users WHERE id = %s) WHERE id = %s",
+        [ada.id, twin.id],
+    )
     await visitor.sign_in(ada.email)
-    assert visitor.page.status_code == 401
+    assert visitor.page.status_code == 400
     await visitor.sign_in(ada.email, path=f"/login?tenant={tenant.slug}")
     assert visitor.page.status_code == 303
 
@@ -141,7 +145,7 @@ async def test_a_session_cannot_be_fixed_in_advance(ada: Member, visitor: Visito
     await visitor.sign_in(ada.email)
     first = visitor.cookie()
     assert first != planted
-    await visitor.sign_in(ada.email, path="/login?next=/logout")
+    await visitor.sign_in(ada.email, path="/login?next=/logout&done=out")
     assert visitor.cookie() not in {planted, first}
 
 
@@ -152,7 +156,7 @@ async def test_signing_in_again_ends_what_the_browser_held(
     bob = await member(public, other_tenant, signed_in=False)
     held = []
     for who in (ada, ada, bob):
-        await visitor.sign_in(who.email, path="/login?next=/docs")
+        await visitor.sign_in(who.email, path="/login?next=/docs&done=out")
         assert visitor.page.status_code == 303
         held.append(visitor.cookie())
     rows = public.sql(
@@ -174,7 +178,7 @@ async def test_signing_in_again_takes_no_other_devices_place(
     phone = Visitor(public)
     await phone.sign_in(ada.email)
     for _ in range(3):
-        await visitor.sign_in(ada.email, path="/login?next=/docs")
+        await visitor.sign_in(ada.email, path="/login?next=/docs&done=out")
     assert "You are signed in" in (await phone.get("/login")).text
     await phone.client.aclose()
 
@@ -349,7 +353,7 @@ async def test_the_second_factor_is_asked_for_and_then_it_goes_on(
 async def test_a_recovery_code_does_once(guarded: tuple[Member, str, list[str]], visitor: Visitor) -> None:
     who, _, codes = guarded
     for status in (303, 401):
-        await visitor.sign_in(who.email, path="/login?next=/docs")
+        await visitor.sign_in(who.email, path="/login?next=/docs&done=out")
         await visitor.follow()
         await visitor.fill(1, code=codes[0])
         assert visitor.page.status_code == status
@@ -579,3 +583,40 @@ async def test_in_maintenance_people_can_still_sign_in(public: RunningPlatform, 
         public.sql("DELETE FROM platform_state WHERE key = 'maintenance'")
         public.touch("maintenance", "x")
         await public.refresh()
+
+
+# the front page, and who is signed in already -----------------------------------------------------------------------
+
+
+async def test_a_program_learns_from_the_front_page_where_things_are(public: RunningPlatform) -> None:
+    answer = await public.anonymous.get("/")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
+    for name in ("sign_in", "documentation", "openapi", "status"):
+        assert (await public.anonymous.get(answer.json()[name])).status_code in {200, 503}
+    page = await public.anonymous.get("/", headers={"Accept": "text/html,*/*;q=0.8"})
+    assert page.headers["content-type"].startswith("text/html")
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+
+
+async def test_who_is_signed_in_goes_on_at_once(ada: Member, visitor: Visitor) -> None:
+    await visitor.sign_in(ada.email)
+    await visitor.get("/login?next=/docs")
+    assert (visitor.page.status_code, visitor.page.headers["Location"]) == (303, "/docs")
+    # An application may want another account, or a fresh sign-in.
+    await visitor.get("/login?next=/oauth/authorize?a=b")
+    assert visitor.page.status_code == 200
+
+
+async def test_who_is_signed_in_is_not_told_that_enrolling_took_too_long(ada: Member, visitor: Visitor) -> None:
+    await visitor.get("/login/enrol")
+    assert visitor.page.headers["Location"] == "/login?done=expired"
+    await visitor.sign_in(ada.email)
+    for path in ("/login/enrol", "/login/second-factor"):
+        await visitor.get(path)
+        assert visitor.page.headers["Location"] == "/login"
+
+
+@pytest.mark.parametrize("accept", ["application/json", "*/*", ""])
+async def test_an_unknown_path_is_json_for_programs(public: RunningPlatform, accept: str) -> None:
+    answer = await public.anonymous.get("/nothing", headers={"Accept": accept})
+    assert (answer.status_code, answer.json()) == (404, {"detail": "Not found"})

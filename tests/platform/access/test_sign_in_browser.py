@@ -185,6 +185,32 @@ async def test_an_app_is_set_up_where_one_is_wanted(
     await page.get_by_label("Code from the app").fill(code_of(secret))
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("heading", name="Your recovery codes")).to_be_visible()
+    # Each code stands on one line.
+    heights = await page.locator(".codes li").evaluate_all("items => items.map(item => item.clientHeight)")
+    assert len(heights) == 10
+    assert max(heights) < 30
+
+
+async def test_the_front_page_leads_to_sign_in_and_what_a_person_may_do(page: Page, ada: Member) -> None:
+    await page.goto("/")
+    await fits(page)
+    await expect(page.get_by_role("link", name="API documentation")).to_be_visible()
+    await page.get_by_role("link", name="Sign in").click()
+    await log_in(page, ada)
+    await fits(page)
+    await expect(page.get_by_role("link", name="API documentation")).to_have_attribute("href", "/docs")
+    await page.goto("/")
+    await page.get_by_role("link", name="Your account").click()
+    await expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+
+
+async def test_a_path_that_there_is_not_shows_a_page(page: Page) -> None:
+    for path in ("/nothing", "/admin", "/v1/images/generations"):
+        answer = await page.goto(path)
+        assert answer is not None
+        assert answer.status == 404
+        await fits(page)
+    await expect(page.get_by_role("alert")).to_contain_text("Gatehouse does not serve images")
 
 
 @pytest.mark.parametrize("signed_in", [False, True])

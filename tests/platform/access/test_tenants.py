@@ -99,13 +99,17 @@ async def test_an_entitlement_is_in_force_at_once(platform: RunningPlatform, ten
     assert changed == [{"custom_rate_limit_rpm": 7}, {"custom_rate_limit_rpm": None}]
 
 
-async def test_a_plan_brings_its_monthly_limit_unless_one_is_named(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_another_plan_brings_its_monthly_limit_unless_one_is_sent(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
     portal = await platform.new_m2m(None, "admin:write")
     path = f"{BASE}/{tenant.id}/entitlements"
     starter = (await portal.patch(path, json={"plan": "starter"})).json()
     assert (starter["plan"], starter["monthly_request_limit"]) == ("starter", 10_000)
     own = (await portal.patch(path, json={"plan": "business", "monthly_request_limit": 5})).json()
     assert (own["plan"], own["monthly_request_limit"]) == ("business", 5)
+    same = (await portal.patch(path, json={"plan": "business", "scan_rate_limit_rpm": 60})).json()
+    assert (same["monthly_request_limit"], same["scan_rate_limit_rpm"]) == (5, 60)
     for bad in ({"plan": None}, {"plan": "free"}, {"custom_rate_limit_rpm": 0}, {"monthly_request_limit": "5"}):
         assert (await portal.patch(path, json=bad)).status_code == 422
 
@@ -137,11 +141,14 @@ async def test_nobody_else_makes_changes_or_ends_a_tenant(platform: RunningPlatf
     for client in (tenant.admin.client, tenant.auditor.client, reader, own):
         assert (await client.post(BASE, json=new())).status_code == 403
         assert (await client.patch(f"{BASE}/{tenant.id}/entitlements", json={"plan": "starter"})).status_code == 403
+        assert (await client.patch(f"{BASE}/{tenant.id}", json={"name": "Theirs"})).status_code == 403
+        assert (await client.patch(f"{BASE}/{uuid4()}", json={"name": ""})).status_code == 403
         assert (await client.delete(f"{BASE}/{tenant.id}")).status_code == 403
         # 403 before 404 and 422: nothing is told to those who may not.
         assert (await client.delete(f"{BASE}/{uuid4()}")).status_code == 403
         assert (await client.post(BASE, json={})).status_code == 403
     assert (await platform.anonymous.post(BASE, json=new())).status_code == 401
+    assert (await platform.anonymous.patch(f"{BASE}/{tenant.id}", json={"name": "Theirs"})).status_code == 401
 
 
 async def test_an_operators_key_with_few_scopes_stays_with_them(platform: RunningPlatform) -> None:
@@ -255,3 +262,47 @@ async def test_a_bad_field_of_an_owner_is_named(
     portal = await platform.new_m2m(None, "admin:write")
     answer = await portal.put(f"{BASE}/{tenant.id}/owner", json={**_key()[1], **body})
     assert (answer.status_code, answer.json()["detail"][0]["loc"][-1]) == (422, field)
+
+
+async def test_name_and_contact_are_changed_and_stand_in_the_organizations_chain(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    portal = await platform.new_m2m(None, "admin:write")
+    path = f"{BASE}/{tenant.id}"
+    before = (await portal.patch(path, json={})).json()
+    sent = {"name": "Difference Engines", "contact_email": "charles@example.test"}
+    for _ in range(2):
+        answer = await portal.patch(path, json=sent)
+        assert answer.status_code == 200, answer.text
+        assert answer.json().items() >= sent.items()
+    settings = (await tenant.admin.client.get("/api/v1/admin/org/settings")).json()
+    assert (settings["display_name"], settings["contact_email"]) == ("Difference Engines", "charles@example.test")
+    (event,) = await platform.audit(tenant, "organization.changed")
+    assert event["details"] == {
+        "display_name": "Difference Engines", "contact_email": "charles@example.test",
+        "before": {"display_name": before["name"], "contact_email": None},
+    }  # fmt: skip
+    assert (await portal.patch(path, json={"contact_email": None})).json()["contact_email"] is None
+    for bad in ({"name": ""}, {"name": None}, {"contact_email": "nobody"}, {"slug": "other"}):
+        refused = await portal.patch(path, json=bad)
+        assert refused.status_code == 422
+        assert refused.json()["detail"][0]["loc"][-1] == next(iter(bad))
+    assert (await portal.patch(f"{BASE}/{uuid4()}", json=sent)).status_code == 404
+
+
+async def test_scans_have_a_limit_of_their_own_where_the_plan_sets_one(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    portal = await platform.new_m2m(None, "admin:write")
+    machine = await platform.new_m2m(tenant.id, "dlp:read", "chat:write", "api:read")
+    path = f"{BASE}/{tenant.id}/entitlements"
+    answer = await portal.patch(path, json={"scan_rate_limit_rpm": 2})
+    assert (answer.status_code, answer.json()["scan_rate_limit_rpm"]) == (200, 2)
+    for client in (tenant.user.client, machine):
+        answers = [await client.post("/v1/scan", json={"text": "hello"}) for _ in range(3)]
+        assert [answer.status_code for answer in answers] == [200, 200, 429], answers[0].text
+        assert answers[-1].headers["X-RateLimit-Limit"] == "2"
+        assert (await client.get("/v1/models")).status_code == 200
+    assert (await portal.patch(path, json={"scan_rate_limit_rpm": 0})).status_code == 422
+    await portal.patch(path, json={"scan_rate_limit_rpm": None})
+    assert (await tenant.user.client.post("/v1/scan", json={"text": "hello"})).status_code == 200

@@ -75,6 +75,16 @@ async def test_a_revoked_link_shows_nothing_and_stays_in_the_list(
     assert len(await platform.audit(talking, "share_link.revoked")) == 1
 
 
+async def test_a_link_is_revoked_by_its_token_too(platform: RunningPlatform, talking: Tenant, path: str) -> None:
+    client = talking.user.client
+    link, other = [(await client.post(f"{path}/share_links")).json() for _ in range(2)]
+    assert (await client.delete(f"{path}/share_links/{link['token']}")).status_code == 204
+    assert (await platform.anonymous.get(link["url"])).status_code == 404
+    assert (await platform.anonymous.get(other["url"])).status_code == 200
+    (event,) = await platform.audit(talking, "share_link.revoked")
+    assert (event["resource_id"], link["token"] in str(event)) == (link["id"], False)
+
+
 async def test_a_deactivated_owners_links_show_nothing_until_they_are_back(
     platform: RunningPlatform, talking: Tenant, path: str
 ) -> None:
@@ -129,7 +139,7 @@ async def test_another_conversations_link_cannot_be_revoked_here(
 ) -> None:
     link = (await talking.user.client.post(f"{path}/share_links")).json()
     elsewhere = await begin()
-    for missing in (link["id"], uuid4()):
+    for missing in (link["id"], link["token"], uuid4()):
         answer = await talking.user.client.delete(f"{elsewhere}/share_links/{missing}")
         assert (answer.status_code, answer.json()) == (404, {"detail": "Share link not found"})
     assert (await platform.anonymous.get(link["url"])).status_code == 200

@@ -188,7 +188,102 @@ async def test_administrators_decide_and_auditors_look(platform: RunningPlatform
     ]:  # fmt: skip
         assert (await client.get(BASE)).status_code == reading
         assert (await client.get(f"{BASE}/{held}")).status_code == reading
-        assert (await client.post(f"{BASE}/{held}/approve", json={})).status_code == deciding
+        assert (await client.post(f"{BASE}/{held}/deny", json={})).status_code == deciding
+
+
+@pytest.fixture
+def by_machines(platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch) -> None:
+    changed = platform.host.settings.model_copy(update={"approval_by_machines": True})
+    monkeypatch.setattr(platform.host, "settings", changed)
+
+
+async def new_admin_client(platform: RunningPlatform, tenant: Tenant, maker: UUID) -> tuple[Any, UUID]:
+    client = await platform.new_m2m(tenant.id, "admin:write")
+    ((client_id,),) = platform.sql(
+        "UPDATE oauth_clients SET created_by = %s WHERE tenant_id = %s RETURNING client_id", [maker, tenant.id]
+    )
+    return client, client_id
+
+
+async def test_nobody_approves_their_own_request_and_the_attempt_is_on_record(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    own = add(platform, tenant, user_id=tenant.admin.id)
+    answer = await tenant.admin.client.post(f"{BASE}/{own}/approve", json={})
+    assert (answer.status_code, answer.json()["code"]) == (403, "own_request")
+    assert (await tenant.admin.client.get(f"{BASE}/{own}")).json()["status"] == "pending"
+    (event,) = await platform.audit(tenant, "approval.refused")
+    assert (event["actor_id"], event["outcome"], event["reason"]) == (str(tenant.admin.id), "failure", "own_request")
+    assert event["details"] == {"held_request_id": "r", "rule_id": "r-1"}
+    assert (await tenant.admin.client.post(f"{BASE}/{own}/deny", json={})).status_code == 200
+
+
+async def test_a_request_of_a_client_is_its_makers_own(platform: RunningPlatform, tenant: Tenant) -> None:
+    _, client_id = await new_admin_client(platform, tenant, tenant.admin.id)
+    held = add(platform, tenant, user_id=None, client_id=client_id)
+    answer = await tenant.admin.client.post(f"{BASE}/{held}/approve", json={})
+    assert (answer.status_code, answer.json()["code"]) == (403, "own_request")
+
+
+async def test_a_request_of_a_service_account_is_that_of_whoever_made_its_key(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    account = {"email": f"bot@{tenant.slug}.test", "role": "user", "kind": "service"}
+    made = await tenant.admin.client.post("/api/admin/users", json=account)
+    assert made.status_code == 201, made.text
+    account_id = made.json()["id"]
+    key = await tenant.admin.client.post(f"/api/admin/users/{account_id}/api-keys", json={"description": "bot"})
+    assert key.status_code == 201, key.text
+    held = add(platform, tenant, user_id=UUID(account_id))
+    answer = await tenant.admin.client.post(f"{BASE}/{held}/approve", json={})
+    assert (answer.status_code, answer.json()["code"]) == (403, "own_request")
+    other = await platform.new_person(tenant.id, "admin")
+    assert (await other.client.post(f"{BASE}/{held}/approve", json={})).status_code == 200
+
+
+async def test_keys_and_clients_approve_nothing(platform: RunningPlatform, tenant: Tenant) -> None:
+    held = add(platform, tenant)
+    client, _ = await new_admin_client(platform, tenant, tenant.auditor.id)
+    key = platform.client(await platform.new_key(tenant.admin))
+    for machine in (client, key):
+        answer = await machine.post(f"{BASE}/{held}/approve", json={})
+        assert (answer.status_code, answer.json()["code"]) == (403, "person_required")
+    assert len(await platform.audit(tenant, "approval.refused")) == 2
+
+
+@pytest.mark.usefixtures("by_machines")
+async def test_where_machines_may_approve_they_still_do_not_approve_their_own(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    client, client_id = await new_admin_client(platform, tenant, tenant.admin.id)
+    key = platform.client(await platform.new_key(tenant.admin))
+    for machine, owner in (
+        (client, {"user_id": None, "client_id": client_id}),
+        (client, {"user_id": tenant.admin.id}),
+        (key, {"user_id": tenant.admin.id}),
+        (key, {"user_id": None, "client_id": client_id}),
+    ):
+        answer = await machine.post(f"{BASE}/{add(platform, tenant, **owner)}/approve", json={})
+        assert (answer.status_code, answer.json()["code"]) == (403, "own_request")
+    for machine in (client, key):
+        answer = await machine.post(f"{BASE}/{add(platform, tenant)}/approve", json={})
+        assert (answer.status_code, answer.json()["status"]) == (200, "approved")
+
+
+@pytest.mark.usefixtures("by_machines")
+async def test_nobody_approves_their_own_request_with_a_service_accounts_key(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    account = {"email": f"bot@{tenant.slug}.test", "role": "admin", "kind": "service"}
+    made = await tenant.admin.client.post("/api/admin/users", json=account)
+    assert made.status_code == 201, made.text
+    keys = f"/api/admin/users/{made.json()['id']}/api-keys"
+    key = await tenant.admin.client.post(keys, json={"description": "bot"})
+    assert key.status_code == 201, key.text
+    machine = platform.client(key.json()["api_key"])
+    answer = await machine.post(f"{BASE}/{add(platform, tenant, user_id=tenant.admin.id)}/approve", json={})
+    assert (answer.status_code, answer.json()["code"]) == (403, "own_request")
+    assert (await machine.post(f"{BASE}/{add(platform, tenant)}/approve", json={})).status_code == 200
 
 
 @pytest.mark.parametrize(

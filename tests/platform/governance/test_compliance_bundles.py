@@ -210,19 +210,48 @@ async def test_what_one_organization_exports_another_imports(tenant: Tenant, oth
     (one,) = (record for record in records if record["name"] == "Card data")
     assert set(one) == {
         "name", "description", "regulatory_framework", "version", "enabled", "seed_rule_mappings", "exported_at",
-        "export_version",
+        "export_version", "state",
     }  # fmt: skip
     single = (await tenant.auditor.client.get(f"{EXPORT}/{bundle['id']}")).json()
     assert {**single, "exported_at": one["exported_at"]} == one
     summary = (await other_tenant.admin.client.post(f"{EXPORT}/", json=records)).json()
     assert summary == {
         "created": 2, "skipped": 0, "replaced": 0, "created_names": ["Accounts", "Card data"], "skipped_names": [],
-        "replaced_names": [],
+        "replaced_names": [], "archived_names": [],
     }  # fmt: skip
     theirs = (await other_tenant.admin.client.get(f"{EXPORT}/")).json()
     assert [{**record, "exported_at": None} for record in theirs] == [
         {**record, "exported_at": None} for record in records
     ]
+
+
+async def test_an_archived_bundle_stays_archived_from_one_organization_to_another(
+    tenant: Tenant, other_tenant: Tenant
+) -> None:
+    bundle = await made(tenant)
+    await tenant.admin.client.post(f"{BASE}/{bundle['id']}/archive")
+    records = (await tenant.admin.client.get(f"{EXPORT}/")).json()
+    assert records[0]["state"] == "archived"
+    summary = (await other_tenant.admin.client.post(f"{EXPORT}/", json=records)).json()
+    assert (summary["created_names"], summary["archived_names"]) == (["Card data"], ["Card data"])
+    (theirs,) = (await other_tenant.admin.client.get(BASE)).json()
+    assert theirs["state"] == "archived"
+    # Replaced by an active one, it is in force.
+    active = [{**records[0], "state": "active"}]
+    summary = (await other_tenant.admin.client.post(f"{EXPORT}/", json=active, params={"mode": "replace"})).json()
+    assert (summary["replaced_names"], summary["archived_names"]) == (["Card data"], [])
+    assert (await other_tenant.admin.client.get(f"{BASE}/{theirs['id']}")).json()["state"] == "active"
+
+
+async def test_each_event_goes_on_from_the_state_of_the_one_before(platform: RunningPlatform, tenant: Tenant) -> None:
+    path = f"{BASE}/{(await made(tenant))['id']}"
+    for verb in ("acknowledge", "archive", "activate"):
+        await tenant.admin.client.post(f"{path}/{verb}")
+    await tenant.admin.client.put(path, json={"version": "5"})
+    assert [(move["previous_state"], move["new_state"]) for move in announced(platform, tenant)] == [
+        ("active", "acknowledged"), ("acknowledged", "archived"), ("archived", "acknowledged"),
+        ("acknowledged", "active"),
+    ]  # fmt: skip
 
 
 async def test_an_empty_export(tenant: Tenant) -> None:
@@ -242,6 +271,7 @@ async def test_an_import_meets_a_name_that_is_there(
     assert summary == {
         "created": 1, "skipped": int(not replaces), "replaced": int(replaces), "created_names": ["New"],
         "skipped_names": [] if replaces else ["Card data"], "replaced_names": ["Card data"] if replaces else [],
+        "archived_names": ["Card data"] if replaces else [],
     }  # fmt: skip
     after = (await tenant.admin.client.get(f"{BASE}/{bundle['id']}")).json()
     assert (after["version"], after["enabled"]) == (("5", False) if replaces else ("4.0.1", True))

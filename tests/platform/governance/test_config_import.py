@@ -1,9 +1,11 @@
 """Taking over an outpost's configuration (reference 1, What the service does, 8; decisions 8, Config import)."""
 
+import asyncio
 from typing import Any
 from uuid import uuid4
 
 import httpx2
+import psycopg
 import pytest
 from tests.support.platform import RunningPlatform, Tenant
 
@@ -260,3 +262,19 @@ async def test_the_platforms_client_alone_imports(
     nobody = await portal.post(f"/v1/platform/tenants/{uuid4()}/config-import", json=body)
     assert nobody.status_code == 404
     assert await held(tenant) == NOTHING
+
+
+async def test_an_import_of_rules_at_the_same_time_is_waited_for_before_any_rule_is_locked(
+    platform: RunningPlatform, tenant: Tenant, portal: httpx2.AsyncClient
+) -> None:
+    await taken(portal, tenant, document())
+    more = document(dlp_rules=[{**RULE, "name": "More cards"}])
+    with psycopg.connect(platform.installed.owner_url) as other:
+        # The two locks of an import of rules, in its order.
+        other.execute("SELECT pg_advisory_xact_lock(hashtext('gatehouse.dlp_rules'), hashtext(%s))", [str(tenant.id)])
+        waiting = asyncio.create_task(taken(portal, tenant, more))
+        async with asyncio.timeout(10):
+            while platform.sql("SELECT count(*) FROM pg_locks WHERE NOT granted") == [(0,)]:
+                await asyncio.sleep(0.01)
+        other.execute("SELECT FROM dlp_rules WHERE tenant_id = %s FOR UPDATE NOWAIT", [tenant.id])
+    assert "More cards" in [entry["name"] for entry in (await waiting)["imported"]]

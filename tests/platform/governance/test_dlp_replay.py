@@ -3,15 +3,15 @@
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
-from time import perf_counter
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.detection.findings import Finding
-from gatehouse.platform.governance.dlp_trials import replaying
 from gatehouse.platform.governance.dlp_trials.schemas import Replayed
+from gatehouse.platform.governance.replays import pace
 
 BASE = "/api/admin/dlp-rules"
 REPLAY = f"{BASE}/replay"
@@ -52,6 +52,7 @@ async def test_a_draft_is_compared_with_what_is_in_force(tenant: Tenant) -> None
     assert told["totals"] == {"allow": 2, "log_only": 0, "redact": 0, "prompt": 0, "block": 1}
     assert told["totals_now"] == {"allow": 2, "log_only": 0, "redact": 1, "prompt": 0, "block": 0}
     assert told["differences"] == {"stricter": 1, "weaker": 1, "same": 1}
+    assert told["changed"] == ["t-1"]
     project, card = told["rules"]
     assert project == {
         "rule_name": "Project names",
@@ -211,7 +212,7 @@ async def test_texts_are_in_no_answer(tenant: Tenant) -> None:
 class _Slow:
     """An entities tier that takes its time."""
 
-    async def entities(self, texts: Sequence[str]) -> list[list[Finding]]:
+    async def entities(self, texts: Sequence[str], labels: Sequence[str] = ()) -> list[list[Finding]]:
         await asyncio.sleep(0.05)
         return [[] for _ in texts]
 
@@ -230,13 +231,10 @@ def slow(platform: RunningPlatform) -> Iterator[None]:
 PEOPLE = {"detector_name": "people", "detector_type": "ner", "entity_type": "person", "action_tier": "redact"}
 
 
-@pytest.mark.usefixtures("slow")
 async def test_one_replay_runs_at_a_time_and_the_next_is_429(tenant: Tenant) -> None:
-    first = asyncio.create_task(replayed(tenant, rules=[PEOPLE], samples=["x"] * 10))
-    await asyncio.sleep(0.2)
-    answer = await tenant.admin.client.post(REPLAY, json={"samples": ["x"]})
+    async with pace.one_at_a_time():
+        answer = await tenant.admin.client.post(REPLAY, json={"samples": ["x"]})
     assert (answer.status_code, answer.headers["retry-after"]) == (429, "10")
-    assert (await first)["samples"] == 10
     await replayed(tenant, samples=["x"])
 
 
@@ -244,7 +242,7 @@ async def test_one_replay_runs_at_a_time_and_the_next_is_429(tenant: Tenant) -> 
 async def test_what_time_does_not_allow_is_left_out_and_said_so(
     tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replaying, "LONGEST", 0.3)
+    monkeypatch.setattr(pace, "LONGEST", 0.3)
     told = await replayed(tenant, rules=[PEOPLE], samples=["x"] * 100)
     assert not told["complete"]
     assert 0 < told["samples"] == len(told["results"]) < 100
@@ -255,20 +253,26 @@ async def test_a_tier_that_gives_no_answer_is_counted(tenant: Tenant) -> None:
     assert (told["tier_failures"], told["totals"]["block"]) == (2, 2)
 
 
-async def test_a_replay_leaves_the_event_loop_to_others(tenant: Tenant) -> None:
-    lags: list[float] = []
+async def test_a_replay_rests_as_long_as_it_has_worked(monkeypatch: pytest.MonkeyPatch) -> None:
+    rests: list[float] = []
 
-    async def watch() -> None:
-        while True:
-            before = perf_counter()
-            await asyncio.sleep(0.001)
-            lags.append(perf_counter() - before - 0.001)
+    async def rest(seconds: float) -> None:
+        rests.append(seconds)
 
-    watching = asyncio.create_task(watch())
-    text = f"{CARD} {HARMLESS} " * 200
-    content = (json.dumps(text) + "\n") * 300
-    answer = await uploaded(tenant, content, {"rules": [PROJECT]})
-    watching.cancel()
-    assert answer.json()["samples"] == 300
-    lags.sort()
-    assert lags[int(len(lags) * 0.95)] < 0.05
+    monkeypatch.setattr(pace, "asyncio", SimpleNamespace(sleep=rest))
+    of_a_replay = pace.Pace()
+    for seconds in (0.002, 0.002, 0.004, 0.001, 0.5):
+        await of_a_replay.worked(seconds)
+    assert rests == [pytest.approx(0.008), pytest.approx(0.501)]
+
+
+async def test_every_sample_is_work_that_is_rested_from(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    worked: list[float] = []
+
+    async def note(_: pace.Pace, seconds: float) -> None:
+        worked.append(seconds)
+
+    monkeypatch.setattr(pace.Pace, "worked", note)
+    told = await replayed(tenant, rules=[PROJECT], samples=[CARD] * 7)
+    assert len(worked) == 7
+    assert sum(worked) * 1e6 >= 7 * told["cost"]["mean_us"]

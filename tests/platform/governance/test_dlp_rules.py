@@ -16,6 +16,8 @@ RULE: dict[str, Any] = {
     "config_json": {"pattern": "EMP-[0-9]{6}"},
 }
 TEXT = "Ask EMP-123456."
+#: What a rule shows beside what it is made of.
+COMPUTED = {"id", "stream_max_length"}
 
 
 async def made(tenant: Tenant, **changed: Any) -> dict[str, Any]:
@@ -34,9 +36,41 @@ async def action(tenant: Tenant, text: str = TEXT) -> str:
 
 async def test_a_rule_has_the_fields_and_defaults_of_the_contract(tenant: Tenant) -> None:
     rule = await made(tenant)
-    assert rule == {**RULE, "id": rule["id"], "enabled": True, "confidence_threshold": 0.5}
+    assert rule == {**RULE, "id": rule["id"], "enabled": True, "confidence_threshold": 0.5, "stream_max_length": None}
     assert (await tenant.admin.client.get(f"{BASE}/{rule['id']}")).json() == rule
     assert (await tenant.auditor.client.get(f"{BASE}/")).json() == [rule]
+
+
+#: Patterns, a text that each finds, and whether a match has no bound of its own.
+RE2: list[tuple[str, str, bool]] = [
+    (r"BEGIN SECRET[\s\S]+?END SECRET", "BEGIN SECRET" + "abc" * 40 + "END SECRET", True),
+    (r"\w+@\w+(\.\w+)+", "someone@mail.example.com", True),
+    (r"([a-z0-9]+\.)*example\.com", "a.b.example.com", True),
+    (r"(\d+,)*\d+", "1,2,3", True),
+    ("(?:[A-Z][a-z]+ ){2,}", "Anna Maria ", True),
+    (r"(\w+\s?)+@", "to whom it may concern @", True),
+    (r"\A\d+", "12", True),
+    (r"\d+\z", "34", True),
+    (r"\Qa.b\E", "a.b", False),
+    ("a*", "aa", True),
+]
+
+
+@pytest.mark.parametrize(("pattern", "value", "unbounded"), RE2)
+async def test_a_pattern_means_what_re2_means_up_to_the_model(
+    platform: RunningPlatform, tenant: Tenant, pattern: str, value: str, unbounded: bool
+) -> None:
+    await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo")
+    rule = await made(tenant, config_json={"pattern": pattern})
+    assert rule["stream_max_length"] == (4_096 if unbounded else None)
+    (stored,) = (await tenant.admin.client.get(f"{BASE}/")).json()
+    assert stored == rule
+    messages = [{"role": "user", "content": value}]
+    body = {"model": "sandbox/echo", "messages": messages}
+    answer = await tenant.user.client.post("/v1/chat/completions", json=body)
+    assert (answer.status_code, answer.headers["x-dlp-action"]) == (200, "REDACT"), answer.text
+    assert value not in answer.text
+    assert answer.json()["choices"][0]["message"]["content"].startswith("[EMPLOYEE_ID_")
 
 
 async def test_a_rule_is_in_force_when_the_answer_is_there_and_out_of_it_when_it_is_removed(tenant: Tenant) -> None:
@@ -71,7 +105,7 @@ async def test_each_change_writes_a_version_that_outlives_the_rule(tenant: Tenan
     await tenant.admin.client.put(f"{BASE}/{rule['id']}", json={"action_tier": "block"})
     await tenant.admin.client.delete(f"{BASE}/{rule['id']}")
     versions = (await tenant.auditor.client.get(f"{BASE}/{rule['id']}/versions")).json()
-    first = {name: value for name, value in rule.items() if name != "id"}
+    first = {name: value for name, value in rule.items() if name not in COMPUTED}
     second = {**first, "action_tier": "block"}
     assert [(v["change_type"], v["old_values"], v["new_values"]) for v in versions] == [
         ("delete", second, None),
@@ -121,6 +155,8 @@ async def test_the_audit_chain_tells_every_change_without_the_pattern(
         ({"entity_type": "ssn", "config_json": {"context": ["x"]}}, "config_json.context"),
         ({"detector_type": "ner", "config_json": {"entities": ["persons"]}}, "config_json.entities.0"),
         ({"detector_type": "ner", "config_json": {"entities": []}}, "config_json.entities"),
+        ({"detector_type": "ner", "config_json": {"entities": ["person"] * 51}}, "config_json.entities"),
+        ({"detector_type": "ner", "config_json": {"entities": ["person", "<<SEP>>"]}}, "config_json.entities.1"),
         ({"detector_type": "ner"}, "config_json.pattern"),
         ({"detector_type": "llm", "config_json": {}}, "config_json.labels"),
         ({"detector_type": "llm", "config_json": {"labels": ["x"], "threshold": 2}}, "config_json.threshold"),
@@ -155,8 +191,9 @@ async def test_a_lone_surrogate_is_400_too(tenant: Tenant) -> None:
         (r"\\Z\Z", "invalid escape sequence", 3),
         ("[z-a]", "invalid character class range", 1),
         (r"\p{L}{1,500}", "pattern is too large", None),
-        ("a*", "matches the empty text", None),
-        ("[a-z]{1,900} [a-z]{1,900}", "more than 1024", None),
+        (r"\b", "matches nothing but the empty text", None),
+        (r"(EMP)-\1", "references to groups are not possible", 6),
+        (r"\C", "not bytes", 0),
     ],
 )
 async def test_a_bad_pattern_is_400_with_its_reason_and_place_and_changes_nothing(
@@ -208,7 +245,7 @@ async def test_an_export_imports_into_another_organization(tenant: Tenant, other
     exported = (await tenant.auditor.client.get(f"{BASE}/export")).json()
     assert set(exported) == {"version", "exported_at", "tenant_id", "rules"}
     assert (exported["version"], exported["tenant_id"]) == ("1.0", str(tenant.id))
-    assert exported["rules"][0] == {name: value for name, value in first.items() if name != "id"}
+    assert exported["rules"][0] == {name: value for name, value in first.items() if name not in COMPUTED}
     answer = await other_tenant.admin.client.post(f"{BASE}/import", json=exported)
     assert answer.status_code == 200, answer.text
     told = answer.json()

@@ -1,14 +1,19 @@
 """Trying out patterns and the policy (reference 3, Endpoints, DLP rules: test, evaluate)."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import msgspec
 import pytest
+from tests.support.gliner import gliner_folder
 from tests.support.platform import RunningPlatform, Tenant
 
+from gatehouse.detection import walks
 from gatehouse.detection.findings import Finding
+from gatehouse.detection.service.in_process import InProcessDetectors
+from gatehouse.detection.service.tiers import models
 from gatehouse.engine.dlp.tiers import TierFailed
 from gatehouse.foundation.ids import new_id
 
@@ -19,7 +24,7 @@ CARD = "Pay with 4111 1111 1111 1111."
 class Detectors:
     """Finds people called Ada, and that texts with `ignore` in them are prompt injection."""
 
-    async def entities(self, texts: Sequence[str]) -> list[list[Finding]]:
+    async def entities(self, texts: Sequence[str], labels: Sequence[str] = ()) -> list[list[Finding]]:
         places = [text.find("Ada") for text in texts]
         return [[Finding(at, at + 3, "person", 0.9, "person")] if at >= 0 else [] for at in places]
 
@@ -28,7 +33,7 @@ class Detectors:
 
 
 class Away:
-    async def entities(self, texts: Sequence[str]) -> list[list[Finding]]:
+    async def entities(self, texts: Sequence[str], labels: Sequence[str] = ()) -> list[list[Finding]]:
         raise TierFailed("ner", "timeout")
 
     async def semantic(self, texts: Sequence[str], labels: Sequence[str]) -> list[dict[str, float]]:
@@ -91,6 +96,7 @@ async def test_a_regex_shows_what_it_finds_in_the_callers_own_code_points(tenant
         "match_count": 1,
         "rule_type": "regex",
         "valid_pattern": True,
+        "stream_max_length": None,
         "error": None,
     }
 
@@ -102,11 +108,28 @@ async def test_a_regex_is_shown_with_the_rules_type_and_action(tenant: Tenant) -
     assert [(match["entity_type"], match["action"]) for match in told["matches"]] == [("my_x", "block")] * 2
 
 
-@pytest.mark.parametrize("pattern", ["(", "(?=a)b", "a*", "a{900}b{900}", r"\p{L}{1,900}", "(?:(?:a{100}){100}){100}"])
+@pytest.mark.parametrize("pattern", ["(", "(?=a)b", "a{900}(b{900}){2}", r"\p{L}{1,900}", "(?:(?:a{100}){100}){100}"])
 async def test_a_bad_pattern_is_told_and_is_no_error(tenant: Tenant, pattern: str) -> None:
     told = await tried(tenant, rule_type="regex", pattern=pattern, sample_text="a" * 1_000)
     assert (told["valid_pattern"], told["matches"], told["match_count"]) == (False, [], 0)
     assert told["error"]
+
+
+async def test_a_pattern_finds_what_re2_finds_and_says_what_a_stream_looks_at(tenant: Tenant) -> None:
+    told = await tried(tenant, rule_type="regex", pattern="[0-9]+", sample_text="1" * 5_000)
+    assert [(match["start"], match["end"]) for match in told["matches"]] == [(0, 5_000)]
+    assert told["stream_max_length"] == 4_096
+
+
+async def test_a_search_that_takes_too_long_is_told(monkeypatch: pytest.MonkeyPatch, tenant: Tenant) -> None:
+    monkeypatch.setattr(walks, "LEAST_BYTES", 0)
+    pattern = "a(?:[^b]*b)?"
+    told = await tried(tenant, rule_type="regex", pattern=pattern, sample_text="a" * 100_000)
+    assert (told["valid_pattern"], "too long" in told["error"]) == (True, True)
+    await add_rule(tenant, entity_type="greedy", config_json={"pattern": pattern})
+    evaluation = await evaluated(tenant, "a" * 100_000)
+    assert evaluation["final_action"] == "block"
+    assert any("regex: too_long" in sentence for sentence in evaluation["decision_trace"])
 
 
 async def test_matches_are_cut_at_a_thousand_and_counted_all(tenant: Tenant) -> None:
@@ -128,6 +151,79 @@ async def test_labels_ask_the_entities_tier(tenant: Tenant, rule_type: str) -> N
 async def test_an_unknown_label_is_told(tenant: Tenant, labels: str) -> None:
     told = await tried(tenant, rule_type="ner", pattern=labels, sample_text="Ada")
     assert (told["valid_pattern"], "date_of_birth" in told["error"]) == (False, True)
+
+
+MEDICINES = {
+    "detector_name": "medicines", "detector_type": "ner", "entity_type": "prescription", "action_tier": "redact",
+    "config_json": {"entities": ["Drug Name", "disease"]},
+}  # fmt: skip
+
+
+async def test_names_of_recognisers_may_be_written_in_any_case_in_rules_too(tenant: Tenant) -> None:
+    await add_rule(
+        tenant, detector_name="people", detector_type="ner", entity_type="staff", config_json={"entities": ["PERSON"]}
+    )
+    told = await evaluated(tenant, "Then Ada came.")
+    assert [(rule["entity_type"], rule["match_count"]) for rule in told["matched_rules"]] == [("staff", 1)]
+
+
+async def test_rule_and_test_refuse_in_the_same_words_what_the_model_does_not_recognise(tenant: Tenant) -> None:
+    told = await tried(tenant, rule_type="gliner", pattern="Drug Name, disease", sample_text="a drug")
+    expected = (
+        "'drug_name' is not recognised: known are person, organization, location, address, date_of_birth."
+        " Other names need a GLiNER model: set NER_MODEL_PATH to its folder"
+    )
+    assert (told["valid_pattern"], told["error"]) == (False, expected)
+    answers = [
+        await tenant.admin.client.post(f"{BASE}/", json=MEDICINES),
+        await tenant.admin.client.post(f"{BASE}/replay", json={"samples": ["x"], "rules": [MEDICINES]}),
+    ]
+    for answer, place in zip(answers, ("body.", "body.rules.0."), strict=True):
+        assert answer.status_code in {400, 422}
+        fault = answer.json()["detail"][0]
+        assert (".".join(map(str, fault["loc"])), fault["msg"]) == (f"{place}config_json.entities.0", expected)
+    imported = (await tenant.admin.client.post(f"{BASE}/import", json={"rules": [MEDICINES]})).json()
+    assert [fault["error"] for fault in imported["errors"]] == [f"config_json.entities.0: {expected}"]
+
+
+@pytest.fixture
+def gliner(platform: RunningPlatform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, detectors: None) -> None:
+    """The platform over a GLiNER model that finds the words `person`, `drug`, `disease` and the like."""
+    folder = gliner_folder(tmp_path)
+    settings = platform.host.settings.model_copy(update={"ner_model_path": folder})
+    monkeypatch.setattr(platform.host, "settings", settings)
+    platform.host.ports.detectors = InProcessDetectors(models(settings), budget=20, queue=100)
+
+
+@pytest.mark.usefixtures("gliner")
+async def test_with_a_gliner_model_a_rule_looks_for_names_of_its_own(platform: RunningPlatform, tenant: Tenant) -> None:
+    told = await tried(tenant, rule_type="gliner", pattern="Drug Name, disease", sample_text="a drug for a person")
+    assert [(match["matched_text"], match["entity_type"]) for match in told["matches"]] == [("drug", "drug_name")]
+    await add_rule(tenant, **MEDICINES)
+    key = await platform.new_key(tenant.user)
+    answer = await platform.client(key).post("/v1/scan", json={"text": "a drug for a person"})
+    scanned = answer.json()
+    assert (scanned["redacted_text"], [found["entity_type"] for found in scanned["findings"]]) == (
+        "a [PRESCRIPTION_1] for a person",
+        ["prescription"],
+    )
+
+
+@pytest.mark.usefixtures("gliner")
+async def test_a_rule_can_be_disabled_and_not_enabled_after_the_model_is_gone(
+    platform: RunningPlatform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = f"{BASE}/{await add_rule(tenant, **MEDICINES)}"
+    monkeypatch.setattr(platform.host, "settings", platform.host.settings.model_copy(update={"ner_model_path": None}))
+    assert (await tenant.admin.client.put(rule, json={"enabled": False})).status_code == 200
+    refused = await tenant.admin.client.put(rule, json={"enabled": True})
+    assert (refused.status_code, refused.json()["detail"][0]["loc"][-1]) == (400, "0")
+
+
+async def test_a_label_that_is_none_is_told(tenant: Tenant) -> None:
+    for labels in ("<<SEP>>", "person, <b>", ",".join(["person"] * 51)):
+        told = await tried(tenant, rule_type="gliner", pattern=labels, sample_text="Ada")
+        assert (told["valid_pattern"], bool(told["error"])) == (False, True)
 
 
 async def test_a_tier_that_gives_no_answer_is_told(platform: RunningPlatform, tenant: Tenant) -> None:

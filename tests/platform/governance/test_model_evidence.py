@@ -189,7 +189,7 @@ async def test_it_is_for_those_who_read_the_registry_and_of_their_own_models(
         other_tenant.admin.client.get(path), tenant.admin.client.get(f"{BASE}/{uuid4()}/evidence")
     )
     assert [(answer.status_code, answer.json()["error"]) for answer in answers] == [(404, "model_not_found")] * 2
-    assert (await tenant.admin.client.get(f"{BASE}/none/evidence")).status_code == 422
+    assert (await tenant.admin.client.get(f"{BASE}/none/evidence")).status_code == 404
 
 
 async def test_the_documented_program_computes_the_hashes_again(tenant: Tenant) -> None:

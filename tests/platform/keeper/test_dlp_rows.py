@@ -133,26 +133,47 @@ def triggers(platform: RunningPlatform, tenant: Tenant) -> list[dict[str, Any]]:
     return [payload for (payload,) in platform.sql(query, [tenant.id])]
 
 
-async def test_whoever_listens_hears_of_each_hit(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> None:
+async def test_whoever_listens_hears_once_of_a_request_and_of_all_its_findings(
+    platform: RunningPlatform, tenant: Tenant, journal: Journal
+) -> None:
     def hit(rule_id: str | None, action: str, status: str) -> DlpEvent:
         return msgspec.structs.replace(CARD, rule_id=rule_id, action=action, status=status)
 
     call = outcome(
         tenant.id, timestamp=NOON, user_id=tenant.user.id,
         dlp_events=(
-            hit("1", "block", "blocked"), hit("2", "redact", "redacted"), hit("3", "log_only", "logged"),
+            hit("2", "redact", "redacted"), hit("1", "block", "blocked"), hit("3", "log_only", "logged"),
             hit("4", "prompt", "approved"), hit("5", "prompt", "cancelled"), hit("6", "allow", "logged"),
             hit(None, "log_only", "logged"),
         ),
     )  # fmt: skip
     await journal.append(call)
     await journal.drain()
-    told = triggers(platform, tenant)
-    assert [payload["action_taken"] for payload in told] == ["BLOCK", "REDACT", "LOG_ONLY", "PROMPT", "CANCEL"]
-    assert told[0] == {
-        "request_id": call.request_id, "user_id": str(tenant.user.id), "rule_id": "1", "entity_type": "credit_card",
-        "action_taken": "BLOCK", "timestamp": "2026-05-06T12:00:00Z",
+    (told,) = triggers(platform, tenant)
+
+    def finding(rule_id: str, action: str) -> dict[str, str]:
+        return {"rule_id": rule_id, "entity_type": "credit_card", "action_taken": action, "direction": "input"}
+
+    assert told == {
+        "request_id": call.request_id, "user_id": str(tenant.user.id), **finding("1", "BLOCK"),
+        "timestamp": "2026-05-06T12:00:00Z",
+        "findings": [finding("2", "REDACT"), finding("1", "BLOCK"), finding("4", "PROMPT"), finding("5", "CANCEL")],
+        "logged": [finding("3", "LOG_ONLY")],
     }  # fmt: skip
+
+
+async def test_a_request_in_which_rules_only_logged_says_so_and_is_no_trigger_in_the_minutes(
+    platform: RunningPlatform, tenant: Tenant, journal: Journal
+) -> None:
+    logged = msgspec.structs.replace(CARD, action="log_only", status="logged")
+    answer = msgspec.structs.replace(logged, direction="output")
+    await journal.append(outcome(tenant.id, timestamp=NOON, dlp_events=(logged, answer)))
+    await journal.drain()
+    (told,) = triggers(platform, tenant)
+    assert (told["action_taken"], told["direction"], told["findings"]) == ("LOG_ONLY", "input", [])
+    assert [each["direction"] for each in told["logged"]] == ["input", "output"]
+    rows = platform.sql("SELECT requests, dlp_triggers FROM usage_minutes WHERE tenant_id = %s", [tenant.id])
+    assert rows == [(1, 0)]
 
 
 async def test_a_scan_has_events_and_nothing_else(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> None:
@@ -177,7 +198,7 @@ async def test_a_record_that_is_prepared_twice_gives_the_same_events(tenant: Ten
     first, second = prepare(entries, (), {}).dlp, prepare(entries, (), {}).dlp
     assert first.events == second.events
     assert first.triggers == second.triggers
-    assert len({trigger.id for trigger in first.triggers}) == 2
+    assert len(first.triggers) == 1
 
 
 async def test_what_was_drained_is_not_counted_again(

@@ -206,16 +206,6 @@ async def test_rows_without_a_month_move_into_it_when_it_is_made(
     assert platform.sql("SELECT count(*) FROM dlp_events_201702") == [(1,)]
 
 
-async def test_a_key_s_last_use_is_noted(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> None:
-    key = (await tenant.user.client.post("/api/auth/api-keys", json={"description": "x"})).json()
-    at = time.time()
-    calls = [outcome(tenant.id, api_key_id=UUID(key["id"]), timestamp=at - age) for age in (5.0, 0.0, 60.0)]
-    await journal.append(*calls)
-    await journal.drain()
-    (listed,) = (await tenant.user.client.get("/api/auth/api-keys")).json()
-    assert datetime.fromisoformat(listed["last_used"]).timestamp() == pytest.approx(at, abs=0.001)
-
-
 async def test_a_keeper_that_was_overtaken_stores_nothing(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:

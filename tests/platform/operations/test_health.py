@@ -71,6 +71,35 @@ async def test_not_ready_names_what_fails(
     assert (answer.status_code, answer.json()) == (503, {"status": "not_ready", "failing_checks": [failing]})
 
 
+@pytest.mark.parametrize(("mode", "status"), [("open", 200), ("closed", 503)])
+async def test_traffic_goes_on_without_the_database_unless_switches_fail_closed(
+    platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch, mode: str, status: int
+) -> None:
+    monkeypatch.setattr(type(platform.host.feed), "lost", property(lambda _: True, lambda *_: None), raising=False)
+    monkeypatch.setattr(type(platform.host.feed), "lag_seconds", property(lambda _: 60.0))
+    settings = platform.host.settings.model_copy(update={"switch_fail_mode": mode})
+    monkeypatch.setattr(platform.host, "settings", settings)
+    assert (await platform.anonymous.get("/api/health/ready")).status_code == 503
+    assert (await platform.anonymous.get("/api/health/ready?for=traffic")).status_code == status
+
+
+async def test_traffic_needs_the_journal_and_the_master_key(
+    platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await platform.refresh()
+    assert (await platform.anonymous.get("/api/health/ready?for=traffic")).status_code == 200
+    monkeypatch.setattr(platform.host.journal, "full", lambda: True)
+    monkeypatch.setattr(platform.host.signer, "cannot_open", True)
+    answer = await platform.anonymous.get("/api/health/ready?for=traffic")
+    assert (answer.status_code, answer.json()["failing_checks"]) == (503, ["journal", "master_key"])
+
+
+async def test_an_unknown_purpose_of_a_probe_is_refused(platform: RunningPlatform) -> None:
+    answer = await platform.anonymous.get("/api/health/ready?for=trafic")
+    assert answer.status_code in {400, 422}
+    assert "for" in answer.text
+
+
 async def test_a_worker_that_follows_no_more_is_not_alive(
     platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,13 +24,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from tests.support import heard
 from tests.support.leaks import WATCH
-from tests.support.server import TRIAL
 from tests.support.watched import see_databases
 
 #: What a worker has counted in its last second is its own still, and lost with it.
 WRITTEN = 1.3
 
-TRIAL_KEY = re.compile(rb"gk_\w+")
 REQUESTS = re.compile(r'^service_http_requests_total\{method="GET",route="/health",status="200"\} (\S+)$', re.MULTILINE)
 
 
@@ -89,15 +87,15 @@ def served() -> Iterator[Served]:
             assert process.stdout is not None
             assert f"https://127.0.0.1:{port}".encode() in process.stdout.readline()
             heard.listen_to(f"https://localhost:{port}")
-            key = next(found for line in process.stdout if (found := TRIAL_KEY.search(line)))
-            yield Served(port, certificate, process, key[0].decode())
+            next(line for line in process.stdout if b"trial.key" in line)
+            yield Served(port, certificate, process, Path(directory, "home", "trial.key").read_text().strip())
             see_databases(f"postgresql://postgres:@/postgres?host={directory}/home/postgres")
         finally:
             heard.leave(f"https://localhost:{port}")
             process.send_signal(signal.SIGTERM)
             process.wait(30)
         assert process.stdout is not None
-        WATCH.saw("a server's log", TRIAL(b"", process.stdout.read()))
+        WATCH.saw("a server's log", process.stdout.read())
 
 
 def children(served: Served, word: str) -> list[int]:

@@ -64,7 +64,21 @@ async def test_probes_stay_open_and_ready_says_why_not(platform: RunningPlatform
     assert (await platform.anonymous.get("/metrics")).status_code == 200
     ready = await platform.anonymous.get("/api/health/ready")
     assert (ready.status_code, ready.json()["failing_checks"]) == (503, ["maintenance"])
+    # It is answered here, with its message, and ended here.
+    assert (await platform.anonymous.get("/api/health/ready?for=traffic")).status_code == 200
     assert (await operator.client.get("/api/admin/system/health")).status_code == 200
+
+
+async def test_published_keys_stay_open_and_a_machine_can_get_the_token_that_ends_it(
+    platform: RunningPlatform, operator: Person
+) -> None:
+    made = (await operator.client.post("/api/admin/oauth-clients/", json={"name": "m", "scopes": ["api:read"]})).json()
+    await close(operator)
+    for path in ("/.well-known/jwks.json", "/.well-known/openid-configuration", "/api/saml/metadata"):
+        # Without PUBLIC_URL there is no metadata to show, which has a word of its own.
+        assert (await platform.anonymous.get(path)).json().get("error") != "maintenance_mode", path
+    form = {"grant_type": "client_credentials", "client_id": made["client_id"], "client_secret": made["client_secret"]}
+    assert (await platform.anonymous.post("/oauth/token", data=form)).status_code == 200
 
 
 async def test_a_call_in_progress_is_waited_for(platform: RunningPlatform, operator: Person) -> None:

@@ -21,6 +21,11 @@ FAMILIES = {
     "service_mfa_verifications_total": "counter",
     "service_deberta_queue_depth": "gauge",
     "service_provider_attempts_total": "counter",
+    "service_model_tokens_total": "counter",
+    "service_model_cost_usd_total": "counter",
+    "service_model_time_to_first_token_seconds": "histogram",
+    "service_provider_duration_seconds": "histogram",
+    "service_requests_refused_total": "counter",
     "service_unknown_price_total": "counter",
     "service_journal_bytes": "gauge",
     "service_journal_half_full": "gauge",
@@ -116,6 +121,44 @@ async def test_a_model_call_counts_with_its_attempts(platform: RunningPlatform) 
     assert grown(f"service_http_request_duration_seconds_count{{{route}}}") == 3
     assert grown('service_provider_attempts_total{kind="sandbox",result="success"}') == 1
     assert grown('service_provider_attempts_total{kind="sandbox",result="http_503"}') >= 1
+
+
+async def test_tokens_cost_and_times_are_told_by_provider_and_model(platform: RunningPlatform, tenant: Tenant) -> None:
+    await platform.add_provider(tenant.id, "counted", "sandbox", "tokens-10-5")
+    body = {"model": "counted/tokens-10-5", "messages": [{"role": "user", "content": "hi"}]}
+    for more in ({}, {"stream": True}):
+        answer = await tenant.user.client.post("/v1/chat/completions", json={**body, **more})
+        assert answer.status_code == 200, answer.text
+    values = await figures(platform)
+    model = 'model="tokens-10-5",provider="counted"'
+    assert values[f'service_model_tokens_total{{{model},type="input"}}'] == 20
+    assert values[f'service_model_tokens_total{{{model},type="output"}}'] == 10
+    assert values[f"service_model_cost_usd_total{{{model}}}"] == pytest.approx(2 * (10 * 0.000001 + 5 * 0.000002))
+    assert values[f"service_model_time_to_first_token_seconds_count{{{model}}}"] == 1
+    assert values[f"service_provider_duration_seconds_count{{{model}}}"] == 2
+
+
+async def test_refused_calls_are_counted_by_reason(platform: RunningPlatform, tenant: Tenant) -> None:
+    before = await figures(platform)
+    body = {"model": "no/such", "messages": [{"role": "user", "content": "hi"}]}
+    await tenant.user.client.post("/v1/chat/completions", json=body)
+    await tenant.user.client.post("/v1/chat/completions", json={})
+    await platform.anonymous.post("/v1/chat/completions", json=body)
+    after = await figures(platform)
+    for reason in ("model_not_found", "invalid_value", "missing_credential"):
+        name = f'service_requests_refused_total{{reason="{reason}"}}'
+        assert after[name] - before.get(name, 0) == 1, reason
+
+
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "Via", "X-Real-IP"])
+async def test_what_an_unknown_proxy_passes_on_gets_no_figures(
+    platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch, header: str
+) -> None:
+    """Its own address is private, and whose request it is nobody knows."""
+    monkeypatch.setattr(platform.host, "settings", platform.host.settings.model_copy(update={"trusted_proxies": ()}))
+    assert (await platform.anonymous.get("/metrics")).status_code == 200
+    answer = await platform.anonymous.get("/metrics", headers={header: "203.0.113.9"})
+    assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
 
 
 async def test_a_foreign_network_is_refused(platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch) -> None:

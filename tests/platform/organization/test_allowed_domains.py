@@ -9,6 +9,8 @@ import pytest
 from tests.support.dns import NameServer, name_server
 from tests.support.platform import PASSWORD, RunningPlatform, Tenant
 
+from gatehouse.foundation.tokens import mint_api_key
+
 BASE = "/api/v1/admin/org/allowed-domains"
 
 
@@ -52,7 +54,8 @@ async def test_an_added_domain_says_which_record_proves_it(
     assert entry["txt_record"]["name"] == f"_gatehouse.{domain}"
     listed = (await tenant.auditor.client.get(BASE)).json()
     assert listed == {
-        "domains": [domain], "jit_provisioning": True, "default_group_id": None, "entries": [entry]
+        "domains": [domain], "jit_provisioning": True, "self_registration": False, "default_group_id": None,
+        "entries": [entry],
     }  # fmt: skip
     # Another organization may claim the same; its record is another.
     assert (await add(other_tenant, domain))["txt_record"]["value"] != entry["txt_record"]["value"]
@@ -61,7 +64,13 @@ async def test_an_added_domain_says_which_record_proves_it(
 
 
 async def test_an_organization_without_domains_has_an_empty_list(tenant: Tenant) -> None:
-    nothing = {"domains": [], "jit_provisioning": False, "default_group_id": None, "entries": []}
+    nothing = {
+        "domains": [],
+        "jit_provisioning": False,
+        "self_registration": False,
+        "default_group_id": None,
+        "entries": [],
+    }
     assert (await tenant.admin.client.get(BASE)).json() == nothing
 
 
@@ -87,7 +96,7 @@ async def test_its_record_proves_a_domain_and_nothing_else_does(
     assert names.asked[-1] == record["name"]
     assert (await verify(tenant, domain)).json() == proven.json()
     (event,) = await platform.audit(tenant, "allowed_domain.verified")
-    assert (event["resource_id"], event["details"]) == (domain, {"by": "dns"})
+    assert (event["resource_id"], event["details"]) == (domain, {"by": "dns", "addresses": 0})
 
 
 async def test_name_servers_that_fail_are_503_and_prove_nothing(tenant: Tenant, names: NameServer, domain: str) -> None:
@@ -119,7 +128,7 @@ async def test_an_operators_word_proves_a_domain_of_any_organization(
     assert (answer.status_code, answer.json()["verified"]) == (200, True), answer.text
     assert names.asked == []
     (event,) = await platform.audit(tenant, "allowed_domain.verified")
-    assert (event["details"], event["actor_id"]) == ({"by": "operator"}, str(operator.id))
+    assert (event["details"], event["actor_id"]) == ({"by": "operator", "addresses": 0}, str(operator.id))
 
 
 async def test_nobody_else_names_another_organization(
@@ -157,30 +166,32 @@ async def test_who_registers_becomes_a_member_of_the_domains_group(
     platform: RunningPlatform, tenant: Tenant, names: NameServer, domain: str
 ) -> None:
     group = (await tenant.admin.client.post("/api/admin/groups", json={"name": "newcomers"})).json()["id"]
-    entry = await add(tenant, domain, jit_provisioning=True, default_group_id=group)
+    entry = await add(tenant, domain, self_registration=True, default_group_id=group)
     registration = {"email": f"ada@{domain}", "password": PASSWORD}
     assert (await platform.anonymous.post("/api/auth/register", json=registration)).status_code == 403
     await prove(tenant, names, entry)
     registered = await platform.anonymous.post("/api/auth/register", json=registration)
-    assert registered.status_code == 201, registered.text
+    assert registered.status_code == 202, registered.text
+    await platform.host.later.settle()
+    ((user_id,),) = platform.sql("SELECT id FROM users WHERE email = %s", [f"ada@{domain}"])
     (member,) = (await tenant.admin.client.get(f"/api/admin/groups/{group}/members")).json()
-    assert member["user_id"] == registered.json()["id"]
+    assert member["user_id"] == str(user_id)
     # Every worker knows it already: the user's first request counts as a member's.
-    live = platform.host.replica.users[platform.sql("SELECT id FROM users WHERE email = %s", [f"ada@{domain}"])[0][0]]
+    live = platform.host.replica.users[user_id]
     assert [str(each) for each in live.groups] == [group]
     (event,) = await platform.audit(tenant, "group.member_added")
-    assert (event["resource_id"], event["details"]["user_id"]) == (group, registered.json()["id"])
+    assert (event["resource_id"], event["details"]["user_id"]) == (group, str(user_id))
 
 
 async def test_a_removed_group_leaves_the_domain_without_one(
     platform: RunningPlatform, tenant: Tenant, names: NameServer, domain: str
 ) -> None:
     group = (await tenant.admin.client.post("/api/admin/groups", json={"name": "gone"})).json()["id"]
-    await prove(tenant, names, await add(tenant, domain, jit_provisioning=True, default_group_id=group))
+    await prove(tenant, names, await add(tenant, domain, self_registration=True, default_group_id=group))
     await tenant.admin.client.delete(f"/api/admin/groups/{group}")
     assert (await tenant.admin.client.get(BASE)).json()["entries"][0]["default_group_id"] is None
     registration = {"email": f"ada@{domain}", "password": PASSWORD}
-    assert (await platform.anonymous.post("/api/auth/register", json=registration)).status_code == 201
+    assert (await platform.anonymous.post("/api/auth/register", json=registration)).status_code == 202
 
 
 async def test_registering_can_be_opened_and_closed_without_losing_the_proof(
@@ -189,23 +200,24 @@ async def test_registering_can_be_opened_and_closed_without_losing_the_proof(
     group = (await tenant.admin.client.post("/api/admin/groups", json={"name": "newcomers"})).json()["id"]
     await prove(tenant, names, await add(tenant, domain))
     for sent, status in [
-        ({"jit_provisioning": True, "default_group_id": group}, 201),
-        ({"default_group_id": None}, 201),
-        ({"jit_provisioning": False}, 403),
+        ({"self_registration": True, "default_group_id": group}, 202),
+        ({"default_group_id": None}, 202),
+        ({"self_registration": False}, 403),
     ]:
         changed = await tenant.admin.client.patch(f"{BASE}/{domain}", json=sent)
         assert (changed.status_code, changed.json()["verified"]) == (200, True), changed.text
         assert {name: changed.json()[name] for name in sent} == sent
         registration = {"email": f"{uuid4().hex}@{domain}", "password": PASSWORD}
         assert (await platform.anonymous.post("/api/auth/register", json=registration)).status_code == status
+        await platform.host.later.settle()
     assert len((await tenant.admin.client.get(f"/api/admin/groups/{group}/members")).json()) == 1
     events = await platform.audit(tenant, "allowed_domain.changed")
-    assert [event["details"] for event in events][1:] == [{"default_group_id": None}, {"jit_provisioning": False}]
+    assert [event["details"] for event in events][1:] == [{"default_group_id": None}, {"self_registration": False}]
 
 
 async def test_a_bad_update_names_the_field_and_an_unknown_domain_is_404(tenant: Tenant, domain: str) -> None:
     await add(tenant, domain)
-    for body in ({"default_group_id": str(uuid4())}, {"jit_provisioning": None}, {"verified": True}):
+    for body in ({"default_group_id": str(uuid4())}, {"self_registration": None}, {"verified": True}):
         answer = await tenant.admin.client.patch(f"{BASE}/{domain}", json=body)
         assert (answer.status_code, [fault["field"] for fault in answer.json()["details"]]) == (422, list(body))
     assert (await tenant.admin.client.patch(f"{BASE}/x{domain}", json={})).status_code == 404
@@ -223,6 +235,7 @@ async def test_a_bad_update_names_the_field_and_an_unknown_domain_is_404(tenant:
         ({"domain": "x" * 254}, "domain"),
         ({"domain": 5}, "domain"),
         ({"domain": "a.test", "jit_provisioning": "true"}, "jit_provisioning"),
+        ({"domain": "a.test", "self_registration": 1}, "self_registration"),
         ({"domain": "a.test", "default_group_id": "x"}, "default_group_id"),
         ({"domain": "a.test", "default_group_id": str(uuid4())}, "default_group_id"),
         ({"domain": "a.test", "surprise": 1}, "surprise"),
@@ -254,3 +267,24 @@ async def test_who_may_not(platform: RunningPlatform, tenant: Tenant, domain: st
             answer = await person.client.request(method, path, json={"domain": "a.test"})
             assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
     assert (await tenant.user.client.get(BASE)).status_code == 403
+
+
+async def test_proving_a_domain_verifies_the_addresses_that_were_there_before(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, names: NameServer, domain: str
+) -> None:
+    """Also the portal's owner, who is there before any domain can be."""
+    portal = await platform.new_m2m(None, "admin:write")
+    key = mint_api_key()
+    owner = {"email": f"owner@{domain}", "key_prefix": key.shown, "key_sha256": key.digest.hex()}
+    assert (await portal.put(f"/v1/platform/tenants/{tenant.id}/owner", json=owner)).status_code == 200
+    users = "/api/admin/users"
+    emails = [f"ada@{domain}", f"ada@sub.{domain}"]
+    ids = [(await tenant.admin.client.post(users, json={"email": each})).json()["id"] for each in emails]
+    theirs = (await other_tenant.admin.client.post(users, json={"email": f"ada@{domain}"})).json()
+    await prove(tenant, names, await add(tenant, domain))
+    shown = [(await tenant.admin.client.get(f"{users}/{each}")).json()["email_verified"] for each in ids]
+    assert shown == [True, False]
+    assert platform.sql("SELECT email_verified FROM users WHERE email = %s", [owner["email"]]) == [(True,)]
+    assert (await other_tenant.admin.client.get(f"{users}/{theirs['id']}")).json()["email_verified"] is False
+    (event,) = await platform.audit(tenant, "allowed_domain.verified")
+    assert event["details"]["addresses"] == 2

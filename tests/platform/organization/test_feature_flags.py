@@ -8,7 +8,7 @@ SECRET = "AKIA" + "Z7Q2MXR4TNVB5KLP"
 CARD = "4111 1111 1111 1111"
 NAMES = {
     "dlp_enabled", "credential_intelligence", "human_in_loop", "budget_enforcement", "outpost_enabled",
-    "api_key_scoping", "audit_log_streaming", "cost_routing",
+    "api_key_scoping", "audit_log_streaming", "cost_routing", "block_unreadable",
 }  # fmt: skip
 
 

@@ -62,6 +62,20 @@ async def test_a_list_in_force_cannot_be_narrowed_to_elsewhere_on_any_way(tenant
     assert (settings.status_code, settings.json()["code"]) == (400, "caller_address_excluded")
 
 
+async def test_a_list_written_through_the_settings_is_enforced(tenant: Tenant) -> None:
+    path = "/api/v1/admin/org/settings"
+    refused = await tenant.admin.client.put(path, json={"ip_allowlist": ["192.0.2.0/24"]})
+    assert (refused.status_code, refused.json()["code"]) == (400, "caller_address_excluded")
+    assert (await tenant.admin.client.get(BASE)).json() == {"enabled": False, "cidrs": [], "bypass_for_mfa": False}
+    assert (await tenant.admin.client.put(path, json={"ip_allowlist": HERE})).status_code == 200
+    assert (await tenant.admin.client.get(BASE)).json() == {"enabled": True, "cidrs": HERE, "bypass_for_mfa": False}
+    # Another field leaves the list as it is; an empty list ends it.
+    assert (await tenant.admin.client.put(path, json={"timezone": "Europe/London"})).status_code == 200
+    assert (await tenant.admin.client.get(BASE)).json()["enabled"] is True
+    assert (await tenant.admin.client.put(path, json={"ip_allowlist": []})).status_code == 200
+    assert (await tenant.admin.client.get(BASE)).json() == {"enabled": False, "cidrs": [], "bypass_for_mfa": False}
+
+
 async def test_a_list_that_is_not_enforced_may_hold_anything_and_stays(tenant: Tenant) -> None:
     await put(tenant, enabled=True, cidrs=HERE)
     off = await put(tenant, enabled=False)
@@ -81,6 +95,8 @@ async def test_in_force_it_holds_for_gateway_and_administration_from_the_answer_
     assert (await put(tenant, enabled=True, cidrs=HERE)).status_code == 200
     refused = await key.post("/v1/chat/completions", json=CHAT, headers=OUTSIDE)
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "ip_not_allowed")
+    # A request from outside is counted: whoever has stolen a key does not try it without limit.
+    assert int(refused.headers["X-RateLimit-Remaining"]) < int(refused.headers["X-RateLimit-Limit"])
     for client in (key, machine, tenant.admin.client):
         assert (await client.get("/v1/models", headers=OUTSIDE)).status_code == 403
     for client in (machine, tenant.admin.client):

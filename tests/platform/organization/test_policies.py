@@ -99,7 +99,8 @@ async def test_the_grace_period_begins_with_the_level_and_not_anew_with_every_ch
         (SESSION, {"session_timeout_minutes": None}, "session_timeout_minutes"),
         (SESSION, {"idle_timeout_minutes": 0}, "idle_timeout_minutes"),
         (SESSION, {"concurrent_sessions": "3"}, "concurrent_sessions"),
-        (SESSION, {"concurrent_sessions": 2}, "concurrent_sessions"),
+        (SESSION, {"concurrent_sessions": 3}, "concurrent_sessions"),
+        (SESSION, {"concurrent_sessions": True}, "concurrent_sessions"),
         (SESSION, {"enforce_single_session": "true"}, "enforce_single_session"),
         (SESSION, {"refresh_token_ttl_days": 0}, "refresh_token_ttl_days"),
         (SESSION, {"refresh_token_ttl_days": 366}, "refresh_token_ttl_days"),
@@ -150,3 +151,9 @@ async def test_a_stale_version_is_412(tenant: Tenant, path: str) -> None:
     assert changed.headers["ETag"] != stale
     refused = await tenant.admin.client.put(path, json={}, headers={"If-Match": stale})
     assert (refused.status_code, refused.json()["error"]) == (412, "precondition_failed")
+
+
+@pytest.mark.parametrize("number", [1, 2, 5])
+async def test_concurrent_sessions_may_be_sent_as_a_number(tenant: Tenant, number: int) -> None:
+    answer = await tenant.admin.client.put(SESSION, json={"concurrent_sessions": number})
+    assert (answer.status_code, answer.json()["concurrent_sessions"]) == (200, str(number))

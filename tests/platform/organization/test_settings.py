@@ -51,7 +51,7 @@ async def test_what_changes_nothing_is_no_event_and_no_new_version(platform: Run
 async def test_a_subset_of_the_flags_is_switched_by_their_rules(platform: RunningPlatform, tenant: Tenant) -> None:
     answer = await tenant.admin.client.put(BASE, json={"feature_flags": {"human_in_loop": True}})
     flags = answer.json()["feature_flags"]
-    assert (flags["human_in_loop"], flags["dlp_enabled"], len(flags)) == (True, True, 8)
+    assert (flags["human_in_loop"], flags["dlp_enabled"], len(flags)) == (True, True, 9)
     (event,) = await platform.audit(tenant, "feature_flag.changed")
     assert event["resource_id"] == "human_in_loop"
     assert (await platform.host.policies.current(tenant.id)).feature_flags["human_in_loop"] is True
@@ -60,7 +60,7 @@ async def test_a_subset_of_the_flags_is_switched_by_their_rules(platform: Runnin
 async def test_what_the_families_keep_is_set_by_their_rules(platform: RunningPlatform, tenant: Tenant) -> None:
     sent: dict[str, Any] = {
         "session_timeout_minutes": 60,
-        "ip_allowlist": ["192.0.2.77/24"],
+        "ip_allowlist": ["127.0.0.77/8"],
         "allowed_domains": ["Example.com", "example.org"],
     }
     answer = await tenant.admin.client.put(BASE, json=sent)
@@ -68,8 +68,7 @@ async def test_what_the_families_keep_is_set_by_their_rules(platform: RunningPla
     settings = answer.json()
     # A shorter session that is sent alone takes the idle time with it.
     assert (settings["session_timeout_minutes"], settings["idle_timeout_minutes"]) == (60, 60)
-    # Not enforced: nobody has said so.
-    assert settings["ip_allowlist"] == ["192.0.2.0/24"]
+    assert settings["ip_allowlist"] == ["127.0.0.0/8"]
     assert settings["allowed_domains"] == ["example.com", "example.org"]
     for action in ("session_policy.changed", "ip_allowlist.changed", "allowed_domain.added"):
         assert await platform.audit(tenant, action)

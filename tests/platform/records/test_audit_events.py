@@ -1,5 +1,6 @@
 """GET /v1/audit/events and /v1/audit/actions (reference 1, Paginated read-back lists; decisions, Records)."""
 
+import asyncio
 import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -25,7 +26,7 @@ async def read(client: httpx2.AsyncClient, **filters: Any) -> list[dict[str, Any
     while True:
         assert answer.status_code == 200, answer.text
         page = answer.json()
-        assert set(page) == {"events", "next_cursor", "has_more"}
+        assert set(page) == {"events", "next_cursor", "has_more", "tail_cursor"}
         events += page["events"]
         assert page["has_more"] == (page["next_cursor"] is not None)
         if not page["has_more"]:
@@ -60,6 +61,30 @@ async def test_a_cursor_gives_every_event_once_while_more_are_written(tenant: Te
     rest = (await tenant.admin.client.get(EVENTS, params={"limit": 3, "cursor": page["next_cursor"]})).json()
     assert [event["sequence"] for event in page["events"] + rest["events"]] == [1, 2, 3, 4, 5, 6]
     assert (rest["has_more"], rest["next_cursor"]) == (False, None)
+
+
+async def test_following_the_tail_gives_what_came_later_while_others_write(tenant: Tenant) -> None:
+    admin = tenant.admin.client
+    empty = (await admin.get(EVENTS, params={"action": "api_key.created"})).json()
+    assert (empty["events"], empty["next_cursor"]) == ([], None)
+    followed: list[int] = []
+    cursor = empty["tail_cursor"]
+    writers = [asyncio.create_task(make_events(tenant, 5)) for _ in range(4)]
+    while not all(writer.done() for writer in writers) or len(followed) < 20:
+        page = (await admin.get(EVENTS, params={"cursor": cursor, "limit": 3})).json()
+        followed += [event["sequence"] for event in page["events"]]
+        cursor = page["tail_cursor"]
+        await asyncio.gather(*(writer for writer in writers if writer.done()))
+    assert followed == [event["sequence"] for event in await read(admin, action="api_key.created")]
+    assert len(followed) == 20
+    again = (await admin.get(EVENTS, params={"cursor": cursor})).json()
+    assert (again["events"], again["has_more"]) == ([], False)
+
+
+async def test_an_empty_cursor_is_the_first_page(tenant: Tenant) -> None:
+    await make_events(tenant, 1)
+    answer = await tenant.admin.client.get(EVENTS, params={"cursor": ""})
+    assert [event["sequence"] for event in answer.json()["events"]] == [1]
 
 
 async def test_each_filter_narrows_and_stays_with_the_cursor(

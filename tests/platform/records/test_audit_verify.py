@@ -10,6 +10,8 @@ from tests.support.journal import Journal, outcome
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.cli.main import cli
+from gatehouse.platform.chain.links import AuditEvent, link
+from gatehouse.platform.records.audit.verify import Break
 
 
 @pytest.fixture
@@ -34,13 +36,63 @@ async def chain(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> 
         "reason = 'because'", "action = 'user.deleted'", "outcome = 'error'", "actor_id = 'someone'", "ip = '::1'",
         "details = details || '{\"status\": 500}'", "details = '{}'", "timestamp = timestamp - interval '1 second'",
         "target_model = 'other'", "request_id = 'other'", "id = gen_random_uuid()", "salt = '\\x00'",
-        "personal_digest = sha256('x')", "hash = sha256('x')", "actor_type = 'system'", "resource_id = 'x'",
+        "personal_digest = sha256('x')", "actor_type = 'system'", "resource_id = 'x'",
     ],
 )  # fmt: skip
 async def test_a_changed_event_is_named(chain: Callable[[str], list[int]], change: str) -> None:
-    found = chain(f"UPDATE audit_events SET {change} WHERE THE_CHAIN AND sequence = 5")
-    # A changed hash is missed by the event after it, too.
-    assert found in ([5], [5, 6])
+    assert chain(f"UPDATE audit_events SET {change} WHERE THE_CHAIN AND sequence = 5") == [5]
+
+
+async def test_a_changed_hash_breaks_the_event_and_the_one_after_it(chain: Callable[[str], list[int]]) -> None:
+    assert chain("UPDATE audit_events SET hash = sha256('x') WHERE THE_CHAIN AND sequence = 5") == [5, 6]
+
+
+class Forger:
+    """Rewrites events of one chain together with their hashes, as an owner of the database could."""
+
+    def __init__(self, platform: RunningPlatform, tenant: Tenant) -> None:
+        self._platform, self._tenant = platform, tenant
+
+    def rewrite(self, sequence: int, *, reason: str | None = None, prev_hash: bytes | None = None) -> bytes:
+        """Changes the event and gives it the hash that fits its new content. Returns that hash."""
+        names = [*AuditEvent.__struct_fields__, "prev_hash", "personal_digest"]
+        query = f"SELECT {', '.join(names)} FROM audit_events WHERE tenant_id = %s AND sequence = %s"
+        [values] = self._platform.sql(query, [self._tenant.id, sequence])
+        row = dict(zip(names, values, strict=True))
+        previous, personal = prev_hash or row.pop("prev_hash"), row.pop("personal_digest")
+        row.pop("prev_hash", None)
+        event = AuditEvent(**{**row, "reason": reason or row["reason"]})
+        forged = link(previous, self._tenant.id, sequence, event, personal)
+        self._platform.sql(
+            "UPDATE audit_events SET reason = %s, prev_hash = %s, hash = %s WHERE tenant_id = %s AND sequence = %s",
+            [event.reason, previous, forged, self._tenant.id, sequence],
+        )
+        return forged
+
+
+@pytest.mark.usefixtures("chain")
+async def test_an_event_that_was_changed_with_its_hash_is_named_by_the_next(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    Forger(platform, tenant).rewrite(5, reason="forged")
+    assert platform.breaks(tenant) == [Break(6, "does not follow the event before it")]
+
+
+@pytest.mark.usefixtures("chain")
+async def test_the_last_event_changed_with_its_hash_is_named_by_the_head(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    Forger(platform, tenant).rewrite(8, reason="forged")
+    assert platform.breaks(tenant) == [Break(8, "not the end that the chain's head names (8)")]
+
+
+@pytest.mark.usefixtures("chain")
+async def test_a_chain_rewritten_to_its_end_is_named_by_the_head(platform: RunningPlatform, tenant: Tenant) -> None:
+    forger = Forger(platform, tenant)
+    previous = forger.rewrite(5, reason="forged")
+    for sequence in (6, 7, 8):
+        previous = forger.rewrite(sequence, prev_hash=previous)
+    assert [broken.sequence for broken in platform.breaks(tenant)] == [8]
 
 
 async def test_a_removed_event_is_named(chain: Callable[[str], list[int]]) -> None:

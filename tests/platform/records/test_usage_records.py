@@ -15,6 +15,7 @@ FIELDS = {
     "id", "timestamp", "request_id", "user_id", "group_id", "api_key_id", "client_id", "provider", "model_id",
     "requested_model", "status", "stream", "input_tokens", "output_tokens", "cached_tokens", "cost_usd", "latency_ms",
     "time_to_first_token_ms", "provider_latency_ms", "fallbacks", "routing_policy_id", "dlp_action",
+    "end_user", "tags",
 }  # fmt: skip
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 
@@ -54,6 +55,30 @@ async def test_pages_of_every_size_give_every_record_once_newest_first(tenant: T
         assert seen == wanted
     beyond = (await tenant.admin.client.get(RECORDS, params={"offset": 40})).json()
     assert (beyond["records"], beyond["total"]) == ([], 40)
+
+
+async def test_the_records_of_one_key_are_listed_to_those_who_may_see_them(tenant: Tenant, journal: Journal) -> None:
+    key, other_key = new_id(), new_id()
+    calls = [
+        outcome(
+            tenant.id,
+            user_id=tenant.user.id,
+            api_key_id=key if number % 2 else other_key,
+            timestamp=(NOON - timedelta(minutes=number)).timestamp(),
+        )
+        for number in range(6)
+    ]
+    await journal.append(*calls)
+    await journal.drain()
+    of_the_key = {"api_key_id": str(key), "limit": 2}
+    for client in (tenant.admin.client, tenant.user.client):
+        first = (await client.get(RECORDS, params=of_the_key)).json()
+        rest = (await client.get(RECORDS, params={**of_the_key, "offset": 2})).json()
+        assert (first["total"], rest["total"]) == (3, 3)
+        shown = [record["id"] for record in first["records"] + rest["records"]]
+        assert shown == [str(calls[number].id) for number in (1, 3, 5)]
+    of_nobody = {**of_the_key, "user_id": str(tenant.admin.id)}
+    assert (await tenant.admin.client.get(RECORDS, params=of_nobody)).json()["total"] == 0
 
 
 async def test_filters_narrow_total_and_pages(tenant: Tenant, journal: Journal) -> None:

@@ -1,6 +1,7 @@
 """Budgets (decisions 7): the family, and what it does to requests."""
 
 import asyncio
+import time
 from typing import Any
 from uuid import uuid4
 
@@ -65,6 +66,7 @@ async def test_each_scope_binds_its_own_callers(platform: RunningPlatform, sandb
     group = (await sandbox.admin.client.post("/api/admin/groups", json={"name": "g"})).json()
     await sandbox.admin.client.post(f"/api/admin/groups/{group['id']}/members", json={"user_id": str(sandbox.user.id)})
     for scope_type, scope_id in (("group", group["id"]), ("user", str(sandbox.user.id))):
+        platform.sql("DELETE FROM usage_records WHERE tenant_id = %s", [sandbox.id])
         budget = await made(sandbox, scope_type=scope_type, scope_id=scope_id, limit_requests=1)
         assert [(await chat(sandbox.user)).status_code for _ in range(2)] == [200, 429]
         assert (await chat(sandbox.admin)).status_code == 200
@@ -201,3 +203,123 @@ async def test_a_budget_goes_with_whom_it_bound(platform: RunningPlatform, tenan
     assert gone.status_code in (200, 204), gone.text
     assert (await admin.get(f"{BASE}/{budget['id']}")).status_code == 404
     assert (await admin.get(f"{BASE}/{other['id']}")).status_code == 200
+
+
+USED = """
+    INSERT INTO usage_records (tenant_id, id, timestamp, request_id, user_id, group_id, api_key_id, client_id, status,
+        stream, input_tokens, output_tokens, cached_tokens, cost_usd)
+    VALUES (%(tenant)s, %(id)s, now() - %(ago)s * interval '1 second', 'r', %(user)s, %(group)s, %(key)s, %(client)s,
+        %(status)s, false, %(input)s, 5, 3, 0.25)
+"""
+
+
+def used(platform: RunningPlatform, tenant: Tenant, **values: Any) -> None:
+    """One request that is on record."""
+    known = {"user": None, "group": None, "key": None, "client": None, "status": "success", "input": 2, "ago": 0}
+    platform.sql(USED, {"tenant": tenant.id, "id": uuid4(), **known, **values})
+
+
+async def test_a_new_budget_begins_with_what_its_organization_has_used(
+    platform: RunningPlatform, sandbox: Tenant
+) -> None:
+    for _ in range(3):
+        used(platform, sandbox)
+    used(platform, sandbox, status="cancelled")
+    # Neither was used by anybody: one was refused, and one is of last year.
+    used(platform, sandbox, status="refused", input=None)
+    used(platform, sandbox, ago=400 * 86_400)
+    budget = await made(sandbox, limit_requests=5)
+    current = budget["current"]
+    assert (current["spent_requests"], current["spent_tokens"], current["spent_usd"]) == (4, 40, 1.0)
+    assert [(await chat(sandbox.user)).status_code for _ in range(2)] == [200, 429]
+
+
+async def test_a_new_budget_begins_with_what_its_scope_has_used(platform: RunningPlatform, sandbox: Tenant) -> None:
+    group = (await sandbox.admin.client.post("/api/admin/groups", json={"name": "g"})).json()
+    await sandbox.admin.client.post(f"/api/admin/groups/{group['id']}/members", json={"user_id": str(sandbox.user.id)})
+    await platform.new_key(sandbox.user)
+    (key,) = (await sandbox.user.client.get("/api/auth/api-keys")).json()
+    client = (
+        await sandbox.admin.client.post("/api/admin/oauth-clients", json={"name": "c", "scopes": ["chat:write"]})
+    ).json()
+    used(platform, sandbox, user=sandbox.user.id, group=group["id"])
+    used(platform, sandbox, user=sandbox.user.id, key=key["id"])
+    used(platform, sandbox, user=sandbox.admin.id)
+    used(platform, sandbox, client=client["client_id"])
+    scopes = {"user": str(sandbox.user.id), "group": group["id"], "api_key": key["id"], "tenant": None}
+    current_by_scope = {
+        scope_type: (await made(sandbox, scope_type=scope_type, scope_id=scope_id, period="day"))["current"]
+        for scope_type, scope_id in scopes.items()
+    }
+    assert {name: current["spent_requests"] for name, current in current_by_scope.items()} == {
+        "user": 2, "group": 2, "api_key": 1, "tenant": 4,
+    }  # fmt: skip
+    client_budget = await made(sandbox, scope_type="oauth_client", scope_id=client["client_id"])
+    assert client_budget["current"]["spent_requests"] == 1
+
+
+async def test_a_budget_never_counts_another_organization(
+    platform: RunningPlatform, sandbox: Tenant, other_tenant: Tenant
+) -> None:
+    used(platform, other_tenant)
+    assert (await made(sandbox))["current"]["spent_requests"] == 0
+
+
+async def test_a_plan_s_new_limit_counts_the_month_and_tells_one_step(
+    platform: RunningPlatform, sandbox: Tenant
+) -> None:
+    portal = await platform.new_m2m(None, "admin:write")
+    path = f"/v1/platform/tenants/{sandbox.id}/entitlements"
+    for _ in range(7):
+        used(platform, sandbox)
+    assert (await portal.patch(path, json={"monthly_request_limit": 8})).status_code == 200
+    assert (await chat(sandbox.user)).status_code == 200
+    refused = await chat(sandbox.user)
+    assert (refused.status_code, refused.json()["error"]["tier"]) == (429, "plan")
+    assert steps(platform, sandbox) == [0.8]
+    assert (await portal.patch(path, json={"monthly_request_limit": 100})).status_code == 200
+    assert (await chat(sandbox.user)).status_code == 200
+    assert (await portal.patch(path, json={"monthly_request_limit": 2})).status_code == 200
+    assert (await chat(sandbox.user)).status_code == 429
+    await announced(platform, sandbox, [0.8, 1.0])
+
+
+async def announced(platform: RunningPlatform, tenant: Tenant, expected: list[float]) -> None:
+    deadline = time.monotonic() + 10
+    while steps(platform, tenant) != expected:
+        assert time.monotonic() < deadline, steps(platform, tenant)
+        await asyncio.sleep(0.05)
+
+
+def steps(platform: RunningPlatform, tenant: Tenant) -> list[float]:
+    rows = platform.sql(
+        "SELECT payload FROM outbox WHERE tenant_id = %s AND event_type = 'usage_threshold' ORDER BY created_at, id",
+        [tenant.id],
+    )
+    return [payload["threshold"] for (payload,) in rows]
+
+
+async def test_a_spent_budget_refuses_model_calls_only(sandbox: Tenant) -> None:
+    await made(sandbox, limit_requests=1)
+    assert [(await chat(sandbox.user)).status_code for _ in range(2)] == [200, 429]
+    assert (await sandbox.user.client.get("/v1/models")).status_code == 200
+    assert (await sandbox.user.client.get("/v1/models/sandbox/echo")).status_code == 200
+    assert (await sandbox.user.client.post("/v1/scan", json={"text": "hello"})).status_code == 200
+    assert (await chat(sandbox.user)).status_code == 429
+
+
+@pytest.mark.parametrize("scope_type", ["group", "tenant"])
+async def test_quota_exceeded_names_the_user_who_met_it(
+    platform: RunningPlatform, sandbox: Tenant, scope_type: str
+) -> None:
+    group = (await sandbox.admin.client.post("/api/admin/groups", json={"name": "g"})).json()
+    await sandbox.admin.client.post(f"/api/admin/groups/{group['id']}/members", json={"user_id": str(sandbox.user.id)})
+    await made(sandbox, scope_type=scope_type, scope_id=group["id"] if scope_type == "group" else None)
+    assert [(await chat(sandbox.user)).status_code for _ in range(3)] == [200, 200, 429]
+    query = "SELECT payload FROM outbox WHERE tenant_id = %s AND event_type = 'quota_exceeded'"
+    async with asyncio.timeout(5):
+        while not (rows := platform.sql(query, [sandbox.id])):
+            await asyncio.sleep(0.05)
+    ((payload,),) = rows
+    assert payload["user_id"] == str(sandbox.user.id)
+    assert payload["group_id"] == (group["id"] if scope_type == "group" else None)

@@ -89,6 +89,46 @@ async def test_an_endpoint_may_do_without_a_key(tenant: Tenant, fake: Any) -> No
     assert "authorization" not in fake.requests[0].headers
 
 
+async def test_discovery_asks_an_endpoint_without_a_key(tenant: Tenant, fake: Any) -> None:
+    body = endpoint(fake)
+    del body["api_key"]
+    assert (await tenant.admin.client.post(BASE, json=body)).status_code == 201
+    models = (await tenant.admin.client.get("/api/admin/models/catalog/discover")).json()
+    assert {model["provider"] for model in models} == {"my-own"}
+
+
+async def test_a_model_s_capabilities_serve_policies_that_require_them(tenant: Tenant, fake: Any) -> None:
+    able = {"vision": True, "function_calling": True}
+    await make(tenant, fake, models=[model(capabilities=able, max_output_tokens=99), model("plain")])
+    entries = await catalog(tenant)
+    assert (entries["small"]["capabilities"]["vision"], entries["plain"]["capabilities"]["vision"]) == (True, False)
+    assert (entries["small"]["max_output_tokens"], entries["small"]["supports_vision"]) == (99, True)
+    policy = {
+        "name": "p", "strategy": "cost_optimized", "enabled": True,
+        "model_filters": {"required_capabilities": ["vision"]},
+    }  # fmt: skip
+    made = await tenant.admin.client.post("/api/admin/cost-routing/policies", json=policy)
+    assert made.status_code == 201, made.text
+    assert await chat(tenant, "auto") == 200
+    # What is left out stays.
+    await tenant.admin.client.patch(f"{BASE}/my-own", json={"models": [model()]})
+    assert (await catalog(tenant))["small"]["capabilities"]["vision"] is True
+    bad = endpoint(fake, id="other", models=[model(capabilities={"max_context_window": 5})])
+    assert (await tenant.admin.client.post(BASE, json=bad)).status_code == 422
+
+
+async def test_a_configuration_can_be_sent_as_it_is_shown(tenant: Tenant, fake: Any) -> None:
+    await make(tenant, fake)
+    path = f"{BASE}/my-own"
+    shown = (await tenant.admin.client.patch(path, json={"config": {"timeout_ms": 4000, "max_retries": 1}})).json()
+    assert (shown["config"]["timeout_ms"], shown["config"]["max_retries"]) == (4000, 1)
+    twice = await tenant.admin.client.patch(path, json={"timeout_ms": 1000, "config": {"timeout_ms": 4000}})
+    assert (twice.status_code, "timeout_ms" in twice.text) == (422, True)
+    # The stored key is sent to no other host, by this way neither.
+    moved = await tenant.admin.client.patch(path, json={"config": {"base_url": "http://127.0.0.1:9/v1"}})
+    assert (moved.status_code, "api_key" in moved.text) == (422, True)
+
+
 async def test_an_id_is_there_once_in_an_organization(tenant: Tenant, other_tenant: Tenant, fake: Any) -> None:
     await make(tenant, fake)
     again = await tenant.admin.client.post(BASE, json=endpoint(fake))

@@ -352,10 +352,10 @@ async def test_patch_changes_what_it_names(sandbox: Tenant) -> None:
     assert answer.json() == {**policy, **changed, "updated_at": answer.json()["updated_at"]}
 
 
-@pytest.mark.parametrize("field", ["name", "description", "model_filters"])
-async def test_patch_takes_only_what_is_patchable(tenant: Tenant, field: str) -> None:
+@pytest.mark.parametrize(("field", "value"), [("name", None), ("description", "other"), ("model_filters", None)])
+async def test_patch_takes_only_what_is_patchable(tenant: Tenant, field: str, value: str | None) -> None:
     policy = await made(tenant)
-    answer = await tenant.admin.client.patch(f"{POLICIES}/{policy['policy_id']}", json={field: None})
+    answer = await tenant.admin.client.patch(f"{POLICIES}/{policy['policy_id']}", json={field: value})
     assert (answer.status_code, answer.json()["details"][0]["field"]) == (422, field)
 
 
@@ -478,6 +478,21 @@ async def test_analytics_say_what_went_where(platform: RunningPlatform, sandbox:
     assert told["avg_cost_per_request_usd"] == pytest.approx(told["total_cost_usd"] / 4, abs=1e-9)
     other = (await sandbox.admin.client.get(f"{BASE}/analytics", params={"policy_id": str(uuid4())})).json()
     assert (other["total_requests"], other["avg_cost_per_request_usd"]) == (0, 0)
+
+
+async def test_analytics_tell_no_cost_of_a_model_without_a_price(platform: RunningPlatform, sandbox: Tenant) -> None:
+    platform.sql(
+        "UPDATE model_configs SET cost_per_input_token = NULL, cost_per_output_token = NULL"
+        " WHERE tenant_id = %s AND model_id = 'stream-1'", [sandbox.id],
+    )  # fmt: skip
+    await platform.host.policies.changed({str(sandbox.id)})
+    for model in ("sandbox/stream-1", "sandbox/stream-2"):
+        assert (await chat(sandbox.user, model)).status_code == 200
+    await drained(platform)
+    report = (await sandbox.auditor.client.get(f"{BASE}/analytics", params={"period": "day"})).json()
+    costs = {each["model_id"]: each["cost_usd"] for each in report["routing_decisions"]["by_model"]}
+    assert costs["stream-1"] is None
+    assert costs["stream-2"] > 0
 
 
 async def drained(platform: RunningPlatform) -> None:

@@ -8,6 +8,8 @@ import httpx2
 import pytest
 from tests.support.platform import RunningPlatform, Tenant
 
+from gatehouse.platform.routing.providers.schedule import run_due
+
 BASE = "/api/admin/providers"
 KEY = "sk-Vq83-never-to-be-seen-again"
 CHAT = {"model": "mine/small", "messages": [{"role": "user", "content": "hi"}]}
@@ -54,6 +56,7 @@ async def test_credentials_make_the_provider_of_a_known_kind(platform: RunningPl
     provider = await read(tenant, "openai")
     assert provider == {
         "id": "openai", "name": "OpenAI", "kind": "openai", "type": "native", "status": "active",
+        "enabled": True, "kill_switch_active": False,
         "credentials_configured": True, "last_health_check": None, "health_check_status": "unknown",
         "models_enabled": 0, "config": {"timeout_ms": 30_000, "max_retries": 2},
         "health_check_config": {
@@ -205,7 +208,7 @@ async def test_a_disabled_provider_answers_no_more_and_comes_back(
     assert (told["provider_id"], told["status"], told["changed_by"], told["reason"]) == (
         "mine", "disabled", str(tenant.admin.id), "too dear",
     )  # fmt: skip
-    assert set(told) == {"provider_id", "status", "changed_by", "reason", "changed_at"}
+    assert (told["enabled"], told["kill_switch_active"]) == (False, False)
     seen = len(fake.requests)
     refused = await tenant.user.client.post("/v1/chat/completions", json=CHAT)
     assert (refused.status_code, refused.json()["error"]["type"]) == (503, "provider_unavailable")
@@ -354,6 +357,39 @@ async def test_health_check_config_has_bounds(platform: RunningPlatform, tenant:
         assert (bad.status_code, bad.json()["detail"][0]["loc"]) == (422, ["body", field])
 
 
+async def test_a_health_check_config_changes_in_part(tenant: Tenant, fake: Any) -> None:
+    await connect(tenant, fake)
+    path = f"{BASE}/mine/health-check-config"
+    first = {"interval_seconds": 10, "timeout_ms": 200, "failure_threshold": 7, "recovery_threshold": 4}
+    await tenant.admin.client.put(path, json=first)
+    for body in ({"enabled": False}, {}):
+        checks = (await tenant.admin.client.put(path, json=body)).json()
+        assert {name: checks[name] for name in (*first, "enabled")} == {**first, "enabled": False}
+    assert (await read(tenant, "mine"))["health_check_config"] == {**first, "enabled": False}
+
+
+async def test_a_provider_is_tried_with_the_model_that_is_named(tenant: Tenant, fake: Any) -> None:
+    await connect(tenant, fake)
+    path = "/api/admin/system/check-provider/mine"
+    for model_id in ("large", "small"):
+        new = {
+            "provider": "mine",
+            "model_id": model_id,
+            "cost_per_output_token": "0.1" if model_id == "large" else "0.2",
+        }
+        await tenant.admin.client.post("/api/admin/models/catalog/", json=new)
+    assert (await tenant.admin.client.post(path)).json()["model_tested"] == "large"
+    assert (await tenant.admin.client.post(path, params={"model": "small"})).json()["model_tested"] == "small"
+    assert (await tenant.admin.client.post(path, params={"model": "none"})).status_code == 404
+    assert (await tenant.user.client.post(path, params={"model": "small"})).status_code == 403
+
+
+async def test_an_unknown_kind_s_refusal_says_how_to_make_one(tenant: Tenant) -> None:
+    answer = await tenant.admin.client.put(f"{BASE}/groq/credentials", json={"api_key": KEY})
+    assert answer.status_code == 404
+    assert "base_url" in answer.json()["detail"]
+
+
 async def test_everybody_reads_how_providers_are_and_sees_only_their_own(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, fake: Any
 ) -> None:
@@ -432,6 +468,7 @@ CALLS = [
     ("GET", BASE, None),
     ("GET", f"{BASE}/mine", None),
     ("PUT", f"{BASE}/mine/credentials", {"api_key": "x"}),
+    ("DELETE", f"{BASE}/mine/credentials", None),
     ("PATCH", f"{BASE}/mine/config", {"timeout_ms": 500}),
     ("PUT", f"{BASE}/mine/status", {"enabled": False}),
     ("POST", f"{BASE}/mine/health-check", None),
@@ -469,3 +506,81 @@ async def test_an_unknown_provider_is_404_before_its_body_is_read(tenant: Tenant
             answer = await tenant.admin.client.request(method, path.replace("mine", uuid4().hex), json={"a": 1})
             assert answer.status_code == 404, path
             assert "Provider not found" in answer.text
+
+
+async def test_removed_credentials_leave_a_provider_that_is_not_called(
+    platform: RunningPlatform, tenant: Tenant, fake: Any
+) -> None:
+    await connect(tenant, fake)
+    await configure(tenant, "openai", api_key=KEY)
+    body = {"provider": "openai", "model_id": "gpt"}
+    assert (await tenant.admin.client.post("/api/admin/models/catalog/", json=body)).status_code == 201
+    mine = "WHERE tenant_id = %s AND id = 'openai'"
+    platform.sql(f"UPDATE providers SET health_check_status = 'degraded', unhealthy = true {mine}", [tenant.id])
+    path = f"{BASE}/openai/credentials"
+    assert (await platform.anonymous.delete(path)).status_code == 401
+    for person in (tenant.user, tenant.auditor):
+        assert (await person.client.delete(path)).status_code == 403
+    assert (await tenant.admin.client.delete(path)).status_code == 204
+
+    provider = await read(tenant, "openai")
+    assert (provider["credentials_configured"], provider["status"], provider["health_check_status"]) == (
+        False, "active", "unknown",
+    )  # fmt: skip
+    assert platform.sql(f"SELECT sealed_credentials FROM providers {mine}", [tenant.id]) == [(None,)]
+    (event,) = await platform.audit(tenant, "provider.credentials_removed")
+    assert (event["resource_id"], event["actor_id"]) == ("openai", str(tenant.admin.id))
+
+    # Nothing leaves for the vendor: the next candidate answers, or an error says what is missing.
+    call = {**CHAT, "model": "openai/gpt"}
+    alone = await tenant.user.client.post("/v1/chat/completions", json=call)
+    assert (alone.status_code, "credential or setting is missing" in alone.text) == (502, True), alone.text
+    answer = await tenant.user.client.post("/v1/chat/completions", json={**call, "fallbacks": ["mine/small"]})
+    assert (answer.status_code, answer.headers["x-gateway-provider"]) == (200, "mine")
+    assert answer.headers["x-gateway-fallbacks"] == "1"
+
+    # Neither a check by hand nor the schedule makes it a fault of the system.
+    assert "missing" in (await check(tenant, "openai"))["error"]
+    platform.sql("UPDATE providers SET last_health_check = now() WHERE tenant_id <> %s OR id = 'mine'", [tenant.id])
+    assert await run_due(platform.host.database, platform.host.outbound, platform.host.sealer) == 0
+    health = (await tenant.admin.client.get("/api/admin/system/health")).json()
+    assert health["components"]["providers"]["openai"]["status"] == "unknown"
+
+    await configure(tenant, "openai", api_key=KEY)
+    assert (await read(tenant, "openai"))["credentials_configured"] is True
+
+
+@pytest.mark.parametrize(
+    ("slug", "body", "left"),
+    [
+        ("azure_openai", {"api_key": KEY, "hosted_endpoint": "https://ours.example.com"}, "hosted_endpoint"),
+        ("ollama", {"local_runtime_base_url": "http://localhost:11434"}, "local_runtime_base_url"),
+        ("bedrock", {"cloud_access_key_id": "A" * 20, "cloud_secret_access_key": KEY, "cloud_region": "eu-central-1"},
+         "cloud_access_key_id"),
+    ],
+)  # fmt: skip
+async def test_removing_credentials_takes_what_is_not_secret_with_it(
+    platform: RunningPlatform, tenant: Tenant, slug: str, body: dict[str, Any], left: str
+) -> None:
+    await configure(tenant, slug, **body)
+    await tenant.admin.client.patch(f"{BASE}/{slug}/config", json={"timeout_ms": 200})
+    assert (await tenant.admin.client.delete(f"{BASE}/{slug}/credentials")).status_code == 204
+    provider = await read(tenant, slug)
+    assert (provider["credentials_configured"], provider["config"]) == (False, {"timeout_ms": 200, "max_retries": 2})
+    assert "missing" in (await check(tenant, slug))["error"]
+    assert (await read(tenant, slug))["health_check_status"] == "unknown"
+
+
+async def test_credentials_that_nothing_needs_are_not_removed(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, fake: Any
+) -> None:
+    await connect(tenant, fake)
+    await configure(tenant, "sandbox")
+    for slug in ("mine", "sandbox"):
+        answer = await tenant.admin.client.delete(f"{BASE}/{slug}/credentials")
+        assert answer.status_code == 409, answer.text
+        assert "works without credentials" in answer.json()["detail"]
+    await configure(other_tenant, "openai", api_key=KEY)
+    for slug in ("openai", "no-such", "a%00b"):
+        assert (await tenant.admin.client.delete(f"{BASE}/{slug}/credentials")).status_code == 404
+    assert (await read(other_tenant, "openai"))["credentials_configured"] is True

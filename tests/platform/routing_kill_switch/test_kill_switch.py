@@ -89,23 +89,80 @@ async def test_a_provider_goes_off_and_on_as_a_whole(
     assert {name: value for name, value in told.items() if name != "propagation"} in listed
     assert [summary["provider"] for summary in listed] == ["sandbox", "spare"]
     assert [summary["kill_switch_active"] for summary in listed] == [True, False]
-    # A model that comes later is on: the state is each model's own.
+    # A model that comes later is covered, and none is released alone.
     platform.sql(
         "INSERT INTO model_configs (id, tenant_id, provider, model_id) VALUES (%s, %s, 'sandbox', 'late')",
         [new_id(), tenant.id],
     )
-    told = (await tenant.admin.client.post(f"{BASE}/models/{models['sandbox/tools']}/enable")).json()
-    assert told["kill_switch_active"] is False
+    alone = await tenant.admin.client.post(f"{BASE}/models/{models['sandbox/tools']}/enable")
+    assert alone.status_code == 409
+    assert "/providers/sandbox/enable" in alone.text
     (summary, _) = (await tenant.admin.client.get(f"{BASE}/providers")).json()
-    assert (summary["total_models"], summary["kill_switch_disabled_count"]) == (3, 1)
+    assert (summary["total_models"], summary["kill_switch_disabled_count"]) == (3, 3)
+    assert summary["provider_disabled_reason"] == "security_event"
     told = (await tenant.admin.client.post(f"{BASE}/providers/sandbox/enable")).json()
     assert (told["kill_switch_disabled_count"], told["kill_switch_active"]) == (0, False)
 
 
-async def test_a_provider_without_models_has_nothing_to_switch(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_provider_without_models_is_switched_off_for_those_that_come(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
     platform.sql("INSERT INTO providers (tenant_id, id, name, kind) VALUES (%s, 'bare', 'x', 'sandbox')", [tenant.id])
     answer = await tenant.admin.client.post(f"{BASE}/providers/bare/disable", json={"reason": "other"})
-    assert (answer.status_code, answer.json()["total_models"], answer.json()["kill_switch_active"]) == (200, 0, False)
+    summary = answer.json()
+    assert (answer.status_code, summary["total_models"], summary["kill_switch_active"]) == (200, 0, True)
+    assert (summary["propagation"]["confirmed"], summary["propagation"]["pending"]) == (
+        summary["propagation"]["total"],
+        [],
+    )
+    assert summary["propagation"]["total"] >= 1
+    provider = (await tenant.auditor.client.get("/api/admin/providers/bare")).json()
+    assert (provider["status"], provider["enabled"], provider["kill_switch_active"]) == ("kill_switched", True, True)
+    new = {"provider": "bare", "model_id": "echo"}
+    model = (await tenant.admin.client.post("/api/admin/models/catalog/", json=new)).json()
+    state = (await tenant.auditor.client.get(f"{BASE}/models/{model['id']}")).json()
+    assert (state["kill_switch_active"], state["disabled_reason"]) == (True, "other")
+    call = {"model": "bare/echo", "messages": [{"role": "user", "content": "hello"}]}
+    refused = await tenant.user.client.post("/v1/chat/completions", json=call)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "provider_unavailable")
+    assert (await tenant.admin.client.post(f"{BASE}/providers/bare/enable")).status_code == 200
+    assert (await tenant.user.client.post("/v1/chat/completions", json=call)).status_code == 200
+    events = await platform.audit(tenant, "kill_switch_disable")
+    assert [(event["target_provider"], event["target_model"]) for event in events] == [("bare", "*")]
+
+
+async def test_a_provider_s_switch_outlives_the_provider(platform: RunningPlatform, tenant: Tenant) -> None:
+    model = {
+        "model_id": "m", "display_name": "M", "context_window": 1000, "input_cost_per_1k": 1, "output_cost_per_1k": 1,
+    }  # fmt: skip
+    own = {"id": "own", "name": "Own", "format": "openai", "base_url": "http://127.0.0.1:9/v1", "models": [model]}
+    assert (await tenant.admin.client.post("/api/admin/providers/byoe", json=own)).status_code == 201
+    await tenant.admin.client.post(f"{BASE}/providers/own/disable", json={"reason": "security_event"})
+    assert (await tenant.admin.client.delete("/api/admin/providers/byoe/own")).status_code < 300
+    own["models"] = [{**model, "model_id": "other"}]
+    assert (await tenant.admin.client.post("/api/admin/providers/byoe", json=own)).status_code == 201
+    call = {"model": "own/other", "messages": [{"role": "user", "content": "hello"}]}
+    assert (await tenant.user.client.post("/v1/chat/completions", json=call)).status_code == 503
+    assert (await tenant.admin.client.get("/api/admin/providers/own")).json()["status"] == "kill_switched"
+
+
+async def test_disabled_and_kill_switched_are_told_apart(tenant: Tenant, models: dict[str, str]) -> None:
+    await tenant.admin.client.post(f"{BASE}/providers/sandbox/disable", json={"reason": "other"})
+    for enabled in (False, True):
+        shown = (await tenant.admin.client.put("/api/admin/providers/sandbox/status", json={"enabled": enabled})).json()
+        assert (shown["status"], shown["enabled"], shown["kill_switch_active"]) == ("kill_switched", enabled, True)
+
+
+async def test_a_provider_s_switch_stops_no_other_organization(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, models: dict[str, str]
+) -> None:
+    await platform.add_provider(other_tenant.id, "sandbox", "sandbox", "echo")
+    await tenant.admin.client.post(f"{BASE}/providers/sandbox/disable", json={"reason": "other"})
+    call = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "hello"}]}
+    assert (await tenant.user.client.post("/v1/chat/completions", json=call)).status_code == 503
+    assert (await other_tenant.user.client.post("/v1/chat/completions", json=call)).status_code == 200
+    await other_tenant.admin.client.post(f"{BASE}/providers/sandbox/enable")
+    assert (await tenant.user.client.post("/v1/chat/completions", json=call)).status_code == 503
 
 
 async def test_every_model_has_an_audit_event_and_the_whole_call_one(
@@ -231,3 +288,19 @@ async def test_the_last_changes_are_shown_with_their_times_and_workers(
     assert len((await tenant.auditor.client.get(f"{BASE}/propagation?limit=1")).json()["changes"]) == 1
     elsewhere = (await other_tenant.auditor.client.get(f"{BASE}/propagation")).json()["changes"]
     assert not any(change["topic"] == "switch" for change in elsewhere)
+
+
+async def test_a_kill_switch_is_engaged_and_released_by_an_administrator_without_requests_left(
+    platform: RunningPlatform, tenant: Tenant, models: dict[str, str]
+) -> None:
+    portal = await platform.new_m2m(None, "admin:write")
+    path = f"/v1/platform/tenants/{tenant.id}/entitlements"
+    assert (await portal.patch(path, json={"custom_rate_limit_rpm": 1})).status_code == 200
+    admin, user, switch = tenant.admin.client, tenant.user.client, f"{BASE}/models/{models['sandbox/echo']}"
+    assert [(await admin.get(f"{BASE}/providers")).status_code for _ in range(2)] == [200, 429]
+    for _ in range(2):
+        assert (await admin.post(f"{switch}/disable", json={"reason": "other"})).status_code == 200
+        assert (await admin.post(f"{BASE}/providers/sandbox/enable")).status_code == 200
+    # For whoever may not use it, it is limited as everything else is.
+    refused = [(await user.post(f"{switch}/disable", json={"reason": "other"})).status_code for _ in range(2)]
+    assert refused == [403, 429]

@@ -190,14 +190,27 @@ async def test_a_changed_limit_holds_for_the_next_call(workers: Workers, tenant:
 
 async def test_what_nobody_needs_is_given_back(workers: Workers, tenant: Tenant) -> None:
     (one,) = await workers.start(1)
+    of = budget(tenant, limit_usd=Decimal(1), limit_requests=1_000, limit_tokens=1_000)
+    call = Taking(nano_usd=5, requests=1, tokens=7)
+    for _ in range(30):
+        reserved = await tried(one, of, call)
+        assert reserved is not None
+        one.settle(reserved, call)
+    async with asyncio.timeout(5):
+        while await workers.granted(of) != (150, 30, 210):
+            await asyncio.sleep(0.1)
+
+
+async def test_a_worker_that_stops_gives_back_what_it_has_not_spent(workers: Workers, tenant: Tenant) -> None:
+    (one,) = await workers.start(1)
     of = budget(tenant, limit_requests=1_000)
     for _ in range(30):
         reserved = await tried(one, of)
         assert reserved is not None
         one.settle(reserved, ONE)
-    async with asyncio.timeout(5):
-        while (await workers.granted(of))[1] != 30:
-            await asyncio.sleep(0.1)
+    await one.stop()
+    workers.all.clear()
+    assert (await workers.granted(of))[1] == 30
 
 
 async def test_a_worker_that_forgot_a_quiet_budget_knows_what_it_has_spent(workers: Workers, tenant: Tenant) -> None:
@@ -445,6 +458,30 @@ async def test_a_budget_in_dollars_that_is_spent_refuses_before_anything_is_done
     assert await tried(one, of, taking) is not None
     assert await tried(one, of, taking) is None
     assert one.exhausted([of]) is not None
+
+
+async def test_a_worker_that_does_not_know_a_plan_s_new_limit_announces_nothing(
+    platform: RunningPlatform, workers: Workers, tenant: Tenant
+) -> None:
+    (one,) = await workers.start(1)
+    former = budget(tenant, id=tenant.id, limit_requests=10, plan=True)
+    assert await tried(one, former) is not None
+    month = span("month", workers.clock.now(), ZoneInfo("UTC"))
+    platform.sql(
+        "SELECT set_config('gatehouse.operator', 'on', true), gatehouse_begin_budget(%s, %s, 'tenant', %s,"
+        " to_timestamp(%s), to_timestamp(%s), 100)",
+        [tenant.id, tenant.id, tenant.id, month.start, month.end],
+    )
+    announced = []
+    for of, recorded in ((former, 10), (budget(tenant, id=tenant.id, limit_requests=100, plan=True), 85)):
+        platform.sql("UPDATE budget_leases SET recorded_requests = %s WHERE writer_id = %s", [recorded, workers.ids[0]])
+        ask = Ask(of, month, False, True, NOTHING, (0, recorded, 0), ((0, 1, 0),), NOTHING, None)
+        async with workers.database.service() as session:
+            await lease(session, workers.ids[0], [ask])
+            await session.commit()
+        events = await workers.events(tenant, "usage_threshold") + await workers.events(tenant, "quota_exceeded")
+        announced.append([(event.get("threshold"), event.get("monthly_limit")) for event in events])
+    assert announced == [[], [(0.8, 100)]]
 
 
 async def test_a_worker_that_stops_in_the_midst_does_not_hold_up_the_others(workers: Workers, tenant: Tenant) -> None:

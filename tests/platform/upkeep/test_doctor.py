@@ -1,26 +1,35 @@
-"""`gatehouse doctor` as its user runs it: in a process, over a broken installation."""
+"""`gatehouse doctor` as its user runs it, over a broken installation; and what other commands say there."""
 
 import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from tests.support.commands import run_command
 from tests.support.platform import RunningPlatform
 from tests.support.pooler import pooler
 
 
 def doctor(home: Path, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Or another command."""
-    command = (str(Path(sys.executable).parent / "gatehouse"), *(command or ("doctor",)))
+    """Or another command. Those that serve run in a process of their own."""
+    command = command or ("doctor",)
     environment = {"PATH": os.environ["PATH"], "GATEHOUSE_HOME": str(home), **environment}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    run = in_a_process if command[0] == "serve" else run_command
+    return run(*command, environment=environment)
+
+
+def in_a_process(*command: str, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    program = str(Path(sys.executable).parent / "gatehouse")
+    return subprocess.run([program, *command], env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_a_sound_installation_has_no_failure(platform: RunningPlatform) -> None:
-    done = doctor(platform.installed.home)
+    environment = {"PATH": os.environ["PATH"], "GATEHOUSE_HOME": str(platform.installed.home)}
+    done = in_a_process("doctor", environment=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "FAIL" not in done.stdout
     assert "master key: opens what is sealed" in done.stdout

@@ -57,7 +57,7 @@ async def test_the_cookie_is_out_of_reach_of_scripts_and_of_other_sites_forms(or
     attributes = {part.strip().lower() for part in cookie.split(";")[1:]}
     assert {"httponly", "samesite=lax", "path=/", "max-age=43200"} <= attributes
     assert "secure" not in attributes
-    assert surfer.cookie("gatehouse_portal_sign_in") is None
+    assert surfer.begun == []
 
 
 async def test_a_sign_in_ends_at_the_page_that_was_asked_for(org: Provisioned, surfer: Surfer) -> None:
@@ -285,6 +285,44 @@ async def test_a_member_joins_another_organization(
     assert (surfer.at, (await session_of(surfer))["org_id"]) == ("/dashboard", str(other.id))
 
 
+async def test_whoever_looks_at_the_page_of_invitations_stays_signed_in(
+    portal: RunningPortal, town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
+) -> None:
+    town.join(org, who := town.proven(org))
+    await surfer.sign_in(who)
+    session = str(surfer.cookie())
+    await surfer.get("/invitation")
+    await surfer.follow_all()
+    assert (surfer.at, surfer.cookie()) == ("/invitation", session)
+    assert (await surfer.get("/dashboard")).status_code == 200
+    # The session of before ends once another one takes its place.
+    await surfer.get("/invitation")
+    await surfer.follow_all()
+    await surfer.submit("/invitation", invite_token=await town.invite(other, who.email))
+    await surfer.follow_all()
+    assert (surfer.at, (await session_of(surfer))["org_id"]) == ("/dashboard", str(other.id))
+    assert (await portal.client(session).get(f"{SSO}/session")).status_code == 403
+
+
+async def test_two_tabs_sign_in_at_once(town: Town, org: Provisioned, surfer: Surfer) -> None:
+    town.join(org, who := town.person(org))
+    await surfer.to_the_platform(who)
+    first = surfer.page
+    await surfer.to_the_platform(who, path=f"{SSO}/login?redirect_uri=/settings")
+    second = surfer.page
+    for page, target in ((first, "/dashboard"), (second, "/settings")):
+        surfer.page = page
+        await surfer.follow_all()
+        assert (surfer.at, surfer.page.status_code) == (target, 200)
+    assert surfer.begun == []
+
+
+async def test_a_browser_keeps_few_sign_ins_that_were_not_gone_on_with(surfer: Surfer) -> None:
+    for _ in range(9):
+        await surfer.get(f"{SSO}/login")
+    assert len(surfer.begun) == 5
+
+
 async def test_an_address_that_another_organization_has_not_proven_accepts_nothing(
     town: Town, org: Provisioned, other: Provisioned, surfer: Surfer, stranger: Surfer
 ) -> None:
@@ -390,9 +428,8 @@ async def test_no_way_to_another_token_leads_past_twelve_hours(
 async def test_what_the_admin_key_issues_is_nobodys_session(org: Provisioned) -> None:
     session = (await org.client.get(f"{SSO}/session")).json()
     assert (session["user_id"], session["email"], session["role"]) == (None, None, "admin")
-    for path, body in (("refresh", None), ("select-org", {"org_id": str(org.id)})):
-        answer = await org.client.post(f"{SSO}/{path}", json=body)
-        assert (answer.status_code, "nobody's" in answer.json()["detail"]) == (403, True)
+    answer = await org.client.post(f"{SSO}/select-org", json={"org_id": str(org.id)})
+    assert (answer.status_code, "nobody's" in answer.json()["detail"]) == (403, True)
 
 
 async def test_who_signs_out_has_no_token_any_more(portal: RunningPortal, new_org: Provisioned, surfer: Surfer) -> None:

@@ -66,12 +66,13 @@ async def test_a_code_of_somebody_elses_is_not_taken_with_ones_own_state(
 
 async def test_a_code_is_good_once(org: Provisioned, surfer: Surfer) -> None:
     await surfer.to_the_platform(org.owner)
-    kept, query = str(surfer.cookie(BEGUN)), surfer.coming_back
+    query, (name,) = surfer.coming_back, surfer.begun
+    kept = str(surfer.cookie(name))
     await surfer.follow_all()
     assert surfer.at == "/dashboard"
     await surfer.submit("/logout")
     await refused(surfer, query)
-    surfer.client.cookies.set(BEGUN, kept, domain="127.0.0.1", path="/")
+    surfer.client.cookies.set(name, kept, domain="127.0.0.1", path="/")
     await refused(surfer, query)
 
 
@@ -107,12 +108,13 @@ async def test_a_state_that_was_tampered_with_or_is_old_is_refused(
     portal: RunningPortal, org: Provisioned, surfer: Surfer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await surfer.to_the_platform(org.owner)
-    query, kept = surfer.coming_back, str(surfer.cookie(BEGUN))
+    query, (name,) = surfer.coming_back, surfer.begun
+    kept = str(surfer.cookie(name))
     sealed_elsewhere = portal.host.sealer.seal(b"{}", context=b"portal_signing_key:x")
     for value in (kept[:-6] + "AAAAAA", "v1.x.y", sealed_elsewhere, "{}"):
-        surfer.client.cookies.set(BEGUN, value, domain="127.0.0.1", path="/")
+        surfer.client.cookies.set(name, value, domain="127.0.0.1", path="/")
         await refused(surfer, query)
-    surfer.client.cookies.set(BEGUN, kept, domain="127.0.0.1", path="/")
+    surfer.client.cookies.set(name, kept, domain="127.0.0.1", path="/")
     now = portal.host.clock.now()
     monkeypatch.setattr(type(portal.host.clock), "now", lambda self: now + 601)
     await refused(surfer, query)
@@ -131,8 +133,9 @@ async def test_every_sign_in_has_a_challenge_a_nonce_and_a_state_of_its_own(
         assert asked["redirect_uri"] == f"{settings.portal_public_url}{SSO}/callback"
         assert len(asked["code_challenge"]) == len(asked["state"]) == len(asked["nonce"]) == 43
     assert all(first[name] != second[name] for name in ("state", "nonce", "code_challenge"))
-    kept = str(surfer.cookie(BEGUN))
-    assert not any(second[name] in kept for name in ("state", "nonce"))
+    kept = [f"{name}={surfer.cookie(name)}" for name in surfer.begun]
+    assert len(kept) == 2
+    assert not any(asked[name] in text for text in kept for asked in (first, second) for name in ("state", "nonce"))
 
 
 @pytest.mark.parametrize(
@@ -292,9 +295,16 @@ async def test_over_https_cookies_stay_there_and_no_neighbour_plants_one(
     async with RunningPortal.start(public) as over_https:
         answer = await over_https.anonymous.get(f"{SSO}/login")
         (cookie,) = answer.headers.get_list("set-cookie")
-        assert cookie.startswith(f"__Host-{BEGUN}=")
+        assert cookie.startswith(f"__Host-{BEGUN}_")
         assert "; Secure" in cookie
         assert "Domain" not in cookie
+
+
+async def test_cookies_with_names_that_nobody_may_set_do_not_end_a_sign_in(portal: RunningPortal) -> None:
+    planted = "; ".join(f"{BEGUN}_({number})=x" for number in range(9))
+    answer = await portal.anonymous.get(f"{SSO}/login", headers={"Cookie": planted})
+    assert answer.status_code == 303, answer.text
+    assert len(answer.headers.get_list("set-cookie")) == 1
 
 
 # what is not there -------------------------------------------------------------------------------------------------
@@ -307,6 +317,7 @@ async def test_without_the_platform_nobody_signs_in_and_is_told_so(
     async with RunningPortal.start(gone) as alone:
         answer = await alone.anonymous.get(f"{SSO}/login")
         assert (answer.status_code, answer.json()["error"]) == (503, "service_unavailable")
+        assert "does not answer" in answer.json()["detail"]
     unset = settings.model_copy(update={"portal_public_url": None})
     async with RunningPortal.start(unset) as nameless:
         answer = await nameless.anonymous.get(f"{SSO}/login")
@@ -331,6 +342,7 @@ async def test_nobody_is_sent_to_somebody_who_is_no_provider(
         async with RunningPortal.start(elsewhere) as running:
             answers = await asyncio.gather(*(running.anonymous.get(f"{SSO}/login") for _ in range(5)))
             assert {(each.status_code, each.json()["error"]) for each in answers} == {(503, "service_unavailable")}
+            assert all("PUBLIC_URL" in each.json()["detail"] for each in answers)
     # Whoever comes while it is away does not stand in a queue for the same question.
     assert asked == 1
 

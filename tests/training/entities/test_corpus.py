@@ -1,13 +1,15 @@
 import gzip
 import json
 import random
+import re
 from pathlib import Path
 
 import pytest
 from training.entities.corpus import KINDS, Example, in_units, load
-from training.entities.folds import FOLDS, fold_of
+from training.entities.folds import FOLDS, folds_of
 from training.entities.made_names import MadeNames
-from training.entities.wordings import Wordings
+from training.entities.prose import Prose
+from training.entities.wordings import CARRIERS, Wordings
 
 from gatehouse.detection.units import SHORTEST
 
@@ -78,7 +80,47 @@ def test_the_same_draw_gives_the_same_made_up_names() -> None:
     assert [one.of(kind) for kind in KINDS * 20] == [two.of(kind) for kind in KINDS * 20]
 
 
-def test_every_group_has_one_fold_and_every_fold_has_groups() -> None:
-    folds = [fold_of(f"set|file|{number}") for number in range(500)]
-    assert sorted(set(folds)) == list(range(FOLDS))
-    assert folds == [fold_of(f"set|file|{number}") for number in range(500)]
+def test_every_fold_has_groups_and_keeps_them_on_every_call() -> None:
+    examples = [Example(f"{number} " * 5, f"set|file|{number}", "b_btc") for number in range(500)]
+    folds = folds_of(examples)
+    assert sorted(set(folds.values())) == list(range(FOLDS))
+    assert folds == folds_of(examples)
+
+
+def test_a_text_and_its_copy_in_another_group_are_held_out_together() -> None:
+    copies = [Example(f"RT @user{number}: {TEXT}", f"set|file|{number}", "b_btc") for number in range(20)]
+    others = [Example(f"{number} " * 5, f"set|file|{number}", "b_btc") for number in range(20)]
+    assert len(set(folds_of(copies).values())) == 1
+    assert len(set(folds_of(others).values())) > 1
+
+
+def test_a_text_within_another_one_keeps_its_names_marked() -> None:
+    example = Example(TEXT, "g", "b_sec", list(SPANS))
+    wordings = Wordings([example], random.Random(1))
+    seen = {other.text for other in map(wordings.of, [example] * 500) if other.text.lower().endswith(CARRIERS[0][1])}
+    assert any(text.startswith(CARRIERS[0][0]) for text in seen)
+
+
+@pytest.mark.parametrize(("old", "new"), [("#adakeller", r"#[^\WA-Z]+"), ("ada keller", "[^#A-Z]+")])
+def test_another_name_is_written_as_the_old_one(old: str, new: str) -> None:
+    example = Example(f"I saw {old} today.", "g", "b_sec", [(6, 6 + len(old), "person")])
+    named = Example(TEXT, "g", "b_sec", list(SPANS))
+    wordings = Wordings([named], random.Random(1))
+    for _ in range(100):
+        assert re.fullmatch(new, wordings._swapped(example).text[6:-7])
+
+
+def test_a_handle_behind_its_mark_keeps_its_name() -> None:
+    example = Example("Hi @Ada!", "g", "b_btc", [(4, 7, "person")])
+    wordings = Wordings([Example(TEXT, "g", "b_sec", list(SPANS))], random.Random(1))
+    assert {wordings._swapped(example).text for _ in range(50)} == {example.text}
+
+
+def test_names_of_made_up_sentences_are_marked_whole() -> None:
+    draw = random.Random(5)
+    sentences = Prose(MadeNames([Example(TEXT, "g", "b_sec", list(SPANS))], draw), draw).sentences(2000)
+    assert all("{" + letter + "}" not in one.text for one in sentences for letter in "PAFLOCBGTENMYJDHW")
+    named = [one.text[start:end] for one in sentences for start, end, _ in one.spans]
+    assert all(name == name.strip() and name for name in named)
+    assert any(name.startswith("#") for name in named)
+    assert not any(name.startswith("@") for name in named)

@@ -226,7 +226,10 @@ def smuggled(random: Random) -> str:
 
 def buried(random: Random, carrier: str) -> str:
     """An injection in a text that somebody else wrote."""
-    injection = random.choice((override, order, order, extraction))(random)
+    return put_into(random, carrier, random.choice((override, order, order, extraction))(random))
+
+
+def put_into(random: Random, carrier: str, injection: str) -> str:
     if random.random() < 0.2:
         injection = f"<!-- {injection} -->"
     sentences = carrier.split(". ")

@@ -73,14 +73,18 @@ PATTERNS = (
     infrastructure(
         "internal_host",
         "Internal host or URL",
-        word(
-            r"[A-Za-z0-9][A-Za-z0-9\-]{0,30}(?:\.[A-Za-z0-9\-]{1,31}){0,2}\.(?:internal|intranet|corp|local|lan|localdomain|svc\.cluster\.local|private)",
+        shape(
+            r"\b(?P<value>[A-Za-z0-9][A-Za-z0-9\-]{0,30}(?:\.[A-Za-z0-9\-]{1,31}){0,2}\.(?:internal|intranet|corp|local|lan|localdomain|svc\.cluster\.local|private))(?:[^\w]|$)",
             0.7,
             ignore_case=True,
         ),
-        shape(r"(?P<value>\\\\[\w.\-]{2,30}\\[\w$.\-]{1,30})", 0.7),
-        examples=("http://wiki.corp/page", "db01.prod.internal", r"\\fileserver\share$"),
-        counterexamples=("internal affairs", "localhost"),
+        # As it is written, and in a string of JSON, or JSON in one: each level doubles the backslashes.
+        *(
+            shape(rf"(?P<value>\\{{{2 * count}}}[\w.\-]{{2,30}}\\{{{count}}}[\w$.\-]{{1,30}})", 0.7)
+            for count in (1, 2, 4, 8)
+        ),
+        examples=("http://wiki.corp/page", "db01.prod.internal", r"\\fileserver\share$", r"\\\\fileserver\\share$"),
+        counterexamples=("internal affairs", "localhost", "self.private_ip", r"C:\\Users\\me", r"C:\\\\Users\\\\me"),
     ),
     infrastructure(
         "cloud_resource",

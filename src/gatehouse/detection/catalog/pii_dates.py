@@ -8,6 +8,10 @@ _MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|june?|may|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
     r"|nov(?:ember)?|dec(?:ember)?)"
 )
+_NAMED_MONTH = (
+    r"(?:Jan(?:uary)?|Feb(?:ruary)?|March|Mar|Apr(?:il)?|June?|May|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?"
+    r"|Nov(?:ember)?|Dec(?:ember)?|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC)"
+)
 _YEAR = r"(?:1[89]|20)\d\d"
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])"
 _MONTH_NUMBER = r"(?:0?[1-9]|1[0-2])"
@@ -15,10 +19,19 @@ _CLOCK = r"(?:[T ](?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?(?:\s?Z|\s
 _DATE = "|".join(
     (
         rf"{_YEAR}[-/.](?:0[1-9]|1[0-2])[-/.](?:0[1-9]|[12]\d|3[01]){_CLOCK}",
+        rf"{_YEAR}[-/]{_MONTH_NUMBER}[-/]{_DAY}",
         rf"(?:{_DAY}[-/.]{_MONTH_NUMBER}|{_MONTH_NUMBER}[-/.]{_DAY})[-/.](?:{_YEAR}|\d\d)",
         rf"{_DAY}(?:st|nd|rd|th)?(?: of)?[ \-.]{_MONTH}\.?[ \-,]{{1,2}}(?:{_YEAR}|\d\d)",
         rf"{_MONTH}\.?[ \-]{_DAY}(?:st|nd|rd|th)?,?[ \-]{_YEAR}",
         rf"{_MONTH}\.?[ \-,]{{1,2}}{_YEAR}",
+    )
+)
+#: A month and its day, where the month has its capital; a month and its year.
+_SHORT_DATE = "|".join(
+    (
+        rf"(?-i:{_NAMED_MONTH})\.? {_DAY}(?:st|nd|rd|th)?",
+        rf"{_DAY}(?:st|nd|rd|th)?(?: of)?[ \-](?-i:{_NAMED_MONTH})",
+        rf"{_MONTH_NUMBER}/{_YEAR}",
     )
 )
 
@@ -28,8 +41,9 @@ PATTERNS = (
         "log_only",
         "date",
         "Date",
-        word(_DATE, 0.7, refutes(real_date), ignore_case=True),
+        word(rf"{_DATE}|{_SHORT_DATE}", 0.7, refutes(real_date), ignore_case=True),
         word(rf"{_MONTH}[ \-]\d\d", 0.4, needs_context=True, ignore_case=True),
+        word(rf"{_YEAR}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])", 0.3, needs_context=True),
         shape(
             rf"\b(?:in|since|from|until|of|by|year|before|after|during|around|born)\s(?P<value>{_YEAR})\b",
             0.6,

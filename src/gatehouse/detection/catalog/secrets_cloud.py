@@ -1,9 +1,10 @@
 """Clouds, code hosts, registries, and what runs on them."""
 
-from gatehouse.detection.catalog.assignment import GIVEN, named
+from gatehouse.detection.catalog.assignment import BESIDE, GIVEN, named
 from gatehouse.detection.catalog.samples import HEX, LOWER, UPPER, body
 from gatehouse.detection.catalog.shapes import secret, shape, vendor
-from gatehouse.detection.validators.secrets import both, crc32_base62, token
+from gatehouse.detection.validators import both
+from gatehouse.detection.validators.secrets import assigned_key, crc32_base62, token
 
 PATTERNS = (
     secret(
@@ -17,7 +18,15 @@ PATTERNS = (
             token(3.5),
             ignore_case=True,
         ),
-        shape(r"\bABSKQmVkcm9ja0FQSUtleS1[A-Za-z0-9+/]{100,116}={0,2}", 0.95, token(2.0), opening="ABSK"),
+        shape(r"\bABSK[A-Za-z0-9+/]{109,269}={0,2}", 0.95, token(2.0), opening="ABSK"),
+        # In quotes, behind a name that speaks of a key.
+        shape(
+            r"aws[^\n\"']{0,20}(?:key|pwd|pass|token)[^\n\"']{0,20}[\"'](?P<value>[A-Za-z0-9/+]{40})[\"']",
+            0.9,
+            token(3.5),
+            ignore_case=True,
+        ),
+        shape(r"\bamzn\.mws\.[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", 0.95, token(2.5)),
         shape(r"\bbedrock-api-key-YmVkcm9jay5hbWF6b25hd3MuY29t", 0.95),
         shape(
             rf"aws_session_token{GIVEN}(?P<value>[A-Za-z0-9/+=]{{80,800}})",
@@ -59,7 +68,7 @@ PATTERNS = (
         "github_token",
         "GitHub token",
         shape(r"\bgh[pousr]_[A-Za-z0-9]{36}\b", 0.95, both(token(3.0), crc32_base62)),
-        vendor(r"github_pat_[0-9a-zA-Z]{22}_[0-9a-zA-Z]{59}\b", bits=3.0),
+        vendor(r"ghr_[A-Za-z0-9]{76}\b|github_pat_\w{82}\b", bits=3.0),
         named(r"github", r"[0-9a-f]{40}"),
         examples=("ghp_" + body(36), "github_pat_" + body(22) + "_" + body(59)),
         counterexamples=("ghp_" + "x" * 36, "ghz_" + body(36)),
@@ -67,10 +76,9 @@ PATTERNS = (
     secret(
         "gitlab_token",
         "GitLab token",
-        vendor(r"gl(?:pat|dt|ft|oas|soat|rt|cbt|ptt|imt|agent|ffct|wt)-[\w\-]{20,64}(?:\.[\w]{2}\.?[\w]{7,9})?\b"),
+        vendor(r"gl(?:pat|dt|ft|oas|soat|rt|cbt|ptt|imt|agent|ffct|wt)-[\w\-]{20,64}(?:\.[\w]{2}\.?[\w]{7,9})?"),
         vendor(r"gl(?:pat|rt)-(?:t\d_)?[\w\-]{27,100}\.[0-9a-z]{2}\.?[0-9a-z]{7}\b"),
-        vendor(r"gloas-[\w\-]{64}\b"),
-        vendor(r"GR1348941[\w\-]{20}\b", bits=3.0),
+        vendor(r"GR1348941[\w\-]{20,50}", bits=3.0),
         shape(r"_gitlab_session=(?P<value>[0-9a-z]{32})\b", 0.9, token(3.0)),
         examples=("glpat-" + body(20), "GR1348941" + body(20), "glrt-" + body(20)),
         counterexamples=("glpat_" + body(20), "glpat-" + "x" * 20),
@@ -80,7 +88,7 @@ PATTERNS = (
         "Atlassian or Bitbucket token",
         shape(r"\bATATT3[A-Za-z0-9_\-=]{180,260}", 0.95, token(3.5), opening="ATATT3"),
         vendor(r"AT(?:CTT|BB|OA)[A-Za-z0-9_\-=]{20,110}"),
-        named(r"atlassian|confluence|jira|bitbucket", r"[a-z0-9]{20,64}"),
+        named(r"atlassian|confluence|jira|bitbucket", r"[\w=\-]{20,64}"),
         examples=("ATATT3" + body(186), "jira_token: " + body(24, LOWER)),
         counterexamples=("getPagesInConfluenceSpace,searchConfluenceUsingCql", "jira_url = https://jira.corp"),
     ),
@@ -94,7 +102,7 @@ PATTERNS = (
             r"rubygems_[a-f0-9]{48}\b|dckr_[po]at_[\w\-]{27,40}|oy2[a-z0-9]{43}\b|hackage_[a-z0-9]{32}\b|cio[a-zA-Z0-9]{32}\b"
         ),
         vendor(r"CLOJARS_[a-z0-9]{60}\b"),
-        vendor(r"AKCp[A-Za-z0-9]{69}\b|cmVmd[A-Za-z0-9]{59}\b", bits=3.0),
+        vendor(r"AKC[A-Za-z0-9]{40,72}\b|cmVmd[A-Za-z0-9]{59}\b", bits=3.0),
         named(r"jfrog|artifactory|bintray|artif-|xray", r"(?:AKC|AP[\dA-F])[A-Za-z0-9]{8,56}|[a-z0-9]{64}"),
         examples=(
             "npm_" + body(36),
@@ -109,10 +117,12 @@ PATTERNS = (
         "hosting_token",
         "Hosting or DNS provider token",
         vendor(r"do[opr]_v1_[a-f0-9]{64}\b"),
-        vendor(r"HRKU-[\w\-]{36,60}|nf[pc]_[A-Za-z0-9]{36,40}\b|rnd_[A-Za-z0-9]{32}\b|tk-us-[\w\-]{48}\b"),
+        vendor(
+            r"HRKU-[\w\-]{36,60}|nf[pc]_[A-Za-z0-9]{36,40}\b|rnd_[A-Za-z0-9]{32}\b|tk-us-[\w\-]{48}|4b1d[A-Za-z0-9]{38}\b"
+        ),
         vendor(r"pscale_(?:tkn|pw|oauth)_[\w=.\-]{32,64}", bits=3.0),
         vendor(r"sb[ps]_[a-f0-9]{40}\b|LTAI[A-Za-z0-9]{16,26}\b|napi_[a-z0-9]{60,64}\b"),
-        vendor(r"v1\.0-[a-f0-9]{24}-[a-f0-9]{100}\b", opening="v1.0-"),
+        vendor(r"v1\.0-[a-f0-9]{24}-[a-f0-9]{100,146}\b", opening="v1.0-"),
         vendor(r"AQVN[\w\-]{35,38}\b", bits=3.5),
         shape(
             rf"yandex[\w .\-]{{0,16}}{GIVEN}(?P<value>t1\.[A-Z0-9a-z_-]{{1,64}}[=]{{0,2}}\.[A-Z0-9a-z_-]{{86}})",
@@ -121,14 +131,22 @@ PATTERNS = (
             opening="yandex",
         ),
         shape(r"\bt1\.9eu[A-Z0-9a-z_-]{1,64}={0,2}\.[A-Z0-9a-z_-]{86}={0,2}", 0.9, token(3.0), opening="t1."),
-        shape(r"\bfo1_[\w\-]{43}\b|\bfm[12]_[\w+/=\-]{40,110}", 0.9, token(3.0)),
+        shape(r"\bfo1_[\w\-]{43}\b|\bfm(?:1[ar]|[12])_[\w+/=\-]{40,110}", 0.9, token(3.0)),
         named(
             r"heroku|netlify|vercel|cloudflare|digitalocean|linode|vultr|hetzner|fastly|ovh|render|railway|alibaba|aliyun"
             r"|tencent|scaleway|scalingo|godaddy|namecheap|ibm|softlayer|cloudant|ibmcos",
             r"[\w=.\-]{16,64}",
         ),
+        shape(
+            r"(?:cloudant|clou_|clou-|\bcl_api|\bcl-api|\bcl_key|\bcl-key|\bcl_p|\bcl-p|\bcl_token|\bcl-token)"
+            rf"[\w .\-]{{0,16}}(?:{GIVEN}|{BESIDE})"
+            r"(?P<value>[a-z]{24}|[0-9a-f]{64})(?:[^\w\-]|$)",
+            0.8,
+            token(3.0),
+            ignore_case=True,
+        ),
         named(
-            r"\b(?:ibm|cos_|cos-|clou_|clou-|slapi|sl_api|sl-api|sl_key|sl-key|sl_pass|sl-pass|iam_|iam-)",
+            r"\b(?:ibm|cloud_?-?(?:iam|api|key|token|pass)|cos_|cos-|clou_|clou-|slapi|sl_api|sl-api|sl_key|sl-key|sl_pass|sl-pass|iam_|iam-)",
             r"[\w\-]{24,64}",
             bits=2.5,
         ),
@@ -145,6 +163,8 @@ PATTERNS = (
         "devops_token",
         "Build, deployment or secret store token",
         vendor(r"hv[sbr]\.[\w\-]{24,120}", bits=3.2),
+        shape(r"(?:^|[^\w.])(?P<value>s\.[A-Za-z0-9]{24})(?:[^\w.(\[]|$)", 0.8, assigned_key(3.5)),
+        vendor(r"snyk_[us]at\.[0-9a-f]{8}\.[\w\-]{60,90}", bits=3.5),
         vendor(r"[A-Za-z0-9]{14}\.atlasv1\.[\w=\-]{60,70}", bits=3.5),
         vendor(r"dapi[a-f0-9]{32}(?:-\d)?\b|pul-[a-f0-9]{40}\b|dkea[a-f0-9]{32}\b"),
         vendor(r"dp\.(?:pt|st|ct|sa|scim)\.[\w.\-]{40,70}"),

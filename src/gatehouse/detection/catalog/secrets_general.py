@@ -5,38 +5,73 @@ from typing import Final
 from gatehouse.detection.catalog.assignment import GIVEN
 from gatehouse.detection.catalog.samples import BASE62, HEX, body
 from gatehouse.detection.catalog.shapes import secret, shape
+from gatehouse.detection.validators import both
 from gatehouse.detection.validators.secrets import (
     assigned_key,
     bare_password,
-    both,
     configured,
     jwt,
+    no_number,
+    no_slug,
     password,
     private_key_body,
     token,
+    unnamed_key,
     user_and_password,
 )
 
 _PEM: Final = r"[A-Za-z0-9+/=\s:,.\\()]{0,900}"
-_NAMES: Final = r"(?:passw(?:or)?d|secret|pwd|[_\-]pass|api[_\-]?key|private[_\-]?key|auth[_\-]?token)"
+_NAMES: Final = (
+    r"(?:(?:[_\-]|key|db)?passw(?:or)?d|secret|pwd|_pass|private_key|-pass|api_key|keypass|apikey|dbpass|api-key|contrase[ñn]a"
+    r"|private-key|auth_token|privatekey|auth-token|priv_key|authtoken|privkey)"
+)
+#: names of keys that may as well be the names of columns
+_KEY_NAMES: Final = (
+    r"(?:auth_key|service_key|account_key|client_key|db_key|database_key|authkey|servicekey|accountkey|clientkey|dbkey"
+    r"|databasekey|auth-key|service-key|account-key|client-key|db-key)"
+)
+#: from the end of such a name to what stands in quotes: `"] = "`, `[32] = @"`, `: &str = "`, `" value="`, `.assign("`
+_TO_QUOTED: Final = (
+    r"(?:\[\d{0,3}\])?[\\\"'`]{0,2}\]?\)?(?::?\s&?str(?:ing)?\??)?\s{0,3}"
+    r"(?:[:!=?.]{0,2}=>?|:|,|>|\(|\{|\|\||\.assign\(|value=|\{\s{1,4}default\s{1,4}=|is|)\s{0,3}[@(]?\\{0,2}[\"'`]"
+)
 #: names that look like a secret's and say something about it
 _ABOUT: Final = (
     r"(?:id|ids|name|names|url|uri|path|file|files|dir|type|types|size|length|len|count|version|vault|pair|event|word|"
     r"board|code|field|label|hint|policy|regex|pattern|min|max|ttl|expiry|expires|expiration|_at|store|chars?|"
     r"message|msg|error|prompt|text|title|description|placeholder|help|info|note|rules?|strength|reminder|question|"
-    r"hash|selector|frame|stone|usage|limit|page|mesh|meshing|down|pressed|index|manager|provider|reset)"
+    r"hash|selector|frame|stone|usage|limit|page|mesh|meshing|down|pressed|index|manager|provider|reset|revision|"
+    r"prefix|suffix|format|state|status|digest|checksum|fingerprint|build|image|job|trace|span)"
 )
 #: what is given to such a name, behind what makes it one
 _DECOY: Final = rf"[\w\-]{{0,12}}?{_ABOUT}{GIVEN}[^\s\"']{{0,40}}"
 _PUBLIC: Final = (
     r"(?:public|primary|foreign|partition|sort|cache|csrf|xsrf|bucket|object|row|schema|map|page|continuation|issuer|"
-    r"sequence|lookup|index|idx|column|group|sort|routing|hot|valid|locale|translation)"
+    r"sequence|lookup|index|idx|column|group|sort|routing|hot|valid|locale|translation|next|previous|prev|sync|resume|"
+    r"pagination|cursor|idempotency|dedup|deduplication|cancellation|last|file|image|document|order|item|issue|project)"
 )
 _KEY: Final = (
     r"(?:token|secret|credentials?|creds|api[_\- .]?key"
     r"|(?:access|auth|private|account|encryption|signing|license|master|app|service|client|session|shared|consumer"
     r"|admin|user|deploy|storage|webhook)[_\-. ]?key"
     r"|auth[_\-]|[_\-]auth|[a-z0-9][_\-]key|key_base|_salt)"
+)
+#: Names of long random values that are no secrets. What is called an id names a thing.
+_PUBLIC_VALUES: Final = (
+    r"public[_\-. ]?key|pub[_\-]?key|public[_\-]?token|integrity|checksum|digest|fingerprint|thumbprint|signature|etag|"
+    r"cursor|page[_\-]?token|sync[_\-]?token|continuation|next[_\-]?token|nonce|[_\-. \"']hash|"
+    r"sha[_\-]?(?:1|256|384|512)|[a-z_\-.]ids?(?:[_\-.]?\d)?"
+)
+_PASSWORDS: Final = (
+    r"\b(?:password|passwd|passphrase|passcode|"
+    r"passwort|kennwort|pwd|mot de passe|contraseña|wachtwoord|senha|palavra-passe|"
+    r"hasło|"
+    r"has[łl]em|parola)|şifre(?:niz|m)?|пароль|パスワ[ー\-]ド|密码|비밀번호"
+)
+#: between a name and its value in a sentence of the languages above
+_IS: Final = (
+    r"(?:\s{0,3}[=:]\s{0,3}|は\s?"
+    r"|\s{1,3}(?:is|was|lautet|ist|est|es|è|é|to|jest|será|zal|wordt|to:|is:|ist:|est:|es:|is now)\s{1,3})"
 )
 _VALUE: Final = r"[\w=.~+/|@%\-]{12,60}"
 
@@ -109,10 +144,11 @@ PATTERNS = (
         "authorization_header",
         "Credentials in a header or command",
         shape(
-            r"(?:csrf|xsrf)-token[\"']?\s{0,2}[:=]\s{0,2}[\w=+/\-]{0,70}|(?:authorization|x-api-key|api-token|api-key|apikey|x-auth-token|private-token|x-[a-z]{2,12}-token|\btoken)"
+            r"(?:csrf|xsrf|page|next|previous|sync|continuation|resume|pagination|cursor|last|cancellation)[\-_]?token"
+            r"[\"']?\s{0,2}[:=]\s{0,2}[\"']?[\w=+/\-]{0,70}|(?:authorization|x-api-key|api-token|api-key|apikey|x-auth-token|private-token|x-[a-z]{2,12}-token|\btoken)"
             r"[\"']?\s{0,2}[:=]\s{0,2}[\"']?(?:[a-z][a-z\-]{2,12}\s{1,3})?(?P<value>[\w=~@.+/\-]{8,70})",
             0.8,
-            assigned_key(2.7),
+            both(no_number, assigned_key(2.7)),
             ignore_case=True,
         ),
         shape(r"\b[Bb]asic\s(?P<value>[A-Za-z0-9+/]{8,100}={0,2})", 0.9, user_and_password),
@@ -133,10 +169,10 @@ PATTERNS = (
         "api_key",
         "Key or token given to a name",
         shape(
-            rf"(?:{_PUBLIC}[_\-]?(?:key|token)[\w.\-]{{0,16}}|{_KEY}[\w.\-]{{0,12}}?{_ABOUT}){GIVEN}[^\s\"']{{0,40}}"
+            rf"(?:(?:{_PUBLIC}[_\-]?(?:key|token)|client[_\-]?(?:request[_\-]?)?token)[\w.\-]{{0,16}}|{_KEY}[\w.\-]{{0,12}}?{_ABOUT}){GIVEN}[^\s\"']{{0,40}}"
             rf"|{_KEY}[\w.\-]{{0,16}}{GIVEN}(?P<value>{_VALUE})",
             0.7,
-            assigned_key(3.0),
+            both(no_number, assigned_key(3.0)),
             ignore_case=True,
         ),
         *(
@@ -149,7 +185,16 @@ PATTERNS = (
             )
             for name in _LONG
         ),
+        shape(
+            r"\b(?:api|access|secret|auth)[ _\-]?(?:key|token|schlüssel)\s{1,2}"
+            r"(?:(?:is|ist|est|es|è|é|to|lautet|is now)\s{1,2})?"
+            r"[\"'`]?(?P<value>[\w\-]{24,60})\b",
+            0.7,
+            assigned_key(3.6),
+            ignore_case=True,
+        ),
         examples=(
+            "mon API key est " + body(32),
             'api_key = "' + body(32) + '"',
             '"accessToken": "' + body(40) + '"',
             "client_secret: " + body(32),
@@ -161,16 +206,36 @@ PATTERNS = (
             'api_key = "your_api_key_here"',
             "max_tokens: 4096",
             "token = get_token(user)",
+            '"ClientToken": "9e386fe9-4da3-423c-8f24-51838da86f7c"',
+            "s3_key: exports/billing/20221025222128-76825149.parquet",
+            "token_build = 202307230114.4a1fecab",
         ),
     ),
     secret(
         "password",
         "Password given to a name",
         shape(
-            rf"{_NAMES}(?:{_DECOY}|[\w\-]{{0,20}}(?:\[\d{{0,3}}\])?[\"'`]?\)?\s{{0,3}}"
-            r"(?:[:!=?.]{0,2}=>?|:|,|>|\(|\.assign\(|)\s{0,3}[@(]?[\"'`](?P<value>[^\"'`\r\n]{4,60}))",
+            rf"{_NAMES}(?:{_DECOY}|[\w\-]{{0,12}}{_TO_QUOTED}(?P<value>[^\"'`\r\n]{{4,59}}))",
             0.8,
             password,
+            ignore_case=True,
+        ),
+        shape(
+            rf"{_KEY_NAMES}(?:{_DECOY}|[\w\-]{{0,12}}{_TO_QUOTED}(?P<value>[^\"'`\r\n]{{6,56}}))",
+            0.7,
+            both(password, no_slug),
+            ignore_case=True,
+        ),
+        shape(
+            rf"{_NAMES}(?:{_DECOY}|[\w\-]{{0,16}}>\s{{0,2}}(?P<value>[^<>\s\"']{{4,60}})\s{{0,2}}</)",
+            0.7,
+            bare_password,
+            ignore_case=True,
+        ),
+        shape(
+            rf"\benv\s{{1,2}}\w{{0,16}}?{_NAMES}(?:{_DECOY}|\w{{0,12}}\s(?P<value>[^\s=\"'`]{{4,60}}))",
+            0.7,
+            bare_password,
             ignore_case=True,
         ),
         shape(
@@ -180,22 +245,29 @@ PATTERNS = (
             bare_password,
             ignore_case=True,
         ),
+        # in a string in quotes of CSV, which doubles those that it holds
+        shape(
+            rf"{_NAMES}(?:{_DECOY}|[\w\-]{{0,12}}{_TO_QUOTED}\"(?P<value>[^\"\r\n]{{4,56}})\"\")",
+            0.8,
+            password,
+            ignore_case=True,
+        ),
         # words are a password where it is the name itself, or little more, that they are assigned to
         shape(
             rf"(?:passwd|password|passphrase)(?:{_DECOY}|\w{{0,16}}\s?:?=\s?"
-            r"[\"'](?P<value>[a-z]{3,12}(?:[ \-][a-z]{2,12}){3,5})[\"'])",
+            r"[\"']{1,2}(?P<value>[a-z]{3,12}(?:[ \-][a-z]{2,12}){3,5})[\"'])",
             0.7,
             ignore_case=True,
         ),
         shape(
-            rf"[\"'](?P<value>[^\"'\r\n]{{4,60}})[\"']\s{{0,2}}[!=]={{1,2}}\s{{0,2}}[\w.]{{0,20}}{_NAMES}",
+            rf"[\"'](?P<value>[^\"'\r\n]{{4,60}})[\"'](?:\s{{0,2}}[!=]={{1,2}}\s{{0,2}}|\.equals\()"
+            rf"[\w.]{{0,20}}(?:{_NAMES}|{_KEY_NAMES})",
             0.7,
             password,
             ignore_case=True,
         ),
         shape(
-            r"\b(?:password|passphrase|passcode|passwort|kennwort|pwd)\s{1,3}(?:is|was|lautet|ist|=|:)\s{1,3}[\"'`]?"
-            r"(?P<value>[^\s\"'`]{4,64})",
+            rf"(?:{_PASSWORDS}){_IS}[\"'`«„“]?(?P<value>[^\s\"'`»“”]{{4,60}})",
             0.7,
             bare_password,
             ignore_case=True,
@@ -230,9 +302,11 @@ PATTERNS = (
         "Credential in a file of settings",
         shape(r"\bmachine\s[\w.\-]{1,36}\s{1,2}login\s\S{1,30}\s{1,2}password\s(?P<value>\S{3,30})", 0.95, configured),
         shape(
-            r"(?m)^[\w.*\-]{1,36}:(?:5432:[\w*\-]{1,20}|\*:\*):[\w*\-]{1,20}:(?P<value>[^\s:]{3,40})$", 0.8, configured
+            r"(?m)(?:^|[\">,\t])[\w.*\-]{1,36}:(?:5432:[\w*\-]{1,20}|\*:\*):[\w*\-]{1,20}:(?P<value>[^\s:\"]{3,40})(?:[\"\s]|$)",
+            0.8,
+            configured,
         ),
-        shape(r"\b_(?:auth|password)\s?=\s?(?P<value>[A-Za-z0-9+/]{8,88}={0,2})", 0.9, token(2.5)),
+        shape(r"(?:^|[^\w])_(?:auth|password)\s?=\s?(?P<value>[A-Za-z0-9+/]{8,88}={0,2})", 0.9, token(2.5)),
         shape(r"\"auth\"\s{0,3}:\s{0,3}\"(?P<value>[A-Za-z0-9+/]{8,100}={0,2})\"", 0.9, user_and_password),
         shape(r"<Pass(?:word)?(?:\s[^>]{0,30})?>(?P<value>[^<\s]{3,80})</Pass", 0.9, configured, ignore_case=True),
         shape(
@@ -244,7 +318,7 @@ PATTERNS = (
             configured,
         ),
         shape(
-            r"(?m)^(?:export\s)?[A-Z][A-Z0-9_]{0,30}(?:PASSWORD|PASSWD|PASS|PWD|SECRET|TOKEN|_KEY)=[\"']?(?P<value>[^\s\"'#$]{4,60})",
+            r"(?m)(?:^|\")(?:export\s)?[A-Z][A-Z0-9_]{0,30}(?:PASSWORD|PASSWD|PASS|PWD|SECRET|TOKEN|_KEY)=[\"']?(?P<value>[^\s\"'#$]{4,60})",
             0.7,
             configured,
         ),
@@ -285,8 +359,23 @@ PATTERNS = (
     secret(
         "high_entropy_string",
         "Quoted string of high entropy",
-        shape(r"[\"'](?P<value>[A-Za-z0-9+/_\-]{40,100}={0,2})[\"']", 0.6, assigned_key(4.4)),
+        shape(
+            r"[\"'](?P<value>[A-Za-z0-9+/_\-]{40,100}={0,2})[\"']",
+            0.6,
+            unnamed_key,
+            # The value before a change (`"..." -> "..."`) may stand between.
+            not_behind=rf"(?:{_PUBLIC_VALUES})[\w.\-]{{0,8}}{GIVEN}[^\s\"']{{0,16}}"
+            r"(?:[\w+/=\-]{0,50}[\"']\s{0,2}->\s{0,2}[\"'])?",
+        ),
         examples=('x = "' + body(60) + '"',),
-        counterexamples=('x = "' + body(64, HEX) + '"', '"' + "abcdefghijklmnopqrstuvwxyzabcdefghijklmnop" + '"'),
+        counterexamples=(
+            'x = "' + body(64, HEX) + '"',
+            '"' + "abcdefghijklmnopqrstuvwxyzabcdefghijklmnop" + '"',
+            '"integrity": "sha512-' + body(86) + '=="',
+            'public_key = "' + body(43) + '="',
+            '"nextPageToken": "' + body(44) + '"',
+            '"upload_id": "' + body(48) + '"',
+            'source_hash = "' + body(43) + '=" -> "' + body(43, seed="x") + '="',
+        ),
     ),
 )

@@ -10,10 +10,13 @@ PATTERNS = (
         "slack_token",
         "Slack token or webhook",
         shape(r"\bxox[abeoprs]-(?:\d-)?\d{5,14}(?:-\d{5,14}){0,2}-[A-Za-z0-9]{8,40}", 0.95, token(2.5)),
+        vendor(r"xox[ar]-(?:\d-)?[A-Za-z0-9]{16,48}\b", bits=3.3),
         shape(r"\bxoxe(?:\.xox[bp])?-\d-[A-Za-z0-9]{120,260}", 0.95, token(3.0), opening="xoxe"),
         shape(r"\bxapp-\d-[A-Za-z0-9]{5,16}-\d{5,16}-[A-Fa-f0-9]{20,72}", 0.95, token(2.5), ignore_case=True),
         shape(
-            r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<value>[A-Z]\w{7,12}/[A-Z]\w{7,12}/\w{20,28})", 0.9
+            r"hooks\.slack\.com/(?:services|workflows|triggers)/"
+            r"(?P<value>[A-Z]\w{7,12}/\w{8,14}/\w{16,34}(?:/\w{20,28})?)",
+            0.9,
         ),
         examples=(
             "xox" + "b-" + body(12, "123456789") + "-" + body(13, "123456789") + "-" + body(24),
@@ -26,7 +29,8 @@ PATTERNS = (
         "Discord token or webhook",
         vendor(r"[MNO][A-Za-z\d_\-]{23,25}\.[A-Za-z\d_\-]{6}\.[A-Za-z\d_\-]{27,38}", bits=3.8),
         shape(r"discord(?:app)?\.com/api/webhooks/(?P<value>\d{17,20}/[\w\-]{60,72})", 0.95, token(3.5)),
-        named(r"discord", r"[a-f0-9]{64}|[\w\-]{32}"),
+        named(r"discord", r"[a-f0-9]{64}|[\w=\-]{32}"),
+        named(r"discord[\w.\-]{0,8}(?:client|application|app)", r"\d{17,20}", bits=2.0),
         examples=("M" + body(23) + "." + body(6) + "." + body(38), "discord_client_secret = " + body(32)),
         counterexamples=("discord=" + "0" * 32, "M" + body(10) + "." + body(6) + "." + body(27)),
     ),
@@ -40,8 +44,12 @@ PATTERNS = (
     secret(
         "twilio_key",
         "Twilio or messaging provider key",
-        vendor(r"(?:SK|AC)[0-9a-f]{32}\b", bits=2.8),
-        named(r"twilio|messagebird|plivo|vonage|nexmo|sendbird|pusher|gitter|rapidapi", r"[\w\-]{16,60}"),
+        vendor(r"(?:SK|AC)(?:[0-9a-z]{32}|[0-9A-Fa-f]{32})\b", bits=2.8),
+        named(
+            r"twilio|messagebird|message_bird|message-bird|plivo|vonage|nexmo|sendbird|pusher|gitter|rapidapi|rapid_api"
+            r"|rapid-api|stytch",
+            r"[\w\-]{16,60}",
+        ),
         examples=("SK" + body(32, HEX), "messagebird_api_key = " + body(25, LOWER)),
         counterexamples=("SK" + body(10, HEX), "SK" + "x" * 32),
     ),
@@ -56,8 +64,9 @@ PATTERNS = (
     secret(
         "payment_key",
         "Payment or exchange provider key",
-        vendor(r"sq0(?:atp|csp|idp)-[\w\-\\]{22,60}|EAAA[\w\-]{56,60}\b", bits=3.0),
-        vendor(r"FLWSECK(?:_TEST)?-[a-zA-Z0-9]{12,34}(?:-X)?\b|FLWPUBK(?:_TEST)?-[a-zA-Z0-9]{32}-X\b"),
+        vendor(r"sq0(?:atp|csp|idp)-[\w\-\\]{22,60}", bits=3.0),
+        shape(r"(?:^|[^\w+/=\-])(?P<value>EAAA[\w+\-]{22,60})(?:[^\w+/\-]|$)", 0.9, token(3.3)),
+        vendor(r"FLWSECK(?:_TEST-?|-)[a-zA-Z0-9]{12,34}(?:-X)?\b|FLWPUBK(?:_TEST)?-[a-zA-Z0-9]{32}-X\b"),
         vendor(r"EZ[AT]K[a-zA-Z0-9]{54}\b", bits=3.5),
         vendor(
             r"rzp_(?:live|test)_[A-Za-z0-9]{14}\b|access_token\$(?:production|sandbox)\$[0-9a-z]{16}\$[0-9a-f]{32}\b"
@@ -79,7 +88,7 @@ PATTERNS = (
         "openai_key",
         "OpenAI key",
         shape(r"\bsk-(?:proj|svcacct|admin)-[\w\-]{20,180}", 0.95, token(3.0), opening="sk-"),
-        vendor(r"sk-[A-Za-z0-9]{20}T3BlbkFJ[A-Za-z0-9]{20}\b|sk-[A-Za-z0-9]{48}\b", bits=3.3),
+        vendor(r"sk-(?:[A-Za-z0-9]{2,12}-)?[A-Za-z0-9]{20}T3BlbkFJ[A-Za-z0-9]{20}\b|sk-[A-Za-z0-9]{48}\b", bits=3.3),
         examples=("sk-" + "proj-" + body(74) + "T3BlbkFJ" + body(74), "sk-" + body(48)),
         counterexamples=("sk-" + "x" * 48, "sk-learn-contributors-and-friends"),
     ),
@@ -104,7 +113,8 @@ PATTERNS = (
         ),
         named(
             r"hugging[_\- ]?face|cohere|\bco_api|mistral|groq|perplexity|replicate|together|deepseek|privateai"
-            r"|elevenlabs|stability|pinecone|openrouter|fireworks|cerebras",
+            r"|private_ai|private-ai|elevenlabs|stability|pinecone|openrouter|fireworks|cerebras|assemblyai|assembly_ai|deepgram"
+            r"|azure_?-?(?:openai|cognitive|speech|search|maps)",
             r"[\w\-]{32,64}",
         ),
         examples=(
@@ -117,8 +127,8 @@ PATTERNS = (
     secret(
         "mail_service_key",
         "Mail service key",
-        vendor(r"SG\.[\w=\-]{16,32}\.[\w=\-]{32,64}|SG\.[\w=.\-]{66}\b"),
-        vendor(r"[0-9a-f]{32}-us\d{1,2}\b", bits=2.8),
+        vendor(r"SG\.[\w=\-]{16,32}\.[\w=\-]{32,64}|SG\.[\w=.\-]{66}"),
+        vendor(r"[0-9a-z]{32}-us\d{1,2}\b", bits=2.8),
         vendor(
             r"xkeysib-[a-f0-9]{64}-[A-Za-z0-9]{16}\b|re_[A-Za-z0-9]{8}_[A-Za-z0-9]{20,28}\b|(?:pub)?key-[a-f0-9]{32}\b"
         ),
@@ -144,13 +154,14 @@ PATTERNS = (
         vendor(r"glc_[A-Za-z0-9+/]{32,110}={0,3}", bits=3.0),
         vendor(r"glsa_[A-Za-z0-9]{32}_[A-Fa-f0-9]{8}\b", bits=3.0),
         shape(r"\beyJrIjoi[A-Za-z0-9+/]{60,400}={0,3}", 0.95, token(3.0), opening="eyJrIjoi"),
+        vendor(r"[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk\b|[0-9a-f]{36}NRAL\b", bits=3.0),
         vendor(r"NR(?:AK|II|AA|RA|JS)-[A-Za-z0-9_\-]{16,40}|dt0[a-z]\d{2}\.[A-Za-z0-9]{24}\.[A-Za-z0-9]{64}\b"),
         vendor(r"sntryu_[a-f0-9]{64}\b|sq[uap]_[A-Za-z0-9]{40}\b|phx_[A-Za-z0-9]{40,50}\b|hcaik_[a-z0-9]{58}\b"),
         shape(r"\bsntrys_eyJ[A-Za-z0-9+/=_]{80,400}", 0.95, token(3.0), opening="sntrys_eyJ"),
         named(
             r"datadog|newrelic|new_relic|new-relic|sentry|dynatrace|grafana|honeycomb|logz|loggly|splunk|rollbar|bugsnag|sumo"
-            r"|opsgenie|pagerduty|maxmind",
-            r"[\w=.+/\-]{16,60}",
+            r"|opsgenie|pagerduty|maxmind|amplitude",
+            r"su[A-Za-z0-9]{12}\b|[\w=.+/\-]{16,64}",
         ),
         examples=(
             "glc_" + body(60),
@@ -165,25 +176,47 @@ PATTERNS = (
         "Business service token",
         vendor(r"secret_[A-Za-z0-9]{43}\b|ntn_\d{11}[A-Za-z0-9]{35}\b", bits=3.5),
         vendor(r"pat[A-Za-z0-9]{14}\.[a-f0-9]{64}\b", bits=3.5),
-        vendor(r"lin_(?:api|oauth)_[A-Za-z0-9]{40,64}\b|PMAK-[a-f0-9]{24}-[a-f0-9]{34}\b|fig[dur]_[\w\-]{40,44}\b"),
+        vendor(r"lin_(?:api|oauth)_[A-Za-z0-9]{40,64}\b|PMAK-[a-f0-9]{24}-[a-f0-9]{34}\b"),
         vendor(
             r"CFPAT-[\w\-]{43}\b|tfp_[\w\-.=]{59}|pat-(?:na|eu)\d-[a-f0-9\-]{36}\b|fio-u-[\w=\-]{64}|p8e-[a-z0-9]{32}\b"
         ),
-        vendor(r"pk\.[A-Za-z0-9]{60}\.[A-Za-z0-9]{22}\b|pk\.eyJ[\w\-]{20,90}\.[\w\-]{22}\b", bits=3.5),
+        vendor(r"pk\.[A-Za-z0-9]{60}\.[A-Za-z0-9]{22}\b|[ps]k\.eyJ[\w\-]{20,90}\.[\w\-]{22}\b", bits=3.5),
         vendor(r"sl\.[A-Za-z0-9_=\-]{60,120}", bits=3.5),
-        vendor(r"shippo_(?:live|test)_[a-f0-9]{40}\b|rdme_[a-z0-9]{70}\b|duffel_(?:test|live)_[\w=\-]{43}\b"),
+        vendor(r"shippo_(?:live|test)_[a-fA-F0-9]{40}\b|rdme_[a-z0-9]{70}\b|duffel_(?:test|live)_[\w=\-]{43}\b"),
         vendor(
-            r"sgp_(?:[a-fA-F0-9]{16}_|local_)?[a-fA-F0-9]{40}\b|sm_[as]at_[A-Za-z0-9]{16}\b|s-s4t2(?:ud|af)-[abcdef0-9]{64}\b"
+            r"sgp_(?:[a-fA-F0-9]{16}_|local_)?[a-fA-F0-9]{40}\b|sm_[asp]at_[A-Za-z0-9]{16}\b|s-s4t2(?:ud|af)-[abcdef0-9]{64}\b"
         ),
         vendor(
             r"(?:pat_|patp_)[A-Za-z0-9]{40}\b|sdk-[a-f0-9]{8}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{12}\b|ubdt_[\w]{30,60}",
             bits=3.3,
         ),
+        vendor(
+            r"pnu_[A-Za-z0-9]{36}\b|fig[dur]_[\w\-]{40,44}|vercel_blob_rw_[A-Za-z0-9]{16}_[A-Za-z0-9]{30}\b", bits=3.3
+        ),
+        vendor(r"[ps]at\.[\w\-]{22}\.[A-Za-z0-9]{24}\.[A-Za-z0-9]{20}\b|AVNS_[\w\-]{19}", bits=3.3),
+        vendor(r"dnkey-[\w=\-]{26}-[\w=\-]{52}", bits=3.3),
+        shape(
+            r"\b(?:sc|ext|scauth|authress)_[A-Za-z0-9]{5,30}\.[A-Za-z0-9]{4,6}\.acc[_\-][A-Za-z0-9\-]{10,32}"
+            r"\.[A-Za-z0-9+/_=\-]{30,40}",
+            0.95,
+            token(3.0),
+        ),
+        shape(
+            r"\.webhook\.office\.com/webhookb2/(?P<value>[0-9a-z\-]{36}@[0-9a-z\-]{36}/\w{1,20}/[0-9a-z]{20,34})",
+            0.95,
+            token(3.0),
+            opening=".webhook.office.com",
+        ),
+        # An app's id and its secret.
+        shape(r"\b(?P<value>[1-9]\d{14,15}(?:\||%7C)[\w\-]{27})\b", 0.85, token(3.5)),
         shape(r"\bEAA[A-Z][A-Za-z0-9]{80,250}", 0.85, token(3.5), opening="EAA"),
         shape(r"\bAAAAAAAAAAAAAAAAAAAAA[A-Za-z0-9%]{60,110}", 0.85, opening="AAAAAAAAAAAAAAAAAAAAA"),
         named(
             r"adafruit|adobe|airtable|algolia|asana|beamer|clickup|contentful|dropbox|etsy|facebook|figma|flickr|frameio"
-            r"|freemius|hubspot|intercom|intra42|launchdarkly|linkedin|looker|mapbox|mattermost|mixpanel|notion|nytimes"
+            r"|freemius|hubspot|intercom|intra42|launchdarkly|linkedin|linked_in|linked-in|looker|mapbox"
+            r"|mattermost|mixpanel|notion"
+            r"|nytimes|ny_times|ny-times|newyorktimes|new_york_times|new-york-times|finnhub|infracost"
+            r"|cloudinary|spotify|giphy|openweather|auth0"
             r"|okta|postman|salesforce|segment|settlemint|shippo|sidekiq|sourcegraph|squarespace|strapi|supabase"
             r"|trello|twitch|twitter|typeform|webex|zoom|yandex|zoho|youtube|zendesk|lob[_\-]|confluent|linear",
             r"[\w=+.|\-]{14,60}",
@@ -195,6 +228,9 @@ PATTERNS = (
             "asana_secret='" + body(32, LOWER) + "'",
             "PMAK-" + body(24, HEX) + "-" + body(34, HEX),
         ),
-        counterexamples=("notion_url = notion.so/my-page-with-words", "twitterHandle = jane_doe_the_writer"),
+        counterexamples=(
+            *("notion_url = notion.so/my-page-with-words", "twitterHandle = jane_doe_the_writer"),
+            *("segment_id: " + body(32, HEX), '"token": "${TOKEN}", "linear": "' + body(32, HEX) + '"'),
+        ),
     ),
 )

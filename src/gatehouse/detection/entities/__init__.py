@@ -8,6 +8,7 @@ whole text gives.
 from pathlib import Path
 
 from gatehouse.detection.entities.errors import UnknownModel
+from gatehouse.detection.entities.offered import GLINER, SPACY
 from gatehouse.detection.models import Recognizer
 
 
@@ -20,11 +21,11 @@ def open_recognizer(path: Path | None = None) -> Recognizer:
         from gatehouse.detection.entities.embedded import EmbeddedRecognizer  # noqa: PLC0415
 
         return EmbeddedRecognizer()
-    if (path / "gliner_config.json").is_file():
+    if (path / GLINER).is_file():
         from gatehouse.detection.entities.gliner import open_gliner  # noqa: PLC0415
 
         return open_gliner(path)
-    if (path / "meta.json").is_file() and (path / "config.cfg").is_file():
+    if (path / SPACY).is_file() and (path / "config.cfg").is_file():
         from gatehouse.detection.entities.spacy_model import SpacyRecognizer  # noqa: PLC0415
 
         return SpacyRecognizer(path)

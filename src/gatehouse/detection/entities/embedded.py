@@ -8,6 +8,7 @@ from gatehouse.detection.entities import addresses, births
 from gatehouse.detection.entities.decoding import KINDS
 from gatehouse.detection.entities.tagger import Tagger
 from gatehouse.detection.findings import Finding
+from gatehouse.detection.models import refuse_unknown
 from gatehouse.detection.units import units
 
 DATA: Final = Path(__file__).with_name("data")
@@ -21,7 +22,8 @@ class EmbeddedRecognizer:
     def __init__(self, data: Path = DATA) -> None:
         self._tagger = Tagger(data)
 
-    def recognize(self, texts: Sequence[str]) -> list[list[Finding]]:
+    def recognize(self, texts: Sequence[str], labels: Sequence[str] = ()) -> list[list[Finding]]:
+        refuse_unknown(labels, self.entities)
         return [self._read(text) for text in texts]
 
     def _read(self, text: str) -> list[Finding]:

@@ -7,7 +7,7 @@ and scores each run of words, up to `max_width` long, for each name.
 import importlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,9 +21,11 @@ from gatehouse.detection.findings import Finding
 from gatehouse.detection.models import Recognizer
 from gatehouse.detection.units import units
 
-#: What is asked for, in the words that these models know best.
+#: What is always asked for, in the words that these models know best.
 LABELS: Final = ("person", "organization", "location", "address", "date of birth")
 THRESHOLD: Final = 0.5
+#: Further labels asked for at a time; each adds to the time that a model needs.
+LABELS_AT_A_TIME: Final = 25
 #: Words read at a time; longer units are read in parts.
 WINDOW: Final = 200
 
@@ -44,19 +46,34 @@ class _Gliner:
 
     entities: tuple[str, ...] = tuple(own_name(label) for label in LABELS)
 
-    def recognize(self, texts: Sequence[str]) -> list[list[Finding]]:
-        return [self._read(text) for text in texts]
+    def recognize(self, texts: Sequence[str], labels: Sequence[str] = ()) -> list[list[Finding]]:
+        return [self._read(text, labels) for text in texts]
 
-    def _read(self, text: str) -> list[Finding]:
+    def _read(self, text: str, labels: Sequence[str]) -> list[Finding]:
+        """Each further label is read for itself: what one rule looks for hides nothing from another rule."""
         found: list[Finding] = []
+        by_label: dict[str, list[Finding]] = {}
+        words = [label.replace("_", " ") for label in labels]
         for start, end in units(text):
-            for finding in self._read_unit(text[start:end]):
-                name = own_name(finding.entity_type)
-                found.append(Finding(start + finding.start, start + finding.end, name, finding.score, name))
-        return without_overlaps(found)
+            unit = text[start:end]
+            found += _named(self._read_unit(unit, LABELS), start)
+            for at in range(0, len(words), LABELS_AT_A_TIME):
+                for finding in _named(self._read_unit(unit, words[at : at + LABELS_AT_A_TIME], nested=True), start):
+                    by_label.setdefault(finding.source, []).append(finding)
+        found = without_overlaps(found)
+        for of_label in by_label.values():
+            found += without_overlaps(of_label)
+        return sorted(found, key=lambda finding: finding.start)
 
-    def _read_unit(self, unit: str) -> list[Finding]:
+    def _read_unit(self, unit: str, labels: Sequence[str], *, nested: bool = False) -> list[Finding]:
+        """`nested`: findings of several labels may overlap."""
         raise NotImplementedError
+
+
+def _named(findings: Iterable[Finding], offset: int) -> Iterator[Finding]:
+    for finding in findings:
+        name = own_name(finding.entity_type)
+        yield Finding(offset + finding.start, offset + finding.end, name, finding.score, name)
 
 
 class GlinerLibrary(_Gliner):
@@ -71,8 +88,10 @@ class GlinerLibrary(_Gliner):
         except Exception as fault:  # the library raises whatever its parts do
             raise BadModel(path, str(fault)) from fault
 
-    def _read_unit(self, unit: str) -> list[Finding]:
-        found = self._model.predict_entities(unit, list(LABELS), threshold=THRESHOLD)
+    def _read_unit(self, unit: str, labels: Sequence[str], *, nested: bool = False) -> list[Finding]:
+        found = self._model.predict_entities(
+            unit, list(labels), threshold=THRESHOLD, flat_ner=not nested, multi_label=nested
+        )
         return [Finding(f["start"], f["end"], f["label"], float(f["score"]), f["label"]) for f in found]
 
 
@@ -94,24 +113,21 @@ class GlinerExport(_Gliner):
         if taken != _INPUTS:
             raise BadModel(path, f"only span models can run from ONNX, and this one takes {', '.join(sorted(taken))}")
         self._width = int(config.get("max_width", 12))
-        self._prompt = self._prompt_of(path, config)
-
-    def _prompt_of(self, path: Path, config: dict[str, Any]) -> list[str]:
-        mark, end = config.get("ent_token", "<<ENT>>"), config.get("sep_token", "<<SEP>>")
-        for token in (mark, end):
+        self._mark, self._end = config.get("ent_token", "<<ENT>>"), config.get("sep_token", "<<SEP>>")
+        for token in (self._mark, self._end):
             if self._tokenizer.token_to_id(token) is None:
                 raise BadModel(path, f"tokenizer.json does not know {token}")
-        return [*(word for label in LABELS for word in (mark, label)), end]
 
-    def _read_unit(self, unit: str) -> list[Finding]:
+    def _read_unit(self, unit: str, labels: Sequence[str], *, nested: bool = False) -> list[Finding]:
         words = list(_WORD.finditer(unit))
         found: list[Finding] = []
         for at in range(0, len(words), WINDOW):
-            found.extend(self._read_words(words[at : at + WINDOW]))
+            found.extend(self._read_words(words[at : at + WINDOW], labels))
         return found
 
-    def _read_words(self, words: list[re.Match[str]]) -> list[Finding]:
-        encoding = self._tokenizer.encode([*self._prompt, *(word.group() for word in words)], is_pretokenized=True)
+    def _read_words(self, words: list[re.Match[str]], labels: Sequence[str]) -> list[Finding]:
+        prompt = [*(word for label in labels for word in (self._mark, label)), self._end]
+        encoding = self._tokenizer.encode([*prompt, *(word.group() for word in words)], is_pretokenized=True)
         size = len(words)
         firsts = np.arange(size)[:, None].repeat(self._width, axis=1)
         lasts = firsts + np.arange(self._width)
@@ -120,7 +136,7 @@ class GlinerExport(_Gliner):
             {
                 "input_ids": np.asarray([encoding.ids], np.int64),
                 "attention_mask": np.asarray([encoding.attention_mask], np.int64),
-                "words_mask": self._words_mask(encoding.word_ids),
+                "words_mask": _words_mask(encoding.word_ids, len(prompt)),
                 "text_lengths": np.asarray([[size]], np.int64),
                 "span_idx": np.stack((firsts, lasts), axis=-1).reshape(1, -1, 2),
                 "span_mask": (lasts < size).reshape(1, -1),
@@ -130,16 +146,17 @@ class GlinerExport(_Gliner):
         found: list[Finding] = []
         for first, length, label in zip(*(scores > THRESHOLD).nonzero(), strict=True):
             if first + length < size:
-                name, sure = LABELS[label], float(scores[first, length, label])
+                name, sure = labels[label], float(scores[first, length, label])
                 found.append(Finding(words[first].start(), words[first + length].end(), name, sure, name))
         return found
 
-    def _words_mask(self, word_ids: list[int | None]) -> np.ndarray:
-        """Over tokens: the number of the text's word that a token opens, from 1; 0 for all else."""
-        mask = np.zeros((1, len(word_ids)), np.int64)
-        previous: int | None = None
-        for place, word in enumerate(word_ids):
-            if word is not None and word != previous and word >= len(self._prompt):
-                mask[0, place] = word - len(self._prompt) + 1
-            previous = word
-        return mask
+
+def _words_mask(word_ids: list[int | None], prompt_words: int) -> np.ndarray:
+    """Over tokens: the number of the text's word that a token opens, from 1; 0 for all else."""
+    mask = np.zeros((1, len(word_ids)), np.int64)
+    previous: int | None = None
+    for place, word in enumerate(word_ids):
+        if word is not None and word != previous and word >= prompt_words:
+            mask[0, place] = word - prompt_words + 1
+        previous = word
+    return mask

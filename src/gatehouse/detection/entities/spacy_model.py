@@ -1,14 +1,15 @@
 """A spaCy model's folder as the recognizer."""
 
 import importlib
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from gatehouse.detection.entities.choosing import own_name, without_overlaps
 from gatehouse.detection.entities.errors import BadModel, LibraryMissing
+from gatehouse.detection.entities.offered import spacy_names
 from gatehouse.detection.findings import Finding
+from gatehouse.detection.models import refuse_unknown
 from gatehouse.detection.units import units
 
 #: spaCy's statistical recognizers give no score.
@@ -25,19 +26,18 @@ class SpacyRecognizer:
             raise LibraryMissing(path, "spacy", "pip install spacy, in the release that the model names") from None
         try:
             self._model: Any = spacy.load(path)
-            labels = json.loads((path / "meta.json").read_text(encoding="utf-8")).get("labels", {})
         except (OSError, ValueError, ImportError) as fault:
             raise BadModel(path, str(fault)) from fault
-        native = [label for part in ("ner", "entity_ruler", "span_ruler") for label in labels.get(part, ())]
-        if not native:
+        self._entities = spacy_names(path)
+        if not self._entities:
             raise BadModel(path, "it recognises no entities: meta.json names no labels of ner or entity_ruler")
-        self._entities = tuple(dict.fromkeys(own_name(label) for label in native))
 
     @property
     def entities(self) -> tuple[str, ...]:
         return self._entities
 
-    def recognize(self, texts: Sequence[str]) -> list[list[Finding]]:
+    def recognize(self, texts: Sequence[str], labels: Sequence[str] = ()) -> list[list[Finding]]:
+        refuse_unknown(labels, self._entities)
         return [self._read(text) for text in texts]
 
     def _read(self, text: str) -> list[Finding]:

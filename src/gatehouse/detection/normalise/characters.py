@@ -1,22 +1,26 @@
 """The character view: each code point is read as one character or not at all, by itself and its near neighbours."""
 
+import re
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from gatehouse.detection.normalise.table import DELETED, LOOKALIKE, TABLE, CodePoints
+from gatehouse.detection.normalise.table import DELETED, LOOKALIKE, LOOKALIKES, TABLE, CodePoints
 from gatehouse.detection.normalise.view import View
 
 #: How far to either side, in characters of the view, a word is looked at to decide about a look-alike in it.
 REACH: Final = 32
 
+#: Characters that are looked at together, so that a long text takes no more memory than a short one.
+_BLOCK: Final = 1 << 16
 #: Code points below are read as they are.
 _ASCII: Final = 0x80
 
 _OTHER, _LATIN, _NATIVE, _JOINT = 0, 1, 2, 3
 #: What holds the parts of a token together.
 _JOINTS: Final = frozenset("_-.@/+=")
+_LAST_TOKEN: Final = re.compile(r"[\w\-.@/+=]*\Z")
 
 
 def _kinds() -> npt.NDArray[np.uint8]:
@@ -52,18 +56,26 @@ def character_view(text: str) -> View:
     if (read[read != DELETED] >= LOOKALIKE).any():
         lookalikes = result >= LOOKALIKE
         places = np.flatnonzero(lookalikes)
-        near = slice(max(0, int(places[0]) - REACH), int(places[-1]) + REACH + 1)
-        latin = lookalikes.copy()
-        latin[near] &= _meant_as_latin(source[near], lookalikes[near])
+        latin = np.zeros_like(lookalikes)
+        for start in range(int(places[0]), int(places[-1]) + 1, _BLOCK):
+            first, stop = max(0, start - REACH), start + _BLOCK
+            near = slice(first, stop + REACH)
+            latin[start:stop] = _meant_as_latin(source[near], lookalikes[near])[start - first : stop - first]
+        latin &= lookalikes
         result = np.where(lookalikes, np.where(latin, result & ~LOOKALIKE, source), result)
     return View(result.tobytes().decode("utf-32-le", "surrogatepass"), starts)
 
 
-def unsettled(view: View) -> int:
-    """From which character on the view could change if the text went on."""
-    edge = max(0, len(view.text) - REACH)
-    tail = view.text[edge:]
-    return len(view.text) if tail.isascii() else edge
+def unsettled(view: View, source: str) -> int:
+    """From which character on a view of `source` could change if the text went on: only the last token can."""
+    if source.isascii() and "\\" not in source:
+        return len(view.text)
+    token = _LAST_TOKEN.search(view.text, max(0, len(view.text) - REACH))
+    assert token is not None
+    written = source[view.start_of(token.start(), len(source)) :]
+    if written.isascii() and "\\" not in written:
+        return len(view.text)
+    return token.start() if "\\" in written or not LOOKALIKES.keys().isdisjoint(written) else len(view.text)
 
 
 def _meant_as_latin(source: CodePoints, lookalikes: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:

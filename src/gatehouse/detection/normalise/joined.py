@@ -6,6 +6,8 @@ import numpy as np
 import re2
 
 from gatehouse.detection.normalise.view import Offsets, View
+from gatehouse.detection.searching import ANYWHERE, search_of
+from gatehouse.detection.separator import BETWEEN_TEXTS, SEPARATOR
 
 #: How far behind a break, in characters, decides whether it is one.
 REACH: Final = 26
@@ -16,7 +18,7 @@ _PART: Final = "[0-9A-Za-z_.+/=-]"
 _LAST: Final = "[0-9A-Za-z_.+/-]"
 #: Both sides are of one token: digits on both, or digits and letters mixed on one, or what only an identifier has.
 #: Two words of prose are not joined, nor a word and the number that ends or begins the next line.
-_BREAK: Final = re2.compile(
+_BREAK_PATTERN: Final = re2.compile(
     "|".join(
         (
             r"[0-9A-Z)] ?\r?\n ?(?:[0-9]|[A-Z]{1,24}\b)",
@@ -30,13 +32,14 @@ _BREAK: Final = re2.compile(
             r"[0-9]\r?\n[A-Z]{1,24}\b",
         )
     ).encode()
-)._regexp
+)
+_next_break: Final = search_of(_BREAK_PATTERN)
+#: The end of a text that may become one of these.
+_begun: Final = search_of(re2.compile(rb"(?:[0-9A-Za-z_.+/=:)@-] ?(?:\r?\n ?[0-9A-Za-z_.+/=:-]{0,25})|\r)\z"))
+_LONGEST_BEGUN: Final = 32
 #: How far before its line break one of these begins, in bytes.
 _BEFORE: Final = 28
-#: Between texts that are looked at together: nothing goes over its line breaks, nor does a match of built-in patterns.
-SEPARATOR: Final = "\n\x1e\n"
-_SEPARATOR: Final = SEPARATOR.encode()
-_ANYWHERE: Final = re2._re2.RE2.Anchor.UNANCHORED
+_SEPARATORS: Final = (SEPARATOR.encode(), BETWEEN_TEXTS.encode())
 
 
 def breaks(view: View, since: int = 0) -> list[int]:
@@ -46,16 +49,30 @@ def breaks(view: View, since: int = 0) -> list[int]:
     place = view.byte(since)
     first = data.find(b"\n", place)
     # What stands between the texts of a body: a search for each would go through all of it.
-    while first >= 0 and data.startswith(_SEPARATOR, first):
-        first = data.find(b"\n", first + len(_SEPARATOR))
+    while first >= 0 and data.startswith(_SEPARATORS, first):
+        first = data.find(b"\n", data.index(b"\n", first + 1) + 1)
     if first < 0:
         return found
     place = max(place, first - _BEFORE)
-    while (start := _BREAK.Match(_ANYWHERE, data, place, len(data))[0][0]) >= 0:
+    while (start := _next_break(ANYWHERE, data, place, len(data))[0][0]) >= 0:
         place = data.index(b"\n", start)
         found.append(view.character(place))
         place += 1
     return found
+
+
+def begun(view: View, end: int) -> int:
+    """The character, before `end`, with which a line break begins that what follows decides about, or `end`."""
+    size = view.byte(end)
+    data = view.data[max(0, size - _LONGEST_BEGUN) : size]
+    if b"\n" not in data and b"\r" not in data:
+        return end
+    start = _begun(ANYWHERE, data, 0, len(data))[0][0]
+    if start < 0:
+        return end
+    found = data.find(b"\r", start)
+    place = data.index(b"\n", start) if found < 0 else found
+    return view.character(size - len(data) + place)
 
 
 def joined(view: View, at: list[int]) -> tuple[View, list[int]]:

@@ -78,6 +78,13 @@ class View:
             return min(offset, len(self.text))
         return int(self.starts.searchsorted(offset))
 
+    def around(self, start: int, end: int) -> tuple[int, int]:
+        """The characters that stand for any of the source from `start` to `end`, which is not empty."""
+        first, last = self.at(start), self.at(end)
+        if first and self.origin(first - 1, first)[1] > start:
+            first -= 1
+        return first, last
+
     def over(self, below: "View") -> "View":
         """This view of `below.text` as a view of what `below` is a view of."""
         if below.starts is None:
@@ -87,6 +94,13 @@ class View:
         last = self.starts if self.ends is None else self.ends - 1
         ends = below.starts[last] + 1 if below.ends is None else below.ends[last]
         return View(self.text, below.starts[self.starts], ends)
+
+    def replaced(self) -> list[int]:
+        """The characters that stand for more than one code point of the source, in order."""
+        if self.starts is None or self.ends is None:
+            return []
+        indices: list[int] = np.flatnonzero(self.ends - self.starts > 1).tolist()
+        return indices
 
     def without(self, characters: Offsets) -> "View":
         """This view without some of its characters, given by their indices in order."""

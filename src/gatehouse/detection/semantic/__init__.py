@@ -2,12 +2,13 @@
 
 The embedded model is in the package and needs nothing else. `SEMANTIC_MODEL_PATH` names another one: a folder with an
 ONNX export of a sentence-transformers or sequence-classification model. Its labels come first, the embedded model
-serves the rest.
+serves the rest. Letters that a text hides are a prompt injection whatever the model (`signs`).
 """
 
 from pathlib import Path
 
 from gatehouse.detection.models import Classifier
+from gatehouse.detection.semantic.signs import Signed
 
 
 def open_classifier(path: Path | None = None) -> Classifier:
@@ -20,7 +21,7 @@ def open_classifier(path: Path | None = None) -> Classifier:
 
     embedded = EmbeddedClassifier()
     if path is None:
-        return embedded
+        return Signed(embedded)
     from gatehouse.detection.semantic.foreign import open_foreign  # noqa: PLC0415
 
-    return open_foreign(path, embedded)
+    return Signed(open_foreign(path, embedded))

@@ -34,9 +34,9 @@ class EmbeddedClassifier:
     """Scores of a text are those of its best window, except for jailbreaks. A text gives the same scores alone and
     beside others."""
 
-    def __init__(self, folder: Path = DATA, heads: Path | None = None) -> None:
-        """`heads`: others than the folder's, of the same backbone."""
-        self._backbone = Backbone(folder)
+    def __init__(self, folder: Path = DATA, heads: Path | None = None, backbone: Backbone | None = None) -> None:
+        """`heads`: others than the folder's, of the same backbone. `backbone`: one that is open already."""
+        self._backbone = backbone or Backbone(folder)
         # No pickled objects: a data file that could run code has no place in a guard.
         with np.load(heads or folder / "heads.npz", allow_pickle=False) as arrays:
             self._attacks = Head(arrays, "attacks")

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -22,6 +22,8 @@ log = structlog.get_logger(__name__)
 _PAUSE: Final = 0.05
 #: While it is away for less than this a request waits for it, within its budget: a restart takes a second.
 _SOON: Final = 5.0
+#: Seconds without the process after which nobody waits for its models any more.
+_MAX_AWAY_SECONDS: Final = 10.0
 #: Bytes that may wait to be sent to a process that does not read.
 _UNSENT: Final = 16 * 1024**2
 #: Seconds that it has to tell how it is.
@@ -70,14 +72,29 @@ class DetectionClient(TierDetectors):
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
-    def need(self, tier: TierName) -> None:
-        """Some rule will ask: the model is loaded ahead, so that no request waits for it."""
+    def need(self, tier: TierName) -> bool:
+        """Some rule will ask: the model is loaded ahead, so that no request waits for it. Whether that is new."""
         if tier in self._used:
-            return
+            return False
         self._used.add(tier)
         self.want()
         if self._writer is not None:
             self._writer.write(wire.framed(wire.Load(next(self._numbers), tier)))
+        return True
+
+    async def loaded(self, timeout_seconds: float, tiers: Collection[TierName] | None = None) -> list[TierName]:
+        """Waits until the models of these tiers are loaded, without `tiers` those of all that were needed so far. Does
+        not wait for a detection process that cannot be reached. Returns the tiers whose models are not loaded."""
+        deadline = time.monotonic() + timeout_seconds
+        awaited: Collection[TierName] = self._used if tiers is None else tiers
+        while awaited:
+            states = await self._states()
+            missing = sorted(tier for tier in awaited if states is None or states[tier].phase != "loaded")
+            unusable = states is not None and all(states[tier].phase == "unusable" for tier in missing)
+            if not missing or unusable or time.monotonic() >= deadline or self._away_for() > _MAX_AWAY_SECONDS:
+                return missing
+            await asyncio.sleep(_PAUSE)
+        return []
 
     def want(self) -> None:
         """From now on it is to be there."""
@@ -89,13 +106,24 @@ class DetectionClient(TierDetectors):
     async def _ask(self, tier: TierName, asked: Asked, labels: Sequence[str], deadline: float) -> None:
         # Before: who runs out of time here has at least had the model loaded.
         self._used.add(tier)
-        writer = await self._reached(tier)
         number = next(self._numbers)
-        question: wire.Question = (
-            wire.AskEntities(number, deadline, asked.texts)
+        await self._answered(
+            tier,
+            wire.AskEntities(number, deadline, asked.texts, tuple(labels))
             if tier == "ner"
-            else wire.AskSemantic(number, deadline, asked.texts, tuple(labels))
+            else wire.AskSemantic(number, deadline, asked.texts, tuple(labels)),
+            asked,
         )
+
+    async def _read(self, data: bytes, *, is_called_text: bool, deadline: float, asked: Asked) -> None:
+        question = wire.AskDocument(next(self._numbers), deadline, data, is_called_text)
+        await self._answered("documents", question, asked)
+
+    async def _answered(
+        self, tier: str, question: wire.AskEntities | wire.AskSemantic | wire.AskDocument, asked: Asked
+    ) -> None:
+        writer = await self._reached(tier)
+        number = question.number
         try:
             frame = wire.framed(question)
         except wire.TooLong:
@@ -107,6 +135,10 @@ class DetectionClient(TierDetectors):
             writer.write(frame)
             if failure := await asked.over:
                 raise TierFailed(tier, failure)
+        except asyncio.CancelledError:
+            # The client has left, or the time is up.
+            writer.write(wire.framed(wire.Cancel(number)))
+            raise
         finally:
             del self._asked[number]
 
@@ -135,11 +167,16 @@ class DetectionClient(TierDetectors):
             return Health("healthy", "idle")
         return Health("unknown", "not running") if self._lost_at is None else Health("degraded", "not running")
 
-    async def _reached(self, tier: TierName) -> asyncio.StreamWriter:
+    def _away_for(self) -> float:
+        """Seconds; 0 while it is connected."""
+        if self._writer is not None:
+            return 0.0
+        return time.monotonic() - (self._needed_at if self._lost_at is None else self._lost_at)
+
+    async def _reached(self, tier: str) -> asyncio.StreamWriter:
         self.want()
         while self._writer is None:
-            since = self._needed_at if self._lost_at is None else self._lost_at
-            if time.monotonic() - since > _SOON:
+            if self._away_for() > _SOON:
                 raise TierFailed(tier, "unavailable")
             await self._connected.wait()
         return self._writer
@@ -191,4 +228,7 @@ class DetectionClient(TierDetectors):
             if told is not None and not told.done():
                 told.set_result(reply.tiers)
         elif (asked := self._asked.get(reply.number)) is not None:
-            asked.told(reply.failure if isinstance(reply, wire.Failed) else reply.found)
+            if isinstance(reply, wire.Failed):
+                asked.told(reply.failure)
+            else:
+                asked.told({0: reply.reading} if isinstance(reply, wire.Document) else reply.found)

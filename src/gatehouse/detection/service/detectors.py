@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, NoReturn
 
 import msgspec
 
+from gatehouse.detection.documents.output import Reading
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.models import TierFailed, TierName
 from gatehouse.detection.service.cache import Cache, key
@@ -17,6 +18,10 @@ from gatehouse.foundation.deadlines import Deadlines
 TIERS: Final[tuple[TierName, ...]] = ("ner", "llm")
 #: Seconds that a failure is told by `health`, unless a request succeeds before.
 _REMEMBERED_SECONDS: Final = 60.0
+#: Texts of a request that are asked about at a time, so that a long request is neither looked up nor sent in one go.
+_PART: Final = 256
+#: After a file's time is up: the answer that says so is on its way.
+_ON_ITS_WAY_SECONDS: Final = 0.5
 
 
 class Health(msgspec.Struct, frozen=True):
@@ -62,15 +67,31 @@ class TierDetectors(ABC):
         self._cache = Cache()
         self._waiting: dict[TierName, int] = dict.fromkeys(TIERS, 0)
         #: why the last request failed, and when by the monotonic clock
-        self._trouble: dict[TierName, tuple[str, float]] = {}
+        self._trouble: dict[str, tuple[str, float]] = {}
 
-    async def entities(self, texts: Sequence[str]) -> list[list[Finding]]:
-        """For each text what the entities tier found. Raises `TierFailed`, at the latest after the time budget."""
-        return [list(found) for found in await self._answers("ner", texts, ())]
+    async def entities(self, texts: Sequence[str], labels: Sequence[str] = ()) -> list[list[Finding]]:
+        """For each text what the entities tier found, also of `labels`. Raises `TierFailed`, at the latest after the
+        time budget."""
+        return [list(found) for found in await self._answers("ner", texts, labels)]
 
     async def semantic(self, texts: Sequence[str], labels: Sequence[str]) -> list[dict[str, float]]:
         """For each text the score of every label. Raises `TierFailed`, at the latest after the time budget."""
         return [dict(scores) for scores in await self._answers("llm", texts, labels)]
+
+    async def document(self, data: bytes, *, is_called_text: bool, seconds: float) -> Reading:
+        """What is read of a file, which may take `seconds`, waiting included. Raises `TierFailed`, soon after that at
+        the latest."""
+        readings: list[Reading] = []
+        asked = Asked([""], lambda _, reading: readings.append(reading))
+        try:
+            async with asyncio.timeout(seconds + _ON_ITS_WAY_SECONDS):
+                deadline = time.monotonic() + seconds
+                await self._read(data, is_called_text=is_called_text, deadline=deadline, asked=asked)
+        except TimeoutError:
+            self._failed(TierFailed("documents", "timeout"))
+        except TierFailed as failed:
+            self._failed(failed)
+        return readings[0]
 
     def waiting(self, tier: TierName) -> int:
         """Texts that have no answer yet."""
@@ -86,6 +107,10 @@ class TierDetectors(ABC):
         """Returns when all is answered. Raises `TierFailed`."""
 
     @abstractmethod
+    async def _read(self, data: bytes, *, is_called_text: bool, deadline: float, asked: "Asked") -> None:
+        """The same of a file."""
+
+    @abstractmethod
     async def _states(self) -> dict[TierName, TierState] | None:
         """None: nobody answers."""
 
@@ -94,6 +119,22 @@ class TierDetectors(ABC):
         return Health("unknown", "not running")
 
     async def _answers(self, tier: TierName, texts: Sequence[str], labels: Sequence[str]) -> list[Any]:
+        answers: list[Any] = []
+        try:
+            with self._deadlines.one():
+                deadline = time.monotonic() + self._deadlines.seconds
+                for start in range(0, len(texts), _PART):
+                    if start:
+                        # What is known already is found without waiting: others come in between.
+                        await asyncio.sleep(0)
+                    answers += await self._of_part(tier, texts[start : start + _PART], labels, deadline)
+        except TimeoutError:
+            self._failed(TierFailed(tier, "timeout"))
+        except TierFailed as failed:
+            self._failed(failed)
+        return answers
+
+    async def _of_part(self, tier: TierName, texts: Sequence[str], labels: Sequence[str], deadline: float) -> list[Any]:
         keys = [key(tier, labels, text) for text in texts]
         known = {wanted: self._cache.get(wanted) for wanted in keys}
         missing = {wanted: text for wanted, text in zip(keys, texts, strict=True) if known[wanted] is None}
@@ -104,28 +145,23 @@ class TierDetectors(ABC):
                 known[places[index]] = answer
                 self._cache.put(places[index], answer)
 
-            await self._in_time(tier, Asked(list(missing.values()), take), labels)
+            await self._ask_within_queue(tier, Asked(list(missing.values()), take), labels, deadline)
         return [known[wanted] for wanted in keys]
 
-    async def _in_time(self, tier: TierName, asked: "Asked", labels: Sequence[str]) -> None:
+    async def _ask_within_queue(self, tier: TierName, asked: "Asked", labels: Sequence[str], deadline: float) -> None:
         texts = asked.texts
         waiting = self._waiting[tier]
         if waiting and waiting + len(texts) > self._queue:
-            self._failed(TierFailed(tier, "overloaded"))
+            raise TierFailed(tier, "overloaded")
         self._waiting[tier] += len(texts)
         try:
-            with self._deadlines.one():
-                await self._ask(tier, asked, labels, time.monotonic() + self._deadlines.seconds)
-        except TimeoutError:
-            self._failed(TierFailed(tier, "timeout"))
-        except TierFailed as failed:
-            self._failed(failed)
+            await self._ask(tier, asked, labels, deadline)
         finally:
             self._waiting[tier] -= len(texts)
         self._trouble.pop(tier, None)
 
     def _failed(self, failed: TierFailed) -> NoReturn:
-        self._trouble["ner" if failed.tier == "ner" else "llm"] = (failed.reason, time.monotonic())
+        self._trouble[failed.tier] = (failed.reason, time.monotonic())
         if self._on_failure is not None:
             self._on_failure(failed)
         raise failed from None

@@ -86,7 +86,8 @@ class Guard:
 
 
 def _data_bytes() -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
+    status = Path("/proc/self/status")
+    for line in status.read_text().splitlines() if status.exists() else ():
         if line.startswith("VmData:"):
             return int(line.split()[1]) * 1024
     return 0

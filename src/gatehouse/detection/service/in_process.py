@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gatehouse.detection.documents.readers import NotRead, Readers
 from gatehouse.detection.models import TierFailed, TierName
 from gatehouse.detection.service.detectors import Asked, TierDetectors
 from gatehouse.detection.service.tiers import Failure, Job, Models, Tiers, TierState
@@ -15,6 +16,10 @@ class InProcessDetectors(TierDetectors):
     ) -> None:
         super().__init__(budget=budget, queue=queue, on_failure=on_failure)
         self._tiers = Tiers(load, queue=queue, hung_after=budget)
+        self._readers = Readers()
+
+    async def stop(self) -> None:
+        await self._readers.stop()
 
     async def _ask(self, tier: TierName, asked: Asked, labels: Sequence[str], deadline: float) -> None:
         loop = asyncio.get_running_loop()
@@ -27,8 +32,18 @@ class InProcessDetectors(TierDetectors):
             self._tiers.entities.submit(job)
         else:
             self._tiers.semantic.submit(job)
-        if failure := await asked.over:
-            raise TierFailed(tier, failure)
+        try:
+            if failure := await asked.over:
+                raise TierFailed(tier, failure)
+        finally:
+            job.cancel()
+
+    async def _read(self, data: bytes, *, is_called_text: bool, deadline: float, asked: Asked) -> None:
+        try:
+            reading = await self._readers.read(data, is_called_text=is_called_text, deadline=deadline)
+        except NotRead as error:
+            raise TierFailed("documents", error.reason) from None
+        asked.told({0: reading})
 
     async def _states(self) -> dict[TierName, TierState]:
         return self._tiers.states()

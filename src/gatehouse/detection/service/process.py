@@ -1,4 +1,5 @@
-"""The process that holds the models: questions come over a Unix socket, from any number of askers."""
+"""The process that holds the models, and starts those that read files: questions come over a Unix socket, from any
+number of askers."""
 
 import asyncio
 import os
@@ -6,11 +7,13 @@ import signal
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
+from weakref import WeakValueDictionary
 
 import msgspec
 import structlog
 
+from gatehouse.detection.documents.readers import NotRead, Readers
 from gatehouse.detection.service import wire
 from gatehouse.detection.service.guard import Guard
 from gatehouse.detection.service.tiers import Failure, Job, Models, Tiers, models
@@ -20,6 +23,8 @@ from gatehouse.foundation.settings import Settings
 
 log = structlog.get_logger(__name__)
 
+#: Whoever works holds its work, and forgets it when it is done.
+Asked: TypeAlias = WeakValueDictionary[int, Job[Any] | asyncio.Task[None]]
 #: A batch that takes longer is hung; so many time budgets, if those are more.
 HUNG_SECONDS: Final = 10.0
 _HUNG_BUDGETS: Final = 10
@@ -49,6 +54,9 @@ def serve(settings: Settings, load: Models, *, hung_seconds: float = HUNG_SECOND
 class _Service:
     def __init__(self, tiers: Tiers) -> None:
         self._tiers = tiers
+        self._readers = Readers()
+        #: files that are read
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self, path: Path) -> None:
         server = await asyncio.start_unix_server(self._answer, sock=_listener(path))
@@ -56,6 +64,8 @@ class _Service:
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         loop = asyncio.get_running_loop()
+        #: what is worked on, by the question's number
+        asked: Asked = WeakValueDictionary()
 
         def send(frame: bytes) -> None:
             if not writer.is_closing():
@@ -71,23 +81,45 @@ class _Service:
 
         try:
             while (data := await wire.read(reader)) is not None:
-                self._take(wire.question.decode(data), tell)
+                self._take(wire.question.decode(data), tell, asked)
         except (msgspec.DecodeError, wire.TooLong) as error:
             log.error("detection.bad_message", error=type(error).__name__)  # noqa: TRY400 - it may quote the text
         finally:
             writer.close()
+            for work in list(asked.values()):
+                work.cancel()
 
-    def _take(self, question: wire.Question, tell: Callable[[wire.Reply], None]) -> None:
+    def _take(self, question: wire.Question, tell: Callable[[wire.Reply], None], asked: "Asked") -> None:
+        number = question.number
         if isinstance(question, wire.AskEntities):
-            told = _telling(wire.Entities, question.number, tell)
-            self._tiers.entities.submit(Job(question.texts, (), question.deadline, told))
+            told = _telling(wire.Entities, number, tell)
+            asked[number] = job = Job[Any](question.texts, question.labels, question.deadline, told)
+            self._tiers.entities.submit(job)
         elif isinstance(question, wire.AskSemantic):
-            told = _telling(wire.Semantic, question.number, tell)
-            self._tiers.semantic.submit(Job(question.texts, question.labels, question.deadline, told))
+            told = _telling(wire.Semantic, number, tell)
+            asked[number] = job = Job[Any](question.texts, question.labels, question.deadline, told)
+            self._tiers.semantic.submit(job)
+        elif isinstance(question, wire.AskDocument):
+            asked[number] = task = asyncio.create_task(self._read(question, tell))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        elif isinstance(question, wire.Cancel):
+            if (work := asked.get(number)) is not None:
+                work.cancel()
         elif isinstance(question, wire.Load):
             (self._tiers.entities if question.tier == "ner" else self._tiers.semantic).load()
         else:
             tell(wire.States(question.number, self._tiers.states()))
+
+    async def _read(self, question: wire.AskDocument, tell: Callable[[wire.Reply], None]) -> None:
+        try:
+            reading = await self._readers.read(
+                question.data, is_called_text=question.is_called_text, deadline=question.deadline
+            )
+        except NotRead as error:
+            tell(wire.Failed(question.number, error.reason))
+        else:
+            tell(wire.Document(question.number, reading))
 
 
 def _listener(path: Path) -> socket.socket:

@@ -16,7 +16,7 @@ import msgspec
 import structlog
 
 from gatehouse.detection.findings import Finding
-from gatehouse.detection.models import Classifier, Recognizer, TierName
+from gatehouse.detection.models import Classifier, LabelsUnknown, Recognizer, TierName
 from gatehouse.foundation.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -79,7 +79,7 @@ class Job(Generic[Answer]):
     """One request's texts. `deadline` is monotonic, in seconds. `tell` gets answers as they come, by their texts'
     places, or once a failure; it is called from any thread, and must not block."""
 
-    __slots__ = ("_tell", "deadline", "labels", "next", "over", "texts")
+    __slots__ = ("__weakref__", "_tell", "deadline", "labels", "next", "over", "texts")
 
     def __init__(
         self,
@@ -99,6 +99,10 @@ class Job(Generic[Answer]):
     def answer(self, answers: dict[int, Answer]) -> None:
         if not self.over:
             self._tell(answers)
+
+    def cancel(self) -> None:
+        """Nobody waits for it: what no batch has of it is not read."""
+        self.over = True
 
     def fail(self, failure: Failure) -> None:
         if not self.over:
@@ -242,6 +246,11 @@ class Tier(Generic[Answer]):
     def _read(self, model: Model[Answer], batch: list[tuple[Job[Answer], int]]) -> None:
         try:
             answers = self._ask(model, batch)
+        except LabelsUnknown as error:
+            log.error("detection.labels_unknown", tier=self._name, error=str(error))  # noqa: TRY400 - not a fault here
+            self._no_longer_wait(len(batch))
+            for job in dict.fromkeys(job for job, _ in batch):
+                job.fail("unavailable")
         except BaseException as error:
             if len(batch) > 1:
                 # One bad text is not the others' fault.
@@ -291,4 +300,4 @@ class Tiers:
 
 
 def _entities(recognizer: Recognizer) -> Model[list[Finding]]:
-    return lambda texts, labels: recognizer.recognize(texts)
+    return recognizer.recognize

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from gatehouse.detection.documents.output import Reading
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.models import TierName
 from gatehouse.detection.service.tiers import Failure, TierState
@@ -33,12 +35,25 @@ class AskEntities(_Message):
 
     deadline: float
     texts: list[str]
+    labels: tuple[str, ...]
 
 
 class AskSemantic(_Message):
     deadline: float
     texts: list[str]
     labels: tuple[str, ...]
+
+
+class AskDocument(_Message):
+    """`is_called_text`: the client says that it is text."""
+
+    deadline: float
+    data: bytes
+    is_called_text: bool
+
+
+class Cancel(_Message):
+    """Nobody waits for the answer to the question of this number any more. There is no answer."""
 
 
 class Load(_Message):
@@ -61,6 +76,10 @@ class Semantic(_Message):
     found: dict[int, dict[str, float]]
 
 
+class Document(_Message):
+    reading: Reading
+
+
 class Failed(_Message):
     failure: Failure
 
@@ -69,8 +88,8 @@ class States(_Message):
     tiers: dict[TierName, TierState]
 
 
-Question: TypeAlias = AskEntities | AskSemantic | Load | AskStates
-Reply: TypeAlias = Entities | Semantic | Failed | States
+Question: TypeAlias = AskEntities | AskSemantic | AskDocument | Cancel | Load | AskStates
+Reply: TypeAlias = Entities | Semantic | Document | Failed | States
 
 _encoder: Final = msgspec.msgpack.Encoder()
 question: Final = msgspec.msgpack.Decoder(Question)
@@ -112,6 +131,7 @@ def reachable(path: Path) -> Iterator[str]:
     """A name of the socket that is short enough: more than some hundred bytes the system does not take."""
     directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        yield f"/proc/self/fd/{directory}/{path.name}"
+        # Where there is no /proc, the home folder's name has to be short.
+        yield f"/proc/self/fd/{directory}/{path.name}" if sys.platform == "linux" else str(path)
     finally:
         os.close(directory)

@@ -29,3 +29,17 @@ def supports(check: Callable[[str], bool]) -> Validator:
         return True if check(text) else None
 
     return verdict
+
+
+def both(*checks: Validator) -> Validator:
+    """The first False decides, else the first True."""
+
+    def verdict(text: str) -> bool | None:
+        verdicts = [check(text) for check in checks]
+        return False if False in verdicts else True if True in verdicts else None
+
+    return verdict
+
+
+def undecided(text: str) -> None:
+    """Cannot tell."""

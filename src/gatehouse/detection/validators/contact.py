@@ -39,6 +39,21 @@ def _day_first(text: str) -> bool:
     return _DATE.fullmatch(text) is not None and real_date(text)
 
 
+#: Compounds of `Platz` and `Weg` that are no streets: places to stand, sit, work and store; ways of going and doing.
+_NO_STREET: Final = re.compile(
+    r"(?:arbeits|ausbildungs|camping|fenster|gang|kita|lade|lager|liege|medaillen|park|pflege|podest|praktikums|rang|rast|"
+    r"schlaf|sitz|speicher|stamm|start|steck|steh|stell|studien|tabellen|therapie|treff|zelt)platz\s|"
+    r"(?:aus|beschwerde|bildungs|brems|dienst|feder|flucht|hin|instanzen|irr|kommunikations|liefer|lösungs|mittel|post|"
+    r"rechts|reise|rettungs|rück|transport|um|verbindungs|versand|vertriebs|zahlungs)weg\s",
+    re.IGNORECASE,
+)
+
+
+def german_street(text: str) -> bool:
+    """No `Stellplatz 12`, no `Rückweg 30`."""
+    return _NO_STREET.match(text) is None
+
+
 def real_date(text: str) -> bool:
     """The day is in the calendar, day first or month first; what has a month's name is taken as it is."""
     if found := _ISO_DATE.match(text):

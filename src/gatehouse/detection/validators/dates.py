@@ -1,6 +1,11 @@
 """Dates inside numbers."""
 
 import calendar
+import re
+from typing import Final
+
+#: Seconds from 2017 to 2033, milliseconds from 2020 to 2033.
+_UNIX_TIME: Final = re.compile(r"1[4-9]\d{8}(?:\d{3}){0,3}")
 
 
 def is_date(year: int, month: int, day: int) -> bool:
@@ -19,3 +24,8 @@ def ddmmyy(text: str) -> bool:
 
 def yyyymmdd(text: str) -> bool:
     return 1800 <= int(text[:4]) <= 2100 and is_date(int(text[:4]), int(text[4:6]), int(text[6:8]))
+
+
+def no_time(text: str) -> bool | None:
+    """No Unix time of these years."""
+    return False if _UNIX_TIME.fullmatch(text) else None

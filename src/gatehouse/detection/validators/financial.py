@@ -38,6 +38,7 @@ _BRANDS: Final[tuple[tuple[str, str, frozenset[int]], ...]] = (
     ("56", "58", frozenset(range(12, 20))),
     ("60", "60", frozenset({16})),  # RuPay
     ("63", "63", frozenset(range(12, 20))),
+    ("0604", "0604", frozenset({12})),
     ("67", "67", frozenset(range(12, 20))),
     ("9792", "9792", frozenset({16})),  # Troy
     ("1", "1", frozenset({15})),  # UATP
@@ -56,10 +57,29 @@ def card(text: str) -> bool:
     )
 
 
+#: Brands of old cards alone have numbers of 13 digits: so do all articles in shops, and times in milliseconds.
+_SHORTEST_DISTINCTIVE: Final = 14
+#: Longer ones are rare; many programs' ids have 17 to 19 digits.
+_LONGEST_DISTINCTIVE: Final = 16
+#: Maestro issues all lengths, under the prefixes of a tenth of all numbers; cards of 16 are in use.
+_WIDE: Final = ("50", "56", "57", "58", "63", "67")
+
+
 def distinctive_card(text: str) -> bool:
-    """A card whose prefix is more than one odd digit, so that a right Luhn digit proves it."""
+    """A card whose prefix and length are more than one odd digit, so that a right Luhn digit proves it."""
     number = digits(text)
-    return len(number) >= 13 and number[0] != "1" and len(set(number)) > 1 and card(text)
+    return (
+        _SHORTEST_DISTINCTIVE <= len(number) <= _LONGEST_DISTINCTIVE
+        and number[0] != "1"
+        and (len(number) == _LONGEST_DISTINCTIVE or not number.startswith(_WIDE))
+        and len(set(number)) > 1
+        and card(text)
+    )
+
+
+def likely_card(text: str) -> bool | None:
+    """False: no card. True: a distinctive one. None: the check digit is right, and may be so by chance."""
+    return card(text) and (distinctive_card(text) or None)
 
 
 _IBANS: Final = (
@@ -106,6 +126,11 @@ def swift(text: str) -> bool:
 def isin(text: str) -> bool:
     """ISO 6166: the country's letters, nine characters, Luhn over letters as numbers."""
     return text[:2] in _COUNTRIES and luhn(letters_as_numbers(text))
+
+
+def mostly_digits(text: str) -> bool | None:
+    """Most securities have few letters behind the country's; codes of random characters have many."""
+    return None if sum(map(str.isdigit, text)) > len(text) // 2 + 1 else False
 
 
 def cusip(text: str) -> bool:
@@ -177,6 +202,11 @@ def fr_vat(text: str) -> bool:
 def de_vat(text: str) -> bool:
     """Nine digits, the first not 0. The check digit is not asked for: many printed numbers are made up without it."""
     return digits(text)[0] != "0"
+
+
+def sg_uen(text: str) -> bool:
+    """Singapore: a year, five digits and a check letter; other entities have letters in between."""
+    return not text[:9].isdigit() or "ZKCMDNERGWH"[weighted(text[:9], (10, 8, 6, 4, 9, 7, 5, 3, 1)) % 11] == text[9]
 
 
 def gstin(text: str) -> bool:

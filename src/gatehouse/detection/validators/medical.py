@@ -12,6 +12,12 @@ def nhs(text: str) -> bool:
     return not all_same(number) and check == int(number[9])
 
 
+def nhs_and_no_phone(text: str) -> bool:
+    """In the groups of a North American phone number, whose area and exchange begin with 2 to 9, it is one of these."""
+    number = digits(text)
+    return nhs(text) and not (number[0] >= "2" and number[3] >= "2")
+
+
 def npi(text: str) -> bool:
     """US: Luhn with the issuer's prefix 80840."""
     number = digits(text)

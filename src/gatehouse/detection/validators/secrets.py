@@ -20,7 +20,7 @@ _reference: Final = finder(
 )
 _example_words: Final = finder(
     r"(?i)example|placeholder|change[_-]?me|chang[_-]?it|redacted|dummy|fake|sample"
-    r"|(?:^|[^a-z])(?:your|my|the|some|an?|insert|enter|put|replace|todo|tbd)[_ -]"
+    r"|(?:^|[^a-z0-9])(?:your|my|the|some|an?|insert|enter|put|replace|todo|tbd)[_ -]"
     r"|(?:key|token|secret|password|goes|value)[_ -]?here|lorem|foobar|_?(?:api_?key|token|secret|password)$"
 )
 _word: Final = finder(r"^[A-Za-z]+(?:[_.\-/ :][A-Za-z]+)*[.!?;,:]*$")
@@ -32,7 +32,13 @@ _uuid: Final = finder(r"(?i)^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-
 _name_in_code: Final = finder(r"^[\w.]+\(.*\)$|^[A-Z][A-Z0-9]*_[A-Z0-9_]+$|^[a-z]+(?:_[a-z]+)+\d?$")
 _letters_of_code: Final = finder(r"[a-z]{3,}[A-Z][a-z]{3,}|[a-z]{4,}[_\-.][a-z]{4,}")
 
+_hash: Final = finder(r"^(?:sha(?:1|256|384|512)|md5|h1)[\-:]")
+
 _BETWEEN: Final = re.compile(r"[^A-Za-z0-9]+")
+#: From small letters to capitals, and between letters and digits.
+_CHANGE: Final = re.compile(r"[a-z](?=[A-Z0-9])|[0-9](?=[A-Za-z])|[A-Z](?=[0-9])")
+#: In fewer characters a name may do the same.
+_SHORTEST_MIXED: Final = 16
 
 
 def entropy(text: str) -> float:
@@ -59,36 +65,69 @@ def assigned_key(bits: float) -> Validator:
     """For what is assigned to a name like `api_key`: random letters and digits, not words, versions or paths."""
 
     def verdict(text: str) -> bool | None:
-        if placeholder(text) or _word(text) or _address(text) or entropy(text) < bits:
+        if placeholder(text) or _address(text) or entropy(text) < bits:
             return False
-        if not any(character.isdigit() for character in text):
-            return False
-        return None if _uuid(text) or not _reads_like_code(text) else False
+        if _is_mixed_and_long(text):
+            return None
+        return None if _has_digit(text) and (_uuid(text) or not _reads_like_code(text)) else False
 
     return verdict
 
 
+def no_number(text: str) -> bool | None:
+    """Behind a name that may be one of anything, digits alone are a count or an id: `last_token=443288196862`."""
+    return False if text.isdigit() else None
+
+
+def no_slug(text: str) -> bool | None:
+    """Behind a name that may be a column's, words and short numbers are a name: `us-east-1`, `order_2024`."""
+    return False if _slug(text) else None
+
+
+_slug: Final = finder(r"^[A-Za-z]+(?:[_\-.:/ ][A-Za-z]*\d{0,4})*$")
+
+
+def unnamed_key(text: str) -> bool | None:
+    """For what stands in quotes without a name that says what it is: no hash of a lock file either."""
+    return False if _hash(text) else _unnamed(text)
+
+
+def _has_digit(text: str) -> bool:
+    return any(character.isdigit() for character in text)
+
+
+def _is_mixed_and_long(text: str) -> bool:
+    """Whether capitals, small letters and digits alternate as in no name: in names a word is longer than four."""
+    return len(text) >= _SHORTEST_MIXED and len(_CHANGE.findall(text)) * 4 >= len(text)
+
+
 def _reads_like_code(text: str) -> bool:
-    """Mostly words: `fooBar2`, `rc0.15.0_20231217-SNAPSHOT`, `X25519.KeyPair`."""
+    """Mostly words and numbers: `fooBar2`, `rc0.15.0_20231217-SNAPSHOT`, `X25519.KeyPair`, `a/20231217093000-1.csv`."""
     if _letters_of_code(text) and sum(map(str.isdigit, text)) * 6 < len(text):
         return True
     pieces = [piece for piece in _BETWEEN.split(text) if piece]
-    return len(pieces) > 2 and max(map(len, pieces)) < 12
+    return len(pieces) > 2 and max((len(piece) for piece in pieces if not piece.isdigit()), default=0) < 12
+
+
+_unnamed: Final = assigned_key(4.4)
 
 
 def password(text: str) -> bool | None:
     """For what stands in quotes behind a name like `password`. Words alone are none: labels, fields."""
     if len(text) < 4 or not any(character.isalnum() for character in text):
         return False
-    if placeholder(text) or _word(text) or _address(text) or text.isdigit() or " " in text:
+    if placeholder(text) or _address(text) or text.isdigit() or " " in text:
+        return False
+    if _word(text) and not _is_mixed_and_long(text):
         return False
     return False if _name_in_code(text) else None
 
 
 def bare_password(text: str) -> bool | None:
     """For what stands without quotes behind a name like `password`: no code either."""
-    stripped = text.rstrip("\"'`,;")
-    if _expression(stripped) and not _letters_and_digits(stripped):
+    stripped = text.rstrip("\"'`,;=")
+    made_up = _numbered(stripped) or _letters_and_digits(stripped) or _is_mixed_and_long(stripped)
+    if _expression(stripped) and not made_up:
         return False
     return password(stripped)
 
@@ -102,6 +141,9 @@ def configured(text: str) -> bool | None:
     return False if text.isdigit() and len(text) < 6 else None
 
 
+#: A word and a number, as people make passwords up.
+_numbered: Final = finder(r"^[A-Za-z]{3,}[_$]?\d{2,}\$?$")
+
 _no_values: Final = finder(
     r"(?i)^(?:true|false|null|none|nil|undefined|yes|no|on|off|password|secret|token|string|text|required|optional|empty"
     r"|changeme|example|default|prompt|hidden|disabled|enabled)$"
@@ -110,16 +152,6 @@ _no_values: Final = finder(
 
 def _letters_and_digits(text: str) -> bool:
     return text.isalnum() and not text.isalpha() and not text.isdigit()
-
-
-def both(*checks: Validator) -> Validator:
-    """The first False decides, else the first True."""
-
-    def verdict(text: str) -> bool | None:
-        verdicts = [check(text) for check in checks]
-        return False if False in verdicts else True if True in verdicts else None
-
-    return verdict
 
 
 _BASE62: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

@@ -53,9 +53,12 @@ def in_aadhaar(text: str) -> bool:
 
 
 def kr_resident(text: str) -> bool:
-    """Date of birth and the digit of sex and century: 1 to 4 citizens, 5 to 8 foreigners. Since 2020 no check digit."""
+    """Date of birth and the digit of sex and century: 1 to 4 citizens, 5 to 8 foreigners; 3, 4, 7 and 8 were born since
+    2000, and nobody after 2039. Since 2020 no check digit."""
     number = digits(text)
-    return yymmdd(number) and number[6] in "12345678"
+    return (
+        not all_same(number) and yymmdd(number) and (number[6] in "1256" or (number[6] in "3478" and number[0] < "4"))
+    )
 
 
 _THAI_PROVINCES: Final = frozenset(

@@ -14,10 +14,13 @@ import msgspec
 
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.errors import InvalidField, MalformedBody, NestedTooDeep
+from gatehouse.engine.conversation.faults import invalid_field
 
 MAX_DEPTH = 100
 MAX_MODEL_NAME = 256
 MAX_FALLBACKS = 16
+#: Fields beside each other in a body: no provider has a quarter of that.
+MAX_FIELDS = 256
 
 #: A longer body's error does not say which field stands twice: looking for it would hold up others.
 _LOOKED_THROUGH: Final = 64 * 1024
@@ -31,7 +34,7 @@ _LONG_NUMBER: Final = re.compile(rb"[0-9.]{16}|[eE][+-]?[0-9]{3}")
 _decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 #: A body as it goes to a provider.
 encode: Final = msgspec.json.Encoder().encode
-Shape = TypeVar("Shape", bound="CallShape")
+Shape = TypeVar("Shape", bound=msgspec.Struct)
 
 
 class CallShape(msgspec.Struct, gc=False):
@@ -45,6 +48,8 @@ class CallShape(msgspec.Struct, gc=False):
 def decode_call(dialect: str, body: bytes, shape: type[CallShape]) -> ModelCall:
     """Raises `MalformedBody`, `NestedTooDeep` or `InvalidField`."""
     values = decode_object(body)
+    if len(values) > MAX_FIELDS:
+        raise InvalidField("body", f"The body has more than {MAX_FIELDS} fields.")
     read, exact = encode(values), True
     # Stock clients write JSON as it is written here, or with spaces between.
     if read == body:
@@ -78,15 +83,27 @@ def decode_object(body: bytes) -> dict[str, Any]:
     except RecursionError:
         raise NestedTooDeep from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise MalformedBody(f"The body is not valid JSON: {error}") from None
+        raise MalformedBody(_not_json(error)) from None
     if type(values) is not dict:
         raise MalformedBody
     # A body with few brackets cannot be deep; counting them is much cheaper than a walk.
     if body.count(b"{") + body.count(b"[") > MAX_DEPTH and _deeper_than(values, MAX_DEPTH):
         raise NestedTooDeep
     if b"\\u0000" in body:
-        _refuse_nul(values, "")
+        _refuse_nul(values, [])
     return values
+
+
+_PLACE: Final = re.compile(r"\(byte ([0-9]+)\)")
+
+
+def _not_json(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return "The body is not valid JSON: it is not encoded as UTF-8."
+    if "truncated" in str(error):
+        return "The body is not valid JSON: it ends too early."
+    place = _PLACE.search(str(error))
+    return "The body is not valid JSON." if place is None else f"The body is not valid JSON: see its byte {place[1]}."
 
 
 def _is_exact(body: bytes, read: bytes) -> bool:
@@ -136,18 +153,7 @@ def conform(values: dict[str, Any], shape: type[Shape]) -> Shape:
     try:
         return msgspec.convert(values, shape)
     except msgspec.ValidationError as error:
-        raise _named(str(error)) from None
-
-
-def _named(text: str) -> InvalidField:
-    """msgspec says "Expected `str`, got `int` - at `$.messages[0].role`"."""
-    message, _, place = text.partition(" - at ")
-    path = place.strip("`").removeprefix("$").removeprefix(".")
-    if message.startswith("Object missing required field"):
-        field = message.split("`")[1]
-        path = f"{path}.{field}" if path else field
-        return InvalidField(path, f"`{path}` is required.")
-    return InvalidField(path or "body", f"`{path or 'body'}`: {message}.")
+        raise invalid_field(str(error)) from None
 
 
 def _model_name(field: str, name: str) -> str:
@@ -175,15 +181,26 @@ def _deeper_than(value: Any, limit: int) -> bool:
     return True
 
 
-def _refuse_nul(value: Any, path: str) -> None:
+def _refuse_nul(value: Any, path: list[str | int]) -> None:
+    """`path` is where the value stands: names of fields and places in lists. It is written out for a fault alone."""
     if type(value) is str:
         if "\0" in value:
-            raise InvalidField(path, f"`{path}` holds a NUL character.")
+            raise InvalidField(_written(path), f"`{_written(path)}` holds a NUL character.")
     elif type(value) is list:
+        path.append(0)
         for index, item in enumerate(value):
-            _refuse_nul(item, f"{path}[{index}]")
+            path[-1] = index
+            _refuse_nul(item, path)
+        path.pop()
     elif type(value) is dict:
+        path.append("")
         for key, item in value.items():
             if "\0" in key:
-                raise InvalidField(path or "body", "A field's name holds a NUL character.")
-            _refuse_nul(item, f"{path}.{key}" if path else key)
+                raise InvalidField(_written(path[:-1]) or "body", "A field's name holds a NUL character.")
+            path[-1] = key
+            _refuse_nul(item, path)
+        path.pop()
+
+
+def _written(path: Sequence[str | int]) -> str:
+    return "".join(f"[{step}]" if type(step) is int else f".{step}" for step in path).removeprefix(".")

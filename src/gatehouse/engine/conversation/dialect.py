@@ -24,7 +24,8 @@ class Tap(Protocol):
     fault: str | None
 
     def take(self, block: bytes) -> bytes:
-        """Whole events in, what the client shall see out: the same bytes, less what only the gateway asked for."""
+        """Whole events in, what the client shall see out: the same bytes, with the model's name that the client asked
+        for, less what only the gateway asked for."""
 
     def complete(self) -> bool:
         """At the stream's end: whether it was all there."""

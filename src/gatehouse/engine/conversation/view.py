@@ -6,9 +6,10 @@ from typing import Any, Final, TypeAlias, TypeVar
 import msgspec
 
 from gatehouse.engine.conversation.slots import Slot, slots
+from gatehouse.engine.conversation.uninspected import IN_ANSWERS
 
 #: Fields of a delta that do not go on in the next one.
-_AT_ONCE: Final = frozenset({"id", "call_id", "name", "title", "url", "filename", "cited_text"})
+_AT_ONCE: Final = frozenset({"name", "title", "url", "filename", "cited_text"})
 
 
 class Piece(msgspec.Struct, gc=False):
@@ -32,7 +33,8 @@ class EventView(msgspec.Struct):
     there is changed in them, and nothing in them is looked at again.
 
     `follows` says what the event must not overtake: everything (""), all of a choice or block, or, where it is None,
-    only what is before it in the texts that it has pieces of."""
+    only what is before it in the texts that it has pieces of. One that has no piece of a growing text stays behind the
+    text that came last in its `group`, a choice or block."""
 
     data: dict[str, Any]
     pieces: list[Piece]
@@ -40,21 +42,28 @@ class EventView(msgspec.Struct):
     name: str | None = None
     altered: bool = False
     follows: str | None = ""
+    group: str | None = None
     echoes: list[Piece] = []
 
 
-def whole_texts(holder: Any, prefix: str) -> Iterator[Piece]:
-    """Texts of an event's part that do not go on in the next one."""
-    for slot in slots(holder):
-        if isinstance(slot, Slot):
-            yield Piece(f"{prefix}.{slot.key}", slot, whole=True)
+def whole_texts(holder: Any, prefix: str, *, key: Any = None) -> Iterator[Piece]:
+    """Texts of an event's part that do not go on in the next one. With `key`, of what stands there in `holder`: the
+    slots are places in the event itself, so that what is replaced there leaves."""
+    for slot in _texts(holder, key):
+        yield Piece(f"{prefix}.{slot.key}", slot, whole=True)
 
 
-def growing_texts(holder: Any, prefix: str) -> Iterator[Piece]:
-    """Texts of a delta. Those that the next one adds to are told by the names of their fields."""
-    for slot in slots(holder):
-        if isinstance(slot, Slot):
-            yield Piece(f"{prefix}.{slot.key}", slot, whole=slot.is_key or slot.is_object or slot.key in _AT_ONCE)
+def growing_texts(holder: Any, prefix: str, *, key: Any = None) -> Iterator[Piece]:
+    """Texts of a delta, or of what stands there at `key`. Those that the next one adds to are told by the names of
+    their fields."""
+    for slot in _texts(holder, key):
+        yield Piece(f"{prefix}.{slot.key}", slot, whole=slot.is_key or slot.is_object or slot.key in _AT_ONCE)
+
+
+def _texts(holder: Any, key: Any) -> Iterator[Slot]:
+    for slot in slots(holder, answer=True, only=key):
+        if isinstance(slot, Slot) and slot.key not in IN_ANSWERS:
+            yield slot
 
 
 def without_logprobs(data: dict[str, Any]) -> bool:

@@ -1,27 +1,36 @@
 """Inspecting a whole body: a request's on its way in, an answer's on its way out."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
-from functools import partial
-from itertools import accumulate, pairwise
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, islice, zip_longest
 from typing import Any, Final, NamedTuple
 
-from gatehouse.detection.findings import Finding
-from gatehouse.detection.normalise import SEPARATOR
-from gatehouse.engine.conversation.slots import Slot, Unseen, slots
-from gatehouse.engine.dlp.aside import GivenUp, beside
+from gatehouse.detection.as_written import Part
+from gatehouse.detection.documents.output import Unread
+from gatehouse.detection.findings import Finding, keep
+from gatehouse.detection.findings import Found as ByPlace
+from gatehouse.detection.separator import BETWEEN_TEXTS
+from gatehouse.engine.conversation.following import following, following_in_answer
+from gatehouse.engine.conversation.slots import Slot, Unseen, replace_texts, slots_in_steps
+from gatehouse.engine.conversation.uninspected import IN_ANSWERS
+from gatehouse.engine.dlp.attachments import read_files
 from gatehouse.engine.dlp.channel import Channel
-from gatehouse.engine.dlp.decide import Decision, Edit, Found, Hit
+from gatehouse.engine.dlp.decide import NOTHING, SHORTEST_EXTRACT, SHORTEST_SEALED, Decision, Edit, Found, Hit, Spread
 from gatehouse.engine.dlp.errors import violation
 from gatehouse.engine.dlp.examine import Examiner, shifted
 from gatehouse.engine.dlp.inspection import Replacement
-from gatehouse.engine.dlp.json_text import JsonCursor, fitted
+from gatehouse.engine.dlp.json_text import JsonCursor, fitted, fitted_to_all, is_json
+from gatehouse.engine.dlp.spread import values_over_seams
+from gatehouse.engine.dlp.steps import Steps
 from gatehouse.foundation.errors import Refusal
 
 #: Between two parts of one message, which a model reads as one text: a value goes across it as across a line's end.
 _SEAM: Final = "\n"
-#: Of an answer: what the provider calls it and its calls, made up by the provider.
-_PROVIDERS_OWN: Final = frozenset({"id", "call_id", "system_fingerprint"})
+#: A longer part is no value and nothing else.
+_LONGEST_VALUE: Final = 64
+#: What may stand around a value that is all of a part.
+_MARKS: Final = " \t\r\n\"',;."
 
 
 async def inspect_request(
@@ -32,86 +41,150 @@ async def inspect_request(
 
     All texts are decided about together: what a later message holds counts for an earlier one's prompt.
     """
-    joined = await beside(size, lambda _: _joined(body, headers, examiner))
-    if not joined.texts:
+    texts = await _with_files(body, headers, examiner, size)
+    if not texts:
         return None
-    found = await _found(joined, examiner)
-    decision = await beside(joined.bases[-1], lambda _: _decided(joined, found, examiner))
+    joined = await examiner.steps(size, _joined(texts, examiner), otherwise=None)
+    if joined is None:
+        return None
+    found, spread = await _found(joined, examiner)
+    if over := await _spread(body, joined, [*found.patterns, *_pieces(spread)], size, examiner):
+        found = found._replace(patterns=_without_beginnings(found.patterns, over))
+        spread += over
+    decision = await examiner.steps(joined.bases[-1], _decided(joined, found, spread, examiner), otherwise=NOTHING)
     if decision.effect == "block":
-        raise _blocked(decision.decisive, examiner)
+        raise _blocked(decision.decisive, examiner, _slot(joined, decision.decisive))
     return decision.decisive if decision.effect == "prompt" else None
 
 
-async def inspect_answer(body: dict[str, Any], examiner: Examiner) -> tuple[list[tuple[Slot, Channel]], Hit | None]:
+async def inspect_answer(
+    body: dict[str, Any], examiner: Examiner, size: int = 0
+) -> tuple[list[tuple[Slot, Channel]], Hit | None]:
     """The texts that are to be replaced once nothing speaks against it (`write`), and the hit that a person has to
-    decide about. Each text is decided about by itself, as it is in a stream. Raises a `Refusal` that blocks."""
-    texts = [slot for slot in _texts(body, examiner) if slot.key not in _PROVIDERS_OWN]
-    # The texts of tools' arguments are JSON, and read as such.
-    plain = [slot for slot in texts if not slot.json_text]
-    as_json = [slot for slot in texts if slot.json_text]
+    decide about. Each text is decided about by itself, as it is in a stream: a value that is spread over parts is one
+    finding in each. Raises a `Refusal` that blocks. `size` is the body's, in bytes."""
+    texts = await examiner.steps(size, _texts(body, examiner), otherwise=[])
     found: dict[int, Found] = {}
-    for group, json_text in ((plain, False), (as_json, True)):
+    # The texts of tools' arguments are JSON, and read as such.
+    for json_text, is_sealed in ((False, False), (True, False), (False, True)):
+        group = [slot for slot in texts if slot.json_text == json_text and slot.is_sealed == is_sealed]
         if group:
-            told = await examiner.whole([slot.text for slot in group], json_text=json_text)
+            told = await examiner.whole([slot.text for slot in group], json_text=json_text, is_sealed=is_sealed)
             found |= {id(slot): each for slot, each in zip(group, told, strict=True)}
-    channels: list[tuple[Slot, Channel]] = []
-    asks: Hit | None = None
+    known = ((number, each) for number, slot in enumerate(texts) for each in found[id(slot)].patterns)
+    for value in await values_over_seams(texts, following_in_answer(body), known, size, examiner):
+        for number, start, end in value.pieces:
+            before = found[id(texts[number])]
+            patterns = [*before.patterns, _piece(value.finding, (start, end))]
+            found[id(texts[number])] = before._replace(patterns=patterns)
     if not any(map(any, found.values())) and not examiner.inspection.labels.values:
-        return channels, asks
+        return [], None
+    channels = await examiner.steps(size, _channels(texts, found, examiner), otherwise=[])
+    if channels and (stopped := channels[-1][1].stopped) is not None:
+        raise _blocked(stopped, examiner)
+    return channels, next((channel.asks for _, channel in channels if channel.asks is not None), None)
+
+
+def _channels(
+    texts: Sequence[Slot], found: Mapping[int, Found], examiner: Examiner
+) -> Steps[list[tuple[Slot, Channel]]]:
+    """What becomes of each text, up to the first that must not go on."""
+    channels: list[tuple[Slot, Channel]] = []
     for slot in texts:
-        channel = Channel(examiner, json_text=slot.json_text)
-        await beside(len(slot.text), partial(_whole, channel, slot.text, found[id(slot)]))
-        if channel.stopped is not None:
-            raise _blocked(channel.stopped, examiner)
-        asks = asks or channel.asks
+        yield
+        channel = Channel(examiner, json_text=slot.json_text, is_sealed=slot.is_sealed, scans=False)
+        yield from channel.whole(slot.text, found[id(slot)])
         channels.append((slot, channel))
-    return channels, asks
-
-
-def _whole(channel: Channel, text: str, found: Found, _: GivenUp) -> None:
-    channel.whole(text, found)
+        if channel.stopped is not None:
+            break
+    return channels
 
 
 def write(channels: Sequence[tuple[Slot, Channel]]) -> bool:
     """Puts what may go on into the body. Whether anything changed."""
-    changed = False
-    # From the end: a field's name stands before its value, which is found by that name.
-    for slot, channel in reversed(channels):
+    replacements: list[tuple[Slot, str]] = []
+    for slot, channel in channels:
         if channel.asks is not None:
             channel.go_on()
         if channel.changed(0, channel.end):
-            slot.replace(channel.take(0, channel.end))
-            changed = True
-    return changed
+            replacements.append((slot, channel.take(0, channel.end)))
+    replace_texts(replacements)
+    return bool(replacements)
 
 
-def _texts(body: dict[str, Any], examiner: Examiner) -> list[Slot]:
+def _slots(body: dict[str, Any], headers: dict[str, Any] | None) -> Steps[tuple[list[Any], bool]]:
+    """Of a request, and whether they are texts that can be inspected as they stand."""
+    found: list[Slot | Unseen] = []
+    is_all_text = True
+    for holder in (body, headers or {}):
+        for slot in slots_in_steps(holder):
+            yield
+            if slot is None:
+                continue
+            found.append(slot)
+            if slot.attachment is not None or isinstance(slot, Unseen):
+                is_all_text = False
+    return found, is_all_text
+
+
+def _texts(body: dict[str, Any], examiner: Examiner) -> Steps[list[Slot]]:
+    """Of an answer. Its files are not looked into."""
     texts: list[Slot] = []
-    for slot in slots(body):
-        if isinstance(slot, Slot):
+    unread: list[Unread] = []
+    for slot in slots_in_steps(body, answer=True):
+        yield
+        if isinstance(slot, Unseen):
+            unread.append(Unread(slot.kind, "no_text"))
+        elif slot is not None and slot.key not in IN_ANSWERS:
             texts.append(slot)
-        else:
-            _cannot_see(slot, examiner)
+    _cannot_read(unread, examiner)
     return texts
 
 
-def _cannot_see(unseen: Unseen, examiner: Examiner) -> None:
-    blocked = examiner.options.uninspectable == "block"
-    examiner.inspection.note_unseen(unseen.kind, blocked=blocked, direction=examiner.direction)
-    if blocked:
+async def _with_files(
+    body: dict[str, Any], headers: dict[str, Any] | None, examiner: Examiner, size: int
+) -> list[Slot]:
+    """All texts of a request, also those that files hold. Raises a `Refusal` where one cannot be read, and that
+    blocks."""
+    found, is_all_text = await examiner.steps(size, _slots(body, headers), otherwise=([], True))
+    if is_all_text:
+        return found
+    read = await read_files(found, size, examiner)
+    _cannot_read(read.unread, examiner)
+    return read.texts
+
+
+def _cannot_read(unread: Sequence[Unread], examiner: Examiner) -> None:
+    blocked = examiner.options.unreadable == "block" or examiner.inspection.policy.blocks_unreadable
+    counted = Counter(unread)
+    for each, count in counted.items():
+        examiner.inspection.note_unread(each, blocked=blocked, direction=examiner.direction, count=count)
+    if blocked and unread:
         examiner.inspection.did("BLOCK")
-        message = f"The content holds something that cannot be inspected ({unseen.kind}), and is blocked therefore."
+        what = ", ".join(f"{each.kind}: {each.reason}" for each in counted)
+        message = f"The content holds something that cannot be inspected ({what}), and is blocked therefore."
         raise violation(None, "BLOCK", examiner.options.block_status, message)
 
 
-def _blocked(hit: Hit | None, examiner: Examiner) -> Refusal:
+def _slot(joined: "_Joined", hit: Hit | None) -> Slot | None:
+    """The text that a hit lies in."""
+    return None if hit is None else joined.texts[bisect_right(joined.bases, hit.finding.start) - 1]
+
+
+def _blocked(hit: Hit | None, examiner: Examiner, slot: Slot | None = None) -> Refusal:
     examiner.inspection.did("BLOCK")
-    return violation(hit, "BLOCK", examiner.options.block_status)
+    message = None
+    if hit is not None and slot is not None and slot.is_extract:
+        message = (
+            f"The content was blocked by a data-loss prevention rule ({hit.rule.name}): it is in a document, where it"
+            " cannot be redacted."
+        )
+    return violation(hit, "BLOCK", examiner.options.block_status, message)
 
 
 def gap(slot: Slot, following: Slot) -> str:
     """What stands between two texts of a body where they are read as one."""
-    return _SEAM if slot.key == following.key == "text" and slot.holder is not following.holder else SEPARATOR
+    return _SEAM if slot.key == following.key == "text" and slot.holder is not following.holder else BETWEEN_TEXTS
 
 
 class _Joined(NamedTuple):
@@ -122,83 +195,183 @@ class _Joined(NamedTuple):
     bases: list[int]
     #: texts that are JSON are blanks here, and read apart from the others
     text: str
+    #: from where to where the others go
+    parts: list[Part]
+    #: where texts that are JSON begin, and they
+    json_texts: list[tuple[int, str]]
+    #: the same of those that a model could read
+    readable: list[tuple[int, str]]
+    #: the same of parts that may be a value and nothing else, which cannot be seen where they stand as lines
+    short_parts: list[tuple[int, str]]
 
 
-def _joined(body: dict[str, Any], headers: dict[str, Any] | None, examiner: Examiner) -> _Joined:
-    texts = _texts(body, examiner)
-    if headers:
-        texts += _texts(headers, examiner)
-    for slot in texts:
+def _joined(texts: list[Slot], examiner: Examiner) -> Steps[_Joined]:
+    joined = _Joined(texts, [0], "", [], [], [], [])
+    pieces: list[str] = []
+    place = 0
+    between = BETWEEN_TEXTS
+    for slot, next_slot in zip_longest(texts, islice(texts, 1, None)):
+        yield
+        text = slot.text
         # Also where nothing is redacted here: something of the answer may be.
-        examiner.inspection.labels.leave_out(slot.text)
-    behind = [*(gap(slot, following) for slot, following in pairwise(texts)), SEPARATOR]
-    pieces = [
-        (" " * len(slot.text) if slot.json_text else slot.text) + gap for slot, gap in zip(texts, behind, strict=False)
-    ]
-    return _Joined(texts, [0, *accumulate(map(len, pieces))], "".join(pieces))
-
-
-async def _found(joined: _Joined, examiner: Examiner) -> Found:
-    """Everything found, placed in the joined text."""
-    policy, texts, bases = examiner.inspection.policy, joined.texts, joined.bases
-    of_all = await examiner.patterns(joined.text)
-    patterns = await beside(len(joined.text), lambda _: _within(of_all, texts, bases)) if of_all else []
-    for base, slot in zip(bases, texts, strict=False):
+        examiner.inspection.labels.leave_out(text)
         if slot.json_text:
-            patterns += shifted(await examiner.patterns(slot.text, json_text=True), base)
+            joined.json_texts.append((place, text))
+        elif text:
+            joined.parts.append((place, place + len(text)))
+        if not slot.is_sealed:
+            joined.readable.append((place, text))
+        before, between = between, BETWEEN_TEXTS if next_slot is None else gap(slot, next_slot)
+        if _SEAM in {before, between} and len(text) <= _LONGEST_VALUE and any(map(str.isdecimal, text)):
+            joined.short_parts.append((place, text))
+        pieces += (" " * len(text) if slot.json_text else text, between)
+        place += len(text) + len(between)
+        joined.bases.append(place)
+    return joined._replace(text="".join(pieces))
+
+
+async def _found(joined: _Joined, examiner: Examiner) -> tuple[Found, list[Spread]]:
+    """Everything found in each text, and over parts of a message, placed in the joined text."""
+    policy, size = examiner.inspection.policy, len(joined.text)
+    of_all = await examiner.patterns(joined.text, parts=joined.parts)
+    patterns: list[Finding] = []
+    spread: list[Spread] = []
+    if of_all:
+        patterns, spread = await examiner.steps(size, _within(of_all, joined), otherwise=(patterns, spread))
+    if joined.short_parts:
+        text = BETWEEN_TEXTS.join(["", *(text for _, text in joined.short_parts), ""])
+        of_parts = await examiner.patterns(text, parts=(), decoded=False)
+        patterns = await examiner.steps(len(text), _with_parts(patterns, of_parts, joined), otherwise=patterns)
+    if joined.json_texts:
+        of_each = await examiner.patterns_of([text for _, text in joined.json_texts], json_text=True)
+        patterns += await examiner.steps(size, _placed(joined.json_texts, of_each), otherwise=[])
     if not policy.entities and not policy.labels:
-        return Found(patterns)
-    whole = [slot.text for slot in texts]
-    entities = [await examiner.entities_of(whole), await examiner.labels_of(whole)]
-    placed = (
-        [finding for base, each in zip(bases, tier, strict=False) for finding in shifted(each, base)]
-        for tier in entities
-    )
-    return Found(patterns, *placed)
+        return Found(patterns), spread
+    texts = [text for _, text in joined.readable]
+    entities = await examiner.entities_of(texts) if policy.entities else []
+    labels = await examiner.labels_of(texts) if policy.labels else []
+    placed = [
+        await examiner.steps(size, _placed(joined.readable, tier), otherwise=[]) if tier else []
+        for tier in (entities, labels)
+    ]
+    return Found(patterns, *placed), spread
 
 
-def _decided(joined: _Joined, found: Found, examiner: Examiner) -> Decision:
+def _with_parts(known: Iterable[Finding], of_parts: Iterable[Finding], joined: _Joined) -> Steps[list[Finding]]:
+    """What is `known`, and what is all of one of the short parts, but for marks. `of_parts` counts in these joined."""
+    found: ByPlace = {}
+    for finding in known:
+        yield
+        keep(found, (finding,))
+    lengths = (len(text) + len(BETWEEN_TEXTS) for _, text in joined.short_parts)
+    bases = list(accumulate(lengths, initial=len(BETWEEN_TEXTS)))
+    for finding in of_parts:
+        yield
+        number = bisect_right(bases, finding.start) - 1
+        place, text = joined.short_parts[number]
+        start, end = finding.start - bases[number], finding.end - bases[number]
+        if text[start:end].strip(_MARKS) == text.strip(_MARKS):
+            keep(found, shifted([finding], place - bases[number]))
+    return list(found.values())
+
+
+def _placed(texts: Sequence[tuple[int, str]], found: Sequence[Sequence[Finding]]) -> Steps[list[Finding]]:
+    """What was found in texts, by where these begin."""
+    placed: list[Finding] = []
+    for (base, _), findings in zip(texts, found, strict=True):
+        yield
+        placed += shifted(findings, base)
+    return placed
+
+
+async def _spread(
+    body: dict[str, Any], joined: _Joined, known: Sequence[Finding], size: int, examiner: Examiner
+) -> list[Spread]:
+    """Values that go from one text over into the next ones of the same speaker, placed in the joined text, as what is
+    `known` is."""
+    texts, bases = joined.texts, joined.bases
+    numbers = (bisect_right(bases, finding.start) - 1 for finding in known)
+    within = ((number, shifted([each], -bases[number])[0]) for number, each in zip(numbers, known, strict=True))
+    values = await values_over_seams(texts, following(body), within, max(size, bases[-1]), examiner)
+    spread: list[Spread] = []
+    for finding, pieces, text in values:
+        places = tuple((bases[number] + start, bases[number] + end) for number, start, end in pieces)
+        spread.append(Spread(_piece(finding, places[0]), places, text))
+    return spread
+
+
+def _pieces(spread: Iterable[Spread]) -> Iterator[Finding]:
+    return (_piece(each.finding, piece) for each in spread for piece in each.pieces)
+
+
+def _without_beginnings(found: Sequence[Finding], spread: Sequence[Spread]) -> list[Finding]:
+    """What is not only the beginning of a value that goes on in the next text, and scores no higher."""
+    scores = {(each.finding.source, each.finding.start): each.finding.score for each in spread}
+    return [each for each in found if each.score > scores.get((each.source, each.start), -1.0)]
+
+
+def _decided(joined: _Joined, found: Found, spread: Sequence[Spread], examiner: Examiner) -> Steps[Decision]:
     """Redacted, where nothing stands against it."""
-    decision = examiner.inspection.decide(found, examiner.direction)
+
+    def shortest(finding: Finding) -> int | None:
+        slot = joined.texts[bisect_right(joined.bases, finding.start) - 1]
+        if slot.is_sealed:
+            return SHORTEST_SEALED
+        return SHORTEST_EXTRACT if slot.is_extract else None
+
+    decision = yield from examiner.inspection.decide_in_steps(found, examiner.direction, shortest, spread)
     if decision.edits and decision.effect not in {"block", "prompt"}:
-        _redact(joined.texts, joined.bases, decision, examiner)
+        yield from _redact(joined.texts, joined.bases, decision, examiner)
     return decision
 
 
-def _within(findings: list[Finding], texts: Sequence[Slot], bases: Sequence[int]) -> list[Finding]:
-    """What matches across two texts is cut between them."""
-    cut: list[Finding] = []
+def _within(findings: list[Finding], joined: _Joined) -> Steps[tuple[list[Finding], list[Spread]]]:
+    """What matches in one text, and what matches over several."""
+    texts, bases = joined.texts, joined.bases
+    within: list[Finding] = []
+    spread: list[Spread] = []
     for f in findings:
+        yield
         first, last = bisect_right(bases, f.start) - 1, bisect_right(bases, f.end - 1) - 1
         if first == last and f.end <= bases[first] + len(texts[first].text):
-            cut.append(f)
+            within.append(f)
             continue
+        pieces = []
         for n in range(first, last + 1):
             start, end = max(f.start, bases[n]), min(f.end, bases[n] + len(texts[n].text))
             if start < end:
-                cut.append(Finding(start, end, f.entity_type, f.score, f.source))
-    return cut
+                pieces.append((start, end))
+        if len(pieces) == 1:
+            within.append(_piece(f, pieces[0]))
+        elif pieces:
+            spread.append(Spread(_piece(f, pieces[0]), tuple(pieces), joined.text[f.start : f.end]))
+    return within, spread
 
 
-def _redact(texts: Sequence[Slot], bases: Sequence[int], decision: Decision, examiner: Examiner) -> None:
+def _piece(finding: Finding, piece: tuple[int, int]) -> Finding:
+    return Finding(*piece, finding.entity_type, finding.score, finding.source)
+
+
+def _redact(texts: Sequence[Slot], bases: Sequence[int], decision: Decision, examiner: Examiner) -> Steps[None]:
     """Edits of different texts never overlap, so each lies in one."""
     of_text: dict[int, list[Edit]] = {}
     for edit in decision.edits:
         of_text.setdefault(bisect_right(bases, edit.start) - 1, []).append(edit)
-    changed = [
-        (texts[n], replaced(texts[n], examiner.inspection.replacements(edits, texts[n].text, bases[n]), bases[n]))
-        for n, edits in of_text.items()
-    ]
-    # From the end: a field's name stands before its value, which is found by that name.
-    for slot, text in reversed(changed):
-        slot.replace(text)
+    replacements: list[tuple[Slot, str]] = []
+    for n, edits in of_text.items():
+        yield
+        labels = examiner.inspection.replacements(edits, texts[n].text, bases[n])
+        replacements.append((texts[n], replaced(texts[n], labels, bases[n])))
+    replace_texts(replacements)
 
 
 def replaced(slot: Slot, replacements: Sequence[Replacement], offset: int = 0) -> str:
     """The slot's text with what replaces parts of it, whose places count from `offset`."""
     text = slot.text
     changes = [Replacement(change.start - offset, change.end - offset, change.text) for change in replacements]
-    if slot.json_text:
+    if is_json(text):
+        changes = fitted_to_all(changes, text)
+    elif slot.json_text:
         changes = fitted(changes, text, JsonCursor())
     place = 0
     pieces: list[str] = []

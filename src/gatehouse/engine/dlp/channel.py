@@ -10,12 +10,15 @@ from collections import deque
 from collections.abc import Sequence
 
 from gatehouse.detection.findings import Finding
+from gatehouse.detection.scanning import SLICE
 from gatehouse.detection.units import units
 from gatehouse.detection.windows import Scanner
-from gatehouse.engine.dlp.decide import NOTHING, Found, Hit
+from gatehouse.engine.dlp.addresses import MAX_ADDRESS_CHARACTERS, inside_address
+from gatehouse.engine.dlp.decide import NOTHING, SHORTEST_SEALED, Decision, Found, Hit, Shortest
 from gatehouse.engine.dlp.examine import Examiner, shifted
 from gatehouse.engine.dlp.inspection import Replacement
-from gatehouse.engine.dlp.json_text import JsonCursor, fitted, inside_string, scalar_start
+from gatehouse.engine.dlp.json_text import JsonCursor, fitted, fitted_to_all, inside_string, is_json, scalar_start
+from gatehouse.engine.dlp.steps import Steps
 
 
 class Channel:
@@ -23,15 +26,23 @@ class Channel:
     it. `stopped`: the hit that forbids everything from `released` on. `asks`: a hit that wants a person's word before
     anything from `released` on may go; `go_on` says that it was given."""
 
-    def __init__(self, examiner: Examiner, *, json_text: bool = False, scans: bool = True) -> None:
-        """`scans` is False for a text that will be looked at as a whole."""
+    def __init__(
+        self, examiner: Examiner, *, json_text: bool = False, is_sealed: bool = False, scans: bool = True
+    ) -> None:
+        """`scans` is False for a text that will be looked at as a whole. One that `is_sealed` stays as it is, or
+        stops."""
         self.json_text = json_text
+        self.is_sealed = is_sealed
         self._examiner = examiner
         self._inspection = examiner.inspection
         policy = examiner.inspection.policy
         self._scanner = Scanner(policy.matchers, json_escapes=json_text) if scans else None
-        self._in_units = bool(policy.entities)
+        #: pieces that the scanner has not got
+        self._unscanned: list[str] = []
+        self._in_units = bool(policy.entities) and not is_sealed
         self._json = JsonCursor() if json_text else None
+        #: all of the text is there, and is JSON
+        self._all_json = False
         #: text from `_base` on; what is before `_taken` is not needed any more
         self._text = ""
         self._base = self._taken = 0
@@ -39,11 +50,15 @@ class Channel:
         self._coming: list[str] = []
         self.end = 0
         self._read = 0
+        #: the budget for searches is spent
+        self._is_given_up = False
         self._patterns: list[Finding] = []
         self._entities: list[Finding] = []
         self._labels: list[Finding] = []
         #: in order, apart from each other
         self._edits: deque[Replacement] = deque()
+        #: the end of what was released, as it came, where labels are turned back in it
+        self._before = ""
         #: those whose stretch has gone on, for whoever says the text again
         self.applied: list[Replacement] = []
         self.released = 0
@@ -58,7 +73,7 @@ class Channel:
             self._coming.append(text)
         else:
             self._text += text
-            self._scanner.push(text)
+            self._unscanned.append(text)
         return self.end
 
     @property
@@ -71,22 +86,54 @@ class Channel:
         assert self._scanner is not None
         if self.stopped is not None or self.asks is not None:
             return
-        findings, cut = self._scanner.advance(final=final)
-        self._patterns += findings
+        text = "".join(self._unscanned)
+        self._unscanned.clear()
+        cut: int | None = self.end
+        if not self._is_given_up:
+            steps = self._scan(self._scanner, text, final=final)
+            cut = await self._examiner.steps(len(text), steps, otherwise=None, work="searching")
+        if cut is None:
+            # Past the budget, where `DLP_FAIL_MODE` is `open`, all goes on from here on: the scanner has not seen all.
+            self._is_given_up = True
+            cut = self.end
         if self._in_units:
             cut = min(cut, await self._recognize(final=final))
         self._release(cut, final=final)
 
-    def whole(self, text: str, found: Found) -> None:
-        """All of the text at once, and everything that was found in it."""
+    def _scan(self, scanner: Scanner, text: str, *, final: bool) -> Steps[int]:
+        """Up to where the text may be released for what the scanner sees of it."""
+        for start in range(0, len(text) - SLICE, SLICE):
+            scanner.push(text[start : start + SLICE])
+            findings, _ = scanner.advance(final=False)
+            self._patterns += findings
+            yield
+        scanner.push(text[-(len(text) % SLICE or SLICE) :])
+        findings, cut = scanner.advance(final=final)
+        self._patterns += findings
+        return cut
+
+    def whole(self, text: str, found: Found) -> Steps[bool]:
+        """All of the text at once, and everything that was found in it. True: it is decided about."""
         self._text, self.end = text, len(text)
+        self._all_json = is_json(text)
         self._coming.clear()
-        self._patterns, self._entities, self._labels = map(list, found)
-        self._release(self.end, final=True)
+        self._patterns, self._entities, self._labels = [], [], []
+        decision = NOTHING
+        if any(found):
+            decision = yield from self._inspection.decide_in_steps(found, self._examiner.direction, self._shortest)
+        self._apply(decision, self.end)
+        return True
+
+    def let_go(self, text: str) -> None:
+        """All of the text goes on as it is."""
+        self._text, self.released = text, self.end
+        self._coming.clear()
 
     def go_on(self) -> None:
         """A person approved what the channel asked about."""
         self.asks = None
+        if self._inspection.labels.values:
+            self._remember(self._asked_to)
         self.released = self._asked_to
         if self._json is not None and self._json.position < self.released:
             self._json.move(self._text[self._json.position - self._base : self.released - self._base])
@@ -143,11 +190,24 @@ class Channel:
         return self._read
 
     def _release(self, cut: int, *, final: bool) -> None:
-        cut = cut if final else self._before_open(cut)
-        if cut <= self.released and not final:
-            return
+        if not final:
+            # First: what waits may be much, and each event comes by here.
+            if cut <= self.released:
+                return
+            cut = self._before_open(cut)
+            if cut <= self.released:
+                return
         # Mostly nothing was found, and nothing is to be decided.
-        decision = self._inspection.decide(self._ready(cut), self._examiner.direction) if self._finds() else NOTHING
+        decision = NOTHING
+        if self._finds():
+            decision = self._inspection.decide(self._ready(cut), self._examiner.direction, self._shortest)
+        self._apply(decision, cut)
+
+    @property
+    def _shortest(self) -> Shortest | None:
+        return _of_sealed if self.is_sealed else None
+
+    def _apply(self, decision: Decision, cut: int) -> None:
         if decision.effect == "prompt":
             # Shown as it is once a person has said so.
             self.asks, self._asked_to = decision.decisive, cut
@@ -157,9 +217,12 @@ class Channel:
             cut = min(edit.start for edit in decision.edits if edit.hit.effect == "block")
         edits = [edit for edit in decision.edits if edit.end <= cut]
         changes = self._inspection.replacements(edits, self._text, self._base, direction=self._examiner.direction)
-        if self._inspection.labels.values:
+        if self._inspection.labels.values and not self.is_sealed:
             changes = self._restored(changes, cut)
-        if self._json is not None:
+            self._remember(cut)
+        if self._all_json:
+            changes = fitted_to_all(changes, self._text)
+        elif self._json is not None:
             changes = fitted(changes, self._text, self._json, base=self._base, untouched=self.released)
             if self._json.position < cut:
                 self._json.move(self._text[self._json.position - self._base : cut - self._base])
@@ -201,6 +264,17 @@ class Channel:
                     cut, moved = finding.start, True
         return cut
 
+    def _remember(self, end: int) -> None:
+        """Keeps what labels that follow may be inside of, before everything up to `end` is released."""
+        self._before = self._text_before(end - self._base)
+
+    def _text_before(self, place: int) -> str:
+        """The text before a place of `_text` behind what was released, as much of it as an address may have."""
+        start = max(0, self.released - self._base)
+        place = max(place, start)
+        # A text may be megabytes long with a label in each line: no label copies all of it.
+        return (self._before + self._text[max(start, place - MAX_ADDRESS_CHARACTERS) : place])[-MAX_ADDRESS_CHARACTERS:]
+
     def _restored(self, replacements: Sequence[Replacement], cut: int) -> list[Replacement]:
         """With labels of the request turned back into the values that they stand for."""
         values, base = self._inspection.labels.values, self._base
@@ -209,8 +283,9 @@ class Channel:
         while place >= 0:
             close = self._text.find("]", place, min(place + self._inspection.labels.longest, cut - base))
             value = values.get(self._text[place : close + 1]) if close >= 0 else None
-            if value is not None:
-                text = inside_string(value) if self._json is not None else value
+            # A tool's arguments are read by a program, which renders nothing.
+            if value is not None and (self._json is not None or not inside_address(self._text_before(place))):
+                text = inside_string(value) if self._json is not None or self._all_json else value
                 restored.append(Replacement(base + place, base + close + 1, text))
             place = self._text.find("[", place + 1, cut - base)
         merged = list(replacements)
@@ -218,6 +293,10 @@ class Channel:
         for edit in restored:
             after = bisect_left(starts, edit.end)
             # What a rule redacts in the answer stays redacted.
-            if all(other.end <= edit.start for other in replacements[:after]):
+            if not after or replacements[after - 1].end <= edit.start:
                 merged.append(edit)
         return sorted(merged, key=lambda edit: edit.start)
+
+
+def _of_sealed(_: Finding) -> int:
+    return SHORTEST_SEALED

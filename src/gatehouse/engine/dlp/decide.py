@@ -1,12 +1,14 @@
 """Findings to a decision. The only place where it is made: requests, `/v1/scan`, evaluate and replay all ask here."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Final, Literal, NamedTuple, TypeAlias
 from uuid import UUID
 
 import msgspec
 
 from gatehouse.detection.findings import Finding
+from gatehouse.engine.dlp.steps import Steps, finish
 from gatehouse.policy.dlp import STRENGTH, DlpPolicy, Rule
 
 #: What is done about one hit. `allow`: a group's override lets it pass; it is noted all the same.
@@ -14,6 +16,21 @@ Effect: TypeAlias = Literal["allow", "log_only", "redact", "prompt", "block"]
 
 #: A group's override as an effect (reference 2, Group DLP override).
 _OVERRIDES: Final[dict[str, Effect]] = {"ALLOW": "allow", "REDACT": "redact", "BLOCK": "block"}
+
+#: Of a finding in a text that cannot be changed, how many code points it has to have to count: of base64 fewer look
+#: like an identifier by chance. None: its text can be changed.
+Shortest: TypeAlias = Callable[[Finding], int | None]
+SHORTEST_SEALED: Final = 8
+SHORTEST_EXTRACT: Final = 1
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """A pattern's finding whose value is in pieces: `finding` is where the first stands, `pieces` where each does, in
+    order; `value` is what they are together."""
+
+    finding: Finding
+    pieces: tuple[tuple[int, int], ...]
+    value: str
 
 
 class Found(NamedTuple):
@@ -25,11 +42,13 @@ class Found(NamedTuple):
 
 
 class Hit(msgspec.Struct, frozen=True, gc=False):
-    """A finding, the rule that speaks for it, and what it comes to for this caller."""
+    """A finding, the rule that speaks for it, and what it comes to for this caller. `spread`: the finding is the first
+    piece of this value."""
 
     finding: Finding
     rule: Rule
     effect: Effect
+    spread: Spread | None = None
 
 
 class Edit(msgspec.Struct, frozen=True, gc=False):
@@ -38,6 +57,12 @@ class Edit(msgspec.Struct, frozen=True, gc=False):
     start: int
     end: int
     hit: Hit
+
+    @property
+    def spread_value(self) -> str | None:
+        """The value of which the stretch is a piece; None where it is no piece, or more than that."""
+        spread = self.hit.spread
+        return spread.value if spread is not None and (self.start, self.end) in spread.pieces else None
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -56,28 +81,53 @@ class Decision(msgspec.Struct, frozen=True):
 NOTHING: Final = Decision([], [], None)
 
 
-def decide(policy: DlpPolicy, found: Found, groups: Iterable[UUID] = (), trace: list[str] | None = None) -> Decision:
+def decide(
+    policy: DlpPolicy,
+    found: Found,
+    groups: Iterable[UUID] = (),
+    trace: list[str] | None = None,
+    shortest: Shortest | None = None,
+) -> Decision:
     """The strongest effect wins: block, redact, prompt, log only. Where redaction wins over a prompt, nobody is asked
     and what the prompt was about is redacted as well: it must not pass unseen. `trace` takes what was considered, in
-    sentences without any of the text.
+    sentences without any of the text. In a text that cannot be changed, of which `shortest` knows, what would be
+    redacted or asked about blocks.
 
-    A finding within another one that is at least as strong (effect, score, length) is not counted: the digits of an
-    IBAN are no card number. Where stretches to redact overlap otherwise, all that any of them covers is redacted under
-    the label of the strongest (effect, score, length, then the earlier one).
+    A finding within another one that is stronger (effect, score, length) is not counted: the digits of an IBAN are no
+    card number. All rules that want the same finding count. Where stretches to redact overlap otherwise, all that any
+    of them covers is redacted under the label of the strongest (effect, score, length, then the earlier one).
     """
-    hits = [
-        hit
-        for findings, rules in (
-            (found.patterns, policy.patterns),
-            (found.entities, policy.entities),
-            (found.labels, policy.labels),
-        )
-        for finding in findings
-        for hit in _hits(policy, finding, rules.get(finding.source, ()), groups, trace)
-    ]
+    return finish(decide_in_steps(policy, found, groups, trace, shortest))
+
+
+def decide_in_steps(
+    policy: DlpPolicy,
+    found: Found,
+    groups: Iterable[UUID] = (),
+    trace: list[str] | None = None,
+    shortest: Shortest | None = None,
+    *,
+    spread: Sequence[Spread] = (),
+) -> Steps[Decision]:
+    """The same, a step for each finding. `spread`: what patterns found over several texts."""
+    hits: list[Hit] = []
+    for findings, rules in (
+        (found.patterns, policy.patterns),
+        (found.entities, policy.entities),
+        (found.labels, policy.labels),
+    ):
+        for finding in findings:
+            yield
+            hits += _hits(policy, finding, rules.get(finding.source, ()), groups, trace)
+    for value in spread:
+        yield
+        of_first = _hits(policy, value.finding, policy.patterns.get(value.finding.source, ()), groups, trace)
+        hits += [msgspec.structs.replace(hit, spread=value) for hit in of_first]
+    if shortest is not None:
+        hits = list(_blocking(hits, shortest))
     if not hits:
         return NOTHING
-    hits = _counted(hits)
+    hits = yield from _counted(hits)
     decisive = max(hits, key=lambda hit: STRENGTH[hit.effect])
     return Decision(hits, _edits(hits), decisive)
 
@@ -90,9 +140,9 @@ def _hits(
             if trace is not None:
                 trace.append(f"{rule.name}: score {finding.score:.2f} is below its threshold {rule.threshold:.2f}")
             continue
-        effect = _effect(policy, rule, groups)
+        effect = _effect(policy, rule, finding.score, groups)
         if trace is not None:
-            why = _why(policy, rule, effect)
+            why = _why(policy, rule, finding.score, effect)
             trace.append(
                 f"{rule.name}: {rule.entity_type} at {finding.start} to {finding.end}, score {finding.score:.2f}:"
                 f" {effect}{why}"
@@ -100,16 +150,28 @@ def _hits(
         yield Hit(finding, rule, effect)
 
 
-def _why(policy: DlpPolicy, rule: Rule, effect: Effect) -> str:
+def _blocking(hits: Iterable[Hit], shortest: Shortest) -> Iterator[Hit]:
+    """Without those that are too short to be more than chance."""
+    for hit in hits:
+        least = shortest(hit.finding)
+        if least is None:
+            yield hit
+        elif hit.finding.end - hit.finding.start >= least:
+            yield msgspec.structs.replace(hit, effect="block") if hit.effect in {"redact", "prompt"} else hit
+
+
+def _why(policy: DlpPolicy, rule: Rule, score: float, effect: Effect) -> str:
     """What made another effect of the rule's action."""
     if effect == rule.action:
         return ""
+    if score < rule.certain and effect == "log_only":
+        return f" (its action is {rule.action} from a score of {rule.certain:.2f} on)"
     if rule.action == "prompt" and effect == "block" and not policy.asks:
         return " (its action is prompt, and human_in_loop is off)"
     return f" (its action is {rule.action}; a group's override)"
 
 
-def _effect(policy: DlpPolicy, rule: Rule, groups: Iterable[UUID]) -> Effect:
+def _effect(policy: DlpPolicy, rule: Rule, score: float, groups: Iterable[UUID]) -> Effect:
     """With several groups the strictest override wins (decisions of the contract: DLP)."""
     strictest: Effect | None = None
     if policy.overrides:
@@ -119,12 +181,12 @@ def _effect(policy: DlpPolicy, rule: Rule, groups: Iterable[UUID]) -> Effect:
                 effect = _OVERRIDES[action]
                 if strictest is None or STRENGTH[effect] > STRENGTH[strictest]:
                     strictest = effect
-    effect = strictest or rule.action
+    effect = strictest or ("log_only" if score < rule.certain else rule.action)
     # With nobody to ask, what would be asked about is blocked (decisions of the contract: DLP, `human_in_loop`).
     return "block" if effect == "prompt" and not policy.asks else effect
 
 
-def _counted(hits: list[Hit]) -> list[Hit]:
+def _counted(hits: list[Hit]) -> Steps[list[Hit]]:
     """By their place, without those that lie within a stronger one. What the semantic tier says is about whole texts,
     and counts in any case."""
     hits.sort(key=lambda hit: (hit.finding.start, -hit.finding.end, *(-part for part in _rank(hit))))
@@ -132,32 +194,46 @@ def _counted(hits: list[Hit]) -> list[Hit]:
     #: those that may still reach over what follows
     around: list[Hit] = []
     for hit in hits:
+        yield
         finding = hit.finding
         if hit.rule.detector_type == "llm":
             # About the whole text: neither does it hide what lies within, nor the other way round.
             counted.append(hit)
             continue
         around = [other for other in around if other.finding.end > finding.start]
-        if not any(other.finding.end >= finding.end and _rank(other) > _rank(hit) for other in around):
+        if not any(_hides(other, hit) for other in around):
             counted.append(hit)
             around.append(hit)
     return counted
 
 
+def _hides(other: Hit, hit: Hit) -> bool:
+    """`other` begins no later. A value in pieces goes on where nothing else is found."""
+    if hit.spread is not None or other.finding is hit.finding:
+        return False
+    return other.finding.end >= hit.finding.end and _rank(other) > _rank(hit)
+
+
 def _edits(hits: list[Hit]) -> list[Edit]:
     """`hits` are sorted by start."""
     edits: list[Edit] = []
-    for hit in hits:
-        if STRENGTH[hit.effect] < STRENGTH["prompt"]:
-            continue
-        finding = hit.finding
+    for start, end, hit in _stretches(hits):
         last = edits[-1] if edits else None
-        if last is not None and finding.start < last.end:
+        if last is not None and start < last.end:
             stronger = hit if _rank(hit) > _rank(last.hit) else last.hit
-            edits[-1] = Edit(last.start, max(last.end, finding.end), stronger)
+            edits[-1] = Edit(last.start, max(last.end, end), stronger)
         else:
-            edits.append(Edit(finding.start, finding.end, hit))
+            edits.append(Edit(start, end, hit))
     return edits
+
+
+def _stretches(hits: Iterable[Hit]) -> list[tuple[int, int, Hit]]:
+    """What is to be redacted, by where it begins. `hits` are sorted by start."""
+    changing = [hit for hit in hits if STRENGTH[hit.effect] >= STRENGTH["prompt"]]
+    stretches = [(hit.finding.start, hit.finding.end, hit) for hit in changing]
+    if rest := [(*piece, hit) for hit in changing if hit.spread is not None for piece in hit.spread.pieces[1:]]:
+        stretches = sorted(stretches + rest, key=itemgetter(0))
+    return stretches
 
 
 def _rank(hit: Hit) -> tuple[int, float, int, int]:

@@ -1,17 +1,24 @@
 """Asking the tiers: a whole text in, everything found in it out."""
 
 from collections.abc import Sequence
-from itertools import chain
-from typing import NamedTuple
+from contextlib import suppress
+from time import thread_time
+from typing import Final, NamedTuple
 
+from gatehouse.detection.as_written import Part, SearchGivenUp
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.scanning import scan_in_slices
+from gatehouse.detection.semantic.signs import scores_of_signs
 from gatehouse.detection.units import units
-from gatehouse.engine.dlp.aside import LONG, GivenUp, beside
 from gatehouse.engine.dlp.decide import Found
 from gatehouse.engine.dlp.errors import DlpUnavailable
-from gatehouse.engine.dlp.inspection import Inspection
+from gatehouse.engine.dlp.inspection import Inspection, Work
+from gatehouse.engine.dlp.steps import Steps, T, finish
 from gatehouse.engine.dlp.tiers import Detectors, DlpOptions, TierFailed
+from gatehouse.engine.dlp.turns import LONG_TEXT, TURNS, OverBudget
+
+#: Beginning with a text takes as long as so many characters of it.
+_A_TEXT: Final = 64
 
 
 class Examiner(NamedTuple):
@@ -22,34 +29,80 @@ class Examiner(NamedTuple):
     options: DlpOptions
     direction: str
 
-    async def whole(self, texts: Sequence[str], *, json_text: bool = False) -> list[Found]:
-        """All tiers over whole texts."""
+    async def whole(self, texts: Sequence[str], *, json_text: bool = False, is_sealed: bool = False) -> list[Found]:
+        """All tiers over whole texts. What is sealed has no meaning that a model could read."""
         policy = self.inspection.policy
-        if not policy.entities and not policy.labels:
-            return [Found(await self.patterns(text, json_text=json_text)) for text in texts]
-        patterns = [await self.patterns(text, json_text=json_text) for text in texts]
+        patterns = await self.patterns_of(texts, json_text=json_text)
+        if is_sealed or (not policy.entities and not policy.labels):
+            return list(map(Found, patterns))
         entities = await self.entities_of(texts)
         labels = await self.labels_of(texts)
         return [Found(*found) for found in zip(patterns, entities, labels, strict=True)]
 
-    async def patterns(self, text: str, *, json_text: bool = False) -> list[Finding]:
-        if len(text) <= LONG:
-            return [*chain.from_iterable(scan_in_slices(self.inspection.policy.matchers, text, json_escapes=json_text))]
+    async def patterns(
+        self, text: str, *, json_text: bool = False, parts: Sequence[Part] | None = None, decoded: bool = True
+    ) -> list[Finding]:
+        """`parts`: the texts that `text` is made of. `decoded`: also what is encoded."""
+        [found] = await self.patterns_of([text], json_text=json_text, parts=parts, decoded=decoded)
+        return found
 
-        def scanned(given_up: GivenUp) -> list[Finding]:
-            found: list[Finding] = []
-            for part in scan_in_slices(self.inspection.policy.matchers, text, json_escapes=json_text):
-                given_up.check()
-                found += part
-            return found
+    async def patterns_of(
+        self,
+        texts: Sequence[str],
+        *,
+        json_text: bool = False,
+        parts: Sequence[Part] | None = None,
+        decoded: bool = True,
+    ) -> list[list[Finding]]:
+        """The same of each text. All of them are one piece of work: many short ones take as long as one long text."""
+        matchers = self.inspection.policy.matchers
+        found: list[list[Finding]] = [[] for _ in texts]
 
-        return await beside(len(text), scanned)
+        def scan() -> Steps[bool]:
+            is_given_up = False
+            for text, findings in zip(texts, found, strict=True):
+                try:
+                    slices = scan_in_slices(matchers, text, json_escapes=json_text, parts=parts, decoded=decoded)
+                    for part in slices:
+                        findings.extend(part)
+                        yield
+                except SearchGivenUp:
+                    is_given_up = True
+            return is_given_up
+
+        # A short text may take long, too, by patterns of the organization's own.
+        own = any(matcher.as_written is not None for matcher in matchers)
+        size = max(LONG_TEXT + 1 if own else 0, _size(texts))
+        # What was found before the budget was spent counts.
+        if await self.steps(size, scan(), otherwise=False, work="searching"):
+            self.failed(TierFailed("regex", "too_long"))
+        return found
+
+    async def steps(self, size: int, steps: Steps[T], *, otherwise: T, work: Work = "around") -> T:
+        """The result of work of the pattern tier on `size` characters or bytes: done at once where they are few, else
+        in turns with others' work. Where the request's budget is spent, `otherwise` is the result, although a part of
+        the work may be done, or `DlpUnavailable` is raised, as `DLP_FAIL_MODE` says. Raises `DlpUnavailable` where too
+        many wait, too."""
+        budget = self.inspection.budget(self.options, self.direction, work)
+        try:
+            budget.spend(0.0)
+            if size > LONG_TEXT:
+                return await TURNS.run(self.inspection.owner, steps, budget, size=size)
+        except OverBudget as over:
+            self.failed(TierFailed("regex", over.reason))
+            return otherwise
+        began = thread_time()
+        result = finish(steps)
+        # Many short pieces of a stream take long together: what is over the budget now fails the next one.
+        with suppress(OverBudget):
+            budget.spend(thread_time() - began)
+        return result
 
     async def entities_of(self, texts: Sequence[str]) -> list[list[Finding]]:
-        if not self.inspection.policy.entities:
-            return [[] for _ in texts]
-        places = [(n, start, text[start:end]) for n, text in enumerate(texts) for start, end in units(text)]
         found: list[list[Finding]] = [[] for _ in texts]
+        if not self.inspection.policy.entities:
+            return found
+        places = await self.steps(_size(texts), _in_units(texts), otherwise=[])
         for (n, start, _), findings in zip(places, await self.entities([p[2] for p in places]), strict=True):
             found[n] += shifted(findings, start)
         return found
@@ -57,9 +110,9 @@ class Examiner(NamedTuple):
     async def entities(self, passages: Sequence[str]) -> list[list[Finding]]:
         """Nothing found where the tier fails and `DLP_FAIL_MODE` is `open`. Raises `DlpUnavailable` otherwise."""
         try:
-            return await self.detectors.entities(passages)
+            return await self.detectors.entities(passages, self.inspection.policy.open_labels)
         except TierFailed as failed:
-            self._failed(failed)
+            self.failed(failed)
             return [[] for _ in passages]
 
     async def labels_of(self, texts: Sequence[str]) -> list[list[Finding]]:
@@ -70,19 +123,41 @@ class Examiner(NamedTuple):
         try:
             scores = await self.detectors.semantic(texts, wanted)
         except TierFailed as failed:
-            self._failed(failed)
-            return [[] for _ in texts]
+            self.failed(failed)
+            scores = [await self.steps(len(text), _signs(text, wanted), otherwise={}) for text in texts]
         return [
             [Finding(0, len(text), label, score, label) for label, score in told.items()]
             for text, told in zip(texts, scores, strict=True)
         ]
 
-    def _failed(self, failed: TierFailed) -> None:
+    def failed(self, failed: TierFailed) -> None:
+        """Notes it. Raises `DlpUnavailable` where `DLP_FAIL_MODE` is `closed`."""
         closed = self.options.fail_mode == "closed"
         self.inspection.note_failure(failed.tier, failed.reason, blocked=closed, direction=self.direction)
         if closed:
             self.inspection.did("BLOCK")
             raise DlpUnavailable(headers={"X-DLP-Action": "BLOCK", "Retry-After": "5"})
+
+
+def _size(texts: Sequence[str]) -> int:
+    """What work on the texts is measured by: each costs its beginning, too."""
+    return sum(map(len, texts)) + _A_TEXT * len(texts)
+
+
+def _in_units(texts: Sequence[str]) -> Steps[list[tuple[int, int, str]]]:
+    """Of each unit the number of its text, where it begins there, and what it is."""
+    places: list[tuple[int, int, str]] = []
+    for number, text in enumerate(texts):
+        for start, end in units(text):
+            yield
+            places.append((number, start, text[start:end]))
+    return places
+
+
+def _signs(text: str, labels: Sequence[str]) -> Steps[dict[str, float]]:
+    """What needs no model."""
+    yield
+    return scores_of_signs(text, labels)
 
 
 def shifted(findings: Sequence[Finding], offset: int) -> list[Finding]:

@@ -1,18 +1,25 @@
 """What one request was found to hold: decided piece by piece, noted for its record, never with the matched text."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, Literal, TypeAlias
 from uuid import UUID
 
 import msgspec
 
-from gatehouse.engine.dlp.decide import Decision, Edit, Found, Hit, decide
+from gatehouse.detection.documents.output import Unread
+from gatehouse.engine.dlp.decide import Decision, Edit, Found, Hit, Shortest, Spread, decide, decide_in_steps
 from gatehouse.engine.dlp.labels import NONE_GIVEN, Labels
+from gatehouse.engine.dlp.steps import Steps, finish
+from gatehouse.engine.dlp.tiers import DlpOptions
+from gatehouse.engine.dlp.turns import NO_OWNER, Budget, Owner
 from gatehouse.engine.outcome import DlpEvent
 from gatehouse.policy.dlp import DlpPolicy
 
 #: Severity by what was done (decisions of the contract: compliance).
 SEVERITY: Final = {"block": "critical", "prompt": "high", "redact": "medium", "log_only": "low", "allow": "low"}
+#: What has a budget of its own: searching texts for patterns, and all that is done around it. What was found is decided
+#: about, and with `DLP_FAIL_MODE=open` redacted, also where the search for more was given up.
+Work: TypeAlias = Literal["searching", "around"]
 _STATUS: Final = {
     "block": "blocked",
     "prompt": "pending",
@@ -32,24 +39,47 @@ class Replacement(msgspec.Struct, frozen=True, gc=False):
 
 class Inspection:
     """One request's, for its input and its output. `seconds` is the time that inspecting took, `numbers` what labels
-    are numbered after."""
+    are numbered after, `owner` whose turn long texts wait for."""
 
-    __slots__ = ("_groups", "_notes", "action", "labels", "policy", "seconds")
+    __slots__ = ("_budgets", "_groups", "_notes", "action", "labels", "owner", "policy", "seconds")
 
     def __init__(
-        self, policy: DlpPolicy, groups: Iterable[UUID] = (), *, numbers: Mapping[str, int] = NONE_GIVEN
+        self,
+        policy: DlpPolicy,
+        groups: Iterable[UUID] = (),
+        *,
+        numbers: Mapping[str, int] = NONE_GIVEN,
+        owner: Owner = NO_OWNER,
     ) -> None:
         self.policy = policy
+        self.owner = owner
+        self._budgets: dict[tuple[str, Work], Budget] = {}
         self.labels = Labels(numbers)
         self.action = "ALLOW"
         self.seconds = 0.0
         self._groups = tuple(groups)
         self._notes: dict[tuple[str, str, str, str], DlpEvent] = {}
 
-    def decide(self, found: Found, direction: str) -> Decision:
-        """Decides and notes. `direction` is `input` or `output`."""
-        decision = decide(self.policy, found, self._groups)
+    def budget(self, options: DlpOptions, direction: str, work: Work) -> Budget:
+        """What the pattern tier may still take for work of a kind on this request, or on its answer."""
+        budget = self._budgets.get((direction, work))
+        if budget is None:
+            budget = self._budgets[direction, work] = Budget(
+                work_seconds=options.pattern_work_seconds, timeout_seconds=options.pattern_timeout_seconds
+            )
+        return budget
+
+    def decide(self, found: Found, direction: str, shortest: Shortest | None = None) -> Decision:
+        """Decides and notes. `direction` is `input` or `output`, `shortest` as in `decide`."""
+        return finish(self.decide_in_steps(found, direction, shortest))
+
+    def decide_in_steps(
+        self, found: Found, direction: str, shortest: Shortest | None = None, spread: Sequence[Spread] = ()
+    ) -> Steps[Decision]:
+        """The same, a step for each finding. `spread`: what patterns found over several texts."""
+        decision = yield from decide_in_steps(self.policy, found, self._groups, shortest=shortest, spread=spread)
         for hit in decision.hits:
+            yield
             effect = hit.effect
             if effect == "prompt" and decision.effect in {"redact", "block"}:
                 effect = decision.effect
@@ -71,7 +101,7 @@ class Inspection:
 
     def _label(self, edit: Edit, text: str, offset: int, direction: str) -> str:
         rule = edit.hit.rule
-        value = text[edit.start - offset : edit.end - offset]
+        value = edit.spread_value or text[edit.start - offset : edit.end - offset]
         # Turned back is what the caller said: nobody is told by a label what an answer was not to tell.
         return self.labels.of(rule.entity_type, value, reversible=rule.reversible and direction == "input")
 
@@ -87,15 +117,18 @@ class Inspection:
                 del self._notes[key]
                 self._notes[(*key[:2], status, *key[3:])] = msgspec.structs.replace(note, status=status)
 
-    def note_unseen(self, kind: str, *, blocked: bool, direction: str) -> None:
-        """Something that no tier can read."""
-        self._note_unread("uninspectable content", None, kind, blocked=blocked, direction=direction)
+    def note_unread(self, unread: Unread, *, blocked: bool, direction: str, count: int = 1) -> None:
+        """Something that no tier can read, so many times."""
+        why = f"unreadable content: {unread.reason}"
+        self._note_unread(why, None, unread.kind, blocked=blocked, direction=direction, count=count)
 
     def note_failure(self, tier: str, reason: str, *, blocked: bool, direction: str) -> None:
         """A tier that gave no answer."""
         self._note_unread(f"{tier}: {reason}", tier, "tier_failure", blocked=blocked, direction=direction)
 
-    def _note_unread(self, why: str, tier: str | None, entity_type: str, *, blocked: bool, direction: str) -> None:
+    def _note_unread(
+        self, why: str, tier: str | None, entity_type: str, *, blocked: bool, direction: str, count: int = 1
+    ) -> None:
         action = "block" if blocked else "log_only"
         self._add(
             DlpEvent(
@@ -109,7 +142,7 @@ class Inspection:
                 severity=SEVERITY[action],
                 source="platform",
                 score=None,
-                match_count=1,
+                match_count=count,
             )
         )
 
@@ -141,6 +174,6 @@ class Inspection:
         if noted is not None:
             scores = [score for score in (noted.score, event.score) if score is not None]
             event = msgspec.structs.replace(
-                event, match_count=noted.match_count + 1, score=max(scores) if scores else None
+                event, match_count=noted.match_count + event.match_count, score=max(scores) if scores else None
             )
         self._notes[key] = event

@@ -1,40 +1,53 @@
-"""Changing text that is JSON (a tool's arguments) so that it stays JSON, also while it still comes in pieces."""
+"""Changing text that is JSON so that it stays JSON: whole texts, also JSON in their strings; a tool's arguments, while
+they still come in pieces."""
 
+import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
 
+from gatehouse.detection.normalise import View
+from gatehouse.detection.normalise.escapes import unescaped
 from gatehouse.engine.dlp.inspection import Replacement
+
+_OPENS: Final = re.compile(r"[ \t\r\n]*[{\[\"]")
+_ESCAPE_OR_QUOTE: Final = re.compile(r"[\\\"]")
+#: How deep strings of JSON in strings of JSON are read.
+_LEVELS: Final = 4
 
 #: What a number or a bare word is made of.
 _SCALAR: Final = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+-._")
 
 
 class JsonCursor:
-    """Goes through JSON text once, from its start, and knows whether it stands inside a string."""
+    """Goes through JSON text once, from its start, and knows whether it stands inside a string, where the last string
+    began, and whether the character before was a backslash that escapes the next one."""
 
-    __slots__ = ("_escaped", "in_string", "position")
+    __slots__ = ("escaped", "in_string", "position", "string_start")
 
     def __init__(self) -> None:
         self.position = 0
         self.in_string = False
-        self._escaped = False
+        self.string_start = 0
+        self.escaped = False
 
     def move(self, text: str) -> None:
         """Past the next piece of text."""
+        if not text:
+            return
+        begin = self.position
         self.position += len(text)
-        if self._escaped:
-            self._escaped = False
-            text = text[1:]
-        place = 0
+        place = int(self.escaped)
+        self.escaped = False
         while True:
             quote = text.find('"', place)
             if self.in_string:
                 escape = text.find("\\", place, quote if quote >= 0 else len(text))
                 if escape >= 0:
                     if escape + 1 == len(text):
-                        self._escaped = True
+                        self.escaped = True
                         return
                     place = escape + 2
                     continue
@@ -42,6 +55,53 @@ class JsonCursor:
                 return
             self.in_string = not self.in_string
             place = quote + 1
+            if self.in_string:
+                self.string_start = begin + place
+
+
+def is_json(text: str) -> bool:
+    """Whether all of `text` is an object, a list or a string in JSON."""
+    if _OPENS.match(text) is None:
+        return False
+    try:
+        json.loads(text, parse_int=str, parse_float=str)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def fitted_to_all(changes: Sequence[Replacement], text: str, *, levels: int = _LEVELS) -> list[Replacement]:
+    """The changes, in order, to `text`, all of which is JSON, so that it stays JSON. So does JSON in its strings, up to
+    `levels` deep."""
+    fit: list[Replacement] = []
+    in_strings: dict[int, list[Replacement]] = {}
+    cursor = JsonCursor()
+    for change in fitted(changes, text, JsonCursor()):
+        cursor.move(text[cursor.position : change.start])
+        if cursor.in_string:
+            in_strings.setdefault(cursor.string_start, []).append(change)
+        else:
+            fit.append(change)
+    for start, within in in_strings.items():
+        content = text[start : _end_of_string(text, start, len(text))]
+        fit += _fitted_to_string(within, content, start, levels)
+    return sorted(fit, key=lambda change: change.start)
+
+
+def _fitted_to_string(changes: Sequence[Replacement], content: str, start: int, levels: int) -> Iterator[Replacement]:
+    """The changes to a string that holds `content` from `start` on, each to whole escapes."""
+    plain = unescaped(content) or View(content)
+    inner: list[Replacement] = []
+    behind = 0
+    for change in changes:
+        first, last = plain.around(change.start - start, change.end - start)
+        if max(first, behind) < last:
+            inner.append(Replacement(max(first, behind), last, change.text))
+            behind = last
+    nested = levels > 0 and is_json(plain.text)
+    for change in fitted_to_all(inner, plain.text, levels=levels - 1) if nested else inner:
+        first, last = plain.origin(change.start, change.end)
+        yield Replacement(start + first, start + last, inside_string(change.text) if nested else change.text)
 
 
 def fitted(
@@ -60,30 +120,34 @@ def fitted(
             # Back to where the number or word began: nothing but its own letters lies between.
             floor = fit[-1].end if fit else untouched
             start = cursor.position = max(base + scalar_start(text, start - base), floor)
-        fit += _in_pieces(Replacement(start, change.end, change.text), text[start - base :], cursor)
+        fit += _in_pieces(Replacement(start, change.end, change.text), text, base, cursor)
     return fit
 
 
-def _in_pieces(replacement: Replacement, text: str, cursor: JsonCursor) -> Iterator[Replacement]:
-    """The replacement in pieces that leave JSON as JSON. `text` is what it replaces and what follows, from
-    `replacement.start` on, where the cursor stands; the cursor is moved to the replacement's end.
+def _in_pieces(replacement: Replacement, text: str, base: int, cursor: JsonCursor) -> Iterator[Replacement]:
+    """The replacement in pieces that leave JSON as JSON. `text` begins at `base` of the text that the replacement
+    counts in. The cursor stands where the replacement begins, and is moved to its end.
 
     Inside a string the label takes the value's place. Numbers and bare words outside become the label as a string.
     What holds the JSON together (quotes, brackets, commas) stays.
     """
-    start, length = 0, replacement.end - replacement.start
-    while start < length:
+    start, stop = replacement.start - base, replacement.end - base
+    if cursor.escaped:
+        # The rest of an escape.
+        cursor.move(text[start : start + 1])
+        start += 1
+    while start < stop:
         if cursor.in_string:
-            end = _end_of_string(text, start, length)
+            end = _end_of_string(text, start, stop)
             if end > start:
-                yield Replacement(replacement.start + start, replacement.start + end, replacement.text)
-            end = min(end + 1, length)
+                yield Replacement(base + start, base + end, replacement.text)
+            end = min(end + 1, stop)
         elif text[start] in _SCALAR:
             end = start
             while end < len(text) and text[end] in _SCALAR:
                 end += 1
             label = msgspec.json.encode(replacement.text).decode()
-            yield Replacement(replacement.start + start, replacement.start + end, label)
+            yield Replacement(base + start, base + end, label)
         else:
             end = start + 1
         cursor.move(text[start:end])
@@ -91,15 +155,14 @@ def _in_pieces(replacement: Replacement, text: str, cursor: JsonCursor) -> Itera
 
 
 def _end_of_string(text: str, start: int, limit: int) -> int:
-    """Where the string's own quote stands, or the limit."""
+    """Where the string's own quote stands, or the limit, or an escape that goes through the limit."""
     place = start
-    while place < limit:
-        if text[place] == "\\":
-            place += 2
-        elif text[place] == '"':
-            return place
-        else:
-            place += 1
+    while found := _ESCAPE_OR_QUOTE.search(text, place, limit):
+        if found[0] == '"':
+            return found.start()
+        place = found.start() + 2
+        if place > limit:
+            return found.start()
     return limit
 
 

@@ -1,8 +1,8 @@
 """A stream's events, each held back until all of its texts may go on.
 
 Events that nothing is changed in go on as the bytes they came in. Held back is only what a finding may still reach;
-with `hold`, everything until the end. What is held back of one text does not hold back another: only within a text, and
-around what concerns a whole choice or the whole answer, events keep their order.
+with `hold`, everything until the end. What is held back of one text does not hold back another that goes on beside it;
+all other events go on in the order in which they came.
 """
 
 from bisect import bisect_right
@@ -13,7 +13,7 @@ from itertools import pairwise
 import msgspec
 
 from gatehouse.engine.conversation.dialect import Dialect
-from gatehouse.engine.conversation.slots import Slot
+from gatehouse.engine.conversation.slots import Slot, replace_texts
 from gatehouse.engine.conversation.sse import events, frame
 from gatehouse.engine.conversation.view import EventView, Piece, Unreadable
 from gatehouse.engine.dlp.channel import Channel
@@ -94,6 +94,8 @@ class StreamGuard:
         self._channels: dict[str, Channel] = {}
         #: those of texts that grow, also after their end: they may be said again
         self._spoken: dict[str, Channel] = {}
+        #: by choice or block, the growing text that came last
+        self._latest: dict[str, str] = {}
         #: texts that have come to their end
         self._over: set[str] = set()
         self._order = _Order()
@@ -152,12 +154,12 @@ class StreamGuard:
             # A text that comes in one piece is nobody's continuation, whatever it is called.
             self._whole_pieces += piece.whole
             name = f"{piece.channel}#{self._whole_pieces}" if piece.whole else piece.channel
-            channel = self._channel(name, json_text=piece.slot.json_text)
+            channel = self._channel(name, json_text=piece.slot.json_text, is_sealed=piece.slot.is_sealed)
             if not piece.whole:
                 self._spoken[name] = channel
             start = channel.end
             places.append((channel, start, channel.push(text)))
-            if self._gone is not None:
+            if self._gone is not None and not channel.is_sealed:
                 self._gone.setdefault(name, []).append(text)
             (ended if piece.whole else touched)[name] = None
         if view.ends:
@@ -174,6 +176,7 @@ class StreamGuard:
             channel = self._spoken[name] = self._channel(name, json_text=False)
             run = self._run = _Run(name, channel, channel.end, [], [])
             group = name.partition(".")[0]
+            self._latest[group] = name
             self._order.put(() if self._hold else (group, name), run)
         run.events.append(event)
         run.ends.append(run.channel.push(text))
@@ -202,13 +205,15 @@ class StreamGuard:
         self.asks = self._asking = None
         return self._drain()
 
-    def _channel(self, name: str, *, json_text: bool) -> Channel:
+    def _channel(self, name: str, *, json_text: bool, is_sealed: bool = False) -> Channel:
         channel = self._channels.get(name)
         if channel is None:
             if name in self._over:
                 # What was before has gone on already: nobody can say what the two are together.
                 raise Unreadable
-            channel = self._channels[name] = Channel(self._examiner, json_text=json_text, scans=not self._hold)
+            channel = self._channels[name] = Channel(
+                self._examiner, json_text=json_text, is_sealed=is_sealed, scans=not self._hold
+            )
         return channel
 
     def _echoed(self, piece: Piece) -> Channel:
@@ -228,11 +233,14 @@ class StreamGuard:
             return ()
         growing = {piece.channel for piece in view.pieces if not piece.whole}
         groups = {name.partition(".")[0] for name in growing}
+        self._latest.update((name.partition(".")[0], name) for name in growing)
         if view.follows is not None:
             groups.add(view.follows)
         if len(groups) > 1 or "" in groups:
             return ()
         if view.follows is None and len(growing) <= 1:
+            if not growing and view.group in self._latest:
+                return (view.group, self._latest[view.group])
             return (*groups, *growing) or ("",)
         return tuple(groups)
 
@@ -240,8 +248,9 @@ class StreamGuard:
         """Each text of the whole stream, through all tiers."""
         for channel in self._channels.values():
             text = channel.text
-            [found] = await self._examiner.whole([text], json_text=channel.json_text)
-            channel.whole(text, found)
+            [found] = await self._examiner.whole([text], json_text=channel.json_text, is_sealed=channel.is_sealed)
+            if not await self._examiner.steps(len(text), channel.whole(text, found), otherwise=False):
+                channel.let_go(text)
 
     def _drain(self) -> bytes:
         self._order.drain(self._go)
@@ -319,9 +328,8 @@ class StreamGuard:
             text = channel.take(start, allowed)
             if changed:
                 texts.append((piece.slot, "{}" if piece.slot.is_object and allowed < end else text))
-        # From the end: a field's name stands before its value, which is found by that name.
-        for slot, text in reversed(texts):
-            slot.replace(text)
-        for piece, channel in zip(view.echoes, waiting.echoed, strict=True):
-            piece.slot.replace(channel.again(piece.slot.text))
-        return frame(msgspec.json.encode(view.data), view.name)
+        echoes = zip(view.echoes, waiting.echoed, strict=True)
+        texts += ((piece.slot, channel.again(piece.slot.text)) for piece, channel in echoes)
+        replace_texts(texts)
+        # A name is the event's type, which may have been replaced.
+        return frame(msgspec.json.encode(view.data), view.name and str(view.data["type"]))

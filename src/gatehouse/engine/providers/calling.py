@@ -1,7 +1,7 @@
 """One attempt at one candidate: the call in the provider's dialect, the answer in the client's.
 
-Where both are the same, bytes pass as they are, the answer's always and the call's unless a stage changed it; else
-everything goes through the internal form.
+Where both are the same, bytes pass as they are, the call's unless a stage changed it and the answer's but for the
+model's name, which is the one that the client asked for; else everything goes through the internal form.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,12 +9,14 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from gatehouse.engine.conversation import naming
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.decoding import encode
 from gatehouse.engine.conversation.dialect import Dialect, ProviderDialect
 from gatehouse.engine.conversation.dialects import DIALECTS, PASSING
 from gatehouse.engine.conversation.errors import InvalidField, NotConvertible
 from gatehouse.engine.exchange import Candidate
+from gatehouse.engine.providers.credentials import lacks_secret
 from gatehouse.engine.providers.failure import ProviderFailed, of_transport
 from gatehouse.engine.providers.kind import Endpoint, Kind, NoEmbeddings, NotConfigured, Target
 from gatehouse.engine.providers.registry import KINDS, SPOKEN
@@ -41,7 +43,7 @@ async def call_provider(
     """Returns once the whole answer is here or, for a stream, its first event: until then nothing has reached the
     client and another attempt may follow. A cancelled call is cancelled upstream too. Raises `ProviderFailed`, and
     whatever `gate` raises, which is asked right before the first byte is sent. `headers` are sent beside the kind's."""
-    parties = _parties(call, candidate)
+    parties = _parties(call, candidate, secret)
     client, spoken, kind = parties
     body, size, stream = _request(call, candidate, parties)
     try:
@@ -64,6 +66,7 @@ async def call_provider(
         first_byte_timeout=seconds,
         idle_timeout=seconds,
         before_first_byte=gate,
+        egress=candidate.provider.egress,
     )
     try:
         reply = await carrier.send(request)
@@ -95,10 +98,10 @@ class _Parties(NamedTuple):
     kind: Kind
 
 
-def _parties(call: ModelCall, candidate: Candidate) -> _Parties:
+def _parties(call: ModelCall, candidate: Candidate, secret: Mapping[str, str]) -> _Parties:
     client = DIALECTS[call.dialect]
     kind = KINDS.get(candidate.provider.kind)
-    if kind is None:
+    if kind is None or lacks_secret(kind, candidate.provider.config, secret):
         raise ProviderFailed("not_configured")
     try:
         spoken = kind.dialect(client.operation, candidate.provider.config)
@@ -131,7 +134,7 @@ def _request(call: ModelCall, candidate: Candidate, parties: _Parties) -> tuple[
         except InvalidField as error:
             raise ProviderFailed("refused", client_error=error) from None
         if call.stream:
-            stream = Converting(spoken.stream_reader(), client.stream_writer(call), model)
+            stream = Converting(spoken.stream_reader(), client.stream_writer(call), call.model)
     return *_written(kind.fit(body, candidate.provider.config), call), stream
 
 
@@ -157,11 +160,12 @@ async def _whole(
         passing = PASSING.get(call.dialect)
         if passing is not None and passing is spoken:
             usage = passing.check_reply(body)
+            body = naming.in_body(body, call.model)
         else:
             answer = spoken.parse_reply(body)
             answer = msgspec.structs.replace(
                 answer,
-                model=answer.model or candidate.model.model_id,
+                model=call.model,
                 usage=answer.usage or kind.usage(reply.headers),
             )
             usage, body = answer.usage, client.render_reply(answer, call)

@@ -8,6 +8,7 @@ import msgspec
 
 from gatehouse.engine.providers.kind import CredentialField, Kind
 from gatehouse.foundation.errors import BadRequest, FieldFault, Unprocessable
+from gatehouse.policy.records import ProviderConfig
 
 MAX_CHARS = 8192
 
@@ -59,6 +60,14 @@ def read_credentials(kind: Kind, body: Mapping[str, Any]) -> ReadCredentials:
             for field in kind.credential_fields
             if not field.secret and (field.name in given.keys() | replaced or field.form == "flag")
         },
+    )
+
+
+def lacks_secret(kind: Kind, config: ProviderConfig, secret: Mapping[str, str]) -> bool:
+    """Whether a call cannot succeed for want of a secret. A `base_url` may lead to a server that wants none."""
+    return config.base_url is None and any(
+        field.secret and field.required and field.name not in secret and not getattr(config, field.unless or "", False)
+        for field in kind.credential_fields
     )
 
 

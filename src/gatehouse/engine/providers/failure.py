@@ -4,15 +4,45 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from typing import Final
 
 import msgspec
 
-from gatehouse.engine.conversation.errors import ContextTooLong, FilteredUpstream, RefusedUpstream, UnknownUpstream
+from gatehouse.engine.conversation.errors import ContextTooLong, FilteredUpstream, RefusedUpstream
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.errors import BadRequest, PayloadTooLarge, Refusal, Unprocessable
 from gatehouse.foundation.outbound import NoConnectionFree, OutboundFailed
 
 MAX_MESSAGE = 500
+
+_SENTENCES: Final[Mapping[str, str]] = {
+    "connect_failed": "No connection could be made.",
+    "no_connection_free": "This process has as many calls to providers in progress as it may. Try again.",
+    "timeout": "No complete answer came in time.",
+    "connection_closed": "The connection broke off before the answer was complete.",
+    "address_refused": "The address is out of bounds: neither EGRESS_POLICY nor the address guard permits it.",
+    "reply_too_large": "The answer was far too large.",
+    "bad_reply": "The answer is not what a provider of this kind answers.",
+    "stream_error": "The provider broke its stream off with an error.",
+    "unauthorized": "The provider refuses the credentials.",
+    "model_not_found": "The provider does not have this model, or its address is wrong.",
+    "rate_limited": "The provider's rate limit is reached.",
+    "no_instance_role": "This machine has no role in the cloud, or its credentials cannot be had.",
+    "not_configured": "A credential or setting is missing without which the provider cannot be called.",
+    "refused": "The provider refuses the request.",
+    "deadline": "The time for the whole request was over.",
+    "circuit_open": "It failed several times in a row and is left alone for a while.",
+    "kill_switched": "It is switched off.",
+}
+
+
+def sentence(reason: str, status: int | None) -> str:
+    """What the reason of a failed attempt means, without a word of the provider's."""
+    if reason in _SENTENCES:
+        return _SENTENCES[reason]
+    return f"The provider answered with HTTP status {status}." if status else "The call failed."
+
+
 #: A longer `Retry-After` is taken for a mistake, in seconds.
 MAX_RETRY_AFTER = 24 * 3600
 
@@ -20,7 +50,8 @@ MAX_RETRY_AFTER = 24 * 3600
 class ProviderFailed(Exception):
     """`reason` is a short word for records: `connect_failed`, `no_connection_free`, `timeout`, `connection_closed`,
     `address_refused`, `reply_too_large`, `bad_reply`, `stream_error`, `unauthorized`, `rate_limited`, `not_configured`,
-    `no_instance_role`, `refused`, or `http_<status>`. `status` is the provider's, None when it gave none.
+    `no_instance_role`, `model_not_found`, `refused`, or `http_<status>`. `status` is the provider's, None when it gave
+    none.
 
     `retryable`: the same candidate may be tried again. `move_on`: the next one at once. `client_error`: the request is
     at fault, not the provider, and this is the answer. `retry_after` is in seconds, as the provider asked.
@@ -58,6 +89,9 @@ def of_status(status: int, headers: Mapping[str, str], body: bytes, secrets: Ite
         # The gateway's own credential is at fault, never the client's: a client that saw 401 would drop its key.
         return ProviderFailed("unauthorized", status=status)
     retry_after = _seconds(headers.get("retry-after"))
+    if status == 404:
+        # Retired, or never there: another model can still answer.
+        return ProviderFailed("model_not_found", status=status)
     if status == 429:
         return ProviderFailed("rate_limited", status=status, retry_after=retry_after)
     if status >= 500 or status == 408:
@@ -73,11 +107,8 @@ def of_status(status: int, headers: Mapping[str, str], body: bytes, secrets: Ite
     return ProviderFailed("refused", status=status, client_error=leaf(clean(message, secrets) or None))
 
 
-_ABOUT_THE_REQUEST: dict[
-    int, type[BadRequest] | type[UnknownUpstream] | type[PayloadTooLarge] | type[Unprocessable]
-] = {
+_ABOUT_THE_REQUEST: dict[int, type[BadRequest] | type[PayloadTooLarge] | type[Unprocessable]] = {
     400: RefusedUpstream,
-    404: UnknownUpstream,
     413: PayloadTooLarge,
     422: RefusedUpstream,
 }

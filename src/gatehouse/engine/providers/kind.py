@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import msgspec
 
 from gatehouse.engine.conversation.usage import Usage
+from gatehouse.engine.fields.tables import Guards
 from gatehouse.engine.providers.failure import ProviderFailed
 from gatehouse.foundation.errors import BadRequest
 from gatehouse.foundation.outbound import Outbound
@@ -65,6 +66,14 @@ class Kind(Protocol):
 
     @property
     def credential_fields(self) -> tuple[CredentialField, ...]: ...
+
+    @property
+    def guards(self) -> Guards:
+        """Fields that reach it only with the organization's permission, where it speaks the client's dialect."""
+
+    @property
+    def limit_field(self) -> str:
+        """The field of a chat completion by which it is told how many tokens to answer with at most."""
 
     def dialect(self, operation: str, config: ProviderConfig) -> str | None:
         """The dialect in which this provider does `chat` or `embeddings`; None when it does not."""

@@ -33,7 +33,7 @@ class _Said:
     __slots__ = ("finished", "usage")
 
     complete = True
-    passed = 0
+    output_estimate = 0
 
     def __init__(self) -> None:
         self.usage: Usage | None = Usage()
@@ -47,7 +47,7 @@ class _Said:
 
 
 class Reply:
-    """Either `body` or `events` is set. `headers` are for the client. `model` in it is as the provider named it.
+    """Either `body` or `events` is set. `headers` are for the client. `model` in it is as the client named it.
 
     `events` gives one or more whole events at a time, the first without a wait, and raises `ProviderFailed` when the
     stream breaks. Close always: an unfinished call is cancelled upstream.
@@ -132,10 +132,10 @@ class Reply:
         return self._stream is not None and self._stream.finished
 
     def _estimate(self, told: Usage | None) -> Usage:
-        """Each event of a stream is a token, as a rule."""
+        """By sizes, but never less than the provider has told so far."""
         assert self._call is not None
         known = told or Usage(input_tokens=guess.read(self._call, self._sent_bytes))
-        made = guess.written(self._call, self.body or b"{}") if self._stream is None else self._stream.passed
+        made = guess.written(self._call, self.body or b"{}") if self._stream is None else self._stream.output_estimate
         return msgspec.structs.replace(known, output_tokens=max(known.output_tokens, made))
 
     async def close(self) -> None:

@@ -10,6 +10,8 @@ from gatehouse.engine.conversation.errors import NotConvertible
 from gatehouse.engine.conversation.form import Ended, Faulted, Finished, Started, UsageTold
 from gatehouse.engine.conversation.sse import EventTooLarge, Splitter, data_of, events
 from gatehouse.engine.conversation.usage import Usage
+from gatehouse.engine.estimate import BYTES_A_TOKEN
+from gatehouse.engine.providers import guess
 from gatehouse.engine.providers.failure import ProviderFailed
 
 #: How an event's first line may begin.
@@ -29,8 +31,8 @@ class Stream(Protocol):
         """Whether the answer is all there."""
 
     @property
-    def passed(self) -> int:
-        """Events so far."""
+    def output_estimate(self) -> int:
+        """Tokens so far, by the number of events and by the size of their texts: the larger of the two."""
 
     def push(self, chunk: bytes) -> bytes:
         """The network's bytes in, whole events for the client out. Raises `ProviderFailed`; what was `ready` before
@@ -43,10 +45,13 @@ class Stream(Protocol):
 class _Cutting:
     """What both ways share: bytes become whole events, and a fault waits until what came before it was given."""
 
-    __slots__ = ("_lines", "_lines_an_event", "_pending", "_splitter", "complete")
+    __slots__ = ("_bytes", "_largest", "_lines", "_lines_an_event", "_pending", "_splitter", "complete")
 
     def __init__(self) -> None:
         self.complete = False
+        self._bytes = 0
+        #: the largest block so far: tells how much of an event's bytes is text
+        self._largest = b""
         self._lines = 0
         self._lines_an_event = 2
         self._splitter = Splitter()
@@ -83,8 +88,12 @@ class _Cutting:
         return out + last
 
     @property
-    def passed(self) -> int:
-        return self._lines // self._lines_an_event
+    def output_estimate(self) -> int:
+        passed = self._lines // self._lines_an_event
+        framing = guess.framing_bytes(self._largest)
+        if framing is None:
+            return passed
+        return max(passed, int(self._bytes - passed * framing) // BYTES_A_TOKEN)
 
     def _look(self, block: bytes) -> None:
         """Each block begins with an event, so a look at its head tells prose and pages from a stream."""
@@ -94,6 +103,9 @@ class _Cutting:
             self._lines_an_event = 3
         # One byte is found many times faster than two: the events are worked out when somebody asks.
         self._lines += block.count(b"\n")
+        self._bytes += len(block)
+        if len(block) > len(self._largest):
+            self._largest = block
 
     def _through(self, block: bytes) -> bytes:
         raise NotImplementedError
@@ -155,7 +167,7 @@ class Converting(_Cutting):
     __slots__ = ("_model", "_reader", "_reason_told", "_usage", "_writer", "finished")
 
     def __init__(self, reader: StreamReader, writer: StreamWriter, model: str = "") -> None:
-        """`model` is told to the client where the provider names none."""
+        """`model` is the name that the client asked for, or empty to keep the provider's."""
         super().__init__()
         self._model = model
         self._reader = reader
@@ -187,7 +199,7 @@ class Converting(_Cutting):
                         self._usage = delta.usage
                     case Started():
                         self._usage = delta.usage or self._usage
-                        yield self._writer.write(msgspec.structs.replace(delta, model=delta.model or self._model))
+                        yield self._writer.write(msgspec.structs.replace(delta, model=self._model or delta.model))
                         continue
                     case Finished():
                         self._reason_told = True

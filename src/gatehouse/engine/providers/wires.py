@@ -6,6 +6,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from gatehouse.engine.conversation.usage import Usage
+from gatehouse.engine.fields.tables import OPENAI_CHAT, Guards
 from gatehouse.engine.providers.failure import ProviderFailed, of_status, of_transport
 from gatehouse.engine.providers.kind import CredentialField, Endpoint, FoundModel, NotConfigured, Target
 from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundRequest
@@ -65,6 +66,9 @@ class Wire:
     fixed_headers: Mapping[str, str] = {"Content-Type": "application/json"}
     key_header: str
     key_prefix = ""
+    guards: Guards = OPENAI_CHAT
+    # Servers that only resemble OpenAI's do not know the newer one.
+    limit_field = "max_tokens"
 
     def base_url(self, config: ProviderConfig) -> str:
         base = config.base_url or self.home
@@ -150,7 +154,7 @@ async def fetch(
     seconds = record.config.timeout_ms / 1000
     request = OutboundRequest(
         method="GET", url=url, headers=headers, connect_timeout=min(seconds, 5), first_byte_timeout=seconds,
-        idle_timeout=seconds,
+        idle_timeout=seconds, egress=record.egress,
     )  # fmt: skip
     try:
         reply = await outbound.send(request)

@@ -10,11 +10,11 @@ from typing import Final
 import msgspec
 
 from gatehouse.engine import tokenizers
-from gatehouse.engine.bound import input_tokens
+from gatehouse.engine.bound import PriceUnknown, input_tokens
 from gatehouse.engine.estimate import estimate
 from gatehouse.engine.exchange import Asked, Candidate, Wants
 from gatehouse.engine.outcome import RuleEvent
-from gatehouse.foundation.errors import BadRequest, PaymentRequired, Refusal
+from gatehouse.foundation.errors import PaymentRequired, Refusal
 from gatehouse.policy.records import CostCap
 from gatehouse.policy.routing import RoutingPolicy
 
@@ -33,19 +33,6 @@ class CostCapExceeded(PaymentRequired):
             estimated_cost_usd=float(estimated),
             limit_usd=float(limit),
             policy_id=str(policy.id),
-        )
-
-
-class PriceUnknown(BadRequest):
-    """A call whose cost cannot be known cannot be kept under a cap."""
-
-    code = "price_unknown"
-
-    @classmethod
-    def of(cls, candidate: Candidate) -> "PriceUnknown":
-        return cls(
-            f"A cost cap is in force, and the catalog has no price for {candidate.provider.id}/"
-            f"{candidate.model.model_id}. An administrator can set cost_per_input_token and cost_per_output_token."
         )
 
 
@@ -93,7 +80,7 @@ class Costs:
 
 
 def refusal(policy: RoutingPolicy, cap: CostCap, candidate: Candidate, estimated: Decimal | None) -> Refusal:
-    return PriceUnknown.of(candidate) if estimated is None else CostCapExceeded.of(policy, cap, estimated)
+    return PriceUnknown.of(candidate, "A cost cap") if estimated is None else CostCapExceeded.of(policy, cap, estimated)
 
 
 def note(x: Asked, policy: RoutingPolicy, cap: CostCap, candidate: Candidate) -> None:

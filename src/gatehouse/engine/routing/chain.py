@@ -14,7 +14,7 @@ from gatehouse.engine.exchange import Asked, Candidate, Routed, Wants
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.routing import cap
 from gatehouse.engine.routing.cap import Costs
-from gatehouse.engine.routing.circuits import Circuits
+from gatehouse.engine.routing.circuits import Circuits, Key
 from gatehouse.engine.routing.strategies import BY_LATENCY, View, by_cost, in_bounds, ranked
 from gatehouse.engine.stages import route
 from gatehouse.engine.stages.route import AUTO, ModelNotFound
@@ -24,6 +24,8 @@ from gatehouse.policy.routing import NEEDS, Option, RoutingPolicy
 
 #: Models that a strategy puts into a chain: more would only wait for each other's timeouts.
 MOST_CHOICES: Final = 8
+#: Models that names put into a chain: the longest list of names, and a bare id that many providers have.
+MOST_CANDIDATES: Final = 32
 #: Seconds for which a policy whose latencies are all known is not looked through again.
 _BETWEEN_TRIES: Final = 1.0
 #: Turns that a worker counts.
@@ -37,6 +39,10 @@ class NoCapableModel(BadRequest):
 
     @classmethod
     def of(cls, policy: RoutingPolicy, needs: int) -> "NoCapableModel":
+        if policy.nothing_passes:
+            return cls(
+                f"No active model passes the filters of the routing policy {policy.name!r}: {policy.nothing_passes}."
+            )
         needed = ", ".join(name for name, bit in NEEDS.items() if needs & bit) or "a model at all"
         return cls(f"No active model that the routing policy {policy.name!r} chooses from offers {needed}.")
 
@@ -109,6 +115,7 @@ class Chooser:
         found = route.candidates(x)
         if isinstance(found, Refusal):
             return Refuse(found)
+        x.order = _order(x)
         if len(found) == 1:
             # Nearly always: nothing to put in order.
             if (verdict := _judged(x, found[0], ports)) is None:
@@ -120,7 +127,7 @@ class Chooser:
             x.chain = (place.candidate,)
             return place.hold or ALLOW
         places = _Places(x, ports)
-        places.add(found)
+        places.add(found, enough=MOST_CANDIDATES)
         return _chained(x, places.in_order(), places.refused)
 
     def routed(self, x: Asked, ports: Ports, policy: RoutingPolicy, *, trial: bool = False) -> Verdict:
@@ -137,8 +144,13 @@ class Chooser:
             if name == AUTO:
                 ranking = ranking or self._ranking(x, ports, policy, view, trial=trial)
                 places.add(map(_candidate, in_bounds(policy, ranking, x.wants, view)), enough=1)
-            elif (candidate := route.named(x.identified.policy, name)) is not None:
-                places.add((candidate,))
+            elif len(named := route.named(x.identified.policy, name)) == 1:
+                places.add(named)
+            elif named:
+                ordered = self._by_policy(x, ports, policy, view, named, trial=trial)
+                if not ordered and (usable := _usable(x, ports, named)):
+                    return Refuse(route.AmbiguousModel.of(name, policy, usable))
+                places.add(ordered, enough=MOST_CHOICES)
         if not places and x.call.model == AUTO and not ranking:
             return Refuse(NoCapableModel.of(policy, x.wants.needs))
         # What is unknown here, or not the caller's to use, is not answered by something else unasked.
@@ -148,6 +160,7 @@ class Chooser:
             behind = policy.chain.capable(x.wants.needs, x.wants.embeds) if by_hand else ranking
             enough = None if by_hand else MOST_CHOICES - 1
             places.add(map(_candidate, in_bounds(policy, behind or (), x.wants, view)), enough)
+            x.order = _order(x, policy)
         left = places.in_order()
         x.routed.first = left[0].candidate if left else None
         if policy.cap is not None and left:
@@ -156,6 +169,28 @@ class Chooser:
                 return Refuse(within)
             left = within
         return _chained(x, left, places.refused)
+
+    def _by_policy(
+        self,
+        x: Asked,
+        ports: Ports,
+        policy: RoutingPolicy,
+        view: View,
+        named: Sequence[Candidate],
+        *,
+        trial: bool,
+    ) -> list[Candidate]:
+        """Those of the candidates that the policy may choose, in the order of its strategy. Where none of them is known
+        to be capable of the request, in the order of their prices."""
+        assert x.wants is not None
+        by_key = {candidate.model.id.int: candidate for candidate in named}
+        ranking = self._ranking(x, ports, policy, view, trial=trial)
+        in_rank = [by_key[option.key] for option in in_bounds(policy, ranking, x.wants, view) if option.key in by_key]
+        if in_rank:
+            return in_rank
+        pool = policy.chain if policy.strategy == "manual_fallback" else policy.pool
+        allowed = {option.key for option in pool.options}
+        return [candidate for key, candidate in by_key.items() if key in allowed]
 
     def _ranking(self, x: Asked, ports: Ports, policy: RoutingPolicy, view: View, *, trial: bool) -> Sequence[Option]:
         assert x.wants is not None
@@ -174,7 +209,7 @@ class Chooser:
         if now < self._next_try.get(x.routed.policy.id, now):
             return options
         for option in options:
-            if option.key in view.medians or view.away(option.provider.id):
+            if option.key in view.medians or view.away(option):
                 continue
             if limits is not None and not Costs(x, limits.max_cost_per_request_usd).fits(_candidate(option)):
                 continue
@@ -185,9 +220,11 @@ class Chooser:
         self._next_try[x.routed.policy.id] = now + _BETWEEN_TRIES
         return options
 
-    def _away(self, x: Asked, ports: Ports, provider_id: str) -> bool:
-        tenant_id = x.identified.policy.tenant_id
-        return not ports.switches.healthy(tenant_id, provider_id) or self._circuits.resting(tenant_id, provider_id)
+    def _away(self, x: Asked, ports: Ports, option: Option) -> bool:
+        tenant_id, provider_id = x.identified.policy.tenant_id, option.provider.id
+        if not ports.switches.healthy(tenant_id, provider_id):
+            return True
+        return bool(self._circuits) and self._circuits.is_open(Key(tenant_id, provider_id, option.model.model_id))
 
     def _within(
         self, x: Asked, ports: Ports, policy: RoutingPolicy, left: list[_Place], view: View, *, trial: bool
@@ -231,6 +268,28 @@ class Chooser:
             turn = random.randrange(1_000)  # noqa: S311 - spreads load
         self._turns[key] = turn if trial else turn + 1
         return turn
+
+
+def _usable(x: Asked, ports: Ports, candidates: Iterable[Candidate]) -> list[str]:
+    """The names of those that nothing speaks against."""
+    return [_name(candidate) for candidate in candidates if not isinstance(_judged(x, candidate, ports), Refuse)]
+
+
+def _order(x: Asked, policy: RoutingPolicy | None = None) -> tuple[str, ...]:
+    """Of the models that are named, by the caller and by the policy's chain, as far as it does not depend on a strategy
+    that works its choice out."""
+    chain = () if policy is None else policy.chain.options
+    if not x.call.fallbacks and not chain:
+        return ()
+    names: list[str] = []
+    for name in (x.call.model, *x.call.fallbacks):
+        if name == AUTO and policy is not None:
+            if policy.strategy != "manual_fallback":
+                return tuple(dict.fromkeys(names))
+            names += [option.name for option in chain]
+        else:
+            names += [_name(candidate) for candidate in route.named(x.identified.policy, name)] or [name]
+    return tuple(dict.fromkeys((*names, *(option.name for option in chain))))
 
 
 def _chained(x: Asked, left: list[_Place], refused: Refuse | None) -> Verdict:

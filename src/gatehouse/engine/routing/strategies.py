@@ -22,12 +22,12 @@ BY_LATENCY: Final[frozenset[Strategy]] = frozenset({"latency_optimized", "balanc
 
 class View(msgspec.Struct, frozen=True):
     """What strategies go by besides policy and call. `medians` are milliseconds by `Option.key`, `state` another one
-    whenever they change (None: nothing is kept of them); `turn` counts the policy's decisions; `away` says of a
-    provider's id whether it is unhealthy, or left alone after failures."""
+    whenever they change (None: nothing is kept of them); `turn` counts the policy's decisions; `away` says of a model
+    whether its provider is unhealthy, or it is left alone after failures."""
 
     medians: Mapping[int, float]
     turn: int = 0
-    away: Callable[[str], bool] = lambda _: False
+    away: Callable[[Option], bool] = lambda _: False
     state: object = None
 
 
@@ -46,7 +46,7 @@ def in_bounds(policy: RoutingPolicy, options: Sequence[Option], wanted: Wants, v
     limit, tokens, medians = UNKNOWN if budget is None else budget, wanted.input_tokens, view.medians
     late = []
     for option in options:
-        if option.window < tokens or medians.get(option.key, 0.0) > limit or view.away(option.provider.id):
+        if option.window < tokens or medians.get(option.key, 0.0) > limit or view.away(option):
             late.append(option)
         else:
             yield option

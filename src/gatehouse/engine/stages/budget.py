@@ -2,27 +2,13 @@
 
 from typing import Final
 
-from gatehouse.engine.bound import bound, default_output, priced
-from gatehouse.engine.exchange import Admitted, Answered, Candidate, Identified
+from gatehouse.engine.bound import PriceUnknown, bound, default_output, priced
+from gatehouse.engine.exchange import Admitted, Answered, Identified
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.verdict import ALLOW, Refuse, Said, Verdict
-from gatehouse.foundation.errors import BadRequest
 from gatehouse.policy.budgets import BudgetsOfCaller, Taking, nano
 
 _ONE: Final = Taking(requests=1)
-
-
-class PriceUnknown(BadRequest):
-    """A call whose cost cannot be known cannot be kept within a budget."""
-
-    code = "price_unknown"
-
-    @classmethod
-    def of(cls, candidate: Candidate) -> "PriceUnknown":
-        return cls(
-            f"A budget in dollars is in force, and the catalog has no price for {candidate.provider.id}/"
-            f"{candidate.model.model_id}. An administrator can set cost_per_input_token and cost_per_output_token."
-        )
 
 
 def check(x: Identified, ports: Ports) -> Verdict:
@@ -48,10 +34,12 @@ async def _reserve(x: Admitted, found: BudgetsOfCaller, ports: Ports) -> Verdict
     if binding is not None and binding.block_usd:
         left = tuple([each for each in x.chain if priced(asked, each)])
         if not left:
-            return Refuse(PriceUnknown.of(x.chain[0]))
+            return Refuse(PriceUnknown.of(x.chain[0], "A budget in dollars"))
         x.chain = asked.chain = left
     most = _most(x, limited=binding is not None and binding.block) if found.measure else _ONE
-    asked.reserved = await ports.spend.reserve(found.budgets, most, enforced=enforced)
+    asked.reserved = await ports.spend.reserve(
+        found.budgets, most, enforced=enforced, user_id=asked.identified.caller.user_id
+    )
     return ALLOW
 
 

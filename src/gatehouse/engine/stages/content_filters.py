@@ -1,26 +1,30 @@
 """Keywords, topics and instructions of the organization (reference 3, Content filter). What blocks is judged before any
 DLP; instructions are added behind it: they are not the caller's words."""
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
 from typing import Any, Final, NamedTuple
 
-from gatehouse.detection.keywords import SLICE, passages
+from gatehouse.detection.keywords import passages
 from gatehouse.engine.conversation.dialects import DIALECTS
-from gatehouse.engine.conversation.slots import Slot, slots
+from gatehouse.engine.conversation.slots import Slot, slots_in_steps
 from gatehouse.engine.dlp.body import gap
 from gatehouse.engine.dlp.errors import DlpUnavailable
+from gatehouse.engine.dlp.steps import Steps, T, finish
 from gatehouse.engine.dlp.tiers import Detectors, TierFailed
+from gatehouse.engine.dlp.turns import LONG_TEXT, NO_OWNER, TURNS, Budget, OverBudget, Owner
 from gatehouse.engine.exchange import Asked
 from gatehouse.engine.outcome import RuleEvent
 from gatehouse.engine.ports import Ports
+from gatehouse.engine.stages.dlp_input import owner
 from gatehouse.engine.verdict import ALLOW, Refuse, Said, Verdict
 from gatehouse.foundation.errors import Forbidden
 from gatehouse.policy.filters import Filter, FilterSet
 
-#: Fields of a body that hold what is talked about; tools' descriptions and the like have no topic.
+#: Fields of a body that hold what is talked about.
 _CONVERSATION: Final = ("system", "instructions", "messages", "input", "text")
+#: Fields whose descriptions a model reads as well; their names and schemas have no topic.
+_DECLARED: Final = ("tools", "functions")
 
 
 class ContentFilterViolation(Forbidden):
@@ -40,20 +44,21 @@ class Judgement(NamedTuple):
 
 
 def check(x: Asked, ports: Ports) -> Said:
-    """Raises `DlpUnavailable` where a topic cannot be judged and `DLP_FAIL_MODE` is `closed`."""
+    """Refuses with `DlpUnavailable` where a topic cannot be judged and `DLP_FAIL_MODE` is `closed`."""
     filter_set = x.identified.policy.filters
     return _check(x, filter_set, ports) if filter_set.filters else ALLOW
 
 
 async def _check(x: Asked, filter_set: FilterSet, ports: Ports) -> Verdict:
     filters = filter_set.of(x.identified.caller.groups)
-    blocking, failed, _ = await judge(filter_set, filters, x.call.body, ports.detectors)
+    size, whose = len(x.identified.received.body), owner(x.identified.caller)
+    blocking, failed, _ = await judge(filter_set, filters, x.call.body, ports, size=size, whose=whose)
     x.rule_events += [_event(each, "failed") for each in failed]
     if blocking is not None:
         x.rule_events.append(_event(blocking, "matched"))
         return Refuse(ContentFilterViolation(filter_id=blocking.id))
     if failed and ports.dlp.fail_mode == "closed":
-        raise DlpUnavailable(headers={"Retry-After": "5"})
+        return Refuse(DlpUnavailable(headers={"Retry-After": "5"}))
     return ALLOW
 
 
@@ -72,36 +77,57 @@ def instructions(filters: Sequence[Filter]) -> list[str]:
 
 
 async def judge(
-    filter_set: FilterSet, filters: Sequence[Filter], body: dict[str, Any], detectors: Detectors
+    filter_set: FilterSet,
+    filters: Sequence[Filter],
+    body: dict[str, Any],
+    ports: Ports,
+    *,
+    size: int = 0,
+    whose: Owner = NO_OWNER,
 ) -> Judgement:
-    """`filters` are those of the set that hold for the caller, in order."""
-    worded = await _first_with_keyword(filter_set, filters, body)
-    before = filters if worded is None else filters[: filters.index(worded)]
-    topical = [each for each in before if each.topics]
+    """`filters` are those of the set that hold for the caller, in order. `size` is the body's, in bytes; a long one
+    takes its turn as `whose`, within the pattern tier's budget."""
+    budget = Budget(work_seconds=ports.dlp.pattern_work_seconds, timeout_seconds=ports.dlp.pattern_timeout_seconds)
+
+    async def done(steps: Steps[T]) -> T:
+        return finish(steps) if size <= LONG_TEXT else await TURNS.run(whose, steps, budget, size=size)
+
     try:
-        return Judgement(await _first_with_topic(topical, body, detectors) or worded)
+        worded = await done(_first_with_keyword(filter_set, filters, body))
+        before = filters if worded is None else filters[: filters.index(worded)]
+        topical = [each for each in before if each.topics]
+        texts = await done(_with_topics(body)) if topical else []
+    except OverBudget as over:
+        return Judgement(None, [each for each in filters if each.keywords or each.topics], over.reason)
+    try:
+        return Judgement(await _first_with_topic(topical, texts, ports.detectors) or worded)
     except TierFailed as failed:
         return Judgement(worded, topical, failed.reason)
 
 
-async def _first_with_keyword(filter_set: FilterSet, filters: Sequence[Filter], body: dict[str, Any]) -> Filter | None:
+def _first_with_keyword(filter_set: FilterSet, filters: Sequence[Filter], body: dict[str, Any]) -> Steps[Filter | None]:
     words = filter_set.keywords
     if words is None:
         return None
     found: list[bytes] = []
-    for passage in _passages(body, words.longest):
+    texts: list[Slot] = []
+    for slot in slots_in_steps(body):
+        yield
+        if isinstance(slot, Slot):
+            texts.append(slot)
+    for passage in _passages(texts, words.longest):
+        yield
         if words.within(passage):
             found.append(passage)
-        if len(passage) > SLICE // 2:
-            # Long texts let everybody else have a turn.
-            await asyncio.sleep(0)
-    if not found:
-        return None
-    return next((each for each in filters if each.keywords and each.keywords.found(found)), None)
+    for each in filters:
+        for passage in found if each.keywords is not None else ():
+            yield
+            if each.keywords is not None and each.keywords.within(passage):
+                return each
+    return None
 
 
-def _passages(body: dict[str, Any], longest: int) -> Iterator[bytes]:
-    texts = [slot for slot in slots(body) if isinstance(slot, Slot)]
+def _passages(texts: Sequence[Slot], longest: int) -> Iterator[bytes]:
     plain = [slot for slot in texts if not slot.json_text]
     gaps = [*(gap(slot, following) for slot, following in pairwise(plain)), ""]
     text = "".join(f"{slot.text}{between}" for slot, between in zip(plain, gaps, strict=False))
@@ -109,10 +135,24 @@ def _passages(body: dict[str, Any], longest: int) -> Iterator[bytes]:
     return chain(passages(text, longest), *as_json)
 
 
-async def _first_with_topic(filters: Sequence[Filter], body: dict[str, Any], detectors: Detectors) -> Filter | None:
-    """Raises `TierFailed`."""
+def _with_topics(body: dict[str, Any]) -> Steps[list[str]]:
+    """The texts of a body that may be about something, each once."""
     said: dict[str, Any] = {name: body[name] for name in _CONVERSATION if name in body}
-    texts = list(dict.fromkeys(slot.text for slot in slots(said) if isinstance(slot, Slot) and not slot.is_key))
+    declared: dict[str, Any] = {name: body[name] for name in _DECLARED if name in body}
+    texts: dict[str, None] = {}
+    for slot in slots_in_steps(said):
+        yield
+        if isinstance(slot, Slot) and not (slot.is_key or slot.is_sealed):
+            texts[slot.text] = None
+    for slot in slots_in_steps(declared):
+        yield
+        if isinstance(slot, Slot) and slot.key == "description":
+            texts[slot.text] = None
+    return list(texts)
+
+
+async def _first_with_topic(filters: Sequence[Filter], texts: Sequence[str], detectors: Detectors) -> Filter | None:
+    """Raises `TierFailed`."""
     topics = list(dict.fromkeys(topic for each in filters for topic in each.topics))
     if not texts or not topics:
         return None

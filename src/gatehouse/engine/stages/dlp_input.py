@@ -8,26 +8,33 @@ from gatehouse.engine.dlp.decide import Found, Hit, decide
 from gatehouse.engine.dlp.errors import violation
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
+from gatehouse.engine.dlp.turns import Owner
 from gatehouse.engine.exchange import Asked
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.route import AUTO
 from gatehouse.engine.verdict import ALLOW, Ask, Hold, Said, Verdict
+from gatehouse.foundation.identity import Caller
+
+
+def owner(caller: Caller) -> Owner:
+    """Whose share of the long texts' turns a request's inspection takes."""
+    return Owner(caller.tenant_id, caller.user_id or caller.client_id or caller.outpost_id)
 
 
 def name(x: Asked, ports: Ports) -> Said:
     """A model's name that the catalog does not know is anything that a caller may have written: it is told and
     recorded without what is found in it. It goes nowhere, so that there is nothing to block or to ask about."""
     policy, named = x.identified.policy, x.call.model
-    if not policy.dlp.enabled or named in {"", AUTO} or policy.find_model(named) is not None:
+    if not policy.dlp.enabled or named in {"", AUTO} or policy.find_models(named):
         return ALLOW
     return _name(x, ports)
 
 
 async def _name(x: Asked, ports: Ports) -> Verdict:
-    policy, groups, named = x.identified.policy, x.identified.caller.groups, x.call.model
-    inspection = Inspection(policy.dlp, groups)
+    policy, caller, named = x.identified.policy, x.identified.caller, x.call.model
+    inspection = Inspection(policy.dlp, caller.groups, owner=owner(caller))
     found = Found(await Examiner(inspection, ports.detectors, ports.dlp, "input").patterns(named))
-    if edits := decide(policy.dlp, found, groups).edits:
+    if edits := decide(policy.dlp, found, caller.groups).edits:
         x.inspection = inspection
         x.call.model = replaced(Slot({}, "model", named), inspection.replacements(edits, named))
     return ALLOW
@@ -40,7 +47,10 @@ def inspect(x: Asked, ports: Ports) -> Said:
 
 async def _inspect(x: Asked, ports: Ports) -> Verdict:
     identified, policy = x.identified, x.identified.policy.dlp
-    inspection = x.inspection = x.inspection or Inspection(policy, identified.caller.groups, numbers=identified.labels)
+    caller = identified.caller
+    inspection = x.inspection = x.inspection or Inspection(
+        policy, caller.groups, numbers=identified.labels, owner=owner(caller)
+    )
     started = perf_counter()
     if not x.call.exact:
         # Digits that were not read cannot be inspected: numbers go on as they were read.

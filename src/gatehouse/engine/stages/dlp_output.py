@@ -36,7 +36,7 @@ async def _inspect(x: Asked, inspection: Inspection, body: bytes, ports: Ports) 
         answer = _decoder.decode(body)
         without_logprobs(answer)
         examiner = Examiner(inspection, ports.detectors, ports.dlp, "output")
-        channels, asks = await inspect_answer(answer, examiner)
+        channels, asks = await inspect_answer(answer, examiner, len(body))
     finally:
         inspection.seconds += perf_counter() - started
     if asks is not None:

@@ -5,17 +5,21 @@ from typing import Any, Final
 
 from gatehouse.engine.bound import asked_output
 from gatehouse.engine.conversation.call import ModelCall
-from gatehouse.engine.conversation.slots import Slot, slots
+from gatehouse.engine.estimate import texts
 from gatehouse.engine.exchange import Asked, Candidate
+from gatehouse.engine.fields.naming import all_names
 from gatehouse.engine.outcome import RuleEvent
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.verdict import ALLOW, Ask, Hold, Refuse, Reroute, Verdict
 from gatehouse.foundation.errors import Forbidden
 from gatehouse.foundation.identity import Caller, CallerKind
+from gatehouse.policy.conditions import EXAMPLES
 from gatehouse.policy.rules import Facts, Rule, RuleSet, Ruling, context_of, decide
 
 #: Events that a request's record holds at most.
 _MOST_EVENTS: Final = 100
+#: Names of fields that a sample keeps.
+_MOST_SAMPLED_FIELDS: Final = 300
 #: Bytes of UTF-8 that are taken for a token.
 _BYTES_A_TOKEN: Final = 4
 
@@ -29,10 +33,16 @@ class PolicyViolation(Forbidden):
 
 def judge(x: Asked, candidate: Candidate, ports: Ports) -> Verdict | Reroute:
     rules = x.identified.policy.rules
-    if not rules.rules:
+    # A sample is about the first place that is judged.
+    sample = x.sample if x.sample is not None and x.sample.facts is None else None
+    if not rules.rules and sample is None:
         return ALLOW
     model = f"{candidate.provider.id}/{candidate.model.model_id}"
+    if sample is not None:
+        sample.facts = _all_variables(x, candidate, model)
     ruling = decide(rules.rules, _facts(x, candidate, model, rules).context, model)
+    if sample is not None:
+        sample.policy_action = ruling.action
     _note(x, ruling, model)
     rule = ruling.decisive
     if rule is None or ruling.action in {"ALLOW", "LOG"}:
@@ -95,17 +105,32 @@ def _facts(x: Asked, candidate: Candidate, model: str, rules: RuleSet) -> Facts:
     if facts is None:
         tokens = _tokens(x) if not needs.isdisjoint({"tokens", "cost_usd"}) else None
         facts = x.facts = Facts(context_of(_of_the_request(x, needs, tokens), needs), tokens)
+    facts.context.update(_of_the_place(x, candidate, model, needs, facts.tokens))
+    return facts
+
+
+def _all_variables(x: Asked, candidate: Candidate, model: str) -> dict[str, Any]:
+    """Whether a rule in force names them or not: for a sample."""
+    every = frozenset(EXAMPLES)
+    tokens = _tokens(x)
+    variables = _of_the_request(x, every, tokens) | _of_the_place(x, candidate, model, every, tokens)
+    del variables["request"]["fields"][_MOST_SAMPLED_FIELDS:]
+    return variables
+
+
+def _of_the_place(
+    x: Asked, candidate: Candidate, model: str, needs: frozenset[str], tokens: int | None
+) -> dict[str, Any]:
     of_it: dict[str, Any] = {}
     if "model" in needs:
         of_it["model"] = model
     if "provider" in needs:
         of_it["provider"] = candidate.provider.id
     if not needs.isdisjoint({"model_risk_tier", "validation_status"}):
-        of_it["model_risk_tier"], of_it["validation_status"] = rules.standing(model)
+        of_it["model_risk_tier"], of_it["validation_status"] = x.identified.policy.rules.standing(model)
     if "cost_usd" in needs:
-        of_it["cost_usd"] = _cost(x.call, candidate, facts.tokens or 0)
-    facts.context.update(of_it)
-    return facts
+        of_it["cost_usd"] = _cost(x.call, candidate, tokens or 0)
+    return of_it
 
 
 def _of_the_request(x: Asked, needs: frozenset[str], tokens: int | None) -> dict[str, Any]:
@@ -121,6 +146,8 @@ def _of_the_request(x: Asked, needs: frozenset[str], tokens: int | None) -> dict
         told["tokens"] = tokens
     if "ip" in needs:
         told["ip"] = received.client_address
+    if "request" in needs:
+        told["request"] = {"fields": all_names(x.call.dialect, x.call.body)}
     if "time" in needs:
         told["time"] = datetime.fromtimestamp(received.received_at, UTC)
     return told
@@ -152,7 +179,7 @@ def _tokens(x: Asked) -> int:
     if x.wants is not None and x.wants.counted:
         return x.wants.input_tokens
     body = x.call.body
-    size = sum(len(slot.text.encode("utf-8", "replace")) for slot in slots(body) if isinstance(slot, Slot))
+    size = sum(len(text.encode("utf-8", "replace")) for text in texts(body))
     given = body.get("input")
     written = 0
     if isinstance(given, list):

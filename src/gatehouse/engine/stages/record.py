@@ -3,12 +3,16 @@
 from collections.abc import Awaitable
 from uuid import UUID
 
+import structlog
+
 from gatehouse.engine.exchange import Answered, Identified
 from gatehouse.engine.outcome import DlpEvent, Failed, Opened, Outcome, Scanned, encode, group_of
 from gatehouse.engine.ports import Ports, Reserved
 from gatehouse.engine.stages.budget import counts
 from gatehouse.engine.timing import milliseconds
 from gatehouse.foundation.ids import new_id
+
+log = structlog.get_logger(__name__)
 
 
 def scanned(x: Identified, model: str | None, events: tuple[DlpEvent, ...], ports: Ports) -> Awaitable[None]:
@@ -69,6 +73,8 @@ class Recorder:
             rule_events=tuple(asked.rule_events) if asked else (),
             routing_policy_id=x.routing_policy_id,
             dlp_events=asked.inspection.events() if asked and asked.inspection else (),
+            end_user=asked.end_user if asked else None,
+            tags=identified.tags,
         )
         await self._ports.journal.append(encode(entry))
 
@@ -83,9 +89,13 @@ class Recorder:
         """The request is over; whoever has the claim says so. The entry is queued at once, also for a caller who will
         not wait. Raises `Unavailable`, now or when awaited, if the journal does not take it."""
         ports = self._ports
-        ports.meter.finished(x)
-        if x.trace is not None and ports.traces is not None:
-            ports.traces.finished(x)
+        try:
+            ports.meter.finished(x)
+            if x.trace is not None and ports.traces is not None:
+                ports.traces.finished(x)
+        except Exception:
+            # A request without figures is still recorded.
+            log.exception("record.figures_fault", request_id=x.identified.received.request_id)
         identified, asked, chosen, usage = x.identified, x.asked, x.chosen, x.usage
         received, caller = identified.received, identified.caller
         inspection = asked.inspection if asked else None
@@ -115,7 +125,7 @@ class Recorder:
             latency_ms=milliseconds(ports.clock.monotonic() - received.started),
             time_to_first_token_ms=x.time_to_first_token_ms,
             provider_latency_ms=x.provider_latency_ms,
-            fallbacks=x.fallbacks if x.attempts else 0,
+            fallbacks=x.fallbacks,
             dlp_action=inspection.action if inspection else None,
             group_id=group_of(caller.groups) if caller.groups else None,
             routing_policy_id=x.routing_policy_id if asked and asked.routed else None,
@@ -125,6 +135,8 @@ class Recorder:
             budgets=_budgets(x),
             attempts=_failed(x) if x.attempts else (),
             cache=x.cache if asked and asked.cached else None,
+            end_user=asked.end_user if asked else None,
+            tags=identified.tags,
         )
         return ports.journal.append(encode(entry))
 

@@ -1,8 +1,10 @@
 """Which entries of the catalog could answer by name, and which routing policy has a say (reference 3, Cost routing
 policy). `engine.routing.chain` makes the call's chain of them."""
 
+from collections.abc import Sequence
+
 from gatehouse.engine.exchange import Asked, Candidate
-from gatehouse.foundation.errors import NotFound, Refusal
+from gatehouse.foundation.errors import BadRequest, NotFound, Refusal
 from gatehouse.policy.records import ModelRecord
 from gatehouse.policy.routing import RoutingPolicy
 from gatehouse.policy.snapshot import Snapshot
@@ -20,24 +22,40 @@ class ModelNotFound(NotFound):
         return cls(f"The model {name[:200]!r} does not exist, or you may not use it. GET /v1/models lists yours.")
 
 
+class AmbiguousModel(BadRequest):
+    """A bare model id of several providers, none of which the routing policy may choose."""
+
+    code = "ambiguous_model"
+
+    @classmethod
+    def of(cls, name: str, policy: RoutingPolicy, usable: Sequence[str]) -> "AmbiguousModel":
+        return cls(
+            f"Several providers have the model {name[:200]!r}, and the routing policy {policy.name!r} chooses none of "
+            f"them. Name one: {', '.join(usable)}.",
+            param="model",
+        )
+
+
 def candidates(x: Asked) -> list[Candidate] | Refusal:
     """Without a routing policy `auto` is the catalog's default model. A name that nothing is known by leaves the chain,
     as one that is denied does, so that nobody can tell the two apart."""
-    if not x.call.fallbacks:
-        only = named(x.identified.policy, x.call.model)
-        return [only] if only is not None else ModelNotFound.named(x.call.model)
     found: dict[str, Candidate] = {}
     for name in (x.call.model, *x.call.fallbacks):
-        candidate = named(x.identified.policy, name)
-        if candidate is not None:
+        for candidate in named(x.identified.policy, name):
             found.setdefault(f"{candidate.provider.id}/{candidate.model.model_id}", candidate)
     return list(found.values()) or ModelNotFound.named(x.call.model)
 
 
-def named(policy: Snapshot, name: str) -> Candidate | None:
-    model = default_model(policy) if name == AUTO else policy.find_model(name)
-    provider = policy.providers.get(model.provider) if model is not None else None
-    return None if model is None or provider is None else Candidate(provider, model)
+def named(policy: Snapshot, name: str) -> list[Candidate]:
+    """The entries that a name stands for, the cheapest first: several where several providers have a bare model id."""
+    if name == AUTO:
+        default = default_model(policy)
+        models: tuple[ModelRecord, ...] = () if default is None else (default,)
+    else:
+        models = policy.find_models(name)
+    return [
+        Candidate(policy.providers[model.provider], model) for model in models if model.provider in policy.providers
+    ]
 
 
 def policy_of(x: Asked) -> RoutingPolicy | None:

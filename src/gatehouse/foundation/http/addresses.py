@@ -20,6 +20,8 @@ NOWHERE: Final = "0.0.0.0"  # noqa: S104  # not listened on
 #: A chain of more proxies than this is an attack; what lies beyond is not read.
 _MAX_HOPS: Final = 20
 _CACHED_PEERS: Final = 4096
+#: Headers that proxies add.
+_FORWARDING: Final = frozenset({b"x-forwarded-for", b"forwarded", b"via", b"x-real-ip"})
 
 
 def parse_address(text: str) -> IPv4Address | IPv6Address | None:
@@ -68,6 +70,13 @@ class ClientAddresses:
             if not trusted:
                 break
         return known or NOWHERE
+
+    def unknown_origin(self, scope: Scope) -> bool:
+        """Whether a proxy that is not trusted passed the request on: the peer's address is then not the client's."""
+        peer = scope["client"][0] if scope.get("client") else None
+        if peer and self._look(peer)[1]:
+            return False
+        return any(name in _FORWARDING for name, _ in scope["headers"])
 
     def of_scope(self, scope: Scope) -> str:
         peer = scope["client"][0] if scope.get("client") else None

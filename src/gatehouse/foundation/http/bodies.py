@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator
 
 
 class Body(BaseModel):
@@ -55,3 +55,14 @@ def has_nul(value: object) -> bool:
 # JSON has no type of its own for these, so a strict body still reads them from a string or a number.
 Id = Annotated[UUID, Field(strict=False)]
 Moment = Annotated[datetime, Field(strict=False)]
+
+
+def _id_or_none(value: object) -> object:
+    try:
+        return value if isinstance(value, UUID) else UUID(str(value))
+    except ValueError:
+        return None
+
+
+# An id in a path: what is no UUID is None, and so is no row's id.
+PathId = Annotated[UUID | None, BeforeValidator(_id_or_none), WithJsonSchema({"type": "string", "format": "uuid"})]

@@ -189,7 +189,9 @@ PORTAL = ErrorForm(portal)
 SCIM = ErrorForm(scim, 400, "application/scim+json")
 
 #: An error leaf may have a form of its own, whatever its family's is: its class attribute `form` names it.
-_LEAF_FORMS = {"detail": DETAIL, "error_message": CODED, "error_details": CODED}
+_LEAF_FORMS = {
+    "detail": DETAIL, "error_message": CODED, "error_details": CODED, "gateway": GATEWAY, "anthropic": ANTHROPIC,
+}  # fmt: skip
 
 #: Longest prefix wins. Families add theirs; a prefix ends at a path segment's end.
 DEFAULT_FORMS: Mapping[str, ErrorForm] = {
@@ -200,6 +202,11 @@ DEFAULT_FORMS: Mapping[str, ErrorForm] = {
     "/v1/models": GATEWAY,
     "/v1/scan": GATEWAY,
     "/v1/messages": ANTHROPIC,
+    "/chat/completions": GATEWAY,
+    "/responses": GATEWAY,
+    "/embeddings": GATEWAY,
+    "/models": GATEWAY,
+    "/messages": ANTHROPIC,
     "/oauth": OAUTH,
     "/api/oauth": OAUTH,
     "/api/scim/v2": SCIM,

@@ -1,7 +1,7 @@
 """Makes an application answer every error in its path's form: refusals, failed validation, unknown paths, faults."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -22,8 +22,11 @@ from gatehouse.foundation.http.envelopes import MAX_FAULTS, ErrorForms, Paramete
 
 _log = structlog.get_logger(__name__)
 
+#: Key of a request's state: the error about its fields that it was answered with.
+FAILED_VALIDATION = "failed_validation"
+
 #: A field's name comes from the caller: enough to recognise it, not enough to flood an answer.
-_MAX_NAME_CHARS = 100
+MAX_NAME_CHARS = 100
 
 
 class MalformedBody(errors.BadRequest):
@@ -60,10 +63,17 @@ def _leaf(status: int) -> type[Refusal]:
 
 
 class ErrorResponses:
-    """Answers in an application's error forms. `away` is what says that its database cannot be asked now."""
+    """Answers in an application's error forms. `away` is what says that its database cannot be asked now; `unknown`
+    makes the answer to a path that no route has, or gives None for the path's usual 404."""
 
-    def __init__(self, forms: ErrorForms, away: tuple[type[Exception], ...] = ()) -> None:
+    def __init__(
+        self,
+        forms: ErrorForms,
+        away: tuple[type[Exception], ...] = (),
+        unknown: Callable[[Request], Refusal | Response | None] | None = None,
+    ) -> None:
         self._forms = forms
+        self._unknown = unknown
         self.away = away
 
     def to(self, scope: Scope, error: Refusal) -> Response:
@@ -77,14 +87,20 @@ class ErrorResponses:
 
     async def refusal(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, Refusal)
+        if isinstance(error, Unprocessable):
+            request.scope.setdefault("state", {})[FAILED_VALIDATION] = error
         return self.to(request.scope, error)
 
     async def validation(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        return self.to(request.scope, failed_validation(error.errors()))
+        return await self.refusal(request, failed_validation(error.errors()))
 
     async def http(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
+        if error.status_code == 404 and self._unknown is not None and "endpoint" not in request.scope:
+            answer = self._unknown(request)
+            if answer is not None:
+                return answer if isinstance(answer, Response) else self.to(request.scope, answer)
         leaf = _leaf(error.status_code)
         # The framework's own words ("Not Found") say less than ours, except where it explains a bad request.
         text = str(error.detail) if error.status_code == 400 else None
@@ -118,14 +134,21 @@ def _pattern(path: str) -> re.Pattern[str]:
 
 
 def failed_validation(faults: Sequence[Any]) -> Refusal:
-    """Pydantic's list of faults as one error. Inputs are left out: they may be passwords."""
+    """Pydantic's list of faults as one error. Inputs are left out: they may be passwords.
+
+    A path parameter that is malformed names nothing that exists: 404, as for an id that nobody has.
+    """
+    if any(fault["loc"][:1] == ("path",) for fault in faults):
+        return errors.NotFound()
     if any(fault["type"] == "json_invalid" for fault in faults):
         return MalformedBody()
-    return Unprocessable(faults=[_fault(fault) for fault in faults[:MAX_FAULTS]])
+    # A parameter that both variants of a list have is judged for each of them, and named once.
+    once = {(fault["loc"], fault["msg"]): fault for fault in faults[:MAX_FAULTS]}
+    return Unprocessable(faults=[_fault(fault) for fault in once.values()])
 
 
 def _fault(fault: dict[str, Any]) -> FieldFault:
-    loc = tuple(part if isinstance(part, int) else part[:_MAX_NAME_CHARS] for part in fault["loc"])
+    loc = tuple(part if isinstance(part, int) else part[:MAX_NAME_CHARS] for part in fault["loc"])
     return ParameterFault(loc or ("body",), str(fault["msg"]).removeprefix("Value error, "), kind=fault["type"])
 
 
@@ -158,10 +181,16 @@ class _LastResort:
             await response(scope, receive, send)
 
 
-def install(app: FastAPI, forms: ErrorForms | None = None, *, away: tuple[type[Exception], ...] = ()) -> ErrorResponses:
-    """Registers the handlers; `away` as for `ErrorResponses`. Call it before other middleware is added, so that theirs
-    sees the finished answers."""
-    responses = ErrorResponses(forms or ErrorForms(), away)
+def install(
+    app: FastAPI,
+    forms: ErrorForms | None = None,
+    *,
+    away: tuple[type[Exception], ...] = (),
+    unknown: Callable[[Request], Refusal | Response | None] | None = None,
+) -> ErrorResponses:
+    """Registers the handlers; `away` and `unknown` as for `ErrorResponses`. Call it before other middleware is added,
+    so that theirs sees the finished answers."""
+    responses = ErrorResponses(forms or ErrorForms(), away, unknown)
     app.add_exception_handler(Refusal, responses.refusal)
     app.add_exception_handler(RequestValidationError, responses.validation)
     app.add_exception_handler(HTTPException, responses.http)

@@ -17,11 +17,13 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Protocol, TypeVar
 
 import msgspec
-from fastapi import Depends, Query
+from fastapi import Depends, Query, Request
+from fastapi.dependencies.utils import get_dependant
 from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import InstrumentedAttribute
 
 from gatehouse.foundation.errors import BadRequest
+from gatehouse.foundation.http.known_parameters import unknown_parameters
 from gatehouse.foundation.http.variants import RequestVariant, Variant
 
 #: Far beyond any list, and small enough that an offset fits PostgreSQL's bigint.
@@ -119,11 +121,27 @@ def offset_window(*, default: int = 50, maximum: int = 200) -> Callable[..., Off
 def by_variant(*, a: Callable[..., Window], b: Callable[..., Window]) -> Callable[..., Window]:
     """The dependency of a list whose style follows the variant (C pages as A does)."""
 
-    def window(variant: RequestVariant, of_a: Annotated[Any, Depends(a)], of_b: Annotated[Any, Depends(b)]) -> Window:
+    names_of_a, names_of_b = _parameters(a), _parameters(b)
+
+    def window(
+        request: Request,
+        variant: RequestVariant,
+        of_a: Annotated[Any, Depends(a)],
+        of_b: Annotated[Any, Depends(b)],
+    ) -> Window:
+        mine, others = (names_of_b, names_of_a) if variant is Variant.B else (names_of_a, names_of_b)
+        if unknown := sorted((others - mine) & request.query_params.keys()):
+            raise unknown_parameters(unknown, mine)
         chosen: Window = of_b if variant is Variant.B else of_a
         return chosen
 
     return window
+
+
+def _parameters(window: Callable[..., Window]) -> frozenset[str]:
+    """The query parameters of a window's dependency."""
+    dependant = get_dependant(path="", call=window)
+    return frozenset(field.alias for field in dependant.query_params)
 
 
 def counted(statement: Select[Any]) -> Select[int]:
@@ -208,6 +226,13 @@ class OpenCursor:
             statement = statement.where(column > self.position)
         return statement.order_by(column).limit(self.limit + 1)
 
+    def tail(self, rows: Sequence[Row], *, position: Callable[[Row], int]) -> str:
+        """The cursor of what comes after these rows, whether there is anything yet or not. For lists that only grow at
+        their end: positions count from 1."""
+        kept = rows[: self.limit]
+        last = position(kept[-1]) if kept else self.position or 0
+        return self.signer.issue(last, self.filters, context=self.context)
+
     def envelope(
         self, name: str, rows: Sequence[Row], *, position: Callable[[Row], int], shown: Callable[[Row], Any]
     ) -> dict[str, Any]:
@@ -225,6 +250,7 @@ def cursor_window(*, default: int = 50, maximum: int = 500) -> Callable[..., Cur
         limit: Annotated[int, Query(ge=1, le=maximum, description="Rows to return at most.")] = default,
         cursor: Annotated[str | None, Query(description="`next_cursor` of the answer before, unchanged.")] = None,
     ) -> CursorWindow:
-        return CursorWindow(limit, cursor)
+        # A template fills in nothing for the first page.
+        return CursorWindow(limit, cursor or None)
 
     return window

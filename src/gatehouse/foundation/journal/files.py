@@ -16,6 +16,11 @@ _SUFFIX = ".log"
 _WRITER_ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
+def sync_data(file: int) -> None:
+    """What was written is on the disk. Not every system has a call for the content alone."""
+    getattr(os, "fdatasync", os.fsync)(file)
+
+
 def segment_path(directory: Path, number: int) -> Path:
     return directory / f"{number:08d}{_SUFFIX}"
 

@@ -71,6 +71,14 @@ class JournalReader:
         """These writers were read to their end, before this reader was made; they are there for another one."""
         self._through.update(writer_ids)
 
+    def last_written(self, writer_id: UUID) -> float | None:
+        """When the writer's journal was last written to, as Unix time; None where its files are gone."""
+        directory = self._journal / str(writer_id)
+        try:
+            return files.segment_path(directory, max(files.segments(directory))).stat().st_mtime
+        except (ValueError, FileNotFoundError):
+            return None
+
     def batch(self, max_records: int = 5_000, max_bytes: int = 8 * 1024**2) -> Batch:
         """The records after the confirmed positions, each writer's in order; a fair share of each. Raises `OSError`."""
         batch = Batch()

@@ -52,7 +52,7 @@ class Segments:
             while written < len(lines):
                 written += os.write(self._segment, lines[written:] if written else lines)
             if self._fsync and lines:
-                os.fdatasync(self._segment)
+                files.sync_data(self._segment)
         except OSError as error:
             return self._give_up(lines, written), error
         self._size += written

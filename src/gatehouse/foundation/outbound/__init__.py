@@ -8,6 +8,8 @@ from typing import Protocol
 
 import msgspec
 
+from gatehouse.foundation.egress_policy import EgressPolicy
+
 
 class OutboundRequest(msgspec.Struct, frozen=True, kw_only=True):
     """`url` is absolute. Times are in seconds; `first_byte_timeout` bounds the wait for the status line."""
@@ -25,6 +27,8 @@ class OutboundRequest(msgspec.Struct, frozen=True, kw_only=True):
     #: called when a connection is at hand, with nothing awaited between it and the first byte; what it raises ends
     #: the call unsent
     before_first_byte: Callable[[], None] | None = None
+    #: bounds an address that an organization has given (`foundation.egress_policy`); None: nobody's own address
+    egress: EgressPolicy | None = None
 
     @property
     def wait_timeout(self) -> float:

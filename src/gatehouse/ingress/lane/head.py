@@ -13,7 +13,7 @@ import httptools
 import msgspec
 
 from gatehouse.ingress.lane.framing import Chunked, Framing, Malformed, Sized
-from gatehouse.ingress.receive import READ
+from gatehouse.ingress.receive import LISTS, READ
 
 _END: Final = b"\r\n\r\n"
 
@@ -25,7 +25,7 @@ _offer: Final = re.compile(rb"\r\nupgrade:[^\r\n]*", re.IGNORECASE)
 #: What the lane itself has to know.
 _WIRE: Final = ("transfer-encoding", "connection", "x-forwarded-for", "origin", "upgrade")
 #: Their lines are parts of one list (RFC 9110, 5.3).
-_LISTS: Final = frozenset({*_WIRE, "tracestate"})
+_LISTS: Final = frozenset({*_WIRE, *LISTS})
 
 
 class Head(msgspec.Struct, gc=False):

@@ -73,6 +73,8 @@ class Turn:
 
     def over(self) -> None:
         self.ended = True
+        # Nothing more is received, and only who reads on sees that the client leaves.
+        self._line.go_on()
         self._wake()
 
     def _wake(self) -> None:

@@ -2,6 +2,8 @@
 
 from typing import Any, Final
 
+from gatehouse.engine.attribution import MAX_TAGS, TAGS_HEADER
+
 Operation = dict[str, Any]
 
 _SECURITY: Final[list[dict[str, list[str]]]] = [{"bearer": []}, {"api_key": []}]
@@ -123,6 +125,16 @@ _HEADERS: Final = {
     "X-RateLimit-Reset": "Unix second from which there are more.",
 }
 
+_TAGS_PARAMETER: Final = {
+    "name": TAGS_HEADER,
+    "in": "header",
+    "required": False,
+    "description": f"At most {MAX_TAGS} tags for the usage record, separated by commas; each has 1 to 64 of the"
+    " characters `A-Z a-z 0-9 _ . : / = -`.",
+    "schema": {"type": "string"},
+    "example": "team=search,env=prod",
+}
+
 #: What each status means on the paths that call a model. The body is always the same envelope.
 _REFUSALS: Final = {
     "400": "The body is no JSON, a field is wrong, or the provider objects to the request.",
@@ -180,6 +192,7 @@ def _call(
         "description": description,
         "operationId": operation_id,
         "security": _SECURITY,
+        "parameters": [_TAGS_PARAMETER],
         "requestBody": {
             "required": True,
             "content": {"application/json": {"schema": _ref(request), "examples": examples}},

@@ -10,6 +10,8 @@ from gatehouse import __version__
 from gatehouse.foundation.http import handlers
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.envelopes import CODED, ErrorForms
+from gatehouse.foundation.http.known_parameters import KnownParameters
+from gatehouse.foundation.http.read_only import ReadOnlyFields
 from gatehouse.ingress.openapi import SCHEMAS, SECURITY_SCHEMES, gateway_paths
 from gatehouse.outpost.admin import audit, budget, config, overrides, peers, siem, status
 from gatehouse.outpost.admin.front import Front
@@ -19,6 +21,10 @@ from gatehouse.outpost.host import OutpostHost
 _FAMILIES: Final = (
     status.router, overrides.router, budget.router, config.router, audit.router, siem.router, peers.router,
 )  # fmt: skip
+#: Fields of the budget that the outpost's own calls and its peers move.
+_MOVING_FIELDS: Final = frozenset(
+    {"began_at", "ends_at", "peers", "share_requests", "share_usd", "spent_requests", "spent_usd", "status"}
+)
 _PROBES: Final = {
     "/api/health/live": ("live", "Whether the process answers", "application/json"),
     "/api/health/ready": ("ready", "Whether requests are answered, else why not", "application/json"),
@@ -37,6 +43,8 @@ def administration(host: OutpostHost | None) -> FastAPI:
         openapi_url=None,
     )
     responses = handlers.install(app, ErrorForms(otherwise=CODED))
+    app.add_middleware(KnownParameters, responses=responses, tolerant=tuple(_PROBES))
+    app.add_middleware(ReadOnlyFields, responses=responses, moving=_MOVING_FIELDS)
     for family in _FAMILIES:
         app.include_router(family)
     if host is not None:

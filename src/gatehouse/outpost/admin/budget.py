@@ -11,7 +11,8 @@ from gatehouse.foundation.clock import iso
 from gatehouse.foundation.http.bodies import Body, Moment, Shown
 from gatehouse.outpost.accounts import Status
 from gatehouse.outpost.admin.access import Operated
-from gatehouse.outpost.host import OutpostHost
+from gatehouse.outpost.admin.recording import Recorder
+from gatehouse.outpost.host import OutpostHost, shown_budget
 from gatehouse.outpost.peers import Peer
 from gatehouse.outpost.state import BudgetSet
 from gatehouse.policy.budgets import NANO
@@ -38,7 +39,7 @@ class Budget(Body):
     monthly_requests: Annotated[int | None, Field(ge=0, le=1_000_000_000_000_000, examples=[100_000])] = None
     expires_at: Annotated[
         Annotated[Moment, AfterValidator(_ahead)] | None,
-        Field(description="From then on every request is 429 `budget_exceeded`, until the budget is set anew."),
+        Field(description="From then on every model call is 429 `budget_exceeded`, until the budget is set anew."),
     ] = None
 
     @model_validator(mode="after")
@@ -65,6 +66,13 @@ class BudgetState(Shown):
         Literal["settings", "operator"],
         Field(description="`operator`: it was set here, and the settings do not count."),
     ]
+    ignored_settings: Annotated[
+        list[str],
+        Field(
+            description="Settings that have no effect while the source is `operator`.",
+            examples=[["BUDGET_MONTHLY_USD"]],
+        ),
+    ]
     status: Annotated[Status | None, Field(description="Null: there is no budget. `warning`: 80 percent are spent.")]
     began_at: str
     ends_at: str
@@ -90,6 +98,7 @@ def budget_state(host: OutpostHost) -> BudgetState:
         monthly_requests=said.requests,
         expires_at=None if said.expires_at is None else iso(said.expires_at),
         source="settings" if host.state.said.budget is None else "operator",
+        ignored_settings=_ignored_settings(host),
         status=spend.status(),
         began_at=iso(month.start),
         ends_at=iso(month.end),
@@ -102,15 +111,25 @@ def budget_state(host: OutpostHost) -> BudgetState:
 
 
 @router.put("/admin/api/budget", response_model=BudgetState)
-async def set_budget(host: Operated, body: Budget) -> BudgetState:
+async def set_budget(host: Operated, recorder: Recorder, body: Budget) -> BudgetState:
     """In force for every request that comes after the answer. Set it the same at all peers: each divides its own."""
     end = body.expires_at
-    await host.set_budget(
-        BudgetSet(
-            usd=body.monthly_usd, requests=body.monthly_requests, expires_at=None if end is None else end.timestamp()
-        )
+    budget = BudgetSet(
+        usd=body.monthly_usd, requests=body.monthly_requests, expires_at=None if end is None else end.timestamp()
     )
+    await host.set_budget(budget)
+    await recorder.record("budget", **shown_budget(budget))
     return budget_state(host)
+
+
+def _ignored_settings(host: OutpostHost) -> list[str]:
+    if host.state.said.budget is None:
+        return []
+    settings = {
+        "BUDGET_MONTHLY_USD": host.settings.budget_monthly_usd,
+        "BUDGET_MONTHLY_REQUESTS": host.settings.budget_monthly_requests,
+    }
+    return [name for name, value in settings.items() if value is not None]
 
 
 def _peer(peer: Peer, start: int) -> PeerState:

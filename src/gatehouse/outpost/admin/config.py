@@ -14,6 +14,7 @@ from gatehouse.foundation.errors import FieldFault, Unprocessable
 from gatehouse.foundation.http.bodies import Body, Shown, unsent
 from gatehouse.outpost.admin.access import Operated
 from gatehouse.outpost.admin.overrides import Disabled, Routes, out
+from gatehouse.outpost.admin.recording import Recorder
 from gatehouse.outpost.bundle import InForce, NotLoaded
 from gatehouse.outpost.host import OutpostHost
 from gatehouse.policy.governance import DlpRuleRecord
@@ -78,6 +79,7 @@ async def export_config(host: Operated) -> Exported:
 @router.post("/admin/config/import", response_model=Imported)
 async def import_config(
     host: Operated,
+    recorder: Recorder,
     body: Import,
     dry_run: Annotated[bool, Query(description="Only tells what would be done.")] = False,
 ) -> Imported:
@@ -93,7 +95,9 @@ async def import_config(
             skipped[name[:100]] = "unknown to this version"
     if "overrides" in body.model_fields_set:
         if not dry_run:
-            await host.override(disabled=out(body.overrides.disabled), routes=body.overrides.routes)
+            disabled = out(body.overrides.disabled)
+            await host.override(disabled=disabled, routes=body.overrides.routes)
+            await recorder.record("config_import", disabled=len(disabled), routes=len(body.overrides.routes))
         imported.append("overrides")
     return Imported(dry_run=dry_run, imported=imported, skipped=skipped)
 

@@ -5,13 +5,14 @@ The framework reads a body whole before it asks who sends it, and the proxy's re
 
 from typing import Final
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gatehouse.engine.exchange import ClientLeft, Received
 from gatehouse.foundation.deadlines import Deadlines
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.handlers import ErrorResponses
+from gatehouse.foundation.http.leaving import complete
 from gatehouse.foundation.http.replay import replay
 from gatehouse.ingress import receive as receiving
 from gatehouse.ingress.receive import Body
@@ -35,7 +36,19 @@ class Front:
         self._deadlines = Deadlines(host.settings.body_timeout_seconds)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] in _WITHOUT_A_BODY:
+        if scope["type"] != "http":
+            await self._behind(scope, receive, send)
+            return
+
+        async def completed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                complete(message, {})
+            await send(message)
+
+        await self._handle(scope, receive, completed)
+
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] in _WITHOUT_A_BODY:
             await self._behind(scope, receive, send)
             return
         x = receiving.head(scope, self._addresses)
@@ -56,5 +69,5 @@ class Front:
 
     async def _admit(self, x: Received, scope: Scope) -> None:
         scheme, _, token = x.headers.get("authorization", "").partition(" ")
-        await admit(self._host, x.client_address, token.strip() if scheme.lower() == "bearer" else "")
+        await admit(self._host, x.client_address, token.strip() if scheme.lower() == "bearer" else "", x.path)
         scope.setdefault("state", {})["admitted"] = True

@@ -1,7 +1,8 @@
 """What an operator lays over the policy: the kill switch (reference 1, Outpost admin calls), providers that are out for
 a model, models that are sent elsewhere (decisions 9)."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Final
 
 import structlog
 from fastapi import APIRouter
@@ -10,10 +11,14 @@ from pydantic import Field, StrictBool
 from gatehouse.foundation.clock import iso
 from gatehouse.foundation.http.bodies import Body, Shown
 from gatehouse.outpost.admin.access import Operated
+from gatehouse.outpost.admin.recording import Recorder
 from gatehouse.outpost.host import OutpostHost
 
 router = APIRouter(tags=["Overrides"])
 log = structlog.get_logger(__name__)
+
+#: The most that an audit record holds of models' names.
+_MAX_RECORDED_CHARACTERS: Final = 300
 
 Name = Annotated[str, Field(min_length=1, max_length=300)]
 #: `provider/model-id`
@@ -54,6 +59,13 @@ class ProviderOverrides(Body):
     disabled: Disabled
 
 
+class ProviderOverridesState(Shown):
+    disabled: Disabled
+    unknown: Annotated[
+        list[str], Field(description="Providers that the policy in force does not hold: disabling them has no effect.")
+    ]
+
+
 class RoutingOverrides(Body):
     """Replaces all of them."""
 
@@ -68,25 +80,34 @@ class RoutingState(Shown):
 
 
 @router.post("/admin/api/override/kill-switch", response_model=KillSwitchState)
-async def set_kill_switch(host: Operated, body: KillSwitch) -> KillSwitchState:
+async def set_kill_switch(host: Operated, recorder: Recorder, body: KillSwitch) -> KillSwitchState:
     """Engages or releases the outpost's kill switch: engaged, it rejects every request from the answer on."""
     if await host.state.switch(active=body.active):
         log.warning("outpost.kill_switch", active=body.active)
     host.peers.tell()
+    await recorder.record("kill_switch", active=body.active)
     return kill_switch(host)
 
 
-@router.get("/admin/api/override/providers", response_model=ProviderOverrides)
-async def read_provider_overrides(host: Operated) -> ProviderOverrides:
+@router.get("/admin/api/override/providers", response_model=ProviderOverridesState)
+async def read_provider_overrides(host: Operated) -> ProviderOverridesState:
     disabled = host.state.said.overrides.disabled
-    return ProviderOverrides(disabled={model: sorted(providers) for model, providers in sorted(disabled.items())})
+    in_force = host.bundles.in_force
+    known = in_force.snapshot.providers if in_force is not None else {}
+    return ProviderOverridesState(
+        disabled={model: sorted(providers) for model, providers in sorted(disabled.items())},
+        unknown=sorted(
+            {provider for providers in disabled.values() for provider in providers if provider not in known}
+        ),
+    )
 
 
-@router.put("/admin/api/override/providers", response_model=ProviderOverrides)
-async def set_provider_overrides(host: Operated, body: ProviderOverrides) -> ProviderOverrides:
+@router.put("/admin/api/override/providers", response_model=ProviderOverridesState)
+async def set_provider_overrides(host: Operated, recorder: Recorder, body: ProviderOverrides) -> ProviderOverridesState:
     """In force for every request that has not begun its call when the answer comes. A model whose providers are all
     disabled is answered with 503 `providers_disabled`."""
     await host.override(disabled=out(body.disabled))
+    await recorder.record("provider_overrides", **_summary(out(body.disabled)))
     return await read_provider_overrides(host)
 
 
@@ -99,9 +120,15 @@ async def read_routing_overrides(host: Operated) -> RoutingState:
 
 
 @router.put("/admin/api/override/routing", response_model=RoutingState)
-async def set_routing_overrides(host: Operated, body: RoutingOverrides) -> RoutingState:
+async def set_routing_overrides(host: Operated, recorder: Recorder, body: RoutingOverrides) -> RoutingState:
     await host.override(routes=body.routes)
+    await recorder.record("routing_overrides", **_summary(body.routes))
     return await read_routing_overrides(host)
+
+
+def _summary(overrides: Mapping[str, object]) -> dict[str, str | int]:
+    """What an audit record says of overrides: how many there are, and the first models that they are about."""
+    return {"count": len(overrides), "models": ", ".join(sorted(overrides))[:_MAX_RECORDED_CHARACTERS]}
 
 
 def out(disabled: dict[str, list[str]]) -> dict[str, frozenset[str]]:

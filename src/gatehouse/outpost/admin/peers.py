@@ -9,20 +9,19 @@ import msgspec
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
-from gatehouse.engine.limits import Rule, address_key
-from gatehouse.engine.stages.rate_limit import RateLimited
+from gatehouse.engine.limits import address_key
 from gatehouse.foundation.errors import BadRequest, NotFound, PayloadTooLarge, Unavailable
 from gatehouse.foundation.http.addresses import ClientAddresses
-from gatehouse.outpost.admin.access import host_of
+from gatehouse.outpost.admin.access import count, host_of
 from gatehouse.outpost.host import OutpostHost
 from gatehouse.outpost.peers import MOST_BYTES, PROOF, Told, Wanted
-from gatehouse.outpost.proof import NoPeer
 
 T = TypeVar("T")
 
 router = APIRouter(prefix="/peer", include_in_schema=False)
 
-#: Calls a minute from one address: a talk a second with each, and shares that are asked for.
+#: Calls a minute of one peer, which sends its state each second and asks for shares; and calls a minute from one
+#: address whose token is not verified.
 _PER_MINUTE: Final = 6_000
 
 
@@ -38,19 +37,24 @@ async def among_peers(request: Request, host: Annotated[OutpostHost, Depends(hos
     """404 where this outpost has no peers."""
     if not host.peers.all:
         raise NotFound
-    addresses: ClientAddresses = request.app.state.addresses
-    rule = Rule(f"peer|{address_key(addresses.of_scope(request.scope))}", _PER_MINUTE, "peer")
-    taken = await host.counters.take(rule.key, rule.limit)
-    if not taken.allowed:
-        raise RateLimited(rule, taken)
     return host
+
+
+async def _count_unproven(request: Request, host: OutpostHost) -> None:
+    """Counts a call without a verified token by its address, apart from peers' calls: a stranger behind a peer's
+    address must not use up the limit of the calls by which that peer reports its kill switch."""
+    addresses: ClientAddresses = request.app.state.addresses
+    await count(host, f"peer-unproven|{address_key(addresses.of_scope(request.scope))}", _PER_MINUTE, "peer")
 
 
 async def proven(request: Request, host: Annotated[OutpostHost, Depends(among_peers)]) -> UUID:
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "bearer":
-        raise NoPeer
-    return host.peers.proven(token.strip())
+    token = token.strip() if scheme.lower() == "bearer" else ""
+    if not host.peers.has_verified(token):
+        await _count_unproven(request, host)
+    peer_id = host.peers.proven(token)
+    await count(host, f"peer|{peer_id}", _PER_MINUTE, "peer")
+    return peer_id
 
 
 Meshed = Annotated[OutpostHost, Depends(among_peers)]
@@ -58,8 +62,9 @@ Shown = Annotated[UUID, Depends(proven)]
 
 
 @router.get("/id")
-async def read_id(host: Meshed) -> Response:
+async def read_id(host: Meshed, request: Request) -> Response:
     """Whom a token has to name."""
+    await _count_unproven(request, host)
     return Response(msgspec.json.encode({"id": host.id}), media_type="application/json")
 
 

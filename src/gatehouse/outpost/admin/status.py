@@ -88,6 +88,13 @@ class SiemStatus(Shown):
     fault: Annotated[str | None, Field(description="Why it takes nothing, while it is so.")]
 
 
+class CircuitState(Shown):
+    provider: str
+    model: Annotated[str | None, Field(description="Null: the provider's connections.")]
+    state: Annotated[str, Field(description="`open`, or `half_open` once one request may try again.")]
+    failures: Annotated[int, Field(description="In a row.")]
+
+
 class Status(Shown):
     outpost_id: str
     tenant_id: str | None
@@ -103,6 +110,7 @@ class Status(Shown):
     journal: JournalStatus
     disk: DiskStatus
     siem: Annotated[SiemStatus | None, Field(description="Null without `SIEM_DIRECT_TYPE`.")]
+    circuits: Annotated[list[CircuitState], Field(description="Models and providers that are left alone.")]
 
 
 @router.get("/admin/api/status", response_model=Status)
@@ -126,7 +134,20 @@ async def read_status(host: Operated) -> Status:
         journal=_journal(host),
         disk=_disk(host),
         siem=_siem(host),
+        circuits=_circuits(host),
     )
+
+
+def _circuits(host: OutpostHost) -> list[CircuitState]:
+    in_force = host.bundles.in_force
+    if in_force is None:
+        return []
+    by_provider = host.engine.circuits.open_of(in_force.bundle.tenant_id)
+    return [
+        CircuitState(provider=provider, model=circuit.model, state=circuit.state, failures=circuit.failures)
+        for provider, circuits in by_provider.items()
+        for circuit in circuits
+    ]
 
 
 def _policy(host: OutpostHost) -> PolicyStatus:

@@ -1,8 +1,9 @@
 """Signs this platform's tokens: sessions' access tokens and OAuth clients' M2M tokens alike (decisions 3, JWT)."""
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 from uuid import uuid4
 
 from sqlalchemy import text
@@ -15,9 +16,11 @@ from gatehouse.foundation.sealing import CannotOpen, Sealer
 from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.live.state import Replica
 
-_NEWEST = text(
+#: The key that signs: its id and its sealed private half.
+NEWEST_SIGNING_KEY: Final = (
     "SELECT kid, sealed_private FROM signing_keys WHERE retired_at IS NULL ORDER BY created_at DESC, kid LIMIT 1"
 )
+_NEWEST: Final = text(NEWEST_SIGNING_KEY)
 
 
 class NoSigningKey(Unavailable):
@@ -35,6 +38,8 @@ class Signer:
         self._clock = clock
         self._issuer = issuer
         self._key: SigningKey | None = None
+        #: The master key does not open the key that signs: this worker opens no secret, and is not ready.
+        self.cannot_open = False
         #: the published keys at the time of opening; the feed replaces that dictionary whole when keys change
         self._opened_beside: object = None
 
@@ -58,6 +63,11 @@ class Signer:
         """See `foundation.jwt.sign_document`; in a thread, for a document may be large. Raises `NoSigningKey`."""
         return await asyncio.to_thread(jwt.sign_document, document, await self._current(), kind=kind)
 
+    async def open(self) -> None:
+        """Opens the key ahead. What fails shows in `cannot_open`."""
+        with contextlib.suppress(NoSigningKey):
+            await self._current()
+
     async def _current(self) -> SigningKey:
         published = self._replica.signing_keys
         if self._key is None or self._opened_beside is not published:
@@ -73,5 +83,7 @@ class Signer:
         try:
             pem = self._sealer.open(row.sealed_private, context=f"signing_key:{row.kid}".encode())
         except CannotOpen:
+            self.cannot_open = True
             raise NoSigningKey from None
+        self.cannot_open = False
         return SigningKey.from_pem(pem)

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from gatehouse.engine.audited import OPERATED
+
 #: It stands where records should: the chain is whole, and says what it lacks.
 RECORDS_LOST: Final = "outpost.records_lost"
 
@@ -11,7 +13,7 @@ ACTIONS: Final[dict[str, str]] = {
     "tenant.deleted": "An organization was ended.",
     "organization.changed": "An organization's name, slug, contact address or time zone was changed.",
     "allowed_domain.added": "A mail domain was added to the organization's.",
-    "allowed_domain.changed": "Whether a mail domain's addresses may register, or into which group, was changed.",
+    "allowed_domain.changed": "Who may make accounts with a mail domain's addresses, or in which group, was changed.",
     "allowed_domain.verified": "A mail domain was proven: by its DNS record, or by an operator's word.",
     "allowed_domain.removed": "A mail domain was removed; its addresses count as unverified.",
     "session_policy.changed": "How long sessions live, or how many a user may have, was changed.",
@@ -20,6 +22,12 @@ ACTIONS: Final[dict[str, str]] = {
     "legal_hold.set": "An administrator put the organization's records under a legal hold, or changed its reason.",
     "legal_hold.released": "An administrator took the legal hold back.",
     "ip_allowlist.changed": "From which addresses the organization's credentials are taken was changed.",
+    "request_fields.changed": "Which fields of model calls the organization allows was changed.",
+    "dlp_sampling.changed": "Whether samples of requests are kept for DLP rules, or for how long, was changed.",
+    "dlp_sample.revealed": "An administrator looked at what a sample of a request says.",
+    "dlp_sample.labelled": "An administrator said what is in a sample, or what policy rules should have said.",
+    "dlp_sample.deleted": "An administrator removed a sample.",
+    "dlp_sample.replayed": "An administrator tried a draft of DLP or policy rules on samples of requests.",
     "feature_flag.changed": "A feature flag was switched.",
     "system_config.changed": "A configuration entry was set.",
     "governance.disabled": "Policy rules were taken out of force: no request is judged by them.",
@@ -28,6 +36,7 @@ ACTIONS: Final[dict[str, str]] = {
     "maintenance.disabled": "An operator ended the maintenance.",
     "outpost_trust.changed": "Whom the platform believes to be an outpost was changed by the portal or an operator.",
     RECORDS_LOST: "An outpost said that it cannot hand in records which it had kept.",
+    OPERATED: "An operator of an outpost engaged or released its kill switch, or changed its overrides or budget.",
     "gateway.request": "A model call went through the gateway, or was refused by it.",
     "api_key.created": "A user made an API key, or an administrator one for a service account.",
     "api_key.updated": "An API key was enabled or disabled.",
@@ -67,6 +76,8 @@ ACTIONS: Final[dict[str, str]] = {
     "user.updated": "A user was changed.",
     "user.deleted": "A user was removed.",
     "user.registered": "A user registered, or accepted an invitation.",
+    "user.linked": "An identity provider or a directory took over an account that was made here, or a directory gave"
+    " a linked account another address.",
     "user.password_changed": "A user changed their password, or tried to.",
     "user.password_reset_issued": "An administrator issued a token to reset a user's password.",
     "user.password_reset": "A user set a new password with such a token.",
@@ -84,6 +95,7 @@ ACTIONS: Final[dict[str, str]] = {
     "group.model_access_removed": "A group's rule about a model was removed.",
     "provider.created": "A provider was added to the organization's.",
     "provider.credentials_set": "A provider's credentials were replaced.",
+    "provider.credentials_removed": "A provider's credentials were removed: it is not called until it has new ones.",
     "provider.config_updated": "A provider's timeout or number of retries was changed.",
     "provider.status_changed": "A provider was disabled, or enabled again.",
     "provider.updated": "An own endpoint was changed.",
@@ -136,6 +148,7 @@ ACTIONS: Final[dict[str, str]] = {
     "policy.updated": "A policy rule was changed.",
     "policy.deleted": "A policy rule was removed.",
     "approval.approved": "A person let a held request go on.",
+    "approval.refused": "Somebody tried to approve their own held request, or as a machine, and was refused.",
     "approval.denied": "A person refused a held request.",
     "conversation.created": "A person began a conversation.",
     "conversation.updated": "A person changed a conversation's title or model.",

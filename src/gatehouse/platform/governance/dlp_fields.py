@@ -1,16 +1,19 @@
 """Kinds of fields that DLP rules, custom patterns and drafts share."""
 
-from typing import Annotated, Final, Literal, get_args
+from typing import Annotated, Final
 
-from pydantic import Field, StringConstraints
+from fastapi import Depends
+from pydantic import AfterValidator, Field, StringConstraints
 
-from gatehouse.detection.models import ENTITIES
+from gatehouse.detection.entities.choosing import own_name
+from gatehouse.detection.entities.offered import Recognisers, offered
+from gatehouse.detection.taxonomy import ENTITY_TYPE_PATTERN
+from gatehouse.platform.ports import TheHost
 
 Name = Annotated[
     str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]+$", examples=["Employee numbers"])
 ]
-#: The taxonomy writes them in lower-case snake case; an organization's own may look otherwise.
-EntityType = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,62}$", examples=["employee_id"])]
+EntityType = Annotated[str, Field(pattern=ENTITY_TYPE_PATTERN, examples=["employee_id"])]
 Threshold = Annotated[float, Field(ge=0, le=1, examples=[0.5])]
 
 #: RE2 syntax. White space counts.
@@ -18,6 +21,14 @@ Regex = Annotated[
     str,
     StringConstraints(strip_whitespace=False, min_length=1, max_length=2_000),
     Field(description="RE2 syntax.", examples=["EMP-[0-9]{6}"]),
+]
+StreamMaxLength = Annotated[
+    int | None,
+    Field(
+        description="Characters that a streamed answer is looked at for one match; null: no match is longer, or there"
+        " is no pattern.",
+        examples=[4096],
+    ),
 ]
 ContextWord = Annotated[str, Field(min_length=1, max_length=64)]
 ContextWords = Annotated[
@@ -27,8 +38,23 @@ ContextWords = Annotated[
     ),
 ]
 
-Recogniser = Literal["person", "organization", "location", "address", "date_of_birth"]
-assert get_args(Recogniser) == ENTITIES
+#: What a recogniser looks for, in any case and with blanks or `_`; made to the name that findings have.
+Recogniser = Annotated[
+    str,
+    Field(min_length=1, max_length=100, pattern=r"^\w[\w '&/-]*$", examples=["person"]),
+    AfterValidator(own_name),
+]
+
+#: In one rule: a model needs time for each name that it does not always look for.
+MOST_RECOGNISERS: Final = 50
+
+
+def _recognisers(host: TheHost) -> Recognisers:
+    return offered(host.settings.ner_model_path)
+
+
+#: Which names rules may look for here.
+TheRecognisers = Annotated[Recognisers, Depends(_recognisers)]
 
 #: A label of the semantic tier, in words.
 Label = Annotated[

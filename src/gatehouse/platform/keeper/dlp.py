@@ -2,6 +2,7 @@
 listens (reference 3, Events)."""
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Final, NamedTuple
 
@@ -19,6 +20,12 @@ _COUNTED: Final = frozenset(TAXONOMY)
 _LONGEST_NAME: Final = 255
 #: What an action is called in the event, where that is not its own name in capitals.
 _CANCELLED: Final = "CANCEL"
+
+#: The order of the actions that do something to a request, the strongest first.
+_STRENGTH: Final = {"block": 0, "prompt": 1, "redact": 2}
+_LOGGED: Final = "log_only"
+#: Findings of each kind that a request's event names.
+_MOST_FINDINGS: Final = 50
 
 
 class Hits(NamedTuple):
@@ -55,17 +62,19 @@ class DlpRows(msgspec.Struct):
     triggers: list[Trigger] = []
 
     def add(self, outcome: Outcome[str], moment: datetime) -> int:
-        """`moment` is the outcome's timestamp. The answer is how many rules it triggered."""
+        """`moment` is the outcome's timestamp. The answer is 1 where a rule did something, else 0."""
         if not outcome.dlp_events:
             self.requests[Requests(outcome.tenant_id, moment.date(), "{}")] += 1
             return 0
-        before, ids = len(self.triggers), self.add_events(outcome, moment)
-        for event_id, event in zip(ids, outcome.dlp_events, strict=True):
-            if event.rule_id is not None and event.action != "allow":
-                self.triggers.append(Trigger(event_id, outcome.tenant_id, _payload(outcome, event, moment)))
+        ids = self.add_events(outcome, moment)
+        by_rules = [event for event in outcome.dlp_events if event.rule_id is not None]
+        acting = [event for event in by_rules if event.action in _STRENGTH]
+        logged = [event for event in by_rules if event.action == _LOGGED]
+        if acting or logged:
+            self.triggers.append(Trigger(ids[0], outcome.tenant_id, _payload(outcome, acting, logged, moment)))
         found = sorted({event.entity_type for event in outcome.dlp_events} & _COUNTED)
         self.requests[Requests(outcome.tenant_id, moment.date(), f"{{{','.join(found)}}}")] += 1
-        return len(self.triggers) - before
+        return int(bool(acting))
 
     def add_events(self, entry: Found, moment: datetime) -> list[str]:
         """All that there is of a scan: it is part of no conversation, and no request that coverage could be of. The
@@ -78,14 +87,25 @@ class DlpRows(msgspec.Struct):
         return ids
 
 
-def _payload(outcome: Outcome[str], event: DlpEvent, moment: datetime) -> str:
+def _payload(outcome: Outcome[str], acting: Sequence[DlpEvent], logged: Sequence[DlpEvent], moment: datetime) -> str:
+    """The strongest finding is the event's own. `logged` is for webhooks with `include_logged`."""
+    foremost = min(acting, key=lambda event: _STRENGTH[event.action]) if acting else logged[0]
     return msgspec.json.encode(
         {
             "request_id": outcome.request_id,
             "user_id": outcome.user_id,
-            "rule_id": event.rule_id,
-            "entity_type": event.entity_type,
-            "action_taken": _CANCELLED if event.status == "cancelled" else event.action.upper(),
+            **_finding(foremost),
             "timestamp": moment,
+            "findings": [_finding(event) for event in acting[:_MOST_FINDINGS]],
+            "logged": [_finding(event) for event in logged[:_MOST_FINDINGS]],
         }
     ).decode()
+
+
+def _finding(event: DlpEvent) -> dict[str, str | None]:
+    return {
+        "rule_id": event.rule_id,
+        "entity_type": event.entity_type,
+        "action_taken": _CANCELLED if event.status == "cancelled" else event.action.upper(),
+        "direction": event.direction,
+    }

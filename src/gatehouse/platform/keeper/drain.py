@@ -72,7 +72,6 @@ class Drain:
         self._held: dict[UUID, Position] = {}
         self._most = MOST_RECORDS
         self._retry = _FIRST_RETRY
-        self._used_keys: dict[str, float] = {}
         self._next_note = 0.0
         self._next_clean = 0.0
 
@@ -147,7 +146,7 @@ class Drain:
         else:
             self._most = MOST_RECORDS
             self.status.lag_seconds = 0.0
-        self._status_now(store)
+        self._status_now()
         if batch.more or self._most < MOST_RECORDS:
             return 0.0
         return _BUSY_PAUSE if len(batch.entries) > _BUSY_RECORDS else _PAUSE
@@ -204,8 +203,6 @@ class Drain:
             self._held.pop(writer, None)
         self.status.rejected += sum(len(each.payloads) for each in rejected)
         self._stored(batch, prepared.rows, prepared.first_ended)
-        for key, at in prepared.used_keys.items():
-            self._used_keys[key] = max(at, self._used_keys.get(key, 0.0))
 
     def _stored(self, batch: Batch, rows: int, first_ended: float) -> None:
         status = self.status
@@ -217,7 +214,7 @@ class Drain:
                 status.damaged_bytes += damage.length
                 log.error("drain.damaged", writer_id=str(damage.writer_id), segment=damage.segment, at=damage.offset)
 
-    def _status_now(self, store: Store) -> None:
+    def _status_now(self) -> None:
         """The database has taken everything so far."""
         self.status.connected, self.status.away_since = True, None
         self._retry = _FIRST_RETRY
@@ -225,8 +222,6 @@ class Drain:
         if now >= self._next_note or self._stopping.is_set():
             self._next_note = now + _NOTE_EVERY
             self.status.backlog_bytes = sum(each.bytes for each in self._reader.backlog())
-            used, self._used_keys = self._used_keys, {}
-            store.note_used_keys(used)
         if now >= self._next_clean:
             self._next_clean = now + _CLEAN_EVERY
             self._reader.clean()

@@ -35,6 +35,15 @@ _PRUNE: Final = tuple(
         # The longest window of an alert rule has a week.
         ("usage_minutes", "minute < now() - interval '8 days'"),
         ("usage_hours", "hour < now() - interval '8 days'"),
+        # Those of an organization that was ended at once; under a legal hold, none.
+        ("dlp_samples", "NOT EXISTS (SELECT FROM legal_holds h WHERE h.tenant_id = dlp_samples.tenant_id)"
+         " AND EXISTS (SELECT FROM tenants t WHERE t.id = dlp_samples.tenant_id AND (t.deleted_at IS NOT NULL"
+         " OR dlp_samples.timestamp < now()"
+         " - make_interval(days => coalesce((t.dlp_sampling->>'retention_days')::int, 30))))"),
+        # An organization's newest stay.
+        ("dlp_samples", "NOT EXISTS (SELECT FROM legal_holds h WHERE h.tenant_id = dlp_samples.tenant_id)"
+         " AND id IN (SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY tenant_id ORDER BY id DESC)"
+         " AS place FROM dlp_samples) ranked WHERE place > 10000)"),
         ("alert_history", "triggered_at < now() - interval '1 year'"),
         ("latency_reports", "at < now() - interval '10 minutes'"),
         # As long as the changes that they confirm are told.

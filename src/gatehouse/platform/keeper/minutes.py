@@ -39,7 +39,7 @@ class MinuteRows(msgspec.Struct):
     by_minute: dict[Minute, Ended] = {}
 
     def add(self, outcome: Outcome[str], latency: float | None, triggers: int) -> None:
-        """`latency` in milliseconds, None where nobody knows it; `triggers` is how many rules of DLP it triggered."""
+        """`latency` in milliseconds, None where nobody knows it; `triggers` is 1 where a DLP rule did something."""
         end = int(outcome.timestamp + (latency or 0.0) / 1000)
         minute = Minute(outcome.tenant_id, end - end % 60)
         ended = self.by_minute.get(minute)

@@ -13,13 +13,14 @@ import msgspec
 import structlog
 
 from gatehouse.engine import audited
-from gatehouse.engine.outcome import Entry, Opened, Outcome, Scanned, decode_with_text_ids
+from gatehouse.engine.outcome import JournalEntry, Opened, Outcome, Sampled, Scanned, decode_of_platform
 from gatehouse.foundation.journal import Batch
 from gatehouse.platform.chain.links import AuditEvent, personal_digest
 from gatehouse.platform.keeper.days import DayRows
 from gatehouse.platform.keeper.dlp import DlpRows
 from gatehouse.platform.keeper.minutes import MinuteRows
 from gatehouse.platform.keeper.models import ModelRows
+from gatehouse.platform.keeper.samples import SampleRow, sample_row
 from gatehouse.platform.keeper.spent import SpentRows
 from gatehouse.platform.records import arrays
 from gatehouse.platform.records.usage import rows as usage
@@ -35,7 +36,7 @@ _MOST_USD: Final = Decimal(10**15)
 class Decoded(NamedTuple):
     writer_id: UUID
     payload: bytes
-    entry: Entry[str]
+    entry: JournalEntry[str]
 
 
 class Prepared(msgspec.Struct):
@@ -50,6 +51,7 @@ class Prepared(msgspec.Struct):
     spent: SpentRows = msgspec.field(default_factory=SpentRows)
     minutes: MinuteRows = msgspec.field(default_factory=MinuteRows)
     days: DayRows = msgspec.field(default_factory=DayRows)
+    samples: list[SampleRow] = []
     models: ModelRows = msgspec.field(default_factory=ModelRows)
     #: streams that began and have not ended: (writer, entry) by id
     opened: dict[str, tuple[UUID, bytes]] = {}
@@ -74,13 +76,13 @@ def decoded(batch: Batch) -> tuple[list[Decoded], list[bytes]]:
     entries, rejected = [], []
     for line in batch.entries:
         try:
-            entries.append(Decoded(line.writer_id, line.payload, _clean(decode_with_text_ids(line.payload))))
+            entries.append(Decoded(line.writer_id, line.payload, _clean(decode_of_platform(line.payload))))
         except (msgspec.MsgspecError, ValueError, ArithmeticError, OSError):
             rejected.append(line.payload)
     return entries, rejected
 
 
-def _clean(entry: Entry[str]) -> Entry[str]:
+def _clean(entry: JournalEntry[str]) -> JournalEntry[str]:
     """Without what PostgreSQL cannot hold. Raises where that leaves no record."""
     datetime.fromtimestamp(entry.timestamp, UTC)
     if (entry.requested_model and "\0" in entry.requested_model) or "\0" in entry.request_id or "\0" in entry.ip:
@@ -119,6 +121,9 @@ def prepare(
         if isinstance(entry, Scanned):
             prepared.dlp.add_events(entry, datetime.fromtimestamp(entry.timestamp, UTC))
             continue
+        if isinstance(entry, Sampled):
+            prepared.samples.append(sample_row(entry))
+            continue
         _add(prepared, entry, latency=entry.latency_ms, outpost_id=outpost_id)
         prepared.spent.add(entry, writer_id)
         if entry.stream and prepared.opened.pop(entry.id, None) is None:
@@ -136,7 +141,7 @@ def prepare(
 
 
 def _interrupted(payload: bytes) -> Outcome[str]:
-    opened = _clean(decode_with_text_ids(payload))
+    opened = _clean(decode_of_platform(payload))
     assert isinstance(opened, Opened)
     return audited.interrupted(opened)
 

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import gc
 import signal
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -19,6 +20,7 @@ from gatehouse.foundation.sealing import Sealer, load_master_keys
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
 from gatehouse.foundation.tasks import wanted
+from gatehouse.platform.first_admin import forget_when_used
 from gatehouse.platform.jobs import Tools
 from gatehouse.platform.keeper.drain import Drain
 from gatehouse.platform.keeper.work import SIEM_BACKLOG, WEBHOOK_LAG, work
@@ -61,12 +63,12 @@ async def _run(settings: Settings, url: str, *, journal: bool) -> None:
         figures.drain_lag.read(drain.lag_seconds)
         drain.start()
     figures.metrics.start()
-    guard = EgressGuard(settings.egress_allowlist)
+    guard = EgressGuard(settings.egress_allowlist, settings.egress_policy)
     outbound = open_outbound(
         settings.outbound, settings.provider_max_connections, guard, max_each=settings.connections_each
     )
     receivers = Receivers(guard)
-    tasks = [asyncio.create_task(_beat(database, node, drain))]
+    tasks = [asyncio.create_task(_beat(database, node, drain, settings.gatehouse_home))]
     if settings.embedded or not journal:
         keys = load_master_keys(settings)
         tools = Tools(
@@ -82,6 +84,8 @@ async def _run(settings: Settings, url: str, *, journal: bool) -> None:
         figures.siem_backlog.read(lambda: SIEM_BACKLOG.events)
         figures.siem_failing.read(lambda: SIEM_BACKLOG.failing)
         tasks.append(asyncio.create_task(work(tools)))
+    if not journal:
+        log.info("worker.started", node=str(node.id))
     await stopping.wait()
     for task in tasks:
         task.cancel()
@@ -95,8 +99,9 @@ async def _run(settings: Settings, url: str, *, journal: bool) -> None:
     await database.close()
 
 
-async def _beat(database: Database, node: Node, drain: Drain | None) -> None:
-    """Says every few seconds that this process lives, and how the drain is."""
+async def _beat(database: Database, node: Node, drain: Drain | None, home: Path) -> None:
+    """Says every few seconds that this process lives, and how the drain is; and looks after the first admin's
+    password."""
     while wanted():
         status = "{}" if drain is None else msgspec.json.encode({"drain": drain.status}).decode()
         # Away: the drain says so in the log, and health checks see it by the silence.
@@ -106,4 +111,5 @@ async def _beat(database: Database, node: Node, drain: Drain | None) -> None:
                 await session.commit()
             if found is None:
                 await node.join(0)
+            await forget_when_used(database, home)
         await asyncio.sleep(_BEAT_SECONDS)

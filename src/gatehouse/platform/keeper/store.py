@@ -12,6 +12,7 @@ from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.journal import Batch, Position
 from gatehouse.foundation.storage import roles
 from gatehouse.foundation.storage.roles import SERVICE_ROLE
+from gatehouse.platform.keeper import samples
 from gatehouse.platform.keeper.dlp import DlpRows
 from gatehouse.platform.keeper.prepare import Prepared
 from gatehouse.platform.records import arrays
@@ -140,13 +141,6 @@ _MAKE_HEADS: Final = (
     "INSERT INTO audit_heads (tenant_id) SELECT id FROM tenants WHERE id = ANY(%s::uuid[]) ORDER BY id"
     " ON CONFLICT DO NOTHING"
 )
-# Those whose row someone is changing are left out: they are used again soon, and a drain must not wait for people.
-_USED_KEYS: Final = (
-    "UPDATE api_keys held SET last_used = used.at FROM unnest(%s::uuid[], %s::float8[]) AS seen (id, seconds),"
-    " LATERAL (SELECT to_timestamp(seen.seconds) AS at) used WHERE held.id = seen.id"
-    " AND (held.last_used IS NULL OR held.last_used < used.at)"
-    " AND held.id IN (SELECT id FROM api_keys WHERE id = ANY(%s::uuid[]) ORDER BY id FOR UPDATE SKIP LOCKED)"
-)
 
 
 class Overtaken(Exception):
@@ -230,6 +224,8 @@ class Store:
                 self._spend(prepared)
                 self._models(prepared)
                 self._dlp(prepared.dlp)
+                if prepared.samples:
+                    self._connection.execute(samples.INSERT, _columns(prepared.samples))
                 # Last: administration waits for these locks.
                 self._chain(prepared, events)
                 at_last()
@@ -243,10 +239,6 @@ class Store:
             with self._connection.transaction():
                 self._connection.execute(_CLOSE_LEASES, [wanted])
                 self._connection.execute("DELETE FROM journal_positions WHERE writer_id = ANY(%s)", [wanted])
-
-    def note_used_keys(self, used: Mapping[str, float]) -> None:
-        if used:
-            self._connection.execute(_USED_KEYS, [list(used), list(used.values()), list(used)])
 
     def _move(self, positions: Mapping[UUID, Position], held: Mapping[UUID, Position]) -> None:
         moved = [(str(writer), *held[writer], *position) for writer, position in positions.items() if writer in held]

@@ -8,13 +8,14 @@ from uuid import UUID
 import msgspec
 
 from gatehouse.engine.exchange import Received
-from gatehouse.foundation import jwt, tokens
+from gatehouse.foundation import emails, jwt, tokens
 from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.identity import SCOPES, Caller, CallerKind, Role, TenantId
 from gatehouse.ingress.credentials import ExpiredApiKey, InvalidApiKey, MissingCredential, presented
 from gatehouse.platform.live import outposts
 from gatehouse.platform.live.outposts import OutpostTokens
 from gatehouse.platform.live.state import LiveClient, LiveKey, LiveTenant, LiveUser, Replica
+from gatehouse.platform.live.uses import RecentUses
 
 
 class InvalidToken(Unauthenticated):
@@ -57,6 +58,7 @@ class LiveCredentials:
         #: callers by their key's digest, with the entries that they were made of
         self._made: OrderedDict[bytes, tuple[LiveKey, LiveUser, LiveTenant, Caller]] = OrderedDict()
         self._outposts = OutpostTokens(issuer)
+        self.uses = RecentUses()
         #: the keys that tokens were verified with
         self._verified_by = replica.signing_keys
 
@@ -97,12 +99,14 @@ class LiveCredentials:
         live = replica.keys.get(digest)
         if live is None or not live.enabled:
             raise InvalidApiKey
-        if not live.usable(time.time()):
+        now = time.time()
+        if not live.usable(now):
             raise ExpiredApiKey
         user = replica.users.get(live.user_id)
         tenant = replica.tenants.get(user.tenant_id) if user is not None else None
         if user is None or not user.active or tenant is None:
             raise InvalidApiKey
+        self.uses.api_keys[live.id] = now
         made = self._made.get(digest)
         # The replica replaces what changes: the very same entries make the very same caller.
         if made is None or made[0] is not live or made[1] is not user or made[2] is not tenant:
@@ -116,8 +120,10 @@ class LiveCredentials:
         live = self._replica.scim_tokens.get(tokens.digest(token))
         if live is None or live.tenant_id not in self._replica.tenants:
             raise InvalidToken
-        if live.expires_at is not None and live.expires_at <= time.time():
+        now = time.time()
+        if live.expires_at is not None and live.expires_at <= now:
             raise InvalidToken
+        self.uses.scim_tokens[live.id] = now
         return Caller(
             kind=CallerKind.SCIM,
             tenant_id=live.tenant_id,
@@ -171,15 +177,17 @@ class LiveCredentials:
             user_id=user.id,
             api_key_id=api_key_id,
             session_id=session_id,
-            email=user.email,
+            email=emails.shown(user.email),
             role=user.role,
             operator=user.operator,
             scopes=scopes,
             groups=user.groups,
             rate_key=f"user:{user.id}",
             custom_rate_limit_rpm=tenant.custom_rate_limit_rpm,
+            scan_rate_limit_rpm=tenant.scan_rate_limit_rpm,
             mfa_at=mfa_at,
             mfa_required=asked.sensitive and asked.asks(user.methods, user.created_at, time.time()),
+            has_factor=not asked.methods.isdisjoint(user.methods),
             mfa_ttl_seconds=asked.ttl_seconds,
         )
 
@@ -187,7 +195,8 @@ class LiveCredentials:
         if not self._client_good(verified.subject):
             raise InvalidToken
         live = self._replica.clients.get(verified.subject)
-        if verified.tenant_id is not None and verified.tenant_id not in self._replica.tenants:
+        tenant = None if verified.tenant_id is None else self._replica.tenants.get(verified.tenant_id)
+        if verified.tenant_id is not None and tenant is None:
             raise InvalidToken
         return Caller(
             kind=CallerKind.OAUTH_CLIENT,
@@ -197,6 +206,7 @@ class LiveCredentials:
             scopes=self._scopes(verified, live),
             rate_limit_tier=verified.rate_limit_tier,
             rate_key=f"oauth:{verified.subject}",
+            scan_rate_limit_rpm=None if tenant is None else tenant.scan_rate_limit_rpm,
         )
 
     def _scopes(self, verified: Verified, live: LiveClient | None) -> frozenset[str]:

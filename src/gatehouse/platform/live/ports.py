@@ -28,9 +28,11 @@ class LiveSwitches:
         return None if maintenance is None else InMaintenance(maintenance)
 
     def switched_off(self, tenant_id: TenantId, candidate: Candidate) -> bool:
-        stopped = self._replica.switched_off
+        stopped, providers = self._replica.switched_off, self._replica.providers_off
         # Mostly there is none, and an id is found by a digest that Python makes.
-        return bool(stopped) and candidate.model.id in stopped
+        if stopped and candidate.model.id in stopped:
+            return True
+        return bool(providers) and (tenant_id, candidate.provider.id) in providers
 
     def healthy(self, tenant_id: TenantId, provider_id: str) -> bool:
         return (tenant_id, provider_id) not in self._replica.unhealthy

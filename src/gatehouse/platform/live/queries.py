@@ -36,7 +36,7 @@ async def _rows(session: AsyncSession, query: str, keys: Keys, column: str, kind
 
 async def tenants(session: AsyncSession, replica: Replica, keys: Keys) -> None:
     query = (
-        f"SELECT t.id, t.custom_rate_limit_rpm, t.session_policy, {second_factor.COLUMNS}"  # noqa: S608
+        f"SELECT t.id, t.custom_rate_limit_rpm, t.scan_rate_limit_rpm, t.session_policy, {second_factor.COLUMNS}"  # noqa: S608
         f" FROM tenants t {second_factor.JOIN} WHERE t.deleted_at IS NULL"
     )
     found = {row.id: row for row in await _rows(session, query, keys, "id")}
@@ -49,6 +49,7 @@ async def tenants(session: AsyncSession, replica: Replica, keys: Keys) -> None:
             row.custom_rate_limit_rpm,
             second_factor.read(row),
             read_session_policy(row.session_policy).session_timeout_minutes * 60,
+            row.scan_rate_limit_rpm,
         )
 
 
@@ -178,6 +179,17 @@ async def switches(session: AsyncSession, replica: Replica, keys: Keys) -> None:
             replica.switched_off.discard(row.id)
 
 
+async def provider_switches(session: AsyncSession, replica: Replica, keys: Keys) -> None:
+    """Keys are `<tenant's id>/<provider>`: a tenant's are few, and are read together."""
+    query = "SELECT tenant_id, provider FROM provider_kill_switches"
+    tenant_ids = None if keys is None else sorted({key.partition("/")[0] for key in keys})
+    pairs = {(row.tenant_id, row.provider) for row in await _rows(session, query, tenant_ids, "tenant_id")}
+    if tenant_ids is not None:
+        changed = set(map(UUID, tenant_ids))
+        pairs |= {pair for pair in replica.providers_off if pair[0] not in changed}
+    replica.providers_off = frozenset(pairs)
+
+
 async def provider_health(session: AsyncSession, replica: Replica, keys: Keys) -> None:
     """Keys are tenants' ids: a tenant's providers are few, and are read together."""
     query = "SELECT tenant_id, id FROM providers WHERE unhealthy"
@@ -216,7 +228,8 @@ async def approvals(session: AsyncSession, replica: Replica, keys: Keys) -> None
 
 
 #: Every topic that `Change.touch` may name, but `policy`, which the snapshots follow. Keys are rows' ids; for
-#: `oauth_client` the public client id, for `provider_health` the tenant's id, for `maintenance`, `outpost_trust`
+#: `oauth_client` the public client id, for `provider_health` the tenant's id, for `provider_switch` the tenant's id, a
+#: slash and the provider, for `maintenance`, `outpost_trust`
 #: and `signing_keys` anything.
 LOADERS: Final[dict[str, Loader]] = {
     "tenant": tenants,
@@ -228,6 +241,7 @@ LOADERS: Final[dict[str, Loader]] = {
     "outpost_trust": outpost_trust,
     "revocation": revocations,
     "switch": switches,
+    "provider_switch": provider_switches,
     "provider_health": provider_health,
     "maintenance": maintenance,
     "signing_keys": signing_keys,

@@ -17,6 +17,11 @@ from gatehouse.platform.sign_in_policies import Enforcement, read_mfa_policy
 #: Columns of a query over `tenants t` with `JOIN`, as `read` takes them.
 COLUMNS: Final = "t.mfa_policy, t.mfa_policy_changed_at, c.value AS mfa_required, c.updated_at AS mfa_required_at"
 JOIN: Final = "LEFT JOIN system_config c ON c.tenant_id = t.id AND c.key = 'mfa_required'"
+#: Columns of a query with the parameter `user`, as `enrolled` takes them.
+ENROLLED: Final = (
+    "EXISTS (SELECT FROM mfa_totp WHERE user_id = :user AND confirmed_at IS NOT NULL) AS totp,"
+    " EXISTS (SELECT FROM mfa_passkeys WHERE user_id = :user) AS webauthn"
+)
 
 
 class SecondFactor(msgspec.Struct, frozen=True, gc=False):
@@ -68,6 +73,11 @@ def read(row: Any) -> SecondFactor:
         policy.grace_period_hours * 3600,
         _unix(policy.enrollment_deadline),
     )
+
+
+def enrolled(row: Any) -> frozenset[str]:
+    """The methods of the user, of a row with `ENROLLED`."""
+    return frozenset(name for name in ("totp", "webauthn") if getattr(row, name))
 
 
 def _unix(moment: datetime | None) -> float | None:

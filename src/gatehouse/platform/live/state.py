@@ -65,6 +65,7 @@ class LiveTenant(msgspec.Struct, frozen=True, gc=False):
     second_factor: SecondFactor = SecondFactor()
     #: No session's token is believed for longer: a shortened policy holds for tokens that are out already.
     session_seconds: int = 86_400
+    scan_rate_limit_rpm: int | None = None
 
 
 class Replica:
@@ -85,6 +86,8 @@ class Replica:
         self.revoked: dict[UUID, float] = {}
         #: ids of model configs that a kill switch stops
         self.switched_off: set[UUID] = set()
+        #: tenants' providers that a kill switch stops as a whole; replaced whole, never changed
+        self.providers_off: frozenset[tuple[UUID, str]] = frozenset()
         self.unhealthy: set[tuple[UUID, str]] = set()
         self.maintenance: Maintenance | None = None
         #: the published keys that tokens are verified with, by key id; replaced whole, never changed

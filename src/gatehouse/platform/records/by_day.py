@@ -1,4 +1,4 @@
-"""Pages of records, newest first, at a cost that does not grow with their number.
+"""Pages of records, newest first, at a cost that does not grow with their number where a table counts them.
 
 A table of counts says how many records of each kind a day (UTC) has. The sum is the total; and it says on which days a
 page's rows are, so that only these are read, however far the page and however rare the kind. Where there are counts by
@@ -34,6 +34,8 @@ class Filters(NamedTuple):
     kind: Mapping[str, UUID | str]
     since: datetime | None
     until: datetime | None
+    #: further conditions on the records; no table counts by them
+    uncounted: tuple[ColumnElement[bool], ...] = ()
 
 
 class _Span(NamedTuple):
@@ -64,9 +66,7 @@ class ByDay(Generic[R]):
 
     async def page(self, session: AsyncSession, window: Window, filters: Filters) -> tuple[Sequence[R], int]:
         """The rows of the window, and how many there are without it. What is past the hot window is not there."""
-        hot = await shown_since(session)
-        if hot is not None:
-            filters = filters._replace(since=hot if filters.since is None else max(hot, filters.since))
+        filters = await _shown(session, filters)
         spans = await self._spans(session, filters)
         total = sum(span.records for span in spans)
         if window.offset >= total:
@@ -84,6 +84,16 @@ class ByDay(Generic[R]):
                 return [], total
             place = _place(spans, window)
         return await self._rows(session, window, filters, spans, place), total
+
+    async def page_without_counts(
+        self, session: AsyncSession, window: Window, filters: Filters
+    ) -> tuple[Sequence[R], int]:
+        """The same where there are `uncounted` conditions, at a cost that grows with the records that match."""
+        conditions = self._conditions(session, await _shown(session, filters))
+        total = (await session.execute(select(func.count()).where(*conditions))).scalar_one()
+        query = select(self._row).where(*conditions)
+        query = query.order_by(self._records.timestamp.desc(), self._records.id.desc())
+        return (await session.scalars(query.limit(window.limit).offset(window.offset))).all(), total
 
     async def _rows(
         self, session: AsyncSession, window: Window, filters: Filters, spans: Sequence[_Span], place: _Place
@@ -173,11 +183,20 @@ class ByDay(Generic[R]):
     def _conditions(self, session: AsyncSession, filters: Filters) -> list[ColumnElement[bool]]:
         conditions: list[ColumnElement[bool]] = [self._records.tenant_id == session.info["tenant_id"]]
         conditions += [self._records[name] == value for name, value in filters.kind.items()]
+        conditions += filters.uncounted
         if filters.since is not None:
             conditions.append(self._records.timestamp >= filters.since)
         if filters.until is not None:
             conditions.append(self._records.timestamp < filters.until)
         return conditions
+
+
+async def _shown(session: AsyncSession, filters: Filters) -> Filters:
+    """The filters, cut to the hot window."""
+    hot = await shown_since(session)
+    if hot is None:
+        return filters
+    return filters._replace(since=hot if filters.since is None else max(hot, filters.since))
 
 
 def _place(spans: Sequence[_Span], window: Window) -> _Place:

@@ -1,6 +1,7 @@
 """What one worker knows of one period of one budget. Everything here is arithmetic: nothing waits."""
 
 from typing import Final, NamedTuple
+from uuid import UUID
 
 from gatehouse.engine.quotas import NOTHING, Triple, shown_limits
 from gatehouse.policy.budgets import Amounts, Budget
@@ -24,6 +25,8 @@ class Ask(NamedTuple):
     waiting: tuple[Triple, ...]
     ahead: Triple
     refused: int | None
+    #: whose call came last
+    user_id: UUID | None = None
 
 
 class Grant(NamedTuple):
@@ -50,7 +53,7 @@ class Account:
     __slots__ = (
         "_told_at", "_untold", "budget", "enforced", "exceeded", "fresh", "granted", "gross", "limited", "limits",
         "quiet_since", "recorded", "refused", "reserved", "room", "shown_end", "shown_limits", "span", "spent",
-        "waiting",
+        "user_id", "waiting",
     )  # fmt: skip
 
     def __init__(self, budget: Budget, span: Span, now: float) -> None:
@@ -70,6 +73,8 @@ class Account:
         self.room = self.recorded = NOTHING
         #: the metric for which a request was refused, of which the ledger has not heard
         self.refused: int | None = None
+        #: whose call came last
+        self.user_id: UUID | None = None
         #: whether listeners know that the limit is reached
         self.exceeded = False
         #: when this worker last had anything to do with it; monotonic seconds
@@ -87,6 +92,7 @@ class Account:
             if limits != self.limits:
                 self._limit(limits)
                 self.granted = self.need
+                self.exceeded = False
                 self._told_at = -_BELIEVED
 
     def _limit(self, limits: tuple[int | None, int | None, int | None]) -> None:
@@ -139,11 +145,11 @@ class Account:
         self.spent = (used[0] + spent[0], used[1] + spent[1], used[2] + spent[2])
         self.quiet_since = now
 
-    def ask(self, *, again: bool = False) -> Ask | None:
+    def ask(self, *, again: bool = False, ending: bool = False) -> Ask | None:
         """What to ask the ledger for; None where nothing would change, unless `again`. What is not needed is given up
-        here already."""
+        here already. `ending`: no call follows, so nothing is taken ahead."""
         need = self.need
-        ahead = (2 * self.gross[0], 2 * self.gross[1], 2 * self.gross[2])
+        ahead = NOTHING if ending else (2 * self.gross[0], 2 * self.gross[1], 2 * self.gross[2])
         want = plus(need, ahead)
         for each in self.waiting:
             want = plus(want, each)
@@ -153,7 +159,10 @@ class Account:
         if same and refused is None and not self.fresh and not self._untold and not again:
             return None
         self.granted, self.gross, self._untold = keep, NOTHING, True
-        return Ask(self.budget, self.span, self.fresh, self.enforced, keep, need, tuple(self.waiting), ahead, refused)
+        waiting = tuple(self.waiting)
+        return Ask(
+            self.budget, self.span, self.fresh, self.enforced, keep, need, waiting, ahead, refused, self.user_id
+        )  # fmt: skip
 
     def take(self, ask: Ask, grant: Grant, now: float) -> None:
         """What the ledger answered."""

@@ -32,7 +32,7 @@ _OPEN: Final = text(
     " ORDER BY 1, 2 ON CONFLICT DO NOTHING"
 )
 _LOCK: Final = text(
-    "SELECT p.budget_id, p.period_start, p.exceeded_at IS NOT NULL AS exceeded, p.threshold"
+    "SELECT p.budget_id, p.period_start, p.exceeded_at IS NOT NULL AS exceeded, p.threshold, p.plan_limit"
     " FROM budget_periods p JOIN unnest(CAST(:budgets AS uuid[]), CAST(:starts AS timestamptz[]))"
     " AS k (budget_id, period_start) USING (budget_id, period_start) ORDER BY 1, 2 FOR UPDATE OF p"
 )
@@ -74,6 +74,8 @@ class _Held(msgspec.Struct):
     recorded: Triple = NOTHING
     exceeded: bool = False
     threshold: int = 0
+    #: the plan's limit that `threshold` is of; None where no plan was changed in this period
+    plan_limit: int | None = None
 
 
 async def lease(session: AsyncSession, writer_id: UUID, asks: Sequence[Ask]) -> list[Grant]:
@@ -90,7 +92,9 @@ async def lease(session: AsyncSession, writer_id: UUID, asks: Sequence[Ask]) -> 
     await session.execute(_OPEN, columns)
     named = {"budgets": columns["budgets"], "starts": columns["starts"]}
     held = {
-        (row.budget_id, row.period_start): _Held(exceeded=row.exceeded, threshold=row.threshold)
+        (row.budget_id, row.period_start): _Held(
+            exceeded=row.exceeded, threshold=row.threshold, plan_limit=row.plan_limit
+        )
         for row in await session.execute(_LOCK, named)
     }
     for budget_id, start, mine, *sums in await session.execute(_LEASES, {**named, "writer": writer_id}):
@@ -151,8 +155,11 @@ def _granted(ask: Ask, held: _Held) -> tuple[Grant, _Reached | None]:
 
 
 async def _tell(session: AsyncSession, ask: Ask, grant: Grant, held: _Held, reached: _Reached | None) -> None:
-    """What listeners hear of: a limit that is reached, once a period; the steps towards a plan's."""
+    """Announces a limit that is reached, once a period, and the steps towards a plan's limit."""
     budget = ask.budget
+    if budget.plan and held.plan_limit not in {None, budget.limits.requests}:
+        # This worker does not know the plan's new limit yet.
+        return
     key = {"budget": budget.id, "start": _moment(ask.span.start)}
     limits = limits_of(budget.limits)
     if reached is not None and not held.exceeded:
@@ -174,8 +181,9 @@ async def _tell(session: AsyncSession, ask: Ask, grant: Grant, held: _Held, reac
 
 def _exceeded(ask: Ask, metric: int, limit: int, usage: int) -> dict[str, Any]:
     budget = ask.budget
+    user_id = budget.scope_id if budget.scope_type == "user" else ask.user_id
     return {
-        "user_id": str(budget.scope_id) if budget.scope_type == "user" else None,
+        "user_id": None if user_id is None else str(user_id),
         "group_id": str(budget.scope_id) if budget.scope_type == "group" else None,
         "limit_type": "plan_requests_month" if budget.plan else f"{METRICS[metric]}_{budget.period}",
         "limit_value": _number(metric, limit),

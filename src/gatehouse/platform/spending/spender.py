@@ -105,7 +105,7 @@ class Spender:
             await self._task
         with contextlib.suppress(SQLAlchemyError, OSError, TimeoutError):
             async with asyncio.timeout(_PATIENCE):
-                await self._ask(self._all())
+                await self._ask(self._all(), ending=True)
 
     def exhausted(self, budgets: Sequence[Budget]) -> Refusal | None:
         now = time.monotonic()
@@ -118,16 +118,19 @@ class Spender:
                     return QuotaExceeded.of(account, metric, self._clock.now())
         return None
 
-    async def reserve(self, budgets: Sequence[Budget], taking: Taking, *, enforced: bool) -> Reserved:
+    async def reserve(
+        self, budgets: Sequence[Budget], taking: Taking, *, enforced: bool, user_id: UUID | None = None
+    ) -> Reserved:
         amounts = (taking.nano_usd, taking.requests, taking.tokens)
         accounts = self._open(budgets, enforced=enforced)
         for account in accounts:
             if account.lacks(amounts) is not None:
-                accounts = await self._obtained(budgets, amounts, enforced=enforced)
+                accounts = await self._obtained(budgets, amounts, enforced=enforced, user_id=user_id)
                 break
         now = time.monotonic()
         for account in accounts:
             account.reserve(amounts, now)
+            account.user_id = user_id
         return Reservation(accounts, amounts)
 
     def settle(self, reserved: Reserved, spent: Taking | None) -> None:
@@ -158,13 +161,17 @@ class Spender:
         self._accounts[budget.id] = account
         return account
 
-    async def _obtained(self, budgets: Sequence[Budget], amounts: Triple, *, enforced: bool) -> list[Account]:
+    async def _obtained(
+        self, budgets: Sequence[Budget], amounts: Triple, *, enforced: bool, user_id: UUID | None
+    ) -> list[Account]:
         """The accounts once the call fits, without a turn of the loop since. Raises `QuotaExceeded`,
         `BudgetUnavailable`."""
         until, tries = time.monotonic() + _CONTENDED, 0
         while True:
             accounts = self._open(budgets, enforced=enforced)
             lacking = [account for account in accounts if account.lacks(amounts) is not None]
+            for account in lacking:
+                account.user_id = user_id
             self._refuse(lacking, amounts)
             if not any(account.blocks or account.fresh for account in lacking):
                 return accounts
@@ -258,7 +265,7 @@ class Spender:
     def _all(self) -> list[Account]:
         return [*self._accounts.values(), *self._former.values()]
 
-    async def _ask(self, accounts: Iterable[Account]) -> None:
+    async def _ask(self, accounts: Iterable[Account], *, ending: bool = False) -> None:
         asked = []
         now = time.monotonic()
         for account in accounts:
@@ -266,7 +273,7 @@ class Spender:
             again = (account.budget.plan or account.budget.scope_type == "group") and (
                 now - account.quiet_since < _QUIET and account.recorded != account.spent
             )
-            ask = account.ask(again=again)
+            ask = account.ask(again=again, ending=ending)
             if ask is not None:
                 asked.append((account, ask))
         if not asked:

@@ -10,7 +10,8 @@ from uuid import UUID
 import msgspec
 
 from gatehouse.engine import notices, outcome
-from gatehouse.engine.notices import Lost, Notice
+from gatehouse.engine.attribution import are_tags, bounded_end_user
+from gatehouse.engine.notices import Lost, Notice, Operated
 from gatehouse.engine.outcome import DlpEvent, Entry, Outcome, Scanned
 from gatehouse.foundation.identity import CallerKind, TenantId
 from gatehouse.foundation.journal import MAX_RECORD_BYTES
@@ -18,6 +19,7 @@ from gatehouse.foundation.journal import MAX_RECORD_BYTES
 #: Seconds. An outpost comes back after weeks; what is older, or to come, is from a clock that is wrong.
 _OLDEST: Final = 366 * 86_400
 _AHEAD: Final = 86_400
+_BAD_TIME: Final = "timestamp: neither of the last year nor of now"
 _OUTCOMES: Final = frozenset({"success", "error", "refused", "cancelled", "interrupted"})
 _ACTORS: Final = frozenset(each.value for each in CallerKind)
 _CACHE: Final = frozenset({None, "hit", "miss"})
@@ -60,7 +62,13 @@ def notice(entry: Any) -> Notice | None:
         raise Unfit(f"not a notice: {error}") from None
     if isinstance(read, Lost) and not all(0 <= count < _MOST_LOST for count in (read.records or 0, read.bytes or 0)):
         raise Unfit("records, bytes: out of range")
+    if isinstance(read, Operated) and not _is_plausible(read.timestamp):
+        raise Unfit(_BAD_TIME)
     return read
+
+
+def _is_plausible(timestamp: float) -> bool:
+    return -_OLDEST <= timestamp - time() <= _AHEAD
 
 
 def _own(entry: Entry[UUID], tenant_id: TenantId, budgets: frozenset[UUID]) -> Entry[UUID]:
@@ -71,8 +79,8 @@ def _own(entry: Entry[UUID], tenant_id: TenantId, budgets: frozenset[UUID]) -> E
 
 
 def _faults(entry: Entry[UUID]) -> Iterator[str]:
-    if not -_OLDEST <= entry.timestamp - time() <= _AHEAD:
-        yield "timestamp: neither of the last year nor of now"
+    if not _is_plausible(entry.timestamp):
+        yield _BAD_TIME
     if entry.actor_type not in _ACTORS:
         yield "actor_type: unknown"
     if isinstance(entry, Outcome):
@@ -80,8 +88,14 @@ def _faults(entry: Entry[UUID]) -> Iterator[str]:
     for event in entry.dlp_events:
         if not all(_WORD(word) for word in _words(event)) or not 0 <= event.match_count <= _MOST_SMALL:
             yield "dlp_events: not as they are written"
-    if not isinstance(entry, Scanned) and len(entry.rule_events) > 1_000:
+    if isinstance(entry, Scanned):
+        return
+    if len(entry.rule_events) > 1_000:
         yield "rule_events: too many"
+    if not are_tags(entry.tags):
+        yield "tags: not as they are written"
+    if entry.end_user is not None and bounded_end_user(entry.end_user) != entry.end_user:
+        yield "end_user: not as it is written"
 
 
 def _faults_of_outcome(entry: Outcome[UUID]) -> Iterator[str]:

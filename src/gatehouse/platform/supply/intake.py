@@ -4,13 +4,15 @@ moves the outpost's position (decisions 8, Wires)."""
 import asyncio
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import psycopg
 import structlog
 
-from gatehouse.engine.notices import Ended, Lost, Notice
+from gatehouse.engine import audited
+from gatehouse.engine.notices import Ended, Lost, Notice, Operated
 from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.identity import Caller, CallerKind, TenantId
 from gatehouse.foundation.journal import Batch, Position
@@ -19,6 +21,7 @@ from gatehouse.platform.chain.actions import RECORDS_LOST
 from gatehouse.platform.chain.links import AuditEvent
 from gatehouse.platform.keeper.prepare import Prepared, decoded, prepare
 from gatehouse.platform.keeper.store import BadRecord, Overtaken, Store
+from gatehouse.platform.live.uses import note_uses_sql
 from gatehouse.platform.supply.entries import Unfit, fit, notice
 from gatehouse.platform.uploads import Rejected, SequenceGap, Stored, Upload
 
@@ -40,6 +43,7 @@ _MOVE: Final = (
 )
 _BUDGETS: Final = "SELECT id FROM budgets WHERE tenant_id = %s"
 _KEYS: Final = "SELECT id::text FROM api_keys WHERE tenant_id = %s AND id = ANY(%s::uuid[])"
+_NOTE_KEYS: Final = note_uses_sql("api_keys", "last_used", ids="%s", seconds="%s")
 # Nobody has given the outpost a lease: what it has spent is what it was granted, so that others do not spend it again.
 _GRANT: Final = (
     "UPDATE budget_leases SET granted_nano_usd = greatest(granted_nano_usd, ceil(recorded_usd * 1000000000)),"
@@ -87,9 +91,12 @@ class OutpostStore(Store):
         rows = self._connection.execute(_BUDGETS, [self._tenant_id])
         return frozenset({self._tenant_id, *(budget_id for (budget_id,) in rows)})
 
-    def own_keys(self, used: Mapping[str, float]) -> dict[str, float]:
-        rows = self._connection.execute(_KEYS, [self._tenant_id, list(used)]) if used else ()
-        return {key: used[key] for (key,) in rows}
+    def note_used_keys(self, used: Mapping[str, float]) -> None:
+        """Sets `last_used` of those of the keys that are the organization's. `used` has Unix times by key id."""
+        if not used:
+            return
+        own = [key for (key,) in self._connection.execute(_KEYS, [self._tenant_id, list(used)])]
+        self._connection.execute(_NOTE_KEYS, [own, [used[key] for key in own]])
 
     def _move(self, positions: Mapping[UUID, Position], held: Mapping[UUID, Position]) -> None:
         ((journal_id, moved),) = positions.items()
@@ -213,7 +220,7 @@ class _Writing:
             return
         self._rows += len(records)
         self._position = last
-        self._store.note_used_keys(self._store.own_keys(prepared.used_keys))
+        self._store.note_used_keys(prepared.used_keys)
 
     def _prepared(self, records: Sequence[Numbered]) -> Prepared:
         lines = [Line(self._outpost_id, 0, number, line) for number, line in records if isinstance(line, bytes)]
@@ -238,7 +245,22 @@ class _Writing:
         for sequence, payload in records:
             if isinstance(payload, Lost):
                 prepared.say(str(self._tenant_id), self._lost(sequence, payload))
+            elif isinstance(payload, Operated):
+                prepared.say(str(self._tenant_id), self._operated(payload))
         return prepared
+
+    def _operated(self, call: Operated) -> AuditEvent:
+        return AuditEvent(
+            id=call.id,
+            timestamp=datetime.fromtimestamp(call.timestamp, UTC),
+            action=audited.OPERATED,
+            actor_id=str(self._outpost_id),
+            actor_type=CallerKind.OUTPOST,
+            resource_type="outpost",
+            resource_id=str(self._outpost_id),
+            ip=call.ip,
+            details=audited.operator_details(call),
+        )
 
     def _lost(self, sequence: int, lost: Lost) -> AuditEvent:
         return AuditEvent(

@@ -25,7 +25,8 @@ _CALLERS: Final = text(
     ")::text FROM tenants t WHERE t.id = :tenant"
 )
 _SWITCHED_OFF: Final = text(
-    "SELECT id FROM model_configs WHERE tenant_id = :tenant AND kill_switch_disabled_at IS NOT NULL"
+    "SELECT id FROM model_configs WHERE tenant_id = :tenant AND (kill_switch_disabled_at IS NOT NULL"
+    " OR provider IN (SELECT s.provider FROM provider_kill_switches s WHERE s.tenant_id = :tenant))"
 )
 
 
@@ -35,5 +36,5 @@ async def callers(session: AsyncSession, tenant_id: TenantId) -> bytes:
 
 
 async def switched_off(session: AsyncSession, tenant_id: TenantId) -> frozenset[UUID]:
-    """Ids of the models that a kill switch stops."""
+    """Ids of the models that a kill switch stops, theirs or their provider's."""
     return frozenset((await session.execute(_SWITCHED_OFF, {"tenant": tenant_id})).scalars())

@@ -53,7 +53,7 @@ class Exporter:
     def __init__(self, settings: Settings, clock: Clock, exported: Counter, dropped: Counter) -> None:
         assert settings.otel_exporter_otlp_endpoint is not None
         self._url = settings.otel_exporter_otlp_endpoint.rstrip("/") + "/v1/traces"
-        self._headers = {"content-type": "application/x-protobuf", **_headers(settings)}
+        self._headers = {"content-type": "application/x-protobuf", **headers_of(settings)}
         self._ratio = settings.otel_traces_sampler_arg
         self._settings = settings
         self._clock = clock
@@ -173,7 +173,7 @@ def _pairs(told: str) -> Mapping[str, str]:
     return {name.strip(): unquote(value.strip()) for name, _, value in pairs if name.strip()}
 
 
-def _headers(settings: Settings) -> Mapping[str, str]:
+def headers_of(settings: Settings) -> Mapping[str, str]:
     """Raises `BadSettings`: no value is told, since they are secrets."""
     told = settings.otel_exporter_otlp_headers
     pairs = _pairs(told.get_secret_value()) if told is not None else {}

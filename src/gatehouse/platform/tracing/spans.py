@@ -197,4 +197,4 @@ def _requested(x: Answered) -> str | None:
     if x.asked is None:
         return None
     name = x.asked.call.model
-    return name if name == AUTO or x.identified.policy.find_model(name) is not None else None
+    return name if name == AUTO or x.identified.policy.find_models(name) else None

@@ -64,9 +64,20 @@ def save(installed: Installation, target: Path) -> Meta:
     try:
         _write(installed, meta, unfinished)
         unfinished.replace(target)
+    except tools.ToolFailed as error:
+        raise tools.ToolFailed(f"{error}{_ownership_hint(installed)}") from None
     finally:
         unfinished.unlink(missing_ok=True)
     return meta
+
+
+def _ownership_hint(installed: Installation) -> str:
+    """What to do if the login does not own the tables, which pg_dump's message does not explain; else nothing."""
+    with psycopg.connect(installed.owner_url) as connection:
+        owns = connection.execute(
+            "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('tenants')"
+        ).fetchone()
+    return "" if owns != (False,) else "; set DATABASE_OWNER_URL to the login that migrates: it owns the tables"
 
 
 def _write(installed: Installation, meta: Meta, target: Path) -> None:

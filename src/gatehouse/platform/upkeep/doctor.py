@@ -13,6 +13,7 @@ import msgspec
 import psycopg
 
 from gatehouse.foundation.journal.files import free_bytes, journal_bytes
+from gatehouse.foundation.preflight import misspelt
 from gatehouse.foundation.redis.line import Address
 from gatehouse.foundation.sealing import CannotOpen, Sealer
 from gatehouse.foundation.settings import BadSettings, Settings
@@ -21,6 +22,7 @@ from gatehouse.foundation.storage.failures import FAILURES, told
 from gatehouse.foundation.storage.roles import APP_ROLE, SERVICE_ROLE
 from gatehouse.platform import installation
 from gatehouse.platform.installation import Installation
+from gatehouse.platform.preflight import settings as checked_settings
 
 Verdict = Literal["ok", "warn", "FAIL"]
 
@@ -42,12 +44,14 @@ class Finding(msgspec.Struct, frozen=True):
 def examine() -> Iterator[Finding]:
     """All findings, in an order in which one explains the next. Changes nothing; starts the embedded database."""
     try:
-        settings = Settings.from_environment()
+        settings = checked_settings()
         installed = installation.connect(settings)
     except BadSettings as error:
         yield Finding("settings", "FAIL", str(error), "set the variable as the message says")
         return
     yield Finding("settings", "ok", "embedded database" if settings.embedded else "DATABASE_URL answers")
+    for name, meant in misspelt(Settings):
+        yield Finding("settings", "warn", f"{name} is no setting and has no effect", f"name it {meant}, or remove it")
     yield from _database(installed)
     yield from _redis(settings)
     yield from _journal(installed)

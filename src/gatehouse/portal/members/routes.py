@@ -56,5 +56,5 @@ async def change_role(caller: OrgAdmin, member: LoadedMember, body: MemberUpdate
 
 @router.delete("/{user_id}", status_code=204, responses={409: {"description": "It is the last administrator."}})
 async def remove_member(caller: OrgAdmin, member: LoadedMember, change: Changing) -> None:
-    """Removes a member: their tokens are refused from the answer on."""
+    """Removes a member: their tokens are refused from the answer on. Withdraws an invitation that is not accepted."""
     await service.remove(change, member)

@@ -52,7 +52,7 @@ async def set_role(change: Change, member: MemberRow, role: Role) -> MemberRow:
 
 
 async def remove(change: Change, member: MemberRow) -> None:
-    """Raises `LastAdmin`."""
+    """An invitation that is not accepted is withdrawn. Raises `LastAdmin`."""
     if member.role != "member":
         await _another_administers(change, member)
     await change.session.delete(member)
@@ -60,9 +60,10 @@ async def remove(change: Change, member: MemberRow) -> None:
 
 
 async def _another_administers(change: Change, member: MemberRow) -> None:
-    """Whoever has not accepted yet cannot stand in for one who has."""
-    others = [each for each in await table.admins(change.session) if each.id != member.id]
-    if not any(each.accepted_at is not None or member.accepted_at is None for each in others):
+    """Nothing is asked for an invitation that is not accepted: its person administers nothing yet."""
+    if member.invited:
+        return
+    if all(each.id == member.id for each in await table.admins(change.session)):
         raise LastAdmin
 
 

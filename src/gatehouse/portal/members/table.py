@@ -28,6 +28,11 @@ class MemberRow(OrgRow):
     accepted_at: Mapped[datetime | None]
     created_at: Mapped[datetime]
 
+    @property
+    def invited(self) -> bool:
+        """Whether the invitation is not accepted. An owner has none: the platform knows who that is."""
+        return self.invite_digest is not None
+
 
 _LOCK: Final = text("SELECT FROM organizations WHERE id = :org FOR NO KEY UPDATE")
 
@@ -38,10 +43,12 @@ async def all_members(session: AsyncSession) -> Sequence[MemberRow]:
 
 
 async def lock(session: AsyncSession) -> None:
-    """Changes of members are one after the other. Others go on adding rows that belong to the organization."""
+    """Makes changes of members, and of which tokens are good, happen one after the other. Others go on adding rows that
+    belong to the organization."""
     await session.execute(_LOCK, {"org": session.info["tenant_id"]})
 
 
 async def admins(session: AsyncSession) -> Sequence[MemberRow]:
-    """Who administers the organization."""
-    return (await session.scalars(select(MemberRow).where(MemberRow.role.in_(("owner", "admin"))))).all()
+    """Who administers the organization, without invitations that are not accepted."""
+    accepted = MemberRow.invite_digest.is_(None)
+    return (await session.scalars(select(MemberRow).where(MemberRow.role.in_(("owner", "admin")), accepted))).all()

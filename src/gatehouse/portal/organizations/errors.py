@@ -1,6 +1,6 @@
 """What can go wrong with organizations."""
 
-from gatehouse.foundation.errors import Conflict
+from gatehouse.foundation.errors import Conflict, FieldFault, Unprocessable
 
 
 class SlugTaken(Conflict):
@@ -17,3 +17,8 @@ class AlreadyCancelled(Conflict):
 
 class AlreadyProvisioned(Conflict):
     message = "The organization is on the platform already."
+
+
+class TenantUnknown(Unprocessable):
+    def __init__(self) -> None:
+        super().__init__(faults=[FieldFault("tenant_id", "is no tenant of the platform")])

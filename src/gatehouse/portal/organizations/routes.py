@@ -37,6 +37,7 @@ async def create_organization(
 ) -> OrganizationCreated:
     """Makes an organization, and queues what makes its tenant on the platform. The owner's API key is shown once; it
     works when `provisioning_status` is `active`."""
+    await service.check_tenant(host.platform, body)
     async with changing(request, host, TenantId(new_id()), caller) as change:
         return await service.create(change, body)
 

@@ -1,7 +1,8 @@
 """The rules of organizations."""
 
+import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy.exc import IntegrityError
@@ -12,11 +13,34 @@ from gatehouse.foundation.clock import utc_now
 from gatehouse.portal import jobs
 from gatehouse.portal.change import Change
 from gatehouse.portal.members import service as members
-from gatehouse.portal.organizations.errors import AlreadyCancelled, AlreadyProvisioned, SlugTaken, TenantTaken
-from gatehouse.portal.organizations.jobs import deprovision, provision, update_entitlements
+from gatehouse.portal.organizations.errors import (
+    AlreadyCancelled,
+    AlreadyProvisioned,
+    SlugTaken,
+    TenantTaken,
+    TenantUnknown,
+)
+from gatehouse.portal.organizations.jobs import deprovision, provision, update_details, update_entitlements
 from gatehouse.portal.organizations.schemas import NewOrganization, Organization, OrganizationCreated
 from gatehouse.portal.organizations.table import OrganizationRow
 from gatehouse.portal.outposts.jobs import push_trust
+from gatehouse.portal.platform import PlatformClient, PlatformFailed
+
+#: How long a request waits for the platform's answer.
+_PLATFORM_ANSWER_SECONDS: Final = 5.0
+
+
+async def check_tenant(platform: PlatformClient, new: NewOrganization) -> None:
+    """Raises `TenantUnknown` where the platform says so. While it is away, provisioning finds out."""
+    if new.tenant_id is None:
+        return
+    try:
+        async with asyncio.timeout(_PLATFORM_ANSWER_SECONDS):
+            known = await platform.has_tenant(new.tenant_id)
+    except (PlatformFailed, TimeoutError):
+        return
+    if not known:
+        raise TenantUnknown
 
 
 async def create(change: Change, new: NewOrganization) -> OrganizationCreated:
@@ -56,6 +80,8 @@ async def update(change: Change, org: OrganizationRow, sent: Mapping[str, Any]) 
     change.record("organization.updated", "organization", org.id, **changed)
     if "plan_tier" in changed:
         await jobs.queue(change.session, update_entitlements, org.id)
+    if changed.keys() & {"name", "contact_email"}:
+        await jobs.queue(change.session, update_details, org.id)
     return org
 
 

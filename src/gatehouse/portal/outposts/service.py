@@ -1,6 +1,7 @@
 """The rules of outposts."""
 
 from datetime import timedelta
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -9,6 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from gatehouse.foundation.authority import Issued
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.portal import jobs
 from gatehouse.portal.authorities import LIFETIME, Authorities
 from gatehouse.portal.change import Change
@@ -55,8 +57,9 @@ class Certification:
 async def register(change: Change, certification: Certification, new: NewOutpost) -> OutpostCertified:
     """Raises `TooManyOutposts`, `OutpostNameTaken`, `NoAuthority`."""
     assert change.org_id is not None
-    if await table.count_outposts(change.session) >= MOST:
-        raise TooManyOutposts(MOST)
+    await require_room(
+        change.session, ScopedLock.OUTPOSTS, table.count_outposts, limit=MOST, full=partial(TooManyOutposts, MOST)
+    )
     outpost_id = new_id()
     authority_id, issued, chain = await certification.issue(outpost_id, change.org_id)
     outpost = OutpostRow(

@@ -75,7 +75,9 @@ async def choose(person: Newcomer, host: TheHost) -> Response:
 
 @router.post("/organizations")
 async def chosen(person: Newcomer, request: Request, host: TheHost, org_id: Annotated[UUID, Form()]) -> Response:
-    return _signed_in(host, person, await sso.open_session(request, host, person, TenantId(org_id)))
+    issued = await sso.open_session(request, host, person, TenantId(org_id))
+    await sso.leave_former(request, host)
+    return _signed_in(host, person, issued)
 
 
 @router.get("/invitation")
@@ -90,7 +92,9 @@ async def accept(
     person: Invited, request: Request, host: TheHost, invite_token: Annotated[str, Form(max_length=200)]
 ) -> Response:
     try:
-        return _signed_in(host, person, await sso.accept(request, host, person, invite_token.strip()))
+        issued = await sso.accept(request, host, person, invite_token.strip())
+        await sso.leave_former(request, host)
+        return _signed_in(host, person, issued)
     except Refusal as error:
         found = await table.memberships(host.database, person)
         return PAGES.page("invitation.html", error.status, person=person, found=found, fault=error.text)

@@ -11,6 +11,10 @@ class SignInAgain(Unauthenticated):
     message = "You signed in too long ago. Sign in again."
 
 
+class RefreshedTooLong(Unauthenticated):
+    message = "The first of these tokens was issued a year ago. Issue another one with the portal's admin key."
+
+
 class InvitationNotFound(NotFound):
     message = "There is no such invitation: it has expired, was used, or was taken back."
 

@@ -25,6 +25,7 @@ _BROWSERS: Final[dict[str, Any]] = {"status_code": 303, "response_class": Respon
 
 @router.get("/login", **_BROWSERS, responses={303: {"description": "To the platform, to sign in."}})
 async def login(
+    request: Request,
     host: TheHost,
     redirect_uri: Annotated[str | None, Query(description="One of the portal's own pages, to end at.")] = None,
     prompt: Annotated[
@@ -35,7 +36,7 @@ async def login(
     """Sends a browser to the platform to sign in."""
     begun, kept = service.begin(host, browser.own_page(redirect_uri, host))
     answer = RedirectResponse(await host.provider.address(begun, prompt=prompt), 303)
-    browser.keep(answer, host, browser.BEGUN, kept, seconds=service.BEGUN_SECONDS)
+    browser.keep_begun(request, answer, host, begun.state, kept, seconds=service.BEGUN_SECONDS)
     return answer
 
 
@@ -56,7 +57,7 @@ async def login(
 )  # fmt: skip
 async def callback(request: Request, host: TheHost) -> Response:
     """Where the platform sends a browser back to."""
-    kept = browser.held(request, host, browser.BEGUN)
+    kept = browser.held(request, host, browser.begun(request.query_params.get("state", "")))
     begun, told = service.resumed(host, kept, request.scope["query_string"])
     person = await service.arrive(host, begun, told)
     found = await table.memberships(host.database, person)
@@ -68,9 +69,11 @@ async def callback(request: Request, host: TheHost) -> Response:
     else:
         answer = RedirectResponse(browser.INVITATION if invited else browser.ORGANIZATIONS, 303)
         token = await partial_token(host, person, lifetime_seconds=_ARRIVED_SECONDS)
-        browser.drop(answer, host, browser.SESSION)
+        if person.next != browser.INVITATION:
+            # Whoever came to accept an invitation may leave it at that, and go on as a member.
+            browser.drop(answer, host, browser.SESSION)
         browser.keep(answer, host, browser.ARRIVED, token, seconds=_ARRIVED_SECONDS)
-    browser.drop(answer, host, browser.BEGUN)
+    browser.drop(answer, host, browser.begun(begun.state))
     return answer
 
 
@@ -78,6 +81,7 @@ async def callback(request: Request, host: TheHost) -> Response:
 async def select_org(person: Arrived, request: Request, response: Response, host: TheHost, body: Selection) -> SsoToken:
     """A token of one of your organizations. A member's token that asked for it is refused from the answer on."""
     issued = await service.open_session(request, host, person, TenantId(body.org_id))
+    await service.leave_former(request, host)
     return _told(request, response, host, issued)
 
 
@@ -95,7 +99,9 @@ async def accept_invite(
 ) -> SsoToken:
     """Makes you a member of the organization that has invited you. The invitation's token is good once, for whoever has
     just signed in with the address that was invited; in another organization than that, with one of a proven domain."""
-    return _told(request, response, host, await service.accept(request, host, person, body.invite_token))
+    issued = await service.accept(request, host, person, body.invite_token)
+    await service.leave_former(request, host)
+    return _told(request, response, host, issued)
 
 
 @router.get("/session", response_model=SsoSession, responses=RESPONSES)
@@ -110,7 +116,7 @@ async def show_session(caller: SignedIn, session: Session) -> SsoSession:
 @router.post("/refresh", response_model=SsoToken, responses=RESPONSES)
 async def refresh(caller: SignedIn, request: Request, response: Response, host: TheHost, change: Changing) -> SsoToken:
     """Another token, which ends later. The old one is refused from the answer on; twelve hours after the sign-in, you
-    sign in again."""
+    sign in again. A token of the admin key's is replaced by one with the same plan and lifetime, for a year at most."""
     return _told(request, response, host, await service.refresh(change, host, caller))
 
 

@@ -20,13 +20,15 @@ from gatehouse.foundation.tokens import digest
 from gatehouse.portal import browser
 from gatehouse.portal.callers import of_token
 from gatehouse.portal.change import Change
-from gatehouse.portal.errors import NoPerson, OrganizationNotFound, TokenRevoked
+from gatehouse.portal.errors import OrganizationNotFound, TokenRevoked
 from gatehouse.portal.host import PortalHost
 from gatehouse.portal.identity import Caller, CallerKind, OrgId, shown_role
+from gatehouse.portal.members import table as members
 from gatehouse.portal.members.table import MemberRow
 from gatehouse.portal.organizations.table import OrganizationRow
 from gatehouse.portal.provider import Begun, Person, SignInFailed
 from gatehouse.portal.requests import changing
+from gatehouse.portal.signing import MAX_LIFETIME_SECONDS
 from gatehouse.portal.sso import table
 from gatehouse.portal.sso.errors import (
     AddressUnproven,
@@ -34,6 +36,7 @@ from gatehouse.portal.sso.errors import (
     InvitationNotFound,
     MemberAlready,
     NotAMember,
+    RefreshedTooLong,
     SignInAgain,
 )
 from gatehouse.portal.sso.schemas import SsoSession, SsoToken
@@ -102,13 +105,15 @@ async def accept(request: Request, host: PortalHost, person: Person, invite_toke
     if org_id is None:
         raise InvitationNotFound
     async with changing(request, host, org_id) as change:
+        # An administrator may withdraw the invitation at this moment: one of both is the first.
+        await members.lock(change.session)
         query = select(MemberRow).where(MemberRow.invite_digest == invited).with_for_update()
         member = (await change.session.scalars(query)).one_or_none()
         if member is None or member.invite_expires_at is None or member.invite_expires_at <= utc_now():
             raise InvitationNotFound
         if not _same_address(member.email, person.email):
             raise AnothersInvitation
-        if not person.proven and person.tenant_id != await _tenant_of(change, org_id):
+        if not person.proven and person.tenant_id != await _tenant_of(change):
             # Any organization's administrator may make an account with any address.
             raise AddressUnproven
         member.platform_sub, member.platform_tenant_id = person.sub, person.tenant_id
@@ -123,14 +128,40 @@ async def accept(request: Request, host: PortalHost, person: Person, invite_toke
 
 
 async def refresh(change: Change, host: PortalHost, caller: Caller) -> SsoToken:
-    """Raises `NoPerson`, `SignInAgain`."""
+    """Raises `SignInAgain`, `RefreshedTooLong`, `NotAMember`, `AlreadyRevoked`."""
+    await end(change, caller, "refreshed")
     if caller.member_id is None:
-        raise NoPerson
+        return await _reissued(change, host, caller)
     member = await change.session.get(MemberRow, caller.member_id)
     if member is None:
         raise NotAMember
-    await end(change, caller, "refreshed")
-    return await _issued(change, host, member, caller.signed_in_at)
+    return await _issued(change, host, member, caller.signed_in_at, family=caller.family)
+
+
+async def _reissued(change: Change, host: PortalHost, caller: Caller) -> SsoToken:
+    """Replaces a token of the admin key's by one with its plan and lifetime. All that come of one token end with the
+    longest lifetime that a token may have. Raises `RefreshedTooLong`."""
+    left = caller.signed_in_at + MAX_LIFETIME_SECONDS - int(host.clock.now())
+    if left <= 0:
+        raise RefreshedTooLong
+    org = await _organization(change)
+    issued = await tokens.issue(
+        change,
+        host.keys,
+        host.clock,
+        org,
+        lifetime_seconds=min(caller.expires_at - caller.issued_at, left),
+        plan=caller.plan,
+        signed_in_at=caller.signed_in_at,
+        family=caller.family,
+    )
+    return SsoToken(token=issued.token, expires_in=issued.expires_in, org_id=org.id)
+
+
+async def leave_former(request: Request, host: PortalHost) -> None:
+    """Ends the session that a browser has kept from before, where another one takes its place."""
+    if "authorization" not in request.headers:
+        await leave(request, host, browser.held(request, host, browser.SESSION))
 
 
 async def leave(request: Request, host: PortalHost, token: str | None) -> None:
@@ -147,8 +178,13 @@ async def leave(request: Request, host: PortalHost, token: str | None) -> None:
 
 
 async def end(change: Change, caller: Caller, reason: str) -> None:
-    """Raises `AlreadyRevoked`, where somebody was faster."""
+    """Revokes the caller's token. Raises `AlreadyRevoked` where it was revoked since the caller was identified, alone
+    or with all others of the organization."""
     assert caller.jti is not None
+    await members.lock(change.session)
+    revoked_before = (await _organization(change)).tokens_revoked_before
+    if revoked_before is not None and caller.issued_at <= revoked_before.timestamp():
+        raise AlreadyRevoked
     await tokens.revoke(change, caller.jti, reason, expires_at=datetime.fromtimestamp(caller.expires_at, UTC))
 
 
@@ -163,19 +199,25 @@ def described(caller: Caller, org: OrganizationRow, member: MemberRow | None) ->
     )
 
 
-async def _tenant_of(change: Change, org_id: OrgId) -> UUID:
-    org = await change.session.get(OrganizationRow, org_id)
+async def _organization(change: Change) -> OrganizationRow:
+    org = await change.session.get(OrganizationRow, change.org_id)
     assert org is not None
+    return org
+
+
+async def _tenant_of(change: Change) -> UUID:
+    org = await _organization(change)
     return org.tenant_id or org.id
 
 
-async def _issued(change: Change, host: PortalHost, member: MemberRow, signed_in_at: int) -> SsoToken:
+async def _issued(
+    change: Change, host: PortalHost, member: MemberRow, signed_in_at: int, *, family: str | None = None
+) -> SsoToken:
     """However a session came about, it ends twelve hours after the platform has vouched for the person."""
     left = signed_in_at + browser.SIGNED_IN_SECONDS - int(host.clock.now())
     if left <= 0:
         raise SignInAgain
-    org = await change.session.get(OrganizationRow, member.org_id)
-    assert org is not None
+    org = await _organization(change)
     issued = await tokens.issue(
         change,
         host.keys,
@@ -184,6 +226,7 @@ async def _issued(change: Change, host: PortalHost, member: MemberRow, signed_in
         lifetime_seconds=min(TOKEN_SECONDS, left),
         member=member,
         signed_in_at=signed_in_at,
+        family=family,
     )
     return SsoToken(token=issued.token, expires_in=issued.expires_in, org_id=org.id)
 

@@ -1,6 +1,10 @@
 """What can go wrong with organization tokens."""
 
-from gatehouse.foundation.errors import Conflict
+from gatehouse.foundation.errors import Conflict, NotFound
+
+
+class TokenNotFound(NotFound):
+    message = "No token of this organization has this jti."
 
 
 class AlreadyRevoked(Conflict):

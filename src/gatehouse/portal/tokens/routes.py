@@ -29,10 +29,18 @@ async def revoke_all_tokens(caller: AdminKey, org: LoadedOrg, change: Changing) 
     )
 
 
-@router.post("/revoke/{jti}", response_model=TokenRevoked, responses={409: {"description": "It is revoked already."}})
+@router.post(
+    "/revoke/{jti}",
+    response_model=TokenRevoked,
+    responses={
+        404: {"description": "No token of the organization has this `jti`."},
+        409: {"description": "It is revoked already."},
+    },
+)
 async def revoke_token(caller: AdminKey, jti: UUID, body: TokenRevocation, change: Changing) -> TokenRevoked:
-    """Refuses one token, from the answer on."""
-    row = await service.revoke(change, str(jti), body.reason)
+    """Refuses one token, from the answer on. Where it was refreshed, the one that has taken its place is refused, and
+    the answer has its `jti`."""
+    row = await service.revoke_issued(change, str(jti), body.reason)
     return TokenRevoked(
         jti=row.jti, org_id=row.org_id, revoked_at=row.revoked_at, reason=row.reason, message="The token is refused."
     )

@@ -9,10 +9,12 @@ from sqlalchemy.exc import IntegrityError
 from gatehouse.foundation.clock import Clock, utc_now
 from gatehouse.portal.change import Change
 from gatehouse.portal.identity import shown_role
+from gatehouse.portal.members import table as members
 from gatehouse.portal.members.table import MemberRow
 from gatehouse.portal.organizations.table import OrganizationRow
 from gatehouse.portal.signing import MAX_LIFETIME_SECONDS, Keyring
-from gatehouse.portal.tokens.errors import AlreadyRevoked
+from gatehouse.portal.tokens import table
+from gatehouse.portal.tokens.errors import AlreadyRevoked, TokenNotFound
 from gatehouse.portal.tokens.schemas import IssuedToken
 from gatehouse.portal.tokens.table import RevokedTokenRow
 
@@ -27,8 +29,10 @@ async def issue(
     plan: str | None = None,
     member: MemberRow | None = None,
     signed_in_at: int | None = None,
+    family: str | None = None,
 ) -> IssuedToken:
-    """A token of the organization, or of one of its members, who signed in at that Unix time."""
+    """A token of the organization, or of one of its members, who signed in at that Unix time. `family` is the `jti` of
+    the first token, where this one comes of refreshing it."""
     # Tokens count whole seconds, and those of the second in which all were revoked are refused.
     if (before := org.tokens_revoked_before) is not None:
         await asyncio.sleep(max(0.0, int(before.timestamp()) + 1 - clock.now()))
@@ -38,9 +42,16 @@ async def issue(
         claims |= {"uid": str(member.id), "role": shown_role(member.role)}
     if signed_in_at is not None:
         claims["auth_time"] = signed_in_at
+    if family is not None:
+        claims["family"] = family
     token = await keys.sign(claims, lifetime_seconds=lifetime_seconds)
     change.record(
-        "token.issued", "token", jti, expires_in=lifetime_seconds, member_id=None if member is None else str(member.id)
+        "token.issued",
+        "token",
+        jti,
+        expires_in=lifetime_seconds,
+        member_id=None if member is None else str(member.id),
+        **({} if family is None else {"family": family}),
     )
     return IssuedToken(token=token, expires_in=lifetime_seconds, jti=jti)
 
@@ -50,6 +61,17 @@ def revoke_all(change: Change, org: OrganizationRow) -> datetime:
     org.tokens_revoked_before = org.updated_at = utc_now()
     change.record("token.all_revoked", "organization", org.id)
     return org.tokens_revoked_before
+
+
+async def revoke_issued(change: Change, jti: str, reason: str) -> RevokedTokenRow:
+    """Refuses a token that was issued here, or the one that has taken its place. Raises `TokenNotFound`,
+    `AlreadyRevoked`."""
+    # A refresh at this moment is before or after.
+    await members.lock(change.session)
+    newest = await table.newest_of_family(change.session, jti)
+    if newest is None:
+        raise TokenNotFound
+    return await revoke(change, newest, reason)
 
 
 async def revoke(change: Change, jti: str, reason: str, *, expires_at: datetime | None = None) -> RevokedTokenRow:

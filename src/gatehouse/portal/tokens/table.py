@@ -1,7 +1,10 @@
-"""Rows of tokens that are refused by name."""
+"""Rows of tokens that are refused by name, and which tokens were issued."""
 
 from datetime import datetime
+from typing import Final
 
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
 from gatehouse.foundation.identity import TenantId
@@ -16,3 +19,25 @@ class RevokedTokenRow(OrgRow):
     reason: Mapped[str]
     revoked_at: Mapped[datetime]
     expires_at: Mapped[datetime]
+
+
+# Every token has its event, in the transaction that issued it. The index is that of the organization's events.
+_NEWEST: Final = text(
+    "SELECT resource_id FROM audit WHERE org_id = :org AND action = 'token.issued'"
+    " AND (resource_id = :family OR details->>'family' = :family)"
+    " ORDER BY at DESC, id DESC LIMIT 1"
+)
+_FAMILY: Final = text(
+    "SELECT COALESCE(details->>'family', resource_id) FROM audit"
+    " WHERE org_id = :org AND action = 'token.issued' AND resource_id = :jti"
+)
+
+
+async def newest_of_family(session: AsyncSession, jti: str) -> str | None:
+    """The token that has come of this one by refreshing, the newest; None where none was issued under this `jti`."""
+    org_id = session.info["tenant_id"]
+    family = await session.scalar(_FAMILY, {"org": org_id, "jti": jti})
+    if family is None:
+        return None
+    newest: str | None = await session.scalar(_NEWEST, {"org": org_id, "family": family})
+    return newest

@@ -26,7 +26,7 @@ from tests.support.vendors.bedrock import (
 )
 
 from gatehouse.engine.conversation.dialects import DIALECTS
-from gatehouse.engine.conversation.errors import ContextTooLong, RefusedUpstream, UnknownUpstream
+from gatehouse.engine.conversation.errors import ContextTooLong, RefusedUpstream
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.providers import KINDS, FoundModel, ProviderFailed
 from gatehouse.policy.records import ProviderConfig, ProviderRecord
@@ -135,7 +135,7 @@ async def test_an_answer_in_any_dialect(asked, dialect) -> None:
     reply = await asked(Bedrock(), call(dialect))
     assert reply.usage == USAGE
     body = json.loads(reply.body)
-    assert body["model"] == MODEL
+    assert body["model"] == "p/the-model"
     assert body["id"]
     if dialect == "openai_chat":
         (choice,) = body["choices"]
@@ -149,7 +149,7 @@ async def test_a_stream_in_any_dialect(asked, dialect) -> None:
     reply = await asked(Bedrock(), call(dialect, stream=True))
     got = (await everything(reply)).decode()
     assert (reply.usage, reply.usage_estimated) == (USAGE, False)
-    assert MODEL in got
+    assert "p/the-model" in got
     assert "Thinking" not in got
     assert got.count("Hi") == got.count(" ä") == 1
     assert got.endswith("data: [DONE]\n\n" if dialect == "openai_chat" else '{"type":"message_stop"}\n\n')
@@ -416,7 +416,7 @@ async def test_a_tool_call_that_cannot_be_read_is_no_answer(asked, stream) -> No
         (400, "ValidationException", "Input is too long for requested model.", "refused", ContextTooLong),
         (403, "AccessDeniedException", "User: arn:aws:iam::1:user/x is not authorized", "unauthorized", None),
         (403, "ExpiredTokenException", "expired", "unauthorized", None),
-        (404, "ResourceNotFoundException", "Model not found.", "refused", UnknownUpstream),
+        (404, "ResourceNotFoundException", "Model not found.", "model_not_found", None),
         (408, "ModelTimeoutException", "slow", "http_408", None),
         (424, "ModelErrorException", "broke", "http_424", None),
         (400, "ServiceQuotaExceededException", "No more of it", "rate_limited", None),
@@ -537,7 +537,7 @@ async def test_embeddings_in_their_makers_words(asked, model, given, sent, vecto
     reply = await asked(vendor, call("openai_embeddings", **body), model=model)
     assert vendor.asked == [(model, sent)]
     told = json.loads(reply.body)
-    assert (told["model"], [one["embedding"] for one in told["data"]]) == (model, vectors)
+    assert (told["model"], [one["embedding"] for one in told["data"]]) == ("p/the-model", vectors)
     assert reply.usage == usage
     assert told["usage"]["prompt_tokens"] == usage.input_tokens
 

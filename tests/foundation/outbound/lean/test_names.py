@@ -44,7 +44,7 @@ def names() -> Iterator[Names]:
 
 
 async def found(names: Names) -> list[str]:
-    return [str(address) for address in await names.addresses("provider.example", 443)]
+    return [str(address) for address in await names.addresses("provider.example", 443, "private")]
 
 
 async def test_a_name_is_looked_up_once_however_many_ask(names: Names, resolver: Resolver) -> None:
@@ -106,11 +106,11 @@ async def test_a_name_that_leads_out_of_bounds_now_is_not_used_any_more(
 
 async def test_an_address_that_could_not_be_reached_is_looked_up_anew(names: Names, resolver: Resolver) -> None:
     await found(names)
-    names.forget("provider.example")
+    names.forget("provider.example", "private")
     resolver.addresses = ["10.0.0.7"]
     assert await found(names) == ["10.0.0.7"]
 
 
 async def test_an_address_needs_no_look_up(names: Names, resolver: Resolver) -> None:
-    assert await names.addresses("10.1.2.3", 443) == (ip_address("10.1.2.3"),)
+    assert await names.addresses("10.1.2.3", 443, "private") == (ip_address("10.1.2.3"),)
     assert resolver.asked == 0

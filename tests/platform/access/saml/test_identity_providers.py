@@ -15,6 +15,7 @@ from tests.support.saml import Signer
 FIELDS = {
     "id", "name", "entity_id", "sso_url", "slo_url", "x509_cert", "attribute_mapping", "is_active", "created_at",
     "updated_at",
+    "allow_idp_initiated",
 }  # fmt: skip
 
 
@@ -40,6 +41,7 @@ async def test_a_provider_is_made_read_listed_and_removed(tenant: Tenant, body: 
         "slo_url": None,
         "attribute_mapping": None,
         "is_active": True,
+        "allow_idp_initiated": False,
     }
     path = f"{IDP}/{made.json()['id']}"
     assert (await admin.get(path)).json() == made.json()
@@ -174,7 +176,12 @@ async def test_a_machine_does_not_say_whose_word_is_taken(
     """With a provider of its own it could sign in as an administrator."""
     made = (await tenant.admin.client.post(IDP, json=body)).json()
     machine = await platform.new_m2m(tenant.id, "admin:read", "admin:write")
-    assert (await machine.post(IDP, json={**body, "entity_id": "https://its.own"})).status_code == 403
+    refused = await machine.post(IDP, json={**body, "entity_id": "https://its.own"})
+    assert (refused.status_code, refused.json()["detail"]) == (
+        403,
+        "Only an administrator in person can configure identity providers: they decide who may be anybody in the"
+        " organization. OAuth clients, and API keys with scopes, cannot.",
+    )
     assert (await machine.put(f"{IDP}/{made['id']}", json={"name": "x"})).status_code == 403
     assert (await machine.get(IDP)).json()["total"] == 1
 

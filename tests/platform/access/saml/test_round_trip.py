@@ -40,6 +40,12 @@ async def browser() -> AsyncIterator[httpx2.AsyncClient]:
         yield client
 
 
+@pytest.fixture(autouse=True)
+def linked(platform: RunningPlatform, tenant: Tenant) -> None:
+    """The organization's people have signed in by their identity provider before."""
+    platform.sql("UPDATE users SET linked_at = now() WHERE tenant_id = %s", [tenant.id])
+
+
 class _Form(HTMLParser):
     """The one form of a page, as a browser would send it."""
 

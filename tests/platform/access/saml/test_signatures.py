@@ -8,6 +8,7 @@ import pytest
 import xmlsec
 from lxml import etree
 from onelogin.saml2.response import OneLogin_Saml2_Response
+from structlog.testing import capture_logs
 from tests.platform.access.saml.conftest import SignOn, assert_refused
 from tests.support import saml
 from tests.support.saml import NS, Said, Signer, assertion_of, response_text, sign, signed, tree
@@ -362,4 +363,21 @@ async def test_an_encrypted_assertion_is_not_taken(sign_on: SignOn) -> None:
         "</xenc:CipherData></xenc:EncryptedData></saml:EncryptedAssertion>"
     )
     root.replace(true, encrypted)
-    await assert_refused(sign_on, await sign_on.post(root), "invalid_signature")
+    with capture_logs() as logs:
+        answer = await sign_on.post(root)
+    await assert_refused(sign_on, answer, "invalid_signature")
+    assert [entry["log_level"] for entry in logs if entry["event"] == "saml.answer_not_read"] == ["info"]
+
+
+async def test_a_fault_of_the_library_is_logged_and_nobody_is_believed(
+    sign_on: SignOn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fault(*args: Any, **kwargs: Any) -> bool:
+        raise RuntimeError("the library's own fault")
+
+    monkeypatch.setattr(OneLogin_Saml2_Response, "is_valid", fault)
+    with capture_logs() as logs:
+        answer = await sign_on.sign_in()
+    await assert_refused(sign_on, answer, "invalid_signature")
+    (entry,) = [entry for entry in logs if entry["event"] == "saml.signature_not_judged"]
+    assert entry["log_level"] == "error"

@@ -65,6 +65,8 @@ async def begun(browser: httpx2.AsyncClient, idp_id: str) -> str:
 
 def form(server: GatehouseServer, signer: Signer, request_id: str) -> dict[str, str]:
     ((email,),) = server.sql("SELECT email FROM users WHERE role = 'admin' AND NOT operator")
+    # The account's person has signed in by the identity provider before.
+    server.sql("UPDATE users SET linked_at = now() WHERE email = %s", [email])
     said = Said(issuer=ISSUER, base=server.url, in_response_to=request_id, email=email)
     return {"SAMLResponse": saml.encoded(saml.signed(said, signer))}
 

@@ -23,6 +23,8 @@ async def new_people(platform: RunningPlatform, tenant: Tenant, number: int) -> 
         "INSERT INTO users (id, tenant_id, email) SELECT id, %s, id || '@example.test' FROM unnest(%s::uuid[]) AS id",
         [tenant.id, people],
     )
+    # As autovacuum does within a minute of such growth. Plans that were made for a few rows would take half a minute.
+    platform.sql("ANALYZE users")
     return people
 
 
@@ -321,12 +323,14 @@ async def test_a_thousand_members_join_ten_thousand_within_a_second(
     made = await directory.group()
     path = f"/Groups/{made['id']}"
     await directory.call("PUT", path, {"displayName": made["displayName"], "members": people[:10_000]})
-    took = []
-    # The best of five: a machine that is busy with other things proves nothing.
+    took: list[float] = []
+    # Five tries: a machine that is busy with other things proves nothing.
     for first in range(10_000, 15_000, 1_000):
         began = time.perf_counter()
         add = {"op": "add", "path": "members", "value": people[first : first + 1_000]}
         patched = await directory.call("PATCH", path, {"Operations": [add]}, attributes="members")
         took.append(time.perf_counter() - began)
         assert len(patched["members"]) == first + 1_000
-    assert min(took) < 1, took
+        if took[-1] < 1:
+            return
+    raise AssertionError(took)

@@ -17,9 +17,8 @@ from gatehouse.platform.access.users.table import UserRow
 ENTERPRISE = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
 
 
-@pytest.fixture
-async def people(tenant: Tenant, directory: Directory) -> dict[str, str]:
-    """Names by id: three that the directory made, and three that were there before it."""
+async def people_of(tenant: Tenant, directory: Directory) -> dict[str, str]:
+    """Names by id: three that the directory makes, and three that were there before it."""
     fields: dict[str, dict[str, Any]] = {
         "ada": {"externalId": "X-1", "emails": [{"value": "ada@Work.test", "type": "work", "primary": True}],
                 ENTERPRISE: {"manager": "m-1"}},
@@ -30,6 +29,19 @@ async def people(tenant: Tenant, directory: Directory) -> dict[str, str]:
     made = {(await directory.user(userName=f"{name}.n", **given))["id"]: name for name, given in fields.items()}
     mine = {str(person.id): person.email.split("-")[0] for person in (tenant.admin, tenant.auditor, tenant.user)}
     return {**made, **mine}
+
+
+@pytest.fixture
+async def people(tenant: Tenant, directory: Directory) -> dict[str, str]:
+    return await people_of(tenant, directory)
+
+
+@pytest.fixture(scope="module")
+async def unchanging(platform: RunningPlatform) -> tuple[Directory, dict[str, str]]:
+    """A directory and its people, for tests that only read."""
+    tenant = await platform.new_tenant()
+    directory = await directory_of(platform, tenant)
+    return directory, await people_of(tenant, directory)
 
 
 MINE = {"admin", "auditor", "user"}
@@ -86,7 +98,8 @@ MINE = {"admin", "auditor", "user"}
         ('id eq "x"', set()),
     ],
 )
-async def test_a_filter_finds(directory: Directory, people: dict[str, str], filter: str, names: set[str]) -> None:
+async def test_a_filter_finds(unchanging: tuple[Directory, dict[str, str]], filter: str, names: set[str]) -> None:
+    directory, people = unchanging
     assert {people[each] for each in await directory.found("/Users", filter)} == names
 
 
@@ -101,7 +114,10 @@ async def test_a_filter_finds(directory: Directory, people: dict[str, str], filt
         'userName eq "\\u0000"', "(" * 40 + 'userName eq "x"' + ")" * 40 + "x", "a" * 5_000,
     ],
 )  # fmt: skip
-async def test_a_filter_that_is_not_understood_is_400(directory: Directory, filter: str) -> None:
+async def test_a_filter_that_is_not_understood_is_400(
+    unchanging: tuple[Directory, dict[str, str]], filter: str
+) -> None:
+    directory, _ = unchanging
     error = await directory.call("GET", "/Users", filter=filter, expect=400)
     assert (error["status"], error["scimType"]) == ("400", "invalidFilter")
 

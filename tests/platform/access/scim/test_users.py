@@ -119,6 +119,27 @@ async def test_the_address_to_sign_in_with(
     assert made["userName"] == fields["userName"]
 
 
+async def test_what_is_kept_of_a_user_is_bounded_over_all_requests(directory: Directory) -> None:
+    """Each request fits, and what they add up to does not."""
+    made = await directory.user(title="x" * 40_000)
+    path = f"/Users/{made['id']}"
+    refused = await directory.patch(path, {"op": "add", "path": "nickName", "value": "y" * 40_000}, expect=400)
+    assert (refused["scimType"], refused["detail"]) == ("invalidValue", "The resource is too large.")
+    assert "nickName" not in await directory.call("GET", path)
+    assert (await directory.patch(path, {"op": "add", "path": "nickName", "value": "y"}))["nickName"] == "y"
+
+
+async def test_a_user_without_an_address_has_none_anywhere(directory: Directory, tenant: Tenant) -> None:
+    """Not the one that stands in the database for none."""
+    made = await directory.user(userName=f"name-{uuid4().hex[:8]}")
+    shown = (await tenant.admin.client.get(f"/api/admin/users/{made['id']}")).json()
+    assert (shown["email"], shown["email_verified"], shown["username"]) == (None, False, made["userName"])
+    group = await directory.group(made)
+    (listed,) = (await tenant.admin.client.get(f"/api/admin/groups/{group['id']}/members")).json()
+    assert (listed["user_id"], listed["user_email"]) == (made["id"], None)
+    assert "no-address" not in (await tenant.admin.client.get("/api/admin/users?page_size=200")).text
+
+
 async def test_a_user_without_an_address_shows_none(directory: Directory) -> None:
     made = await directory.call("POST", "/Users", {"userName": "no address"}, expect=201)
     assert "emails" not in made
@@ -259,7 +280,8 @@ async def test_a_changed_name_changes_the_address_and_the_name_to_sign_in_with(
 async def test_a_directory_changes_the_address_of_a_user_that_was_there_before_it(
     platform: RunningPlatform, tenant: Tenant, directory: Directory
 ) -> None:
-    """As Entra ID does it, which knows no entry but that of work."""
+    """As Entra ID does it, which knows no entry but that of work. The account was linked by single sign-on."""
+    platform.sql("UPDATE users SET linked_at = now() WHERE id = %s", [tenant.user.id])
     address = f"{uuid4().hex}@example.test"
     change = {"op": "Replace", "path": 'emails[type eq "work"].value', "value": address}
     shown = await directory.patch(f"/Users/{tenant.user.id}", change)

@@ -67,6 +67,23 @@ async def test_a_request_that_an_outpost_answered_is_recorded_as_any_other(
     assert platform.breaks(tenant) == []
 
 
+async def test_webhooks_hear_once_of_a_request_that_an_outpost_answered(
+    platform: RunningPlatform, tenant: Tenant, outpost: Outpost
+) -> None:
+    """With all that was found, on the way in and back; not at the beginning of a stream, and not of a scan."""
+    answer = msgspec.structs.replace(FOUND, rule_id="s", direction="output", action="block", status="blocked")
+    ended = outcome(user_id=tenant.user.id, stream=True, dlp_events=(FOUND, answer))
+    began = Opened(**{name: getattr(ended, name) for name in Opened.__struct_fields__ if name != "dlp_events"})
+    scan = Scanned(**arrived(), dlp_events=(FOUND,))
+    journal, sent = uuid4(), lines(msgspec.structs.replace(began, dlp_events=(FOUND,)), scan, ended)
+    for _ in range(2):
+        assert (await outpost.hand_in(journal, 1, sent)).status_code == 200
+    rows = platform.sql("SELECT payload FROM outbox WHERE tenant_id = %s AND event_type = 'dlp_trigger'", [tenant.id])
+    ((told,),) = rows
+    assert (told["request_id"], told["action_taken"], told["direction"]) == (ended.request_id, "BLOCK", "output")
+    assert [(each["rule_id"], each["direction"]) for each in told["findings"]] == [("r", "input"), ("s", "output")]
+
+
 async def test_whatever_tenant_it_names_the_record_is_the_outposts_own(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, outpost: Outpost
 ) -> None:
@@ -241,6 +258,42 @@ async def test_it_notes_the_use_of_the_organizations_keys_and_of_no_others(
     assert used == [True, False]
 
 
+async def test_the_end_user_and_the_tags_come_with_the_record(tenant: Tenant, outpost: Outpost) -> None:
+    streamed = Opened(**arrived(), end_user="customer-2", tags=("a",))
+    await outpost.hand_in(uuid4(), 1, [*lines(outcome(end_user="customer-1", tags=("a", "b")), streamed), ["ended"]])
+    listed = (await tenant.admin.client.get("/api/v1/usage/records", params={"tag": "a"})).json()["records"]
+    shown = {(record["status"], record["end_user"], *record["tags"]) for record in listed}
+    assert shown == {("success", "customer-1", "a", "b"), ("interrupted", "customer-2", "a")}
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"tags": ("a b",)}, "tags"),
+        ({"tags": ("x" * 65,)}, "tags"),
+        ({"tags": tuple(map(str, range(11)))}, "tags"),
+        ({"end_user": "x" * 257}, "end_user"),
+        ({"end_user": "a\0"}, "end_user"),
+        ({"end_user": ""}, "end_user"),
+    ],
+)
+async def test_an_end_user_and_tags_that_no_gateway_writes_are_rejected(
+    platform: RunningPlatform, tenant: Tenant, outpost: Outpost, changed: dict[str, Any], field: str
+) -> None:
+    answer = await outpost.hand_in(uuid4(), 1, lines(outcome(**changed), outcome()))
+    (rejected,) = answer.json()["rejected"]
+    assert (answer.json()["stored"], rejected["sequence"]) == (1, 1)
+    assert rejected["reason"].startswith(f"{field}: ")
+    assert len(usage(platform, tenant)) == 1
+
+
+async def test_an_entry_of_an_earlier_outpost_has_neither(tenant: Tenant, outpost: Outpost) -> None:
+    answer = await outpost.hand_in(uuid4(), 1, [lines(outcome())[0][:-2]])
+    assert answer.json()["stored"] == 1
+    (record,) = (await tenant.admin.client.get("/api/v1/usage/records")).json()["records"]
+    assert (record["end_user"], record["tags"]) == (None, [])
+
+
 async def test_it_is_refused_while_the_flag_is_off(platform: RunningPlatform, portal: Portal, tenant: Tenant) -> None:
     outpost = await portal.enrol(tenant.id, enabled=False)
     refused = await outpost.hand_in(uuid4(), 1, lines(outcome()))
@@ -314,7 +367,21 @@ async def test_what_an_outpost_has_lost_stands_in_the_chain(
 
 
 @pytest.mark.parametrize(
-    "bad", [["lost"], ["lost", "stolen\t"], ["lost", "gone", -1], ["lost", "gone", 2**60], ["ended", 1]]
+    "bad",
+    [
+        ["lost"],
+        ["lost", "stolen\t"],
+        ["lost", "gone", -1],
+        ["lost", "gone", 2**60],
+        ["ended", 1],
+        ["operated", str(uuid4()), 0.0, "kill_switch", "10.0.0.5"],
+        ["operated", str(uuid4()), time.time(), "Kill the switch", "10.0.0.5"],
+        ["operated", "x", time.time(), "kill_switch", "10.0.0.5"],
+        ["operated", str(uuid4()), time.time(), "kill_switch", "10.0.0.5" * 20],
+        ["operated", str(uuid4()), time.time(), "kill_switch", "10.0.0.5", None, {"x": "y" * 301}],
+        ["operated", str(uuid4()), time.time(), "kill_switch", "10.0.0.5", None, {"x": "\x00"}],
+        ["operated", str(uuid4()), time.time(), "kill_switch", "10.0.0.5", None, {str(each): 1 for each in range(21)}],
+    ],
 )
 async def test_a_notice_that_says_something_else_is_told(outpost: Outpost, bad: Any) -> None:
     told = (await outpost.hand_in(uuid4(), 1, [bad])).json()

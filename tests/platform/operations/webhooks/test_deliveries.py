@@ -148,8 +148,10 @@ async def test_a_url_that_became_blocked_fails_at_once_and_is_not_connected(
     await hooks.send({})
     await strict.close()
     for variant, error in (("b", "error_message"), ("c", "last_error")):
-        told = await hooks.last(webhook_id, variant)
-        assert (told["status"], told[error]) == ("failed", "blocked by the address guard: a loopback address")
+        delivery = await hooks.last(webhook_id, variant)
+        assert (delivery["status"], delivery[error]) == ("failed", "blocked by the address guard: a loopback address")
+    delivery = await hooks.last(webhook_id, "a")
+    assert (delivery["success"], delivery["last_error"]) == (False, "blocked by the address guard: a loopback address")
     assert (await hooks.last(webhook_id))["next_retry_at"] is None
     await hooks.retry()
     assert hooks.receiver.got == []
@@ -162,7 +164,7 @@ async def test_the_variants_tell_of_a_delivery_in_their_own_shapes(hooks: Hooks)
     common = {"id": a["id"], "webhook_id": webhook_id, "event_type": "new_conversation"}
     assert a == {
         **common, "payload": {"n": 1}, "response_status": 200, "response_body": "answered 200", "success": True,
-        "attempt_count": 1, "delivered_at": a["delivered_at"], "created_at": a["created_at"],
+        "attempt_count": 1, "last_error": None, "delivered_at": a["delivered_at"], "created_at": a["created_at"],
     }  # fmt: skip
     assert a["delivered_at"] > a["created_at"]
     assert b == {

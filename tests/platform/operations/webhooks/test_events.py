@@ -90,3 +90,21 @@ async def test_events_of_other_processes_come_through_as_they_are(hooks: Hooks, 
     await hooks.announce(_PAYLOADS[event_type], event_type=event_type)
     got = await only(hooks)
     assert (got.json["event_type"], got.json["payload"]) == (event_type, _PAYLOADS[event_type])
+
+
+_FOUND = {"rule_id": "d", "entity_type": "IBAN", "action_taken": "REDACT", "direction": "input"}
+_LOGGED = {"rule_id": "l", "entity_type": "EMAIL", "action_taken": "LOG_ONLY", "direction": "output"}
+
+
+async def test_what_rules_only_logged_comes_to_webhooks_that_want_it(hooks: Hooks) -> None:
+    await hooks.new("dlp_trigger", path="plain")
+    await hooks.new("dlp_trigger", path="all", include_logged=True)
+    both = {"request_id": "1", **_FOUND, "findings": [_FOUND], "logged": [_LOGGED]}
+    only_logged = {"request_id": "2", **_LOGGED, "findings": [], "logged": [_LOGGED]}
+    await hooks.send(both, only_logged, event_type="dlp_trigger")
+
+    def got(path: str) -> list[Any]:
+        return [each.json["payload"] for each in hooks.receiver.got if each.path == path]
+
+    assert got("/plain") == [{"request_id": "1", **_FOUND, "findings": [_FOUND]}]
+    assert got("/all") == [both, only_logged]

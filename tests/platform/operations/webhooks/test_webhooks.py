@@ -33,8 +33,8 @@ async def test_a_webhook_has_these_fields_and_only_variant_a_shows_the_secret_an
     assert webhook.pop("secret") == SECRET
     assert webhook == {
         "id": webhook["id"], "name": "tickets", "url": "https://8.8.8.8/hook",
-        "events": ["dlp_trigger", "quota_exceeded"], "enabled": True, "created_at": webhook["created_at"],
-        "updated_at": webhook["created_at"],
+        "events": ["dlp_trigger", "quota_exceeded"], "enabled": True, "include_logged": False,
+        "created_at": webhook["created_at"], "updated_at": webhook["created_at"],
     }  # fmt: skip
     read = (await tenant.auditor.client.get(f"{BASE}{webhook['id']}")).json()
     assert read == {**webhook, "recent_deliveries": []}

@@ -99,6 +99,9 @@ async def test_files_age_and_go_and_the_chain_begins_where_they_ended(
     rows = ask(archived, "SELECT min(sequence) AS first FROM audit_events")
     assert rows == [{"first": 7}]
     assert not any((folder / path).exists() for path in cold)
+    # The checkpoints of what is gone are links of the chain: one that was cut out is missed.
+    platform.sql("DELETE FROM archive_files WHERE tenant_id = %s AND first_sequence = 1", [archived.id])
+    assert [(broken.sequence, "archive" in broken.reason) for broken in breaks(archived)] == [(1, True)]
 
 
 async def test_the_archive_forgets_a_removed_user_and_the_chain_holds(

@@ -10,7 +10,7 @@ from tests.platform.records.archive.conftest import NOW
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.foundation.settings import Settings
-from gatehouse.platform.records.archive import files
+from gatehouse.platform.records.archive import contents, files
 
 #: The first of four days, whose month has long been over.
 FIRST = (NOW - timedelta(days=170)).replace(day=5, hour=12)
@@ -73,6 +73,27 @@ async def test_no_file_grows_beyond_its_bound(
     assert [count for _, count in listed(platform, daily, "audit_events")] == [3, 1]
     assert [row["sequence"] for row in ask(daily, "SELECT sequence FROM audit_events ORDER BY 1")] == [1, 2, 3, 4]
     assert breaks(daily) == []
+
+
+async def test_a_file_without_columns_that_came_later_is_put_together_with_one_that_has_them(
+    platform: RunningPlatform, tenant: Tenant, past: Callable[..., Any], run, ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kinds = contents._COLUMNS["usage_records"]
+    earlier = {name: kind for name, kind in kinds.items() if name not in {"end_user", "tags"}}
+    for day, columns in enumerate((earlier, kinds)):
+        at = FIRST + timedelta(days=day)
+        await past(tenant, (NOW - at) / timedelta(days=1), end_user="customer-1", tags=("a",))
+        monkeypatch.setitem(contents._COLUMNS, "usage_records", columns)
+        assert run(tenant, at + timedelta(days=92)) == 3
+    rows = "SELECT status, end_user, tags FROM usage_records ORDER BY timestamp"
+    stored = [
+        {"status": "success", "end_user": None, "tags": None},
+        {"status": "success", "end_user": "customer-1", "tags": '["a"]'},
+    ]
+    assert ask(tenant, rows) == stored
+    run(tenant, LATER)
+    assert [count for _, count in listed(platform, tenant, "usage_records")] == [2]
+    assert ask(tenant, rows) == stored
 
 
 async def test_a_changed_file_is_not_put_together_with_others(

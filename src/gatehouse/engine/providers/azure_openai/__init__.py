@@ -45,6 +45,8 @@ class AzureOpenAI(OpenAIWire):
         ),
     )
     key_header = "api-key"
+    # Reasoning models refuse the older one.
+    limit_field = "max_completion_tokens"
     key_prefix = ""
 
     def base_url(self, config: ProviderConfig) -> str:

@@ -1,5 +1,6 @@
 """A self-hosted Ollama, by its OpenAI-compatible endpoint. It takes no key."""
 
+from gatehouse.engine.fields.tables import LOCAL
 from gatehouse.engine.providers.kind import CredentialField, NotConfigured
 from gatehouse.engine.providers.wires import OpenAIWire
 from gatehouse.policy.records import ProviderConfig
@@ -9,6 +10,7 @@ class Ollama(OpenAIWire):
     name = "ollama"
     title = "Ollama"
     type = "native"
+    guards = LOCAL
     credential_fields = (CredentialField(name="local_runtime_base_url", secret=False, form="url"),)
 
     def base_url(self, config: ProviderConfig) -> str:

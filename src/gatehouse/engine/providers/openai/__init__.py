@@ -13,6 +13,8 @@ class OpenAI(OpenAIWire):
     type = "native"
     credential_fields = (API_KEY,)
     home = "https://api.openai.com/v1"
+    # Reasoning models refuse the older one.
+    limit_field = "max_completion_tokens"
 
     def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
         # Reasoning models refuse the older name of the limit; every current model takes this one.

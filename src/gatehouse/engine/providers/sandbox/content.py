@@ -1,8 +1,10 @@
-"""What the sandbox says: made from the request alone, so the same request always gets the same answer."""
+"""What the sandbox says: made from the request alone, so the same request always gets the same answer, but for its
+time."""
 
 import hashlib
 import math
 import re
+import time
 from typing import Any
 
 import msgspec
@@ -11,7 +13,7 @@ from gatehouse.engine.conversation.form import Completion, Finish, Message, Requ
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.providers.sandbox.behaviour import Behaviour
 
-#: Fixed, so that answers are the same each time.
+#: When its models were made.
 CREATED = 1_700_000_000
 DIMENSIONS = 8
 MAX_DIMENSIONS = 4096
@@ -41,7 +43,7 @@ def complete(request: Request, behaviour: Behaviour) -> Completion:
         usage = Usage(input_tokens=behaviour.tokens[0], output_tokens=behaviour.tokens[1])
     digest = hashlib.sha256(heard.encode()).hexdigest()[:24]
     return Completion(
-        id=f"sandbox-{digest}", model=request.model, parts=parts, finish=finish, usage=usage, created=CREATED
+        id=f"sandbox-{digest}", model=request.model, parts=parts, finish=finish, usage=usage, created=int(time.time())
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final, cast
 
 from gatehouse.foundation.egress import Address
+from gatehouse.foundation.egress_policy import EgressPolicy
 from gatehouse.foundation.outbound.lean import race
 from gatehouse.foundation.outbound.lean.connection import Connection
 from gatehouse.foundation.outbound.lean.names import Names
@@ -36,7 +37,7 @@ class Dialler:
         """Raises `UnsafeUrl`, `OSError` (TLS's errors are among them), `EOFError`. Bounded by whoever calls."""
         proxy = origin.proxy
         near: Origin | Proxy = proxy or origin
-        opening = await self._reach(near.host, near.port)
+        opening = await self._reach(near.host, near.port, "private" if proxy is not None else origin.bounds)
         transport = opening.transport
         try:
             if proxy is not None:
@@ -55,8 +56,8 @@ class Dialler:
         connection.connection_made(transport)
         return connection
 
-    async def _reach(self, host: str, port: int) -> "_Opening":
-        addresses = await self._names.addresses(host, port)
+    async def _reach(self, host: str, port: int, bounds: EgressPolicy) -> "_Opening":
+        addresses = await self._names.addresses(host, port, bounds)
         loop = asyncio.get_running_loop()
 
         async def attempt(address: Address) -> _Opening:
@@ -68,7 +69,7 @@ class Dialler:
             return await race.first(addresses, attempt, lambda late: late.transport.abort())
         except (OSError, asyncio.CancelledError):
             # An address that never answers ends by the caller's patience.
-            self._names.forget(host)
+            self._names.forget(host, bounds)
             raise
 
     async def _secure(self, opening: "_Opening", protocol: asyncio.Protocol, host: str) -> asyncio.Transport:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 from gatehouse.foundation.egress import EgressGuard, HostNotFound, UnsafeUrl
+from gatehouse.foundation.egress_policy import EgressPolicy
 from gatehouse.foundation.outbound import (
     AddressRefused,
     ConnectFailed,
@@ -60,7 +61,7 @@ class LeanOutbound:
         loop = asyncio.get_running_loop()
         total = None if request.total_timeout is None else loop.time() + request.total_timeout
         try:
-            route = self._route(request.url)
+            route = self._route(request.url, request.egress)
         except UnsafeUrl as error:
             raise _refusal(error) from None
         head = head_of(request, route)
@@ -113,8 +114,8 @@ class LeanOutbound:
             self._pool.rests(connection)
             raise
 
-    def _find_route(self, url: str) -> Route:
-        return find_route(url, self._guard)
+    def _find_route(self, url: str, egress: EgressPolicy | None) -> Route:
+        return find_route(url, self._guard, egress)
 
 
 def _refusal(error: UnsafeUrl) -> OutboundFailed:

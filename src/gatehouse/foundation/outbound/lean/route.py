@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
 from gatehouse.foundation.egress import EgressGuard
+from gatehouse.foundation.egress_policy import EgressPolicy
 from gatehouse.foundation.outbound import ConnectFailed
 from gatehouse.foundation.outbound.proxies import environment_proxy
 
@@ -29,6 +30,8 @@ class Origin(NamedTuple):
     port: int
     tls: bool
     proxy: Proxy | None
+    #: what the addresses of `host` are judged by: a connection is never shared with calls that may go less far
+    bounds: EgressPolicy = "private"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +42,13 @@ class Route:
     start: str = field(repr=False)
 
 
-def find_route(url: str, guard: EgressGuard) -> Route:
-    """Raises `UnsafeUrl`, and `ConnectFailed` for a proxy whose URL makes no sense."""
-    safe = guard.provider_url(url)
+def find_route(url: str, guard: EgressGuard, egress: EgressPolicy | None = None) -> Route:
+    """`egress`: see `OutboundRequest`. Raises `UnsafeUrl`, and `ConnectFailed` for a proxy whose URL makes no sense."""
+    safe = guard.provider_url(url, egress)
     tls = safe.scheme == "https"
     named = environment_proxy(safe.scheme, safe.host)
     proxy = _proxy(named) if named else None
-    origin = Origin(safe.host, safe.port, tls, proxy)
+    origin = Origin(safe.host, safe.port, tls, proxy, safe.bounds)
     authority = authority_of(origin, explicit=safe.port != (443 if tls else 80))
     parts = urlsplit(safe.url)
     target = quote(f"{parts.path}?{parts.query}" if parts.query else parts.path, safe=_TARGET)

@@ -8,7 +8,8 @@ from gatehouse.foundation.identity import TenantId
 
 _OPEN_DOMAIN = text(
     "SELECT d.tenant_id FROM allowed_domains d JOIN tenants t ON t.id = d.tenant_id AND t.deleted_at IS NULL"
-    " WHERE d.domain = :domain AND d.jit_provisioning AND d.verified_at IS NOT NULL"
+    " WHERE d.domain = :domain AND d.self_registration AND d.verified_at IS NOT NULL"
+    " AND NOT EXISTS (SELECT FROM saml_identity_providers p WHERE p.tenant_id = d.tenant_id AND p.is_active)"
 )
 _ONE_TIME_TOKEN = text(
     "SELECT o.tenant_id FROM one_time_tokens o JOIN tenants t ON t.id = o.tenant_id AND t.deleted_at IS NULL"
@@ -17,7 +18,8 @@ _ONE_TIME_TOKEN = text(
 
 
 async def open_domain(session: AsyncSession, domain: str) -> TenantId | None:
-    """The tenant that has proven this mail domain and lets its addresses register."""
+    """The tenant that has proven this mail domain and lets its addresses register. With an active identity provider it
+    lets nobody: people come by single sign-on."""
     found = (await session.execute(_OPEN_DOMAIN, {"domain": domain})).scalar()
     return None if found is None else TenantId(found)
 

@@ -1,9 +1,10 @@
 """The account endpoints (decisions 3)."""
 
 from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse
 
 from gatehouse.platform.access.accounts import service
-from gatehouse.platform.access.accounts.schemas import PasswordChange, PasswordReset, Registration
+from gatehouse.platform.access.accounts.schemas import PasswordChange, PasswordReset, Registration, RegistrationAccepted
 from gatehouse.platform.access.users.schemas import User
 from gatehouse.platform.callers import RESPONSES, SessionUserStepUp
 from gatehouse.platform.ports import TheHost
@@ -16,14 +17,24 @@ router = APIRouter(prefix="/api/auth", tags=["Sessions"])
     status_code=201,
     response_model=User,
     responses={
-        403: {"description": "`registration_closed`: no invitation, and not an open domain."},
-        409: {"description": "The address or the user name is taken."},
+        202: {
+            "model": RegistrationAccepted,
+            "description": "Without an invitation. The answer is the same whether the address has an account or not.",
+        },
+        403: {
+            "description": "`registration_closed`: no invitation, and not an open domain, or people come by single"
+            " sign-on."
+        },
+        409: {"description": "With an invitation: the user name is taken."},
     },
 )
 async def register(body: Registration, request: Request, host: TheHost) -> object:
-    """Makes an account with the role `user` where the address's domain is proven and open, or gives the invited user
-    their password. Sign in at `POST /api/auth/login` then."""
-    return await service.register(request, host, body)
+    """Gives an invited user their password, or makes an account with the role `user` where the address's domain is
+    proven and open (`self_registration`). Sign in at `POST /api/auth/login` then."""
+    user = await service.register(request, host, body)
+    if user is not None:
+        return user
+    return JSONResponse(RegistrationAccepted().model_dump(), 202)
 
 
 @router.post("/password/change", status_code=204, responses=RESPONSES)

@@ -6,7 +6,7 @@ from pydantic import Field, StringConstraints
 
 from gatehouse.foundation import passwords
 from gatehouse.foundation.emails import Email
-from gatehouse.foundation.http.bodies import Body
+from gatehouse.foundation.http.bodies import Body, Shown
 from gatehouse.platform.access.users.schemas import DisplayName, Password, Username
 
 
@@ -18,6 +18,12 @@ class Registration(Body):
     invitation_token: Annotated[
         str | None, Field(max_length=255, description="From an administrator; for the address it was made for.")
     ] = None
+
+
+class RegistrationAccepted(Shown):
+    """The same for every address: it does not tell whether the address has an account."""
+
+    message: str = "If the address had no account yet, it has one now. Sign in at POST /api/auth/login."
 
 
 class PasswordChange(Body):

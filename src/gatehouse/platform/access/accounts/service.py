@@ -1,9 +1,12 @@
 """The rules of registering and of passwords."""
 
+from contextlib import suppress
+
 from fastapi import Request
 
 from gatehouse.foundation import emails
-from gatehouse.foundation.identity import Caller
+from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.platform.access.accounts import lookups
 from gatehouse.platform.access.accounts.errors import RegistrationClosed, WrongPassword
 from gatehouse.platform.access.accounts.schemas import PasswordChange, PasswordReset, Registration
@@ -13,7 +16,7 @@ from gatehouse.platform.access.revoking import end_sessions
 from gatehouse.platform.access.sessions.service import as_caller
 from gatehouse.platform.access.users import one_time
 from gatehouse.platform.access.users import service as users
-from gatehouse.platform.access.users.errors import BadOneTimeToken
+from gatehouse.platform.access.users.errors import BadOneTimeToken, EmailTaken, UsernameTaken
 from gatehouse.platform.access.users.schemas import NewUser
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.change import Change
@@ -21,30 +24,47 @@ from gatehouse.platform.ports import Host
 from gatehouse.platform.requests import changing
 
 
-async def register(request: Request, host: Host, given: Registration) -> UserRow:
-    """Raises `RegistrationClosed`, `EmailTaken`, `UsernameTaken`."""
+async def register(request: Request, host: Host, given: Registration) -> UserRow | None:
+    """The invited user; None for a registration without an invitation, which is finished after the answer: neither the
+    answer nor its time tells whether the address had an account.
+
+    Raises `RegistrationClosed`; with an invitation `UsernameTaken`.
+    """
+    token = given.invitation_token
     async with host.database.service() as lookup:
-        if given.invitation_token is not None:
-            tenant_id = await lookups.one_time_token(lookup, given.invitation_token)
+        if token is not None:
+            tenant_id = await lookups.one_time_token(lookup, token)
         else:
             tenant_id = await lookups.open_domain(lookup, emails.domain(given.email))
     if tenant_id is None:
         raise RegistrationClosed
-    hashed = await host.passwords.hash(given.password)
+    hashed = await host.passwords.hash(given.password, about=given.email)
+    if token is None:
+        await host.later.run(_registered(request, host, tenant_id, given, hashed))
+        return None
     async with changing(request, host, tenant_id) as change:
-        if given.invitation_token is not None:
-            user = await _accept(change, given, given.invitation_token, hashed)
-        else:
-            user = await _join(change, given, hashed)
+        user = await _accept(change, given, token, hashed)
         change.caller = as_caller(user, None)
-        change.record("user.registered", "user", user.id, email=user.email, invited=given.invitation_token is not None)
+        change.record("user.registered", "user", user.id, email=user.email, invited=True)
         return user
+
+
+async def _registered(request: Request, host: Host, tenant_id: TenantId, given: Registration, hashed: str) -> None:
+    """Makes the account, unless the address has one. A user name that somebody has is left out."""
+    with suppress(EmailTaken):
+        for username in dict.fromkeys((given.username, None)):
+            with suppress(UsernameTaken):
+                async with changing(request, host, tenant_id) as change:
+                    user = await _join(change, given, username, hashed)
+                    change.caller = as_caller(user, None)
+                    change.record("user.registered", "user", user.id, email=user.email, invited=False)
+                return
 
 
 async def _accept(change: Change, given: Registration, token: str, hashed: str) -> UserRow:
     """The user that an administrator made, with the role that it was given there."""
     try:
-        user = await one_time.redeem(change, token, one_time.INVITATION)
+        user, issued_by_person = await one_time.redeem(change, token, one_time.INVITATION)
     except BadOneTimeToken:
         raise RegistrationClosed from None
     if user.email.lower() != given.email:
@@ -53,14 +73,17 @@ async def _accept(change: Change, given: Registration, token: str, hashed: str) 
     named = {"display_name": given.display_name, "username": given.username}
     await users.update(change, None, user, {name: value for name, value in named.items() if value is not None})
     await users.set_password(change, user, hashed)
+    if issued_by_person:
+        user.address_proven_at = utc_now()
     return user
 
 
-async def _join(change: Change, given: Registration, hashed: str) -> UserRow:
-    """A user of the least role, in the domain's group. Nobody has shown that the address is theirs, so it counts as
-    unverified."""
-    new = NewUser(email=given.email, display_name=given.display_name, username=given.username)
-    user = await users.add(change, new, hashed, email_verified=False)
+async def _join(change: Change, given: Registration, username: str | None, hashed: str) -> UserRow:
+    """A user of the least role, in the domain's group. Nobody has shown that the address is theirs: see
+    `access.linking`."""
+    new = NewUser(email=given.email, display_name=given.display_name, username=username)
+    user = await users.add(change, new, hashed)
+    user.self_registered = True
     group = await default_group(change.session, emails.domain(user.email))
     if group is not None:
         await groups.add_member(change, group, user.id)
@@ -78,7 +101,7 @@ async def change_password(request: Request, host: Host, caller: Caller, given: P
             reason = "wrong_password"
             change.record("user.password_changed", "user", caller.user_id, outcome="failure", reason=reason)
         raise WrongPassword
-    hashed = await host.passwords.hash(given.new_password)
+    hashed = await host.passwords.hash(given.new_password, about=caller.email, field="new_password")
     async with changing(request, host, caller.tenant_id, caller) as change:
         user = await change.session.get(UserRow, caller.user_id, with_for_update=True)
         if user is None or user.password_hash != judged:
@@ -97,7 +120,7 @@ async def reset_password(request: Request, host: Host, given: PasswordReset) -> 
         raise BadOneTimeToken
     hashed = await host.passwords.hash(given.password)
     async with changing(request, host, tenant_id) as change:
-        user = await one_time.redeem(change, given.token, one_time.PASSWORD_RESET)
+        user, _ = await one_time.redeem(change, given.token, one_time.PASSWORD_RESET)
         await users.set_password(change, user, hashed)
         await end_sessions(change, user.id, "password_reset")
         change.caller = as_caller(user, None)

@@ -1,13 +1,15 @@
 """Bodies of the API key endpoints (reference 2, API key)."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import UUID
 
 from pydantic import Field
 
 from gatehouse.foundation.http.bodies import Body, Shown
 from gatehouse.foundation.identity import Scope
+
+DisabledBy = Literal["owner", "administrator", "system"]
 
 
 class NewApiKey(Body):
@@ -28,6 +30,15 @@ class ApiKey(Shown):
     last_used: datetime | None
     expires_at: datetime | None
     is_enabled: bool
+    disabled_by: Annotated[
+        DisabledBy | None,
+        Field(description="Who disabled it. Unless that was the owner, only an administrator enables it."),
+    ]
+    scopes: Annotated[list[Scope] | None, Field(description="All it may do; null: whatever its user may.")]
+    status: Annotated[
+        Literal["active", "disabled", "expired", "suspended"],
+        Field(description="Whether calls with it are accepted: `active` alone is. `suspended`: its user is inactive."),
+    ]
 
 
 class OwnedApiKey(ApiKey):

@@ -1,44 +1,82 @@
 """The rules of API keys."""
 
 from datetime import timedelta
+from functools import partial
 from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation import tokens
 from gatehouse.foundation.clock import utc_now
-from gatehouse.foundation.identity import Caller
+from gatehouse.foundation.identity import Caller, CallerKind, Role
 from gatehouse.foundation.ids import new_id
-from gatehouse.platform.access.api_keys.errors import ApiKeyNotFound, KeyScopingOff, NotAServiceAccount
-from gatehouse.platform.access.api_keys.schemas import ApiKeyCreated, NewApiKey, OwnedApiKeyCreated
+from gatehouse.foundation.storage.locks import ScopedLock, require_room
+from gatehouse.platform.access.api_keys import table
+from gatehouse.platform.access.api_keys.errors import (
+    ApiKeyNotFound,
+    DisabledByAdministrator,
+    KeyScopingOff,
+    NotAServiceAccount,
+    TooManyApiKeys,
+)
+from gatehouse.platform.access.api_keys.schemas import (
+    ApiKeyCreated,
+    DisabledBy,
+    NewApiKey,
+    OwnedApiKey,
+    OwnedApiKeyCreated,
+)
 from gatehouse.platform.access.api_keys.table import ApiKeyRow
+from gatehouse.platform.access.sessions.table import SessionRow
 from gatehouse.platform.access.users import rights
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.change import Change
+from gatehouse.platform.live.credentials import InvalidToken
 from gatehouse.platform.organization.feature_flags.table import flag
 
 
-async def create(change: Change, caller: Caller, new: NewApiKey) -> ApiKeyCreated:
-    """A key of the caller's own: it can never do more than they can, now or later. Raises `KeyScopingOff`."""
+async def create(change: Change, caller: Caller, new: NewApiKey, *, limit: int) -> ApiKeyCreated:
+    """A key of the caller's own: it can never do more than they can, now or later. `limit`: keys a user may have.
+
+    Raises `KeyScopingOff`, `TooManyApiKeys`, `InvalidToken` where the session has ended meanwhile.
+    """
     assert caller.user_id is not None
-    row, plaintext = await _made(change, caller.user_id, new)
-    return ApiKeyCreated.model_validate({**_fields(row), "api_key": plaintext})
+    # Under the user's lock, as linking takes it: a key must not be made behind the back of what ends all keys.
+    await change.session.get_one(UserRow, caller.user_id, with_for_update=True)
+    await require_open_session(change, caller)
+    row, plaintext = await _made(change, caller.user_id, new, limit)
+    return ApiKeyCreated.model_validate({**_fields(row, user_active=True), "api_key": plaintext})
 
 
-async def create_for(change: Change, caller: Caller, user: UserRow, new: NewApiKey) -> OwnedApiKeyCreated:
+async def require_open_session(change: Change, caller: Caller) -> None:
+    """Refuses a request whose session ended while it waited for a row's lock. Raises `InvalidToken`."""
+    if caller.session_id is not None:
+        session = await change.session.get(SessionRow, caller.session_id)
+        if session is None or not session.open():
+            raise InvalidToken
+
+
+async def create_for(
+    change: Change, caller: Caller, user: UserRow, new: NewApiKey, *, limit: int
+) -> OwnedApiKeyCreated:
     """A service account's key, which the caller will hold: so they need the right to grant what it may.
 
-    Raises `NotAServiceAccount`, `CannotGrant`, `KeyScopingOff`.
+    Raises `NotAServiceAccount`, `CannotGrant`, `KeyScopingOff`, `TooManyApiKeys`.
     """
     rights.may_change(caller, user)
     if user.kind != "service":
         raise NotAServiceAccount
-    row, plaintext = await _made(change, user.id, new)
-    return OwnedApiKeyCreated.model_validate({**_fields(row), "api_key": plaintext})
+    row, plaintext = await _made(change, user.id, new, limit)
+    return OwnedApiKeyCreated.model_validate({**_fields(row, user_active=user.is_active), "api_key": plaintext})
 
 
-async def _made(change: Change, user_id: UUID, new: NewApiKey) -> tuple[ApiKeyRow, str]:
+async def _made(change: Change, user_id: UUID, new: NewApiKey, limit: int) -> tuple[ApiKeyRow, str]:
     """The row, and the key itself."""
     if new.scopes is not None and not await flag(change.session, "api_key_scoping"):
         raise KeyScopingOff
+    count = partial(table.count_of_user, user_id=user_id)
+    full = partial(TooManyApiKeys, limit)
+    await require_room(change.session, ScopedLock.API_KEYS, count, limit=limit, full=full, scope=user_id)
     key = tokens.mint_api_key()
     row = add(change, user_id, new, key_prefix=key.shown, digest=key.digest)
     return row, key.plaintext
@@ -59,6 +97,8 @@ def add(change: Change, user_id: UUID, new: NewApiKey, *, key_prefix: str, diges
         expires_at=None if new.expires_in_days is None else now + timedelta(days=new.expires_in_days),
         is_enabled=True,
         scopes=None if new.scopes is None else sorted(set(new.scopes)),
+        disabled_by=None,
+        created_by=change.caller.user_id if change.caller else None,
     )
     change.session.add(row)
     change.record(
@@ -69,6 +109,15 @@ def add(change: Change, user_id: UUID, new: NewApiKey, *, key_prefix: str, diges
 
 
 def set_enabled(change: Change, key: ApiKeyRow, enabled: bool) -> ApiKeyRow:
+    """Raises `DisabledByAdministrator` for an owner who may not enable it."""
+    actor = _actor(change.caller, key)
+    if enabled:
+        if key.disabled_by not in {None, "owner"} and not (change.caller and _administers(change.caller)):
+            raise DisabledByAdministrator
+        key.disabled_by = None
+    elif key.is_enabled or actor != "owner":
+        # An owner who disables it once more does not take over what an administrator did.
+        key.disabled_by = actor
     key.is_enabled = enabled
     change.record("api_key.updated", "api_key", key.id, is_enabled=enabled)
     change.touch("api_key", key.id, urgent=True)
@@ -81,12 +130,41 @@ async def delete(change: Change, key: ApiKeyRow) -> None:
     change.touch("api_key", key.id, urgent=True)
 
 
-def owned(key: ApiKeyRow, caller: Caller) -> ApiKeyRow:
-    """The key, if it is the caller's own; another user's behaves as nonexistent."""
-    if key.user_id != caller.user_id:
+def own_or_administered(key: ApiKeyRow, caller: Caller) -> ApiKeyRow:
+    """The key, if it is the caller's own or they are an administrator; for others it does not exist."""
+    if key.user_id != caller.user_id and not _administers(caller):
         raise ApiKeyNotFound
     return key
 
 
-def _fields(row: ApiKeyRow) -> dict[str, object]:
-    return {column.key: getattr(row, column.key) for column in ApiKeyRow.__table__.columns}
+async def listed(session: AsyncSession, query: table.Listing) -> list[OwnedApiKey]:
+    rows = await table.rows(session, query)
+    return [OwnedApiKey.model_validate(_fields(row, user_active=active)) for row, active in rows]
+
+
+async def shown(session: AsyncSession, key: ApiKeyRow) -> OwnedApiKey:
+    return OwnedApiKey.model_validate(_fields(key, user_active=await table.user_active(session, key.user_id)))
+
+
+def _administers(caller: Caller) -> bool:
+    """A client that comes this far has `admin:write`."""
+    return caller.role is Role.ADMIN or caller.kind is CallerKind.OAUTH_CLIENT
+
+
+def _actor(caller: Caller | None, key: ApiKeyRow) -> DisabledBy:
+    if caller is not None and caller.user_id == key.user_id:
+        return "owner"
+    return "administrator" if caller is not None and _administers(caller) else "system"
+
+
+def _fields(row: ApiKeyRow, *, user_active: bool) -> dict[str, object]:
+    fields = {column.key: getattr(row, column.key) for column in ApiKeyRow.__table__.columns}
+    return {**fields, "status": _status(row, user_active=user_active)}
+
+
+def _status(row: ApiKeyRow, *, user_active: bool) -> str:
+    if row.expires_at is not None and row.expires_at <= utc_now():
+        return "expired"
+    if not row.is_enabled:
+        return "disabled"
+    return "active" if user_active else "suspended"

@@ -4,8 +4,10 @@ from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
+from gatehouse.detection.taxonomy import ENTITY_TYPE_PATTERN
+from gatehouse.foundation import emails
 from gatehouse.foundation.http.bodies import Body, Id, Shown, unsent
 
 Name = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]+$", examples=["Payments"])]
@@ -54,12 +56,19 @@ class Member(Shown):
     id: UUID
     user_id: UUID
     group_id: UUID
-    user_email: str
+    user_email: Annotated[str | None, BeforeValidator(emails.shown)]
     joined_at: datetime
 
 
 class NewOverride(Body):
-    entity_type: Annotated[str, Field(min_length=1, max_length=100, examples=["credit_card"])]
+    entity_type: Annotated[
+        str,
+        Field(
+            pattern=ENTITY_TYPE_PATTERN,
+            description="Of a finding. One that no rule finds yet, or any more, has no effect.",
+            examples=["credit_card"],
+        ),
+    ]
     action: Annotated[OverrideAction, Field(examples=["BLOCK"])]
 
 

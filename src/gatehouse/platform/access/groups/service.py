@@ -7,9 +7,9 @@ from uuid import UUID
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gatehouse.detection.taxonomy import TAXONOMY
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.access.groups import table
 from gatehouse.platform.access.groups.errors import (
     AlreadyMember,
@@ -33,7 +33,6 @@ from gatehouse.platform.change import Change
 
 #: Groups an organization may have.
 MOST: Final = 10_000
-_TAXONOMY: Final = frozenset(TAXONOMY)
 
 
 async def listed(session: AsyncSession) -> GroupList:
@@ -47,8 +46,7 @@ async def shown(session: AsyncSession, group: GroupRow) -> Group:
 
 async def create(change: Change, new: NewGroup) -> Group:
     """Raises `GroupNameTaken`, `TooManyGroups`."""
-    if await table.count_groups(change.session) >= MOST:
-        raise TooManyGroups
+    await require_room(change.session, ScopedLock.GROUPS, table.count_groups, limit=MOST, full=TooManyGroups)
     now = utc_now()
     group = GroupRow(id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, **new.model_dump())
     change.session.add(group)
@@ -103,8 +101,8 @@ async def remove_member(change: Change, group: GroupRow, user_id: UUID) -> None:
 
 
 async def replace_overrides(change: Change, group: GroupRow, new: Sequence[NewOverride]) -> list[Override]:
-    """All of them or, with an unknown entity type, none. Raises `BadOverrides`."""
-    await _judge(change.session, new)
+    """All of them or, where an entity type stands twice, none. Raises `BadOverrides`."""
+    _refuse_twice(new)
     actions = {override.entity_type: override.action for override in new}
     before = {row.entity_type: row.action for row in await table.overrides_of(change.session, group.id)}
     if actions != before:
@@ -116,15 +114,11 @@ async def replace_overrides(change: Change, group: GroupRow, new: Sequence[NewOv
     return [Override(entity_type=entity_type, action=action) for entity_type, action in sorted(actions.items())]
 
 
-async def _judge(session: AsyncSession, new: Sequence[NewOverride]) -> None:
-    known = _TAXONOMY | await table.own_entity_types(session)
+def _refuse_twice(new: Sequence[NewOverride]) -> None:
     faults: list[tuple[int, str]] = []
     seen: set[str] = set()
     for index, override in enumerate(new):
-        if override.entity_type not in known:
-            told = "is unknown: no built-in pattern, recogniser, rule or custom pattern finds it"
-            faults.append((index, told))
-        elif override.entity_type in seen:
+        if override.entity_type in seen:
             faults.append((index, "stands twice in the body"))
         seen.add(override.entity_type)
     if faults:

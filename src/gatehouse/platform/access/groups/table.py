@@ -8,6 +8,7 @@ from sqlalchemy import delete, func, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
+from gatehouse.foundation import emails
 from gatehouse.foundation.storage.rows import TenantRow
 from gatehouse.platform.access.users.table import UserRow
 
@@ -42,16 +43,14 @@ class OverrideRow(TenantRow):
     action: Mapped[str]
 
 
-_OWN_ENTITY_TYPES = text("SELECT entity_type FROM dlp_rules UNION SELECT entity_type FROM dlp_custom_patterns")
-
 # Made by the database: a group may have a hundred thousand members, which would take this process seconds to render.
 _MEMBERS = text(
     "SELECT coalesce(json_agg(json_build_object('id', m.id, 'user_id', m.user_id, 'group_id', m.group_id,"
-    " 'user_email', u.email,"
+    " 'user_email', CASE WHEN u.email NOT LIKE :nowhere THEN u.email END,"
     """ 'joined_at', to_char(m.joined_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24\\:MI\\:SS.US"Z"')"""
     " ) ORDER BY u.email, m.id), '[]')::text"
     " FROM group_members m JOIN users u ON u.id = m.user_id WHERE m.group_id = :group"
-)
+).bindparams(nowhere=f"%{emails.NOWHERE}")
 
 
 async def all_groups(session: AsyncSession) -> Sequence[tuple[GroupRow, int]]:
@@ -103,8 +102,3 @@ async def replace_overrides(session: AsyncSession, group: GroupRow, actions: Map
         own = {"tenant_id": group.tenant_id, "group_id": group.id}
         rows = [{**own, "entity_type": entity_type, "action": action} for entity_type, action in actions.items()]
         await session.execute(insert(OverrideRow), rows)
-
-
-async def own_entity_types(session: AsyncSession) -> set[str]:
-    """Those of the organization's rules and custom patterns."""
-    return set((await session.execute(_OWN_ENTITY_TYPES)).scalars())

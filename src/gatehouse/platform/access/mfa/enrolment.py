@@ -1,5 +1,6 @@
 """The rules of enrolling a second factor, by a user in a session or by one who cannot sign in without."""
 
+from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -8,6 +9,7 @@ from sqlalchemy import select
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.access.mfa import passkeys, recovery, table, totp
 from gatehouse.platform.access.mfa.errors import (
     AlreadyEnrolled,
@@ -76,15 +78,14 @@ async def begin_passkey(request: Request, host: Host, who: Who) -> dict[str, Any
     at = passkeys.site(request, host)
     async with changing(request, host, who.tenant_id, who.caller) as change:
         asked = await _may_enrol(change, who, "webauthn")
-        if len(await table.passkeys(change.session, asked.user.id)) >= _MOST_PASSKEYS:
-            raise TooManyPasskeys
+        await _require_room(change, asked.user.id)
         return await passkeys.registration(change, asked.user, at)
 
 
 async def finish_passkey(
     request: Request, host: Host, who: Who, name: str, credential: dict[str, Any], *, enter: Enter[T]
 ) -> tuple[T | Tokens, list[str] | None]:
-    """As `confirm_totp`. Raises `BadCredential`, `AlreadyEnrolled`, `PasskeysUnavailable`."""
+    """As `confirm_totp`. Raises `BadCredential`, `AlreadyEnrolled`, `PasskeysUnavailable`, `TooManyPasskeys`."""
     at = passkeys.site(request, host)
     async with changing(request, host, who.tenant_id, who.caller) as change:
         asked = await _may_enrol(change, who, "webauthn")
@@ -92,6 +93,8 @@ async def finish_passkey(
         if verified is not None:
             if await _known(change, verified.credential_id):
                 raise AlreadyEnrolled
+            # Asked again: any number of registrations may have begun.
+            await _require_room(change, asked.user.id)
             change.session.add(
                 PasskeyRow(
                     id=new_id(),
@@ -111,6 +114,13 @@ async def finish_passkey(
             return await _enrolled(change, host, request, asked, method="webauthn", factor=factor, enter=enter)
     # Raised only now: the challenge is used up.
     raise BadCredential
+
+
+async def _require_room(change: Change, user_id: UUID) -> None:
+    """For one more passkey. Raises `TooManyPasskeys`."""
+    count = partial(table.count_passkeys, user_id=user_id)
+    limit = _MOST_PASSKEYS
+    await require_room(change.session, ScopedLock.PASSKEYS, count, limit=limit, full=TooManyPasskeys, scope=user_id)
 
 
 async def begin_assertion(request: Request, host: Host, who: Who) -> dict[str, Any]:

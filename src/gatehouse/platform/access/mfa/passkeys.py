@@ -10,9 +10,11 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
+import structlog
 import webauthn
 from fastapi import Request
 from webauthn.helpers import base64url_to_bytes, parse_client_data_json
+from webauthn.helpers.exceptions import WebAuthnException
 from webauthn.helpers.structs import (
     AuthenticatorSelectionCriteria,
     AuthenticatorTransport,
@@ -30,6 +32,8 @@ from gatehouse.platform.access.mfa.table import ChallengeRow, PasskeyRow
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.change import Change
 from gatehouse.platform.ports import Host
+
+log = structlog.get_logger(__name__)
 
 REGISTER: Final = "register"
 ASSERT: Final = "assert"
@@ -95,8 +99,8 @@ async def registered(
         return webauthn.verify_registration_response(
             credential=credential, expected_challenge=challenge, expected_rp_id=at.rp_id, expected_origin=at.origin
         )
-    # A stranger's CBOR goes through several parsers, each with errors of its own.
-    except Exception:
+    except Exception as error:
+        _log_fault(REGISTER, error)
         return None
 
 
@@ -109,6 +113,9 @@ async def asserted(change: Change, user: UserRow, at: Site, credential: dict[str
         return None
     try:
         row = known[base64url_to_bytes(credential["id"])]
+    except (KeyError, TypeError, ValueError):
+        return None
+    try:
         verified = webauthn.verify_authentication_response(
             credential=credential,
             expected_challenge=challenge,
@@ -117,7 +124,8 @@ async def asserted(change: Change, user: UserRow, at: Site, credential: dict[str
             credential_public_key=row.public_key,
             credential_current_sign_count=row.sign_count,
         )
-    except Exception:
+    except Exception as error:
+        _log_fault(ASSERT, error)
         return None
     row.sign_count, row.last_used_at = verified.new_sign_count, utc_now()
     return row
@@ -159,9 +167,17 @@ async def _taken(change: Change, user: UserRow, purpose: str, credential: dict[s
     """The open challenge that the answer names, used up whatever the answer is worth."""
     try:
         challenge = parse_client_data_json(base64url_to_bytes(credential["response"]["clientDataJSON"])).challenge
-    except Exception:
+    except Exception as error:
+        _log_fault(purpose, error)
         return None
     return challenge if await table.take_challenge(change.session, user.id, purpose, challenge) else None
+
+
+def _log_fault(purpose: str, error: Exception) -> None:
+    """A stranger's CBOR goes through several parsers, each with errors of its own. Those of WebAuthn's rules say that a
+    key is wrong; any other could be a fault of ours, so the log has it: without the credential."""
+    if not isinstance(error, WebAuthnException):
+        log.warning("mfa.passkey_not_judged", purpose=purpose, error=type(error).__name__, exc_info=error)
 
 
 def _json(text: str) -> dict[str, Any]:

@@ -107,7 +107,9 @@ async def confirm_totp(who: Asker, body: Confirmation, request: Request, host: T
     return Enrolled(recovery_codes=codes, tokens=tokens)
 
 
-@router.delete(f"{_OWN}/totp", status_code=204, responses=RESPONSES)
+@router.delete(
+    f"{_OWN}/totp", status_code=204, responses=RESPONSES | {404: {"description": "No authenticator app is enrolled."}}
+)
 async def remove_totp(caller: SessionUserStepUp, change: Changing) -> None:
     """Removes the authenticator app. With the last method go the recovery codes."""
     await service.remove_totp(change, caller)

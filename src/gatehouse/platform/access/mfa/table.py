@@ -77,6 +77,11 @@ async def drop_totp(session: AsyncSession, user_id: UUID, *, confirmed: bool) ->
     await session.execute(delete(TotpRow).where(TotpRow.user_id == user_id, state))
 
 
+async def count_passkeys(session: AsyncSession, user_id: UUID) -> int:
+    query = select(func.count()).select_from(PasskeyRow).where(PasskeyRow.user_id == user_id)
+    return (await session.execute(query)).scalar_one()
+
+
 async def passkeys(session: AsyncSession, user_id: UUID) -> Sequence[PasskeyRow]:
     query = select(PasskeyRow).where(PasskeyRow.user_id == user_id).order_by(PasskeyRow.created_at, PasskeyRow.id)
     return (await session.scalars(query)).all()

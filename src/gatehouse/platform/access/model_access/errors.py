@@ -21,5 +21,8 @@ class UnknownModel(Unprocessable):
     """A rule for a misspelt name would deny nothing, and nobody would notice."""
 
     def __init__(self) -> None:
-        message = "is not in the catalog: write provider/model-id, as GET /api/admin/models/catalog lists them"
+        message = (
+            "is not in the catalog: write provider/model-id, that is `provider` and `model_id` of an entry of"
+            " GET /api/admin/models/catalog with a slash between them"
+        )
         super().__init__(faults=[FieldFault("model_id", message)])

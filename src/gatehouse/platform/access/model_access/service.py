@@ -4,6 +4,7 @@ from typing import Final
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.access.groups.table import GroupRow
 from gatehouse.platform.access.model_access import table
 from gatehouse.platform.access.model_access.errors import RuleExists, RuleNotFound, TooManyRules, UnknownModel
@@ -25,8 +26,7 @@ async def create(change: Change, group: GroupRow, new: NewRule) -> ModelAccessRo
         raise UnknownModel
     if await table.find_rule(change.session, group.id, new.model_id) is not None:
         raise RuleExists
-    if await table.count_rules(change.session) >= MOST:
-        raise TooManyRules
+    await require_room(change.session, ScopedLock.MODEL_ACCESS, table.count_rules, limit=MOST, full=TooManyRules)
     row = ModelAccessRow(
         id=new_id(), tenant_id=change.tenant_id, group_id=group.id, created_at=utc_now(), **new.model_dump()
     )

@@ -2,7 +2,8 @@
 
     enabled <-> disabled     update `enabled`; disabled, its tokens stop at once
     any      -> removed      DELETE; its tokens stop at once, or live on until they expire (OAUTH_DELETE_REVOKES_TOKENS)
-    any      -> same         rotate-secret; the secret before stays good for OAUTH_SECRET_GRACE_SECONDS
+    any      -> same         rotate-secret; the secret before is accepted for OAUTH_SECRET_GRACE_SECONDS more, those
+                             before it until their own ends, three at most
 
 A client belongs to a tenant, or to none: platform-wide clients are the operators' alone. Nobody hands out what they
 lack: see `grants`.

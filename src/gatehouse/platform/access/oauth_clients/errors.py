@@ -1,6 +1,9 @@
 """What can go wrong with OAuth clients."""
 
-from gatehouse.foundation.errors import Forbidden, NotFound
+from datetime import datetime
+
+from gatehouse.foundation.clock import iso
+from gatehouse.foundation.errors import Conflict, Forbidden, NotFound
 
 
 class OAuthClientNotFound(NotFound):
@@ -15,6 +18,17 @@ class TenantNotFound(NotFound):
 
 class PlatformWideIsForOperators(Forbidden):
     message = "Only an operator makes platform-wide clients: name an organization as tenant_id."
+
+
+class TooManySecrets(Conflict):
+    code = "too_many_secrets"
+    form = "error_message"
+
+    def __init__(self, most: int, until: datetime) -> None:
+        super().__init__(
+            f"{most} earlier secrets are still accepted, which is the most. Try again after {iso(until)}, or send"
+            " grace_period_seconds 0, which ends them now."
+        )
 
 
 class GrantExceeded(Forbidden):

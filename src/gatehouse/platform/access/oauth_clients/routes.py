@@ -1,6 +1,6 @@
 """The OAuth client endpoints (reference 2, Endpoints, OAuth clients). `{client_id}` is the public id."""
 
-from typing import Annotated
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Path, Query, Request
@@ -14,6 +14,7 @@ from gatehouse.platform.access.oauth_clients.schemas import (
     OAuthClientPage,
     OAuthClientUpdate,
     RotatedSecret,
+    SecretRotation,
 )
 from gatehouse.platform.access.oauth_clients.table import OAuthClientRow
 from gatehouse.platform.callers import RESPONSES, ClientAdmin, ClientReader
@@ -36,20 +37,18 @@ async def _loaded(
 
 
 Loaded = Annotated[OAuthClientRow, Depends(_loaded)]
+_NO_ORGANIZATION: Final[dict[int | str, dict[str, Any]]] = {
+    404: {"description": "There is no such organization, or you may not see it."}
+}
 
 
-@router.post(
-    BASE,
-    status_code=201,
-    response_model=OAuthClientCreated,
-    responses={404: {"description": "There is no such organization, or it is another one's affair."}},
-)
+@router.post(BASE, status_code=201, response_model=OAuthClientCreated, responses=_NO_ORGANIZATION)
 async def create_oauth_client(caller: ClientAdmin, body: NewOAuthClient, change: Changing) -> OAuthClientCreated:
     """Makes a client. The answer holds its secret in clear, once."""
     return await service.create(change, caller, body)
 
 
-@router.get(BASE, response_model=list[OAuthClient] | OAuthClientPage)
+@router.get(BASE, response_model=list[OAuthClient] | OAuthClientPage, responses=_NO_ORGANIZATION)
 async def list_oauth_clients(
     caller: ClientReader,
     window: variants.ListWindow,
@@ -91,9 +90,21 @@ async def delete_oauth_client(caller: ClientAdmin, client: Loaded, change: Chang
     await service.delete(change, client, revoke_tokens=host.settings.oauth_delete_revokes_tokens)
 
 
-@router.post(f"{BASE}{{client_id}}/rotate-secret", response_model=RotatedSecret)
+@router.post(
+    f"{BASE}{{client_id}}/rotate-secret",
+    response_model=RotatedSecret,
+    responses={409: {"description": "Three earlier secrets are still accepted."}},
+)
 async def rotate_oauth_client_secret(
-    caller: ClientAdmin, client: Loaded, change: Changing, host: TheHost
+    caller: ClientAdmin,
+    client: Loaded,
+    change: Changing,
+    host: TheHost,
+    body: SecretRotation | None = None,
 ) -> RotatedSecret:
-    """A new secret, shown once. The previous one is still taken for OAUTH_SECRET_GRACE_SECONDS."""
-    return await service.rotate_secret(change, caller, client, grace_seconds=host.settings.oauth_secret_grace_seconds)
+    """A new secret, shown once. The previous one is still accepted for OAUTH_SECRET_GRACE_SECONDS, or for as long as
+    the body says; those before it until the end that their own rotation gave them, three in all."""
+    requested = None if body is None else body.grace_period_seconds
+    grace_seconds = host.settings.oauth_secret_grace_seconds if requested is None else requested
+    shorten = requested is not None
+    return await service.rotate_secret(change, caller, client, grace_seconds=grace_seconds, shorten=shorten)

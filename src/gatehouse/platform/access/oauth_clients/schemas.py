@@ -85,6 +85,19 @@ class OAuthClientPage(Shown):
     page_size: int
 
 
+class SecretRotation(Body):
+    grace_period_seconds: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            le=30 * 86_400,
+            description="How long the secrets before are accepted at most; 0 ends them at once. Omitted:"
+            " OAUTH_SECRET_GRACE_SECONDS.",
+            examples=[3600],
+        ),
+    ] = None
+
+
 class RotatedSecret(Shown):
     client_id: UUID
     new_client_secret: Annotated[str, Field(description="Shown here and never again.", examples=["gcs_4fJ0..."])]

@@ -1,8 +1,9 @@
 """The rules of OAuth clients."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Final
 from uuid import UUID, uuid4
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -17,6 +18,7 @@ from gatehouse.platform.access.oauth_clients.errors import (
     OAuthClientNotFound,
     PlatformWideIsForOperators,
     TenantNotFound,
+    TooManySecrets,
 )
 from gatehouse.platform.access.oauth_clients.schemas import (
     NewOAuthClient,
@@ -30,6 +32,9 @@ from gatehouse.platform.change import Change
 
 #: What a leaked secret is recognised by.
 SECRET_PREFIX = "gcs_"  # noqa: S105 - says what a secret is, and is none
+
+#: Secrets before the current one that are accepted at the same time.
+MOST_EARLIER_SECRETS: Final = 3
 
 
 async def find(session: AsyncSession, caller: Caller, client_id: UUID, *, lock: bool) -> OAuthClientRow:
@@ -60,6 +65,7 @@ async def create(change: Change, caller: Caller, new: NewOAuthClient) -> OAuthCl
         secret_digest=secret.digest,
         previous_secret_digest=None,
         previous_secret_expires_at=None,
+        earlier_secrets=[],
         redirect_uris=list(dict.fromkeys(new.redirect_uris)),
         public=new.public,
         created_at=now,
@@ -125,13 +131,22 @@ async def delete(change: Change, client: OAuthClientRow, *, revoke_tokens: bool)
             part.touch("revocation", client.client_id, urgent=True)
 
 
-async def rotate_secret(change: Change, caller: Caller, client: OAuthClientRow, *, grace_seconds: int) -> RotatedSecret:
-    """A new secret; the one before is taken for `grace_seconds` more, one before that no longer."""
+async def rotate_secret(
+    change: Change, caller: Caller, client: OAuthClientRow, *, grace_seconds: int, shorten: bool = False
+) -> RotatedSecret:
+    """A new secret. The one before is accepted for `grace_seconds` more, those before it until their own ends, or with
+    `shorten` no longer than that. Raises `TooManySecrets`."""
     # Who holds a client's secret can do what the client can.
     grants.check(caller, scopes=client.scopes, tier=client.rate_limit_tier)
     secret = tokens.mint_token(SECRET_PREFIX)
     now = utc_now()
     expires_at = now + timedelta(seconds=grace_seconds)
+    latest = expires_at if shorten else datetime.max.replace(tzinfo=UTC)
+    earlier = [(digest, min(until, latest)) for digest, until in _earlier(client)]
+    earlier = [(digest, until) for digest, until in earlier if until > now]
+    if len(earlier) + (expires_at > now) > MOST_EARLIER_SECRETS:
+        raise TooManySecrets(MOST_EARLIER_SECRETS, min(until for _, until in earlier))
+    client.earlier_secrets = [{"digest": digest.hex(), "expires_at": until.timestamp()} for digest, until in earlier]
     client.previous_secret_digest = client.secret_digest
     client.previous_secret_expires_at = expires_at
     client.secret_digest = secret.digest
@@ -150,6 +165,14 @@ async def rotate_secret(change: Change, caller: Caller, client: OAuthClientRow, 
         grace_period_seconds=grace_seconds,
         previous_secret_expires_at=expires_at,
     )
+
+
+def _earlier(client: OAuthClientRow) -> Iterator[tuple[bytes, datetime]]:
+    """Digests of the secrets before the current one, and until when each is accepted."""
+    for entry in client.earlier_secrets:
+        yield bytes.fromhex(entry["digest"]), datetime.fromtimestamp(entry["expires_at"], UTC)
+    if client.previous_secret_digest is not None and client.previous_secret_expires_at is not None:
+        yield client.previous_secret_digest, client.previous_secret_expires_at
 
 
 @asynccontextmanager

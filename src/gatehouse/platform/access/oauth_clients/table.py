@@ -5,10 +5,11 @@ The table's row-level security shows operators every tenant's rows, so each quer
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, LargeBinary, Select, false, or_, select, text, true
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -38,6 +39,8 @@ class OAuthClientRow(Row):
     secret_digest: Mapped[bytes] = mapped_column(LargeBinary)
     previous_secret_digest: Mapped[bytes | None] = mapped_column(LargeBinary)
     previous_secret_expires_at: Mapped[datetime | None]
+    #: before the previous one: `digest` in hexadecimal, `expires_at` as Unix time
+    earlier_secrets: Mapped[list[dict[str, Any]]] = mapped_column(JSONB)
     redirect_uris: Mapped[list[str]]
     public: Mapped[bool]
     created_at: Mapped[datetime]

@@ -12,7 +12,7 @@ class BadAuthorizationRequest(BadRequest):
 
 class NoPublicAddress(NotFound):
     code = "no_public_url"
-    message = "There is no OpenID provider here: it needs the setting PUBLIC_URL."
+    message = "Signing in to other applications is not set up here. The operator of this service has to set PUBLIC_URL."
 
 
 class BadAccessToken(Unauthenticated):

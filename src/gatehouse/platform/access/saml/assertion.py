@@ -35,8 +35,12 @@ class Assertion(msgspec.Struct, frozen=True, kw_only=True):
     attributes: dict[str, list[str]]
 
 
-def read(response: trust.Response, *, issuer: str, request_id: str, sp: ServiceProvider, now: datetime) -> Assertion:
-    """Raises `UnknownIssuer`, `InvalidSignature` where it is not said to us, `AssertionExpired` where not for now."""
+def read(
+    response: trust.Response, *, issuer: str, request_id: str | None, sp: ServiceProvider, now: datetime
+) -> Assertion:
+    """`request_id` is None for a sign-in that began at the provider.
+
+    Raises `UnknownIssuer`, `InvalidSignature` where it is not said to us, `AssertionExpired` where not for now."""
     root, assertion = response.root, response.assertion
     _from(issuer, one(root, "saml:Issuer"), required=False)
     _from(issuer, one(assertion, "saml:Issuer"), required=True)
@@ -76,7 +80,7 @@ def _from(expected: str, issuer: Element | None, *, required: bool) -> None:
         raise UnknownIssuer
 
 
-def _confirmed(subject: Element, request_id: str, sp: ServiceProvider, now: datetime) -> datetime:
+def _confirmed(subject: Element, request_id: str | None, sp: ServiceProvider, now: datetime) -> datetime:
     """Until when whoever brings the assertion may be its subject: one confirmation must fit in everything."""
     expired = False
     for confirmation in subject.findall("saml:SubjectConfirmation", NAMESPACES):

@@ -3,6 +3,7 @@
 SamlRefused           400 with `reason`: an answer that is not believed
   InvalidSignature    it is not, as a whole, what this provider signed for this platform
   AssertionExpired    it is too late, too early, or was taken already
+  UnsolicitedResponse nobody asked for it, and its provider may not begin sign-ins
   UnknownIssuer       it is not from the provider that was asked
   MissingEmail        it does not say who signed in
 NotAdmitted           403 with `reason`: believed, but there is no account to sign in to
@@ -14,11 +15,9 @@ from typing import ClassVar, Final
 from gatehouse.foundation.errors import (
     BadRequest,
     Conflict,
-    FieldFault,
     Forbidden,
     NotFound,
     Unavailable,
-    Unprocessable,
 )
 from gatehouse.foundation.http.envelopes import DETAIL
 from gatehouse.platform.access import pages
@@ -37,16 +36,16 @@ class EntityIdTaken(Conflict):
     message = "entity_id: the organization has an identity provider with this entity id."
 
 
+class PeopleConfigure(Forbidden):
+    message = (
+        "Only an administrator in person can configure identity providers: they decide who may be anybody in the"
+        " organization. OAuth clients, and API keys with scopes, cannot."
+    )
+
+
 class TooManyIdps(Conflict):
     code = "too_many_identity_providers"
     message = "The organization has as many identity providers as it may have."
-
-
-class BadRelayState(Unprocessable):
-    message = "must be a path of this platform, or an address at the portal"
-
-    def __init__(self) -> None:
-        super().__init__(faults=[FieldFault("relay_state", self.message)])
 
 
 class PublicUrlMissing(Unavailable):
@@ -76,6 +75,14 @@ class InvalidSignature(SamlRefused):
 class AssertionExpired(SamlRefused):
     reason = "assertion_expired"
     message = "The identity provider's answer is not valid at this time. Sign in again."
+
+
+class UnsolicitedResponse(SamlRefused):
+    reason = "unsolicited_response"
+    message = (
+        "This sign-in began at the identity provider, which is not allowed for it (allow_idp_initiated). Begin it here:"
+        " GET /api/saml/login."
+    )
 
 
 class UnknownIssuer(SamlRefused):

@@ -22,6 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.sealing import Sealer
 from gatehouse.foundation.storage.database import Database
+from gatehouse.foundation.storage.locks import GlobalLock, acquire
 from gatehouse.platform.change import Change
 
 _BITS: Final = 3072
@@ -32,8 +33,6 @@ _SIGNING: Final = text("SELECT id, certificate, sealed_private FROM saml_keys WH
 _ADD: Final = text(
     "INSERT INTO saml_keys (id, certificate, sealed_private, state) VALUES (:id, :certificate, :sealed, :state)"
 )
-# Two workers that need the first key at once, and two rotations, are one after the other.
-_ONE_AT_A_TIME: Final = text("SELECT pg_advisory_xact_lock(7411994)")
 _DROP: Final = text("DELETE FROM saml_keys WHERE state = :state")
 _MOVE: Final = text("UPDATE saml_keys SET state = :to WHERE state = :was RETURNING id")
 
@@ -62,7 +61,7 @@ async def signing(database: Database, sealer: Sealer) -> Key:
     async with database.service() as session:
         row = (await session.execute(_SIGNING)).first()
         if row is None:
-            await session.execute(_ONE_AT_A_TIME)
+            await acquire(session, GlobalLock.SAML_KEYS)
             row = (await session.execute(_SIGNING)).first()
         if row is None:
             await _add(session, sealer, "signing")
@@ -86,7 +85,7 @@ async def certificates(database: Database, sealer: Sealer) -> list[str]:
 async def prepare(database: Database, sealer: Sealer) -> str:
     """Publishes the key that signs next; one that was prepared before and never used gives way. Gives its id."""
     async with database.service() as session:
-        await session.execute(_ONE_AT_A_TIME)
+        await acquire(session, GlobalLock.SAML_KEYS)
         await session.execute(_DROP, {"state": "next"})
         key_id = await _add(session, sealer, "next")
         change = Change(session, None)
@@ -99,7 +98,7 @@ async def activate(database: Database) -> tuple[str, str | None]:
     """The next key signs from now on. The old one's certificate stays in the metadata until the next rotation, the one
     before it goes. The answer is the new id, and the old one. Raises `NothingPrepared`."""
     async with database.service() as session:
-        await session.execute(_ONE_AT_A_TIME)
+        await acquire(session, GlobalLock.SAML_KEYS)
         if not any(row.state == "next" for row in await session.execute(_ALL)):
             raise NothingPrepared
         await session.execute(_DROP, {"state": "previous"})

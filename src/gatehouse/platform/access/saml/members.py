@@ -9,6 +9,8 @@ from sqlalchemy import func, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation import emails
+from gatehouse.foundation.identity import TenantId
+from gatehouse.platform.access import linking
 from gatehouse.platform.access.groups import service as groups
 from gatehouse.platform.access.groups.table import GroupRow, MemberRow
 from gatehouse.platform.access.saml.assertion import Assertion
@@ -37,8 +39,7 @@ _STANDARD: Final[dict[str, tuple[str, ...]]] = {
 _USERNAME: Final[TypeAdapter[str]] = TypeAdapter(Username)
 
 _DOMAIN: Final = text(
-    "SELECT default_group_id FROM allowed_domains"
-    " WHERE domain = :domain AND verified_at IS NOT NULL AND jit_provisioning"
+    "SELECT jit_provisioning, default_group_id FROM allowed_domains WHERE domain = :domain AND verified_at IS NOT NULL"
 )
 
 
@@ -68,19 +69,23 @@ def person(assertion: Assertion, mapping: dict[str, str] | None) -> Person:
     )
 
 
-async def admitted(change: Change, provider: Provider, who: Person) -> UserRow:
-    """The organization's user of this address, locked; made where the domain is proven and open for that.
+async def admitted(change: Change, provider: Provider, who: Person, *, proven_by: TenantId | None) -> UserRow:
+    """The organization's user of this address, locked and linked; made where there is none and the domain is open for
+    that (`jit_provisioning`), or is nobody's. `proven_by` is the organization that has proven the domain.
 
-    Nobody of another organization is ever looked at. Raises `NotAdmitted`.
+    Nobody of another organization is ever looked at. Raises `NotAdmitted`, `AddressNotProven`.
     """
     user = await _of_address(change.session, who.email)
     if user is None:
+        if proven_by not in {None, change.tenant_id}:
+            raise NotAdmitted
         user = await _join(change, provider, who)
     if not user.is_active or user.kind != "user":
         raise NotAdmitted
     if user.operator and not provider.by_operator:
         # Or whoever administers the organization of operators could become one.
         raise NotAdmitted
+    await linking.link_signed_in(change, user)
     return user
 
 
@@ -107,7 +112,7 @@ async def _of_address(session: AsyncSession, email: str) -> UserRow | None:
 
 async def _join(change: Change, provider: Provider, who: Person) -> UserRow:
     domain = (await change.session.execute(_DOMAIN, {"domain": emails.domain(who.email)})).first()
-    if domain is None:
+    if domain is not None and not domain.jit_provisioning:
         raise NotAdmitted
     try:
         user = await _added(change, who.email, who.username)
@@ -119,7 +124,7 @@ async def _join(change: Change, provider: Provider, who: Person) -> UserRow:
         return there
     change.caller = as_caller(user, None)
     change.record("user.registered", "user", user.id, email=user.email, idp_id=provider.id)
-    if domain.default_group_id is not None:
+    if domain is not None and domain.default_group_id is not None:
         for group in await _locked(change.session, {domain.default_group_id}):
             await groups.add_member(change, group, user.id)
     return user
@@ -129,8 +134,9 @@ async def _added(change: Change, email: str, username: str | None) -> UserRow:
     """A name that somebody has is left out. Raises `EmailTaken`."""
     try:
         async with change.session.begin_nested():
-            # The domain is proven, and the organization's own provider says whose address this is.
-            return await users.add(change, NewUser(email=email, username=username), None, email_verified=True)
+            user = await users.add(change, NewUser(email=email, username=username), None)
+            linking.made_by(change, user, "saml")
+            return user
     except UsernameTaken:
         return await _added(change, email, None)
 

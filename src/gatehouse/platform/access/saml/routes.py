@@ -27,8 +27,8 @@ _SIGNED_OUT: Final = "/login?done=out"
 
 _REFUSED: Final[dict[int | str, dict[str, Any]]] = {
     400: {
-        "description": "Refused; `reason` is `invalid_signature`, `assertion_expired`, `missing_email` or"
-        " `unknown_issuer`."
+        "description": "Refused; `reason` is `invalid_signature`, `assertion_expired`, `missing_email`,"
+        " `unknown_issuer` or `unsolicited_response`."
     },
     503: {"description": "`public_url_missing`: PUBLIC_URL is not set; or too many sign-ins at once."},
 }
@@ -42,7 +42,10 @@ _FORM: Final[dict[str, Any]] = {
                     "required": ["SAMLResponse"],
                     "properties": {
                         "SAMLResponse": {"type": "string", "description": "In base64, 256 KiB at most."},
-                        "RelayState": {"type": "string", "description": "Not read: what was asked for is known here."},
+                        "RelayState": {
+                            "type": "string",
+                            "description": "Where to go then, as `relay_state` of the sign-in.",
+                        },
                     },
                 },
                 "example": {"SAMLResponse": "PHNhbWxwOlJlc3BvbnNlIC4uLg==", "RelayState": "/"},
@@ -105,7 +108,11 @@ async def begin_sign_in(
     host: TheHost,
     idp_id: UUID,
     relay_state: Annotated[
-        str | None, Query(description="Where to go then: a path of the platform, or an address at the portal.")
+        str | None,
+        Query(
+            description="Where to go then: a path of the platform, or an address at the portal. Anything else is not"
+            " followed."
+        ),
     ] = None,
 ) -> Response:
     """Sends the browser to the identity provider with a signed request."""
@@ -122,15 +129,17 @@ async def begin_sign_in(
     responses={
         **_REFUSED,
         403: {
-            "description": "Believed; `reason` is `not_admitted`: there is no active account, or `ip_not_allowed`: not"
-            " from an address that the organization allows."
+            "description": "Believed; `reason` is `not_admitted`: there is no active account, `address_not_proven`: the"
+            " account was made here, and its address is not proven, or `ip_not_allowed`: not from an address that the"
+            " organization allows."
         },
     },
     openapi_extra=_FORM,
 )
 async def finish_sign_in(request: Request, host: TheHost) -> Response:
     """Takes the identity provider's answer: the browser is signed in, and sent where it wanted to go."""
-    entered = await sign_in.finish(request, host, await _saml_response(request))
+    encoded, relay_state = await _saml_response(request)
+    entered = await sign_in.finish(request, host, encoded, relay_state)
     response = RedirectResponse(entered.url, 303)
     set_cookie(response, entered.secret, host)
     return response
@@ -163,7 +172,7 @@ async def single_logout(
     return response
 
 
-async def _saml_response(request: Request) -> str:
+async def _saml_response(request: Request) -> tuple[str, str | None]:
     if not forms.is_form(request.headers.get("content-type", "")):
         raise Unprocessable(f"Send a form: Content-Type {forms.MEDIA_TYPE}.")
     try:
@@ -172,4 +181,4 @@ async def _saml_response(request: Request) -> str:
         raise Unprocessable(str(error)) from None
     if not fields.get("SAMLResponse"):
         raise Unprocessable(faults=[FieldFault("SAMLResponse", "missing")])
-    return fields["SAMLResponse"]
+    return fields["SAMLResponse"], fields.get("RelayState")

@@ -52,6 +52,10 @@ Certificate = Annotated[
         examples=["-----BEGIN CERTIFICATE-----\nMIIC...\n-----END CERTIFICATE-----"],
     ),
 ]
+IdpInitiated = Annotated[
+    bool,
+    Field(description="Take sign-ins that begin at the provider. They are not bound to the browser that ends them."),
+]
 AttributeName = Annotated[str, Field(min_length=1, max_length=1024, examples=["urn:oid:0.9.2342.19200300.100.1.3"])]
 
 
@@ -71,6 +75,7 @@ class NewIdp(Body):
     slo_url: SloUrl | None = None
     attribute_mapping: AttributeMapping | None = None
     is_active: bool = True
+    allow_idp_initiated: IdpInitiated = False
 
 
 class IdpUpdate(Body):
@@ -83,6 +88,7 @@ class IdpUpdate(Body):
     slo_url: SloUrl | None = None
     attribute_mapping: AttributeMapping | None = None
     is_active: Annotated[bool, Field(default_factory=unsent)]
+    allow_idp_initiated: Annotated[IdpInitiated, Field(default_factory=unsent)]
 
 
 class ShownMapping(Shown):
@@ -100,6 +106,7 @@ class Idp(Shown):
     x509_cert: str
     attribute_mapping: ShownMapping | None
     is_active: bool
+    allow_idp_initiated: bool
     created_at: datetime
     updated_at: datetime
 

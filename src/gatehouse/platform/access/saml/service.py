@@ -8,11 +8,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import Caller
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.access.saml import table
-from gatehouse.platform.access.saml.errors import EntityIdTaken, TooManyIdps
+from gatehouse.platform.access.saml.errors import EntityIdTaken, PeopleConfigure, TooManyIdps
 from gatehouse.platform.access.saml.schemas import Idp, IdpList, IdpUpdate, NewIdp
 from gatehouse.platform.access.saml.table import IdpRow
 from gatehouse.platform.access.users import rights
+from gatehouse.platform.access.users.errors import CannotGrant
 from gatehouse.platform.change import Change
 
 #: Identity providers an organization may have.
@@ -25,10 +27,9 @@ async def listed(session: AsyncSession) -> IdpList:
 
 
 async def create(change: Change, caller: Caller, new: NewIdp) -> IdpRow:
-    """Raises `CannotGrant`, `EntityIdTaken`, `TooManyIdps`."""
+    """Raises `PeopleConfigure`, `EntityIdTaken`, `TooManyIdps`."""
     _may_vouch(caller)
-    if await table.count_idps(change.session) >= MOST:
-        raise TooManyIdps
+    await require_room(change.session, ScopedLock.SAML_PROVIDERS, table.count_idps, limit=MOST, full=TooManyIdps)
     now = utc_now()
     row = IdpRow(
         id=new_id(),
@@ -45,7 +46,7 @@ async def create(change: Change, caller: Caller, new: NewIdp) -> IdpRow:
 
 
 async def update(change: Change, caller: Caller, idp: IdpRow, body: IdpUpdate) -> IdpRow:
-    """Raises `CannotGrant`, `EntityIdTaken`."""
+    """Raises `PeopleConfigure`, `EntityIdTaken`."""
     _may_vouch(caller)
     sent = body.sent()
     if "attribute_mapping" in sent:
@@ -71,8 +72,11 @@ async def delete(change: Change, idp: IdpRow) -> None:
 
 def _may_vouch(caller: Caller) -> None:
     """Who says whose word is taken for who somebody is can become anybody, administrators too (decisions 2: nobody
-    grants rights that they lack, and a machine client makes no admins). Raises `CannotGrant`."""
-    rights.may_grant(caller, "admin")
+    grants rights that they lack, and a machine client makes no admins). Raises `PeopleConfigure`."""
+    try:
+        rights.may_grant(caller, "admin")
+    except CannotGrant:
+        raise PeopleConfigure from None
 
 
 def _mapping(body: NewIdp | IdpUpdate) -> dict[str, str] | None:
@@ -81,7 +85,16 @@ def _mapping(body: NewIdp | IdpUpdate) -> dict[str, str] | None:
 
 
 def _told(row: IdpRow) -> dict[str, Any]:
-    names = ("name", "entity_id", "sso_url", "slo_url", "x509_cert", "attribute_mapping", "is_active")
+    names = (
+        "name",
+        "entity_id",
+        "sso_url",
+        "slo_url",
+        "x509_cert",
+        "attribute_mapping",
+        "is_active",
+        "allow_idp_initiated",
+    )
     return {name: getattr(row, name) for name in names}
 
 

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import msgspec
 from starlette.requests import Request
 
-from gatehouse.platform.access.saml.errors import BadRelayState, PublicUrlMissing
+from gatehouse.platform.access.saml.errors import PublicUrlMissing
 from gatehouse.platform.ports import Host
 
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -48,29 +48,24 @@ def here(request: Request, host: Host) -> ServiceProvider:
     raise PublicUrlMissing
 
 
-def checked_relay_state(relay_state: str | None, sp: ServiceProvider, portal: str | None) -> str | None:
-    """Where the browser may be sent after a sign-in: a path of ours, or an address at the portal.
-
-    Raises `BadRelayState`. Whatever a browser could read as another place is refused rather than mended.
-    """
-    if not relay_state:
+def allowed_destination(relay_state: str | None, sp: ServiceProvider, portal: str | None) -> str | None:
+    """Where the browser may be sent after a sign-in: a path of ours, or an address of ours or at the portal. None for
+    whatever a browser could read as another place, and for what is no address."""
+    if not relay_state or len(relay_state) > _MAX_RELAY_STATE_CHARS:
         return None
-    if len(relay_state) > _MAX_RELAY_STATE_CHARS or any(c <= " " or c in "\\\x7f" for c in relay_state):
-        raise BadRelayState
+    if any(c <= " " or c in "\\\x7f" for c in relay_state):
+        return None
     if relay_state.startswith("/"):
-        if relay_state.startswith("//"):
-            raise BadRelayState
-        return relay_state
-    if _origin(relay_state) not in {_origin(sp.base), _origin(portal or sp.base)}:
-        raise BadRelayState
-    return relay_state
+        return None if relay_state.startswith("//") else relay_state
+    origin = _origin(relay_state)
+    return relay_state if origin is not None and origin in {_origin(sp.base), _origin(portal or sp.base)} else None
 
 
-def _origin(url: str) -> tuple[str, str]:
+def _origin(url: str) -> tuple[str, str] | None:
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise BadRelayState from None
+        return None
     if parts.scheme not in {"http", "https"} or not parts.netloc or "@" in parts.netloc:
-        raise BadRelayState
+        return None
     return parts.scheme, parts.netloc.lower()

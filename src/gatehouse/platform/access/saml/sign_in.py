@@ -2,6 +2,7 @@
 
 import hmac
 from datetime import timedelta
+from functools import partial
 from typing import Final, NoReturn
 from uuid import UUID, uuid4
 
@@ -10,19 +11,28 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.engine.stages.ip_allowlist import AddressNotAllowed
-from gatehouse.foundation import tokens
+from gatehouse.foundation import emails, tokens
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.identity import TenantId
 from gatehouse.platform.access.browser import held, leave_former, open_in_browser_for
+from gatehouse.platform.access.linking import AddressNotProven
 from gatehouse.platform.access.saml import assertion as assertions
 from gatehouse.platform.access.saml import certificates, keys, members, messages, service_provider, table, trust
 from gatehouse.platform.access.saml.aside import aside
 from gatehouse.platform.access.saml.assertion import Assertion
-from gatehouse.platform.access.saml.errors import AssertionExpired, IdpNotFound, NotAdmitted, SamlRefused, UnknownIssuer
+from gatehouse.platform.access.saml.errors import (
+    AssertionExpired,
+    IdpNotFound,
+    NotAdmitted,
+    SamlRefused,
+    UnknownIssuer,
+    UnsolicitedResponse,
+)
 from gatehouse.platform.access.saml.service_provider import ServiceProvider
 from gatehouse.platform.access.saml.table import Asked, Provider, RequestRow, SamlSessionRow
 from gatehouse.platform.access.sessions.service import open_session
+from gatehouse.platform.access.users import table as users
 from gatehouse.platform.change import DEFAULT_TENANT
 from gatehouse.platform.ports import Host
 from gatehouse.platform.requests import changing
@@ -30,8 +40,14 @@ from gatehouse.platform.requests import changing
 #: What people may take at their identity provider.
 PATIENCE: Final = timedelta(minutes=30)
 
-#: SAML Bindings, 3.4.3. What the provider gives back is not read, so it need not be told where a sign-in ends.
+#: SAML Bindings, 3.4.3. Where a sign-in ends is kept here, too, so that it may be longer.
 _MAX_RELAY_STATE_BYTES: Final = 80
+
+#: Where a sign-in ends without a `RelayState` and without a portal.
+_CONSOLE: Final = "/"
+
+#: Organizations with the same identity provider that are tried for a sign-in that began there.
+_MAX_SHARING: Final = 8
 
 
 class Begun(msgspec.Struct, frozen=True):
@@ -49,9 +65,9 @@ class Entered(msgspec.Struct, frozen=True):
 
 
 async def begin(request: Request, host: Host, idp_id: UUID, relay_state: str | None) -> Begun:
-    """Raises `PublicUrlMissing`, `BadRelayState`, `IdpNotFound`."""
+    """Raises `PublicUrlMissing`, `IdpNotFound`."""
     sp = service_provider.here(request, host)
-    target = service_provider.checked_relay_state(relay_state, sp, host.settings.portal_public_url)
+    target = service_provider.allowed_destination(relay_state, sp, host.settings.portal_public_url)
     async with host.database.service() as lookup:
         provider = await table.active_provider(lookup, idp_id)
     if provider is None:
@@ -63,30 +79,38 @@ async def begin(request: Request, host: Host, idp_id: UUID, relay_state: str | N
     )
     key = await keys.signing(host.database, host.sealer)
     message = messages.authn_request(request_id, sp, provider.sso_url)
-    told = target if target and len(target.encode()) <= _MAX_RELAY_STATE_BYTES else request_id
-    url = await aside(lambda: messages.redirect_url(provider.sso_url, "SAMLRequest", message, told, key))
+    state = target if target and len(target.encode()) <= _MAX_RELAY_STATE_BYTES else request_id
+    url = await aside(lambda: messages.redirect_url(provider.sso_url, "SAMLRequest", message, state, key))
     return Begun(url, browser)
 
 
-async def finish(request: Request, host: Host, encoded: str) -> Entered:
-    """Opens a session for whom the answer names. Raises `SamlRefused`, `NotAdmitted`, `AddressNotAllowed`; the
-    audit chain says so."""
+async def finish(request: Request, host: Host, encoded: str, relay_state: str | None = None) -> Entered:
+    """Opens a session for whom the answer names. Raises `SamlRefused`, `NotAdmitted`, `AddressNotProven`,
+    `AddressNotAllowed`; the audit chain says so."""
     sp = service_provider.here(request, host)
     asked: Asked | None = None
     issuer = ""
     try:
         raw = trust.decoded(encoded)
         issuer, in_response_to = await aside(lambda: _addressed(raw))
-        async with host.database.service() as lookup:
-            asked = await table.asked(lookup, in_response_to, kind="login") if in_response_to else None
-        provider = await _expected(host, asked, issuer)
-        assert asked is not None
-        _same_browser(request, sp, asked)
-        assertion = await aside(lambda: _read(raw, provider, asked.id, sp))
+        if in_response_to is None:
+            provider, assertion = await _unsolicited(host, raw, issuer, sp)
+        else:
+            async with host.database.service() as lookup:
+                asked = await table.asked(lookup, in_response_to, kind="login")
+            provider = await _expected(host, asked, issuer)
+            assert asked is not None
+            _same_browser(request, sp, asked)
+            assertion = await aside(partial(_read, raw, provider, asked.id, sp))
         await _check_address(request, host, provider.tenant_id)
-        return await _enter(request, host, asked, provider, assertion)
-    except (SamlRefused, NotAdmitted, AddressNotAllowed) as error:
+        secret = await _enter(request, host, asked, provider, assertion)
+    except (SamlRefused, NotAdmitted, AddressNotProven, AddressNotAllowed) as error:
         await _refused(request, host, asked, issuer, error)
+    portal = host.settings.portal_public_url
+    begun_for = None if asked is None else asked.relay_state
+    return Entered(
+        service_provider.allowed_destination(relay_state, sp, portal) or begun_for or portal or _CONSOLE, secret
+    )
 
 
 def remember_browser(response: Response, begun: Begun, sp: ServiceProvider) -> None:
@@ -180,7 +204,40 @@ def _same_browser(request: Request, sp: ServiceProvider, asked: Asked) -> None:
         raise AssertionExpired("This sign-in was begun in another browser, or its cookie is gone. Begin it again.")
 
 
-def _read(raw: bytes, provider: Provider, request_id: str, sp: ServiceProvider) -> Assertion:
+async def _unsolicited(host: Host, raw: bytes, issuer: str, sp: ServiceProvider) -> tuple[Provider, Assertion]:
+    """The provider that began a sign-in by itself, and what it says. Where several organizations trust its key, the one
+    that has proven the person's address is meant; each reads the address by its own attribute mapping.
+
+    Raises `SamlRefused`."""
+    async with host.database.service() as lookup:
+        known = await table.providers_of_issuer(lookup, issuer)
+    if not known:
+        raise UnknownIssuer
+    refused: SamlRefused = UnsolicitedResponse()
+    fitting: list[tuple[Provider, Assertion, str]] = []
+    for provider in [candidate for candidate in known if candidate.allow_idp_initiated][:_MAX_SHARING]:
+        try:
+            assertion = await aside(partial(_read, raw, provider, None, sp))
+            email = members.person(assertion, provider.attribute_mapping).email
+        except SamlRefused as error:
+            refused = error
+        else:
+            fitting.append((provider, assertion, email))
+    if len(fitting) > 1:
+        refused = UnsolicitedResponse("Several organizations use this identity provider. Begin the sign-in here.")
+        async with host.database.service() as lookup:
+            fitting = [
+                (provider, assertion, email)
+                for provider, assertion, email in fitting
+                if await users.proven_by(lookup, emails.domain(email)) == provider.tenant_id
+            ]
+    if len(fitting) != 1:
+        raise refused
+    provider, assertion, _ = fitting[0]
+    return provider, assertion
+
+
+def _read(raw: bytes, provider: Provider, request_id: str | None, sp: ServiceProvider) -> Assertion:
     response = trust.believed(raw, provider.entity_id, certificates.parse(provider.x509_cert))
     return assertions.read(response, issuer=provider.entity_id, request_id=request_id, sp=sp, now=utc_now())
 
@@ -195,15 +252,18 @@ async def _check_address(request: Request, host: Host, tenant_id: TenantId) -> N
         raise AddressNotAllowed(reason=AddressNotAllowed.code)
 
 
-async def _enter(request: Request, host: Host, asked: Asked, provider: Provider, assertion: Assertion) -> Entered:
+async def _enter(request: Request, host: Host, asked: Asked | None, provider: Provider, assertion: Assertion) -> str:
+    """The secret of the session's cookie."""
     who = members.person(assertion, provider.attribute_mapping)
+    async with host.database.service() as lookup:
+        proven_by = await users.proven_by(lookup, emails.domain(who.email))
     async with changing(request, host, provider.tenant_id) as change:
-        former = await table.browser_held(change.session, asked)
+        former = held(request) if asked is None else await table.browser_held(change.session, asked)
         digest = tokens.digest(assertion.id)
         seen = not await table.first_seen(change.session, provider.tenant_id, provider.id, digest, assertion.until)
-        if seen or not await table.use(change.session, asked.id):
+        if seen or (asked is not None and not await table.use(change.session, asked.id)):
             raise AssertionExpired
-        user = await members.admitted(change, provider, who)
+        user = await members.admitted(change, provider, who, proven_by=proven_by)
         # The answer comes from another site, without the session's cookie: whose it was is known from the setting out.
         await leave_former(change, host, former)
         session = await open_session(change, user, request, amr=["saml"], not_after=assertion.session_until)
@@ -221,9 +281,9 @@ async def _enter(request: Request, host: Host, asked: Asked, provider: Provider,
                 )
             )
         secret = await open_in_browser_for(change, session)
-        await table.browser_holds(change.session, asked.browser_digest, tokens.digest(secret))
-    # What was written down, not what came along: the provider gives back what it was given, or it does not.
-    return Entered(asked.relay_state or host.settings.portal_public_url or "/", secret)
+        if asked is not None:
+            await table.browser_holds(change.session, asked.browser_digest, tokens.digest(secret))
+    return secret
 
 
 async def _refused(request: Request, host: Host, asked: Asked | None, issuer: str, error: Refusal) -> NoReturn:

@@ -28,6 +28,7 @@ class IdpRow(TenantRow):
     attribute_mapping: Mapped[dict[str, str] | None] = mapped_column(JSONB(none_as_null=True))
     is_active: Mapped[bool]
     by_operator: Mapped[bool]
+    allow_idp_initiated: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
 
@@ -68,6 +69,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     x509_cert: str
     attribute_mapping: dict[str, str] | None
     by_operator: bool
+    allow_idp_initiated: bool
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,11 +85,14 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _PROVIDERS: Final = (
-    "SELECT p.id, p.tenant_id, p.entity_id, p.sso_url, p.slo_url, p.x509_cert, p.attribute_mapping, p.by_operator"
+    "SELECT p.id, p.tenant_id, p.entity_id, p.sso_url, p.slo_url, p.x509_cert, p.attribute_mapping, p.by_operator,"
+    " p.allow_idp_initiated"
     " FROM saml_identity_providers p JOIN tenants t ON t.id = p.tenant_id AND t.deleted_at IS NULL WHERE p.is_active"
 )
 _BY_ID: Final = text(_PROVIDERS + " AND p.id = :id")
-_BY_ISSUER: Final = text(_PROVIDERS + " AND md5(p.entity_id) = md5(:issuer) AND p.entity_id = :issuer LIMIT 100")
+_BY_ISSUER: Final = text(
+    _PROVIDERS + " AND md5(p.entity_id) = md5(:issuer) AND p.entity_id = :issuer ORDER BY p.created_at LIMIT 100"
+)
 _ASKED: Final = text(
     "SELECT id, tenant_id, idp_id, browser_digest, relay_state, used_at IS NULL AND expires_at > now() AS open"
     " FROM saml_requests WHERE id = :id AND kind = :kind"

@@ -7,6 +7,8 @@ still good. Every trick with XML signatures needs more than that shape. What was
 """
 
 import binascii
+import codecs
+import re
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
@@ -14,12 +16,14 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 import msgspec
+import structlog
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature as BadSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, padding
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+from onelogin.saml2.errors import OneLogin_Saml2_Error, OneLogin_Saml2_ValidationError
 from onelogin.saml2.response import OneLogin_Saml2_Response
 from onelogin.saml2.settings import OneLogin_Saml2_Settings
 from onelogin.saml2.xml_utils import OneLogin_Saml2_XML
@@ -27,6 +31,8 @@ from onelogin.saml2.xml_utils import OneLogin_Saml2_XML
 from gatehouse.platform.access.saml import certificates
 from gatehouse.platform.access.saml.errors import InvalidSignature
 from gatehouse.platform.access.saml.messages import ASSERTION, NAMESPACES, PROTOCOL, SIGNATURE
+
+log = structlog.get_logger(__name__)
 
 MAX_BYTES: Final = 256 * 1024
 _MAX_BASE64_CHARS: Final = MAX_BYTES * 4 // 3 + 4096
@@ -46,6 +52,12 @@ _DIGESTS: Final = {f"{_XMLENC}sha256", f"{_MORE}sha384", f"{_XMLENC}sha512"}
 _TRANSFORMS: Final = ([_ENVELOPED, _EXCLUSIVE], [_ENVELOPED])
 
 _SCHEMA: Final = "saml-schema-protocol-2.0.xsd"
+
+_DECLARATION: Final = re.compile(
+    rb"""<\?xml\s{1,9}version\s?=\s?["']1\.[0-9]["'](\s{1,9}encoding\s?=\s?["']utf-?8["'])?"""
+    rb"""(\s{1,9}standalone\s?=\s?["'](yes|no)["'])?\s{0,9}\?>""",
+    re.IGNORECASE,
+)
 
 #: The library wants addresses of both sides. It is asked about signatures alone, so these are nobody's.
 _NOWHERE: Final = "https://unused.invalid/"
@@ -106,7 +118,8 @@ def believed(raw: bytes, issuer: str, trusted: Sequence[x509.Certificate]) -> Re
     _without_doctype(raw)
     try:
         judged = OneLogin_Saml2_Response(_settings(issuer, trusted), b64encode(raw))
-    except Exception:  # an encrypted assertion ends here too
+    except Exception as error:  # an encrypted assertion ends here too
+        log.info("saml.answer_not_read", error=type(error).__name__)
         raise InvalidSignature("The answer cannot be read. Encrypted assertions are not taken.") from None
     root = judged.document
     if root.find("saml:Assertion", NAMESPACES) is None:
@@ -116,7 +129,11 @@ def believed(raw: bytes, issuer: str, trusted: Sequence[x509.Certificate]) -> Re
     valid(root, "Response")
     try:
         good = judged.is_valid({}, raise_exceptions=True)
+    except (OneLogin_Saml2_Error, OneLogin_Saml2_ValidationError):
+        good = False
     except Exception:
+        # The library's own faults look like a wrong signature to the person; the operator has to see them.
+        log.exception("saml.signature_not_judged")
         good = False
     if not good:
         raise InvalidSignature("The signature does not fit, or the provider reports a failure.")
@@ -165,13 +182,16 @@ def _by_schema(root: Element) -> bool:
 
 def _without_doctype(raw: bytes) -> None:
     """No parser sees a document type: entities, remote files and their costs begin there. Only UTF-8, so that nothing
-    is hidden by another encoding."""
+    is hidden by another encoding: neither by NUL bytes, nor by the XML declaration, of which a few spellings are taken.
+    """
     try:
         raw.decode("utf-8")
     except UnicodeDecodeError:
         raise InvalidSignature("The message is not UTF-8.") from None
-    declaration = raw[:200].lower()
-    if b"encoding" in declaration.partition(b"?>")[0] and b"utf-8" not in declaration.partition(b"?>")[0]:
+    start = raw.removeprefix(codecs.BOM_UTF8).lstrip(b" \t\r\n")
+    if b"\0" in raw or not start.startswith(b"<"):
+        raise InvalidSignature("The message is not UTF-8.")
+    if start[:5].lower() == b"<?xml" and not start[5:6].isalnum() and _DECLARATION.match(start) is None:
         raise InvalidSignature("The message is not UTF-8.")
     if b"<!DOCTYPE" in raw or b"<!ENTITY" in raw or b"<?xml-stylesheet" in raw:
         raise InvalidSignature("The message has a document type.")

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import ValidationError
 
-from gatehouse.foundation.errors import BadRequest, Conflict, NotFound, PayloadTooLarge, Refusal
+from gatehouse.foundation.errors import BadRequest, Conflict, Forbidden, NotFound, PayloadTooLarge, Refusal
 
 if TYPE_CHECKING:
     from scim2_models import SCIMException
@@ -36,6 +36,16 @@ class Taken(Conflict):
 
     def __init__(self, detail: str) -> None:
         super().__init__(detail, scimType="uniqueness")
+
+
+class AddressFixed(Forbidden):
+    """Whoever chooses an account's address chooses who signs in to it by single sign-on."""
+
+    code = "address_fixed"
+    message = (
+        "A directory cannot change the address of an administrator or auditor, or of an account that was made here and"
+        " is not linked to it. An administrator can: PATCH /api/admin/users/{user_id}."
+    )
 
 
 class BadScim(BadRequest):

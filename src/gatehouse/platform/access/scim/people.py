@@ -21,9 +21,10 @@ from gatehouse.foundation import emails
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import Caller
 from gatehouse.foundation.ids import new_id
+from gatehouse.platform.access import linking
 from gatehouse.platform.access.anonymising import forget
 from gatehouse.platform.access.scim import table
-from gatehouse.platform.access.scim.errors import BadScim, InvalidValue, Taken
+from gatehouse.platform.access.scim.errors import AddressFixed, BadScim, InvalidValue, Taken
 from gatehouse.platform.access.scim.filters import USERS, compiled
 from gatehouse.platform.access.scim.reading import View, Window
 from gatehouse.platform.access.scim.resources import POLICY, Person
@@ -31,7 +32,7 @@ from gatehouse.platform.access.scim.urns import ENTERPRISE, USER
 from gatehouse.platform.access.users import service as users
 from gatehouse.platform.access.users.errors import EmailTaken, OperatorsOnly, UsernameTaken
 from gatehouse.platform.access.users.schemas import NewUser
-from gatehouse.platform.access.users.table import UserRow, proven
+from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.change import Change
 
 MAX_BYTES: Final = 64 * 1024
@@ -40,8 +41,6 @@ MAX_OPERATIONS: Final = 50
 _MAX_ENTRIES: Final = 20
 _MAX_CHARS: Final = 255
 
-#: The address of a user who has none: nothing is ever sent to such a domain (RFC 2606), and none can be proven.
-_NOWHERE: Final = "@no-address.invalid"
 #: What has a column, or is the service's own word.
 _NOT_KEPT: Final = ("schemas", "id", "externalId", "userName", "displayName", "active", "groups", "meta")
 #: What a directory may say without effect where it says all it knows.
@@ -101,14 +100,14 @@ async def create(change: Change, body: dict[str, Any]) -> UserRow:
     email = _address(said)
     new = NewUser.model_construct(
         kind="user",
-        email=email or f"{new_id()}{_NOWHERE}",
+        email=email or f"{new_id()}{emails.NOWHERE}",
         username=await _free_username(change.session, name),
         display_name=_text(said.display_name, "displayName"),
         role="user",
     )
-    verified = email is not None and await proven(change.session, emails.domain(email))
     try:
-        user = await users.add(change, new, None, email_verified=verified)
+        user = await users.add(change, new, None)
+        linking.made_by(change, user, "scim")
         user.user_name, user.external_id = name, _text(said.external_id, "externalId")
         user.directory = _kept(said)
         user.is_active = bool(said.active)
@@ -121,7 +120,7 @@ async def create(change: Change, body: dict[str, Any]) -> UserRow:
 
 async def replace(change: Change, user: UserRow, body: dict[str, Any]) -> None:
     """What is not said is taken away, but for `active`, of which silence says nothing. Raises `Taken`, `BadScim`,
-    `OperatorsOnly`, `LastAdmin`."""
+    `OperatorsOnly`, `LastAdmin`, `AddressFixed`, `AddressNotProven`."""
     await _write(change, user, _before(user), _read(body, active=user.is_active))
 
 
@@ -143,6 +142,7 @@ async def delete(change: Change, caller: Caller, user: UserRow) -> None:
 async def _write(change: Change, user: UserRow, before: Person, said: Person) -> None:
     if user.operator:
         raise OperatorsOnly
+    await linking.link_provisioned(change, user)
     name = _name(said)
     sent: dict[str, Any] = {
         "user_name": name,
@@ -151,7 +151,9 @@ async def _write(change: Change, user: UserRow, before: Person, said: Person) ->
         "is_active": said.active,
     }
     if (email := _address(said)) != _address(before):
-        sent["email"] = email or f"{user.id}{_NOWHERE}"
+        if user.role != "user" or user.linked_at is None:
+            raise AddressFixed
+        sent["email"] = email or f"{user.id}{emails.NOWHERE}"
     was = before.user_name or ""
     # The name to sign in with follows the directory's, unless somebody gave the user another one.
     if name.lower() != was.lower() and (user.username or was).lower() == was.lower():
@@ -164,6 +166,8 @@ async def _write(change: Change, user: UserRow, before: Person, said: Person) ->
         await users.update(change, None, user, sent)
     except (EmailTaken, UsernameTaken) as error:
         raise _taken(error) from None
+    if "email" in sent and user.linked_at is None:
+        await linking.link_moved(change, user)
     if changed:
         user.directory = directory
         user.updated_at = utc_now()
@@ -274,7 +278,7 @@ def _address(said: Person) -> str | None:
     entries = [entry for entry in said.emails or () if entry.value]
     entries.sort(key=lambda entry: (not entry.primary, (entry.type or "").lower() != "work"))
     chosen = entries[0].value if entries else said.user_name
-    if chosen is None or (not entries and "@" not in chosen) or chosen.endswith(_NOWHERE):
+    if chosen is None or (not entries and "@" not in chosen) or chosen.endswith(emails.NOWHERE):
         return None
     try:
         return emails.normal(chosen)

@@ -1,7 +1,7 @@
 """The protocol's endpoints (reference 2, Endpoints, SCIM; RFC 7644). Each answer is `application/scim+json`."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Path, Request
@@ -16,11 +16,9 @@ from gatehouse.platform.access.groups.table import GroupRow
 from gatehouse.platform.access.scim import described, reading
 from gatehouse.platform.access.scim.errors import NotOffered, ResourceNotFound
 from gatehouse.platform.access.scim.reading import PREFIX, Base, Page, Scim, Shown, View, Window
-from gatehouse.platform.access.scim.service import Uses
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.callers import RESPONSES, ScimClient
 from gatehouse.platform.change import Change
-from gatehouse.platform.ports import TheHost
 from gatehouse.platform.requests import Changing, Session
 
 if TYPE_CHECKING:
@@ -35,14 +33,9 @@ router = APIRouter(prefix=PREFIX, tags=["SCIM"], responses=RESPONSES, default_re
 
 R = TypeVar("R", bound=TenantRow)
 
-_uses: Final = Uses()
 
-
-async def _directory(caller: ScimClient, host: TheHost) -> Caller:
-    assert caller.scim_token_id is not None
+async def _directory(caller: ScimClient) -> Caller:
     await arrived(discovery, people, teams)
-    if _uses.due(caller.scim_token_id):
-        await host.later.run(_uses.note(host.database, caller.scim_token_id))
     return caller
 
 

@@ -37,14 +37,6 @@ async def all_tokens(session: AsyncSession) -> Sequence[ScimTokenRow]:
     return (await session.scalars(query)).all()
 
 
-_NOTE_USE = text("UPDATE scim_tokens SET last_used_at = now() WHERE id = :id")
-
-
-async def note_use(session: AsyncSession, token_id: UUID) -> None:
-    """As the service role."""
-    await session.execute(_NOTE_USE, {"id": token_id})
-
-
 _BOUND = text("SET LOCAL statement_timeout = '5s'")
 _UNBOUND = text("SET LOCAL statement_timeout TO DEFAULT")
 

@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import Caller
+from gatehouse.platform.access import linking
 from gatehouse.platform.access.groups import service as groups
 from gatehouse.platform.access.groups.errors import GroupNameTaken
 from gatehouse.platform.access.groups.schemas import GroupUpdate, NewGroup
@@ -138,6 +139,7 @@ async def _set_members(change: Change, group: GroupRow, steps: Sequence[Members]
     coming = {user for step in steps if step.what is not What.REMOVE for user in step.users}
     if coming and (missing := coming - await table.people(change.session, coming)):
         raise InvalidValue(f"members: there is no user {min(missing)}")
+    await linking.link_members(change, coming)
     added: set[UUID] = set()
     removed: set[UUID] = set()
     for step in steps:

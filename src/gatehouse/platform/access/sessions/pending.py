@@ -40,6 +40,12 @@ class SecondFactorNeeded(Unauthenticated):
     form = "error_message"
 
 
+_ENROLMENT_NEEDED: Final = (
+    "A second factor is needed, and you have none: enrol one with mfa_token, at POST /api/auth/mfa/totp or"
+    " POST /api/auth/mfa/webauthn/register/begin."
+)
+
+
 class PendingLoginRow(TenantRow):
     __tablename__ = "pending_logins"
 
@@ -71,8 +77,7 @@ _POLICY = text(
     f"SELECT {second_factor.COLUMNS} FROM tenants t {second_factor.JOIN} WHERE t.id = :tenant"  # noqa: S608
 )
 _METHODS = text(
-    "SELECT EXISTS (SELECT FROM mfa_totp WHERE user_id = :user AND confirmed_at IS NOT NULL) AS totp,"
-    " EXISTS (SELECT FROM mfa_passkeys WHERE user_id = :user) AS webauthn,"
+    f"SELECT {second_factor.ENROLLED},"  # noqa: S608
     " EXISTS (SELECT FROM mfa_recovery_codes WHERE user_id = :user AND used_at IS NULL) AS recovery"
 )
 _OWNER = text(
@@ -84,7 +89,7 @@ _OWNER = text(
 async def standing(session: AsyncSession, user: UserRow) -> Standing:
     policy = second_factor.read((await session.execute(_POLICY, {"tenant": user.tenant_id})).one())
     found = (await session.execute(_METHODS, {"user": user.id})).one()
-    enrolled = frozenset(name for name in ("totp", "webauthn") if getattr(found, name))
+    enrolled = second_factor.enrolled(found)
     usable = sorted(enrolled & policy.methods, reverse=True)
     if usable and found.recovery:
         usable.append("recovery")
@@ -116,6 +121,7 @@ async def begin(change: Change, user: UserRow, stands: Standing, *, amr: list[st
     change.record("login.mfa_required", "user", user.id, enrollment_required=row.enrolling)
     allowed: dict[str, Any] = {"methods": stands.usable or sorted(stands.policy.methods)}
     return SecondFactorNeeded(
+        _ENROLMENT_NEEDED if row.enrolling else None,
         mfa_token=minted.plaintext,
         **allowed,
         enrollment_required=row.enrolling,

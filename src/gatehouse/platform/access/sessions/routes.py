@@ -17,6 +17,10 @@ from gatehouse.platform.requests import Session as Reading
 router = APIRouter(prefix="/api/auth", tags=["Sessions"])
 
 _LOGIN_REFUSED: dict[int | str, dict[str, Any]] = {
+    400: {
+        "description": "`tenant_required`: the password is that of accounts in several organizations, listed in"
+        " `tenants`."
+    },
     401: {
         "model": LoginRefused,
         "description": "`detail`: not to be believed; the answer is the same for every reason. Or `mfa_required`: the "
@@ -34,9 +38,9 @@ LoadedSession = Annotated[SessionRow, Depends(loaded(SessionRow, "session_id", S
 async def log_in(body: Login, request: Request, host: TheHost) -> object:
     """Signs in with an address or user name and a password.
 
-    An address of a proven domain belongs to the organization that has proven it; any other must be the only one among
-    active users, or come with `tenant`. Who has a second factor, or needs one, gets an `mfa_token` first, and tokens
-    for it at `POST /api/auth/mfa/verify`.
+    An address of a proven domain belongs to the organization that has proven it. Of any other the password is tried
+    with the eight oldest active accounts that have one; where it is that of several, `tenant` must be sent. Who has a
+    second factor, or needs one, gets an `mfa_token` first, and tokens for it at `POST /api/auth/mfa/verify`.
     """
     return await service.login(request, host, body, service.enter_with_tokens)
 

@@ -1,21 +1,22 @@
 """The rules of sessions: opening one, refreshing it, ending it."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol, TypeVar
 
 from fastapi import Request
 from sqlalchemy import select
 
-from gatehouse.foundation import tokens
+from gatehouse.foundation import emails, tokens
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import Caller, CallerKind, Role, TenantId
 from gatehouse.foundation.ids import new_id
 from gatehouse.platform.access.revoking import end_sessions
 from gatehouse.platform.access.sessions import pending, table
-from gatehouse.platform.access.sessions.errors import InvalidRefreshToken, LoginFailed, SessionNotFound
+from gatehouse.platform.access.sessions.errors import InvalidRefreshToken, LoginFailed, SessionNotFound, TenantNeeded
 from gatehouse.platform.access.sessions.lifetimes import access_token_seconds, ends_at
 from gatehouse.platform.access.sessions.schemas import Login, Tokens
-from gatehouse.platform.access.sessions.table import Account, RefreshTokenRow, SessionRow
+from gatehouse.platform.access.sessions.table import Account, Candidates, RefreshTokenRow, SessionRow
 from gatehouse.platform.access.users.schemas import User
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.change import Change
@@ -47,17 +48,20 @@ class Enter(Protocol[T_co]):
 async def login(request: Request, host: Host, given: Login, enter: Enter[T]) -> T:
     """Judges the password, and enters where no second factor is asked for.
 
-    Raises `LoginFailed` for whatever is wrong, after the same work for whoever asks; `SecondFactorNeeded`.
+    Raises `LoginFailed` for whatever is wrong, after the same work for whoever asks; `TenantNeeded`;
+    `SecondFactorNeeded`.
     """
-    account = await _account(host, given)
+    candidates = await _candidates(host, given)
     # No connection is held meanwhile: a flood of sign-ins must not take administration's.
-    right = await host.passwords.verify(account.password_hash if account else None, given.password)
-    if account is None:
-        raise LoginFailed
+    hashes = [account.password_hash for account in candidates.accounts]
+    right = await host.passwords.matching(hashes, given.password, checks=candidates.checks)
     if not right:
         # After the answer: writing it down takes time that an unknown address would not take.
-        await host.later.run(record_failure(request, host, account))
+        await host.later.run(_record_failures(request, host, candidates.accounts))
         raise LoginFailed
+    if len(right) > 1:
+        raise TenantNeeded([candidates.accounts[place].tenant for place in right])
+    account = candidates.accounts[right[0]]
     anew = await _rehashed(host, account, given.password)
     async with changing(request, host, account.tenant_id) as change:
         user = await _still(change, account)
@@ -87,10 +91,11 @@ async def enter_with_tokens(
     return answer
 
 
-async def record_failure(request: Request, host: Host, account: Account, reason: str = "wrong_password") -> None:
-    """The event has no actor: who tried is not known."""
-    async with changing(request, host, account.tenant_id) as change:
-        change.record("login.failed", "user", account.id, outcome="failure", reason=reason)
+async def _record_failures(request: Request, host: Host, accounts: Sequence[Account]) -> None:
+    """The events have no actor: who tried is not known."""
+    for account in accounts:
+        async with changing(request, host, account.tenant_id) as change:
+            change.record("login.failed", "user", account.id, outcome="failure", reason="wrong_password")
 
 
 async def open_session(
@@ -251,23 +256,23 @@ def as_caller(user: UserRow, session: SessionRow | None) -> Caller:
         tenant_id=TenantId(user.tenant_id),
         user_id=user.id,
         session_id=session.id if session else None,
-        email=user.email,
+        email=emails.shown(user.email),
         role=Role(user.role),
         operator=user.operator,
     )
 
 
-async def _account(host: Host, given: Login) -> Account | None:
+async def _candidates(host: Host, given: Login) -> Candidates:
     # In lower case and no more: the limit of guesses counts by this spelling, so it must be the only one that works.
     name = (given.email or given.username or "").lower()
     async with host.database.service() as session:
-        return await table.account(session, name, tenant=given.tenant)
+        return await table.candidates(session, name, tenant=given.tenant)
 
 
 async def _rehashed(host: Host, account: Account, password: str) -> str:
     assert account.password_hash is not None
     if host.passwords.outdated(account.password_hash):
-        return await host.passwords.hash(password)
+        return await host.passwords.hash_again(password)
     return account.password_hash
 
 

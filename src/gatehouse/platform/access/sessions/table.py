@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -14,7 +15,7 @@ from gatehouse.foundation import emails
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.rows import TenantRow
-from gatehouse.platform.access.users.table import UserRow
+from gatehouse.platform.access.users.table import UserRow, proven_by
 
 
 class SessionRow(TenantRow):
@@ -49,28 +50,41 @@ class RefreshTokenRow(TenantRow):
 
 
 class Account(msgspec.Struct, frozen=True):
-    """Whom a sign-in may be: what is needed to judge the password."""
+    """Whom a sign-in may be: what is needed to judge the password. `tenant` is the slug."""
 
     id: UUID
     tenant_id: TenantId
+    tenant: str
     password_hash: str | None
 
 
-# An address of a proven domain belongs to the tenant that has proven it; any other must lead to one active user alone,
-# of all tenants or of the named one (decisions 2). Two rows are as bad as none.
+class Candidates(msgspec.Struct, frozen=True):
+    """The accounts whose password a sign-in may show, oldest first. `checks` is how many hashes are computed: it
+    depends on what the request names, and not on which accounts there are."""
+
+    accounts: list[Account]
+    checks: int
+
+
+#: accounts of one address in different organizations whose password is tried
+MAX_CANDIDATES: Final = 8
+
+# An address of a proven domain belongs to the tenant that has proven it. Any other may have an account in several
+# tenants, for each can make users with addresses that it has not proven. Accounts with a password come first: those
+# without one must not take their places.
 _ACCOUNTS = """
-    SELECT u.id, u.tenant_id, u.password_hash FROM users u
+    SELECT u.id, u.tenant_id, t.slug, u.password_hash FROM users u
     JOIN tenants t ON t.id = u.tenant_id AND t.deleted_at IS NULL
     WHERE u.is_active AND u.kind = 'user' AND t.slug = COALESCE(CAST(:tenant AS text), t.slug)
 """
-_OF_EMAIL = """
-    AND lower(u.email) = lower(:name) AND u.tenant_id = COALESCE(
-        (SELECT d.tenant_id FROM allowed_domains d JOIN tenants o ON o.id = d.tenant_id AND o.deleted_at IS NULL
-         WHERE d.domain = :domain AND d.verified_at IS NOT NULL), u.tenant_id)
-    LIMIT 2
-"""
-_OF_USERNAME = " AND lower(u.username) = lower(:name) LIMIT 2"
-_BY_EMAIL, _BY_USERNAME = text(_ACCOUNTS + _OF_EMAIL), text(_ACCOUNTS + _OF_USERNAME)
+_OF_EMAIL = " AND lower(u.email) = lower(:name) AND u.tenant_id = COALESCE(CAST(:owner AS uuid), u.tenant_id)"
+_OF_USERNAME = " AND lower(u.username) = lower(:name)"
+_OLDEST_FIRST = f" ORDER BY u.password_hash IS NULL, u.created_at, u.id LIMIT {MAX_CANDIDATES}"
+_BY_EMAIL, _BY_USERNAME = text(_ACCOUNTS + _OF_EMAIL + _OLDEST_FIRST), text(_ACCOUNTS + _OF_USERNAME + _OLDEST_FIRST)
+# In an installation with fewer organizations no address can have more accounts than that.
+_ORGANIZATIONS = text(
+    f"SELECT count(*) FROM (SELECT FROM tenants WHERE deleted_at IS NULL LIMIT {MAX_CANDIDATES}) t"  # noqa: S608
+)
 
 _REFRESH_TOKEN = text(
     "SELECT r.tenant_id, r.session_id FROM refresh_tokens r"
@@ -78,16 +92,19 @@ _REFRESH_TOKEN = text(
 )
 
 
-async def account(session: AsyncSession, name: str, *, tenant: str | None) -> Account | None:
-    """The one account of an address or user name. As the service role: tenants are not known before."""
+async def candidates(session: AsyncSession, name: str, *, tenant: str | None) -> Candidates:
+    """The active accounts of an address or user name. As the service role: tenants are not known before."""
     values = {"name": name, "tenant": tenant}
+    owner = None
     if "@" in name:
-        found = (await session.execute(_BY_EMAIL, {**values, "domain": emails.domain(name)})).all()
+        owner = await proven_by(session, emails.domain(name))
+        found = (await session.execute(_BY_EMAIL, {**values, "owner": owner})).all()
     else:
         found = (await session.execute(_BY_USERNAME, values)).all()
-    if len(found) != 1:
-        return None
-    return Account(found[0].id, TenantId(found[0].tenant_id), found[0].password_hash)
+    checks = 1
+    if owner is None and tenant is None:
+        checks = max(1, (await session.execute(_ORGANIZATIONS)).scalar_one())
+    return Candidates([Account(row.id, TenantId(row.tenant_id), row.slug, row.password_hash) for row in found], checks)
 
 
 async def refresh_token_owner(session: AsyncSession, digest: bytes) -> tuple[TenantId, UUID] | None:

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
+from gatehouse.platform.access import browser
 from gatehouse.platform.access.browser import open_in_browser
 from gatehouse.platform.access.mfa import enrolment
 from gatehouse.platform.access.mfa import service as mfa
@@ -30,9 +31,10 @@ router = APIRouter(include_in_schema=False)
 _PASSKEY_NAME: Final = "Passkey"
 
 
-def _over(next_path: str) -> Response:
-    """The half-way sign-in has expired, or was wrong too often."""
-    response = go(paths.to("/login", next_path, done="expired"))
+async def _over(request: Request, host: Host, next_path: str) -> Response:
+    """The half-way sign-in has expired, or was wrong too often. Whoever is signed in needs none."""
+    signed_in = await browser.current(request, host) is not None
+    response = go(paths.to("/login", next_path, done=None if signed_in else "expired"))
     half_way.forget(response)
     return response
 
@@ -54,7 +56,7 @@ async def show_second_factor(request: Request, host: TheHost, form: Posted) -> R
         )
         secret = await mfa.verify(request, host, who, given, open_in_browser)
     except InvalidMfaToken:
-        return _over(form.next)
+        return await _over(request, host, form.next)
     except (WrongCode, Mistyped):
         return await _second_factor(
             request, host, form.next, 401, fault=WrongCode.message, recovering=form.get("method") == "recovery"
@@ -76,7 +78,7 @@ async def _second_factor(
         usable = (await half_way.standing(host, who)).usable
         passkey = await _assertion(request, host, who) if "webauthn" in usable else None
     except InvalidMfaToken:
-        return _over(next_path)
+        return await _over(request, host, next_path)
     if not usable:
         return go(paths.to("/login/enrol", next_path))
     return await show(
@@ -104,7 +106,7 @@ async def begin_app(request: Request, host: TheHost, form: Posted) -> Response:
     try:
         made = await enrolment.begin_totp(request, host, await half_way.person(request, host))
     except (InvalidMfaToken, EnrolmentOnly):
-        return _over(form.next)
+        return await _over(request, host, form.next)
     return await _app(request, host, form.next, secret=made.secret, url=made.otpauth_url)
 
 
@@ -114,7 +116,7 @@ async def confirm_app(request: Request, host: TheHost, form: Posted) -> Response
         who = await half_way.person(request, host)
         cookie_secret, codes = await enrolment.confirm_totp(request, host, who, form.get("code"), open_in_browser)
     except (InvalidMfaToken, EnrolmentOnly):
-        return _over(form.next)
+        return await _over(request, host, form.next)
     except NotConfirmed:
         # What the page showed before is shown again: it is what the app was given.
         secret, url, fault = form.get("secret"), form.get("url"), "This is not the code that the app shows now."
@@ -131,7 +133,7 @@ async def enrol_passkey(request: Request, host: TheHost, form: Posted) -> Respon
             request, host, who, _PASSKEY_NAME, credential or {}, enter=open_in_browser
         )
     except (InvalidMfaToken, EnrolmentOnly):
-        return _over(form.next)
+        return await _over(request, host, form.next)
     except BadCredential:
         return await _enrol(request, host, form.next, 400, fault="That passkey could not be used. Try again.")
     return _enrolled(host, form.next, cookie_secret, codes)
@@ -145,7 +147,7 @@ async def _enrol(
         stands = await half_way.standing(host, who)
         passkey = await _registration(request, host, who) if "webauthn" in stands.policy.methods else None
     except (InvalidMfaToken, EnrolmentOnly):
-        return _over(next_path)
+        return await _over(request, host, next_path)
     return await show(
         request,
         host,

@@ -1,10 +1,13 @@
 """The pages of signing in with a password, and of signing out."""
 
+from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
 
+from gatehouse.foundation.http.accepts import prefers_html
 from gatehouse.platform.access import browser
 from gatehouse.platform.access.browser import open_in_browser
 from gatehouse.platform.access.pages import page
@@ -12,7 +15,7 @@ from gatehouse.platform.access.saml import logout as saml
 from gatehouse.platform.access.saml.errors import PublicUrlMissing
 from gatehouse.platform.access.saml.table import active_idps
 from gatehouse.platform.access.sessions import service as sessions
-from gatehouse.platform.access.sessions.errors import LoginFailed
+from gatehouse.platform.access.sessions.errors import LoginFailed, TenantNeeded
 from gatehouse.platform.access.sessions.pending import SecondFactorNeeded
 from gatehouse.platform.access.sessions.schemas import Login
 from gatehouse.platform.access.sessions.table import SessionRow
@@ -26,6 +29,12 @@ from gatehouse.platform.requests import changing
 
 router = APIRouter(include_in_schema=False)
 
+#: What `/` tells a program.
+_PLACES: Final = {
+    "service": "gatehouse", "model_api": "/v1", "sign_in": "/login", "documentation": "/docs",
+    "openapi": "/openapi.json", "status": "/api/health/ready",
+}  # fmt: skip
+
 _NOTES: Final = {
     "password": "Your new password is set. Sign in with it.",
     "account": "Your account is ready. Sign in with your new password.",
@@ -34,13 +43,30 @@ _NOTES: Final = {
 }
 
 
+#: Paths that send somebody who is signed in to the sign-in page: another account is wanted, or a fresh sign-in.
+_ASKS_AGAIN: Final = ("/oauth/authorize", "/api/saml/")
+
+
+@router.get("/")
+async def front_page(request: Request, host: TheHost) -> Response:
+    """For a person who opens the platform's address; a program learns where things are."""
+    if not prefers_html(request.headers.get("accept", "")):
+        return JSONResponse(_PLACES, headers={"Vary": "Accept"})
+    found = await browser.current(request, host)
+    response = page("front.html", email=None if found is None else found[0].email)
+    response.headers["Vary"] = "Accept"
+    return response
+
+
 @router.get("/login")
 async def login_page(request: Request, host: TheHost, link: Link) -> Response:
-    if link.next == paths.HOME and not link.done:
+    if not link.done and not link.email and not link.next.startswith(_ASKS_AGAIN):
         found = await browser.current(request, host)
+        if found is not None and link.next != paths.HOME:
+            return go(link.next)
         if found is not None:
             heading = "You are signed in"
-            return await show(request, host, "signed_in.html", heading=heading, email=found[0].email, leaving=False)
+            return await _signed_in(request, host, heading, found[0].email, leaving=False)
     note = _NOTES.get(link.done)
     return await _login(request, host, link.next, email=link.email, tenant=link.tenant, note=note)
 
@@ -56,8 +82,12 @@ async def log_in(request: Request, host: TheHost, form: Posted) -> Response:
         return half_way.send_on(needed, form.next, host)
     except (LoginFailed, Mistyped):
         fault = LoginFailed.message
-        return await _login(request, host, form.next, 401, email=email, tenant=tenant or "", fault=fault)
-    return entered(go(form.next), secret, host)
+    except TenantNeeded as error:
+        fault = "You have accounts in several organizations. Choose one, and enter your password again."
+        return await _login(request, host, form.next, 400, email=email, tenant="", fault=fault, tenants=error.tenants)
+    else:
+        return entered(go(form.next), secret, host)
+    return await _login(request, host, form.next, 401, email=email, tenant=tenant or "", fault=fault)
 
 
 @router.post("/login/single-sign-on")
@@ -79,6 +109,7 @@ async def _login(
     fault: str | None = None,
     note: str | None = None,
     looking: bool = False,
+    tenants: Sequence[str] = (),
 ) -> Response:
     providers = await _providers(host, next_path, email=email, tenant=tenant)
     if looking and not providers:
@@ -91,6 +122,7 @@ async def _login(
         next_path=next_path,
         email=email,
         tenant=tenant,
+        tenants=tenants,
         fault=fault,
         note=note,
         providers=providers,
@@ -122,7 +154,14 @@ async def logout_page(request: Request, host: TheHost) -> Response:
     found = await browser.current(request, host)
     if found is None:
         return go(paths.to("/login", done="out"))
-    return await show(request, host, "signed_in.html", heading="Sign out?", email=found[0].email, leaving=True)
+    return await _signed_in(request, host, "Sign out?", found[0].email, leaving=True)
+
+
+async def _signed_in(request: Request, host: Host, heading: str, email: str, *, leaving: bool) -> Response:
+    portal_url = host.settings.portal_public_url
+    return await show(
+        request, host, "signed_in.html", heading=heading, email=email, leaving=leaving, portal_url=portal_url
+    )
 
 
 @router.post("/logout")

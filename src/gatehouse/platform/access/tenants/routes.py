@@ -14,6 +14,7 @@ from gatehouse.platform.access.tenants.schemas import (
     OwnerRegistered,
     Tenant,
     TenantCreated,
+    TenantUpdate,
 )
 from gatehouse.platform.callers import RESPONSES, PlatformClient
 from gatehouse.platform.organization.tenants.table import TenantRecord, living
@@ -50,12 +51,18 @@ async def register_owner(
     return await service.register_owner(change, tenant, body)
 
 
+@router.patch("/{tenant_id}", response_model=Tenant)
+async def update_tenant(caller: PlatformClient, tenant: LoadedTenant, body: TenantUpdate, change: Changing) -> object:
+    """Changes an organization's name and the address of its contact."""
+    return await service.update(change, tenant, body.sent())
+
+
 @router.patch("/{tenant_id}/entitlements", response_model=Tenant)
 async def change_entitlements(
     caller: PlatformClient, tenant: LoadedTenant, body: EntitlementsUpdate, change: Changing
 ) -> object:
     """Changes plan and limits. They are in force on every worker when the answer comes."""
-    return service.entitle(change, tenant, body.sent())
+    return await service.entitle(change, tenant, body.sent())
 
 
 @router.delete("/{tenant_id}", status_code=204)

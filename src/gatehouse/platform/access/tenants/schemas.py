@@ -57,16 +57,33 @@ class EntitlementsUpdate(Body):
     custom_rate_limit_rpm: Annotated[
         Rpm | None, Field(description="Replaces the limit of all users of the organization.", examples=[1200])
     ] = None
+    scan_rate_limit_rpm: Annotated[
+        Rpm | None, Field(description="Scans a minute of one caller: `POST /v1/scan`.", examples=[300])
+    ] = None
     monthly_request_limit: Annotated[Monthly | None, Field(examples=[1_000_000])] = None
+    egress_policy: Annotated[
+        Literal["public", "listed"] | None,
+        Field(description="Where its own providers may be, where that is less than the deployment's `EGRESS_POLICY`."),
+    ] = None
+
+
+class TenantUpdate(Body):
+    """Only what is sent changes; null takes the contact's address away."""
+
+    name: Annotated[Name, Field(default_factory=unsent)]
+    contact_email: Email | None = None
 
 
 class Tenant(Shown):
     id: UUID
     slug: str
     name: str
+    contact_email: str | None
     plan: Plan
     custom_rate_limit_rpm: int | None
+    scan_rate_limit_rpm: int | None
     monthly_request_limit: int | None
+    egress_policy: Literal["public", "listed"] | None
     created_at: datetime
     updated_at: datetime
 

@@ -27,9 +27,13 @@ from gatehouse.platform.access.users.table import UserRow, by_email
 from gatehouse.platform.change import DEFAULT_TENANT, Change
 from gatehouse.platform.organization.tenants.errors import SlugTaken
 from gatehouse.platform.organization.tenants.table import TenantRecord
+from gatehouse.platform.spending.beginning import begin_plan
 
 #: Plan -> requests a month (decisions 7, Plan limits).
 MONTHLY_REQUESTS: Final[dict[str, int | None]] = {"starter": 10_000, "business": 1_000_000, "enterprise": None}
+
+#: Columns, by the names that they have in the organization's own settings.
+_SETTINGS: Final = {"name": "display_name", "contact_email": "contact_email"}
 
 
 async def create(change: Change, new: NewTenant) -> TenantCreated:
@@ -41,6 +45,7 @@ async def create(change: Change, new: NewTenant) -> TenantCreated:
         name=new.name,
         plan=new.plan,
         custom_rate_limit_rpm=None,
+        scan_rate_limit_rpm=None,
         monthly_request_limit=MONTHLY_REQUESTS[new.plan],
         timezone="UTC",
         feature_flags={},
@@ -50,6 +55,9 @@ async def create(change: Change, new: NewTenant) -> TenantCreated:
         mfa_policy_changed_at=None,
         ip_allowlist={},
         retention_policy={},
+        request_fields={},
+        dlp_sampling={},
+        egress_policy=None,
         created_at=now,
         updated_at=now,
         deleted_at=None,
@@ -108,17 +116,34 @@ async def _owner(change: Change, tenant: TenantRecord, email: str | None) -> Use
     )
     user = await by_email(change.session, wanted.email)
     if user is None:
-        user = await users.add(change, wanted, None, email_verified=False)
+        user = await users.add(change, wanted, None)
         change.record("user.created", "user", user.id, email=user.email, role=user.role, kind=user.kind, invited=False)
     elif user.role != "admin" or not user.is_active:
         raise OwnerNotAdmin
     return user
 
 
-def entitle(change: Change, tenant: TenantRecord, sent: Mapping[str, Any]) -> TenantRecord:
-    """Changes what the organization may use. A plan sent alone brings its own monthly limit along."""
+async def update(change: Change, tenant: TenantRecord, sent: Mapping[str, Any]) -> TenantRecord:
+    """Changes how the organization is called, and who answers for it. Its own audit chain says so."""
+    changed = {name: value for name, value in sent.items() if getattr(tenant, name) != value}
+    if not changed:
+        return tenant
+    before = {_SETTINGS[name]: getattr(tenant, name) for name in changed}
+    for name, value in changed.items():
+        setattr(tenant, name, value)
+    tenant.updated_at = utc_now()
+    await change.session.flush()
+    shown = {_SETTINGS[name]: value for name, value in changed.items()}
+    async with change.inside(tenant.id) as inside:
+        inside.record("organization.changed", "organization", tenant.id, **shown, before=before)
+    return tenant
+
+
+async def entitle(change: Change, tenant: TenantRecord, sent: Mapping[str, Any]) -> TenantRecord:
+    """Changes what the organization may use. Another plan brings its monthly limit, unless one is sent with it."""
     fields = dict(sent)
-    if "plan" in fields:
+    # The portal sends the plan with every change, also where it is the same: an operator's own limit stays then.
+    if fields.get("plan", tenant.plan) != tenant.plan:
         fields.setdefault("monthly_request_limit", MONTHLY_REQUESTS[fields["plan"]])
     changed = {name: value for name, value in fields.items() if getattr(tenant, name) != value}
     if not changed:
@@ -126,6 +151,8 @@ def entitle(change: Change, tenant: TenantRecord, sent: Mapping[str, Any]) -> Te
     for name, value in changed.items():
         setattr(tenant, name, value)
     tenant.updated_at = utc_now()
+    if changed.get("monthly_request_limit") is not None:
+        await begin_plan(change.session, tenant.id, changed["monthly_request_limit"])
     change.record("tenant.entitlements_changed", "tenant", tenant.id, **changed)
     change.touch("tenant", tenant.id, urgent=True, tenant_id=tenant.id)
     change.touch("policy", tenant.id, urgent=True, tenant_id=tenant.id)

@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation import emails
+from gatehouse.platform.access.linking import vouched
 from gatehouse.platform.access.users import table as users
 from gatehouse.platform.access.users.table import UserRow
 
@@ -22,14 +23,15 @@ async def of(session: AsyncSession, user: UserRow, scopes: Collection[str]) -> d
     """The claims that these scopes ask for. What a person has not got is left out.
 
     `email_verified` is true only while the person's organization has proven the address's domain: no organization can
-    vouch for an address of another's.
+    vouch for an address of another's. Of a person who registered, the organization has not said that the address is
+    theirs, so it is false until an identity provider or a directory has linked the account.
     """
-    proven = user.email_verified and await users.proven(session, emails.domain(user.email))
+    proven = user.email_verified and vouched(user) and await users.proven(session, emails.domain(user.email))
     known = {
         "sub": str(user.id),
         "tenant_id": str(user.tenant_id),
         "role": user.role,
-        "email": user.email,
+        "email": emails.shown(user.email),
         "email_verified": proven,
         "name": user.display_name,
         "preferred_username": user.username,

@@ -19,6 +19,7 @@ from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.jwt import SigningKey
 from gatehouse.foundation.sealing import Sealer
 from gatehouse.foundation.storage.database import Database
+from gatehouse.foundation.storage.locks import GlobalLock, acquire
 from gatehouse.platform.access.tokens.lifetimes import OUTLIVED_SECONDS
 from gatehouse.platform.change import Change
 from gatehouse.platform.live.nodes import wait_for
@@ -31,8 +32,6 @@ _PUBLISH: Final = text(
     "INSERT INTO signing_keys (kid, public_jwk, sealed_private, retired_at, expires_at)"
     " VALUES (:kid, :public, :sealed, now(), now() + interval '1 hour')"
 )
-# Two rotations at once are one after the other: each must see the key that the one before it made current.
-_ONE_AT_A_TIME: Final = text("SELECT pg_advisory_xact_lock(7411993)")
 _RETIRE: Final = text(
     "UPDATE signing_keys SET retired_at = now(), expires_at = :expires_at WHERE retired_at IS NULL RETURNING kid"
 )
@@ -95,7 +94,8 @@ async def _known_by_all(database: Database, revision: int, patience: float) -> i
 
 
 async def _exchange(session: AsyncSession, kid: str, *, stolen: bool) -> list[str]:
-    await session.execute(_ONE_AT_A_TIME)
+    # Each of two rotations at once must see the key that the one before it made current.
+    await acquire(session, GlobalLock.SIGNING_KEY_ROTATION)
     expires_at = utc_now() + timedelta(seconds=OUTLIVED_SECONDS)
     old = list((await session.execute(_RETIRE, {"expires_at": expires_at})).scalars())
     if stolen:

@@ -120,14 +120,19 @@ async def _note_use(session: AsyncSession, client: Client) -> None:
 
 
 def _proven(client: Client, secret: str | None, now: datetime) -> bool:
-    """Whether the secret is the client's, or its last one within the grace, and the client enabled."""
+    """Whether the secret is the client's, or an earlier one within its grace, and the client enabled."""
     if secret is None:
         return client.enabled and client.public
     given = tokens.digest(secret)
     current = hmac.compare_digest(given, client.secret_digest)
     previous = hmac.compare_digest(given, client.previous_secret_digest or b"")
     until = client.previous_secret_expires_at
-    return client.enabled and (current or (previous and until is not None and now < until))
+    earlier = [
+        hmac.compare_digest(given, bytes.fromhex(entry["digest"]))
+        for entry in client.earlier_secrets
+        if now.timestamp() < entry["expires_at"]
+    ]
+    return client.enabled and (current or (previous and until is not None and now < until) or any(earlier))
 
 
 def _scopes(client: Client, asked: str | None) -> list[str]:

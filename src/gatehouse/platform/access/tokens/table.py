@@ -2,7 +2,7 @@
 is known only once client or code is found."""
 
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
@@ -16,7 +16,8 @@ from gatehouse.foundation.storage.rows import TenantRow
 
 _CLIENT: Final = text(
     "SELECT c.client_id, c.tenant_id, c.name, c.scopes, c.enabled, c.rate_limit_tier, c.token_lifetime_seconds,"
-    " c.secret_digest, c.previous_secret_digest, c.previous_secret_expires_at, c.public, c.redirect_uris"
+    " c.secret_digest, c.previous_secret_digest, c.previous_secret_expires_at, c.earlier_secrets, c.public,"
+    " c.redirect_uris"
     " FROM oauth_clients c LEFT JOIN tenants t ON t.id = c.tenant_id"
     " WHERE c.client_id = :client_id AND (c.tenant_id IS NULL OR t.deleted_at IS NULL)"
 )
@@ -37,6 +38,8 @@ class Client(msgspec.Struct, frozen=True):
     secret_digest: bytes
     previous_secret_digest: bytes | None
     previous_secret_expires_at: datetime | None
+    #: `digest` in hexadecimal, `expires_at` as Unix time
+    earlier_secrets: list[dict[str, Any]]
     public: bool
     redirect_uris: list[str]
 

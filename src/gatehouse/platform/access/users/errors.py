@@ -40,7 +40,9 @@ class CannotBeOperator(Conflict):
 class CannotGrant(Forbidden):
     """Nobody grants rights that they lack (decisions 2)."""
 
-    message = "Your credential cannot make or change a user with these rights."
+    message = (
+        "Your credential cannot make or act as a user with these rights: it lacks scopes that the user would have."
+    )
 
 
 class OperatorsOnly(Forbidden):

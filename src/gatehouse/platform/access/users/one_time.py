@@ -20,6 +20,13 @@ _LIFETIMES: Final = {INVITATION: timedelta(days=7), PASSWORD_RESET: timedelta(ho
 _PREFIXES: Final = {INVITATION: "inv_", PASSWORD_RESET: "pwr_"}
 
 
+class Redeemed(NamedTuple):
+    """`issued_by_person` is False for a token that a machine made: its program has seen the token."""
+
+    user: UserRow
+    issued_by_person: bool
+
+
 class Issued(NamedTuple):
     token: str
     expires_at: datetime
@@ -44,7 +51,7 @@ async def issue(change: Change, user: UserRow, purpose: str) -> Issued:
     return Issued(minted.plaintext, row.expires_at)
 
 
-async def redeem(change: Change, token: str, purpose: str) -> UserRow:
+async def redeem(change: Change, token: str, purpose: str) -> Redeemed:
     """The active user that a token was issued for; from then on it is used. Raises `BadOneTimeToken`."""
     query = select(OneTimeTokenRow).where(
         OneTimeTokenRow.digest == tokens.digest(token),
@@ -60,7 +67,7 @@ async def redeem(change: Change, token: str, purpose: str) -> UserRow:
     if user is None or not user.is_active:
         raise BadOneTimeToken
     row.used_at = utc_now()
-    return user
+    return Redeemed(user, issued_by_person=row.created_by is not None)
 
 
 async def withdraw(change: Change, user: UserRow) -> None:

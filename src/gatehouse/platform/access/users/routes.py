@@ -59,7 +59,7 @@ async def list_users(
 async def create_user(caller: AdminStepUp, body: NewUser, host: TheHost, parts: InParts) -> object:
     """Makes a user. Without a password the answer holds an invitation token, which the user redeems at
     `POST /api/auth/register` within seven days."""
-    hashed = None if body.password is None else await host.passwords.hash(body.password)
+    hashed = None if body.password is None else await host.passwords.hash(body.password, about=body.email)
     async with parts.changing() as change:
         user, invitation = await service.create(change, caller, body, hashed)
         shown = User.model_validate(user).model_dump()

@@ -4,9 +4,9 @@ from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import Field, StringConstraints
+from pydantic import BeforeValidator, Field, StringConstraints
 
-from gatehouse.foundation import passwords
+from gatehouse.foundation import emails, passwords
 from gatehouse.foundation.emails import Email
 from gatehouse.foundation.http.bodies import Body, Shown, unsent
 
@@ -48,7 +48,11 @@ class User(Shown):
     id: UUID
     tenant_id: UUID
     kind: Kind
-    email: Annotated[str, Field(examples=["ada@example.com"])]
+    email: Annotated[
+        str | None,
+        BeforeValidator(emails.shown),
+        Field(examples=["ada@example.com"], description="Null for a directory's user who has none."),
+    ]
     email_verified: Annotated[bool, Field(description="The organization has proven the address's domain.")]
     username: str | None
     display_name: str | None

@@ -41,7 +41,7 @@ async def create(
         rights.may_grant(caller, new.role)
     if new.kind == "service" and password_hash is not None:
         raise Unprocessable(faults=[FieldFault("password", NoPassword.message)])
-    user = await add(change, new, password_hash, email_verified=await _proven(change, new.email))
+    user = await add(change, new, password_hash)
     invitation = None
     if new.kind == "user" and password_hash is None:
         invitation = await one_time.issue(change, user, one_time.INVITATION)
@@ -51,7 +51,7 @@ async def create(
     return user, invitation
 
 
-async def add(change: Change, new: NewUser, password_hash: str | None, *, email_verified: bool) -> UserRow:
+async def add(change: Change, new: NewUser, password_hash: str | None) -> UserRow:
     """The row, told to every worker. Whoever calls has judged the right to it. Raises `EmailTaken`, `UsernameTaken`."""
     now = utc_now()
     user = UserRow(
@@ -65,7 +65,7 @@ async def add(change: Change, new: NewUser, password_hash: str | None, *, email_
         operator=False,
         password_hash=password_hash,
         is_active=True,
-        email_verified=email_verified,
+        email_verified=await _proven(change, new.email),
         external_id=None,
         created_at=now,
         updated_at=now,
@@ -94,6 +94,9 @@ async def update(change: Change, caller: Caller | None, user: UserRow, sent: Map
     was = _standing(user)
     if "email" in changed:
         user.email_verified = await _proven(change, changed["email"])
+        user.address_proven_at = None
+        # The new address may be another person's: its identity provider has to link the account anew.
+        user.linked_at = None
     for name, value in changed.items():
         setattr(user, name, value)
     if user.role != "admin" and "operator" not in changed:

@@ -9,6 +9,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
+from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.rows import TenantRow
 from gatehouse.platform.organization.tenants.table import TenantRecord
 
@@ -26,6 +27,12 @@ class UserRow(TenantRow):
     password_hash: Mapped[str | None]
     is_active: Mapped[bool]
     email_verified: Mapped[bool]
+    #: made by registering without an invitation
+    self_registered: Mapped[bool] = mapped_column(default=False)
+    #: when the person showed that the address is theirs: by an invitation, or at the identity provider
+    address_proven_at: Mapped[datetime | None]
+    #: since when an identity provider or a directory uses the account (`access.linking`); None for a local account
+    linked_at: Mapped[datetime | None]
     external_id: Mapped[str | None]
     #: What a directory says (`access.scim`): its name of the user, and what has no column.
     user_name: Mapped[str | None]
@@ -49,6 +56,10 @@ class OneTimeTokenRow(TenantRow):
 
 
 _PROVEN = text("SELECT 1 FROM allowed_domains WHERE domain = :domain AND verified_at IS NOT NULL")
+_PROVEN_BY = text(
+    "SELECT d.tenant_id FROM allowed_domains d JOIN tenants t ON t.id = d.tenant_id AND t.deleted_at IS NULL"
+    " WHERE d.domain = :domain AND d.verified_at IS NOT NULL"
+)
 _KEYS = text("SELECT id FROM api_keys WHERE user_id = :user")
 
 
@@ -79,6 +90,12 @@ async def tenant_by_slug(session: AsyncSession, slug: str) -> UUID | None:
 async def proven(session: AsyncSession, domain: str) -> bool:
     """Whether the session's tenant has proven this mail domain."""
     return (await session.execute(_PROVEN, {"domain": domain})).first() is not None
+
+
+async def proven_by(session: AsyncSession, domain: str) -> TenantId | None:
+    """The tenant that has proven this mail domain. As the service role."""
+    found = (await session.execute(_PROVEN_BY, {"domain": domain})).scalar()
+    return None if found is None else TenantId(found)
 
 
 async def lock_tenant(session: AsyncSession) -> None:

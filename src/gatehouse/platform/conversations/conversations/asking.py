@@ -61,9 +61,10 @@ class Models:
         if name == AUTO:
             return None
         policy = await self._policy()
-        model = policy.find_model(name)
         identified = Identified(received=self.received, caller=self._caller, policy=policy, scope="chat:write")
-        if model is None or model not in await self._engine.usable_models(identified):
+        usable = await self._engine.usable_models(identified)
+        model = next((model for model in policy.find_models(name) if model in usable), None)
+        if model is None:
             raise ModelNotUsable(name)
         return model
 

@@ -14,7 +14,7 @@ ModelName = Annotated[
     Field(
         min_length=1,
         max_length=256,
-        description="`provider/model-id`, a bare id where it is unique, or `auto`.",
+        description="`provider/model-id`, a bare id (the cheapest of several usable ones), or `auto`.",
         examples=["sandbox/echo"],
     ),
 ]

@@ -1,8 +1,9 @@
 """The share links' endpoints (reference 2, Endpoints, Share links; decisions 4, Conversations)."""
 
 from typing import Annotated, Any
+from uuid import UUID
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Path, Request
 
 from gatehouse.foundation.http.lists import CursorWindow, cursor_window
 from gatehouse.platform.callers import RESPONSES
@@ -10,12 +11,13 @@ from gatehouse.platform.conversations.conversations import service as conversati
 from gatehouse.platform.conversations.conversations.errors import ConversationNotFound
 from gatehouse.platform.conversations.conversations.owners import OwnerReader, OwnerWriter
 from gatehouse.platform.conversations.conversations.table import ConversationRow
-from gatehouse.platform.conversations.share_links import service
+from gatehouse.platform.conversations.share_links import service, table
 from gatehouse.platform.conversations.share_links.errors import ShareLinkNotFound
 from gatehouse.platform.conversations.share_links.schemas import SharedConversation, ShareLink
 from gatehouse.platform.conversations.share_links.table import ShareLinkRow
 from gatehouse.platform.ports import TheHost
 from gatehouse.platform.requests import Changing, Session, loaded
+from gatehouse.platform.versions import TheVersions
 
 router = APIRouter(tags=["Conversations"])
 
@@ -40,7 +42,22 @@ def _base_url(request: Request, host: TheHost) -> str:
 
 Read = Annotated[ConversationRow, Depends(_read)]
 Written = Annotated[ConversationRow, Depends(_written)]
-Link = Annotated[ShareLinkRow, Depends(loaded(ShareLinkRow, "token_id", ShareLinkNotFound))]
+
+
+async def _link(
+    conversation: Written,
+    session: Session,
+    versions: TheVersions,
+    token_id: Annotated[UUID, Path(description="The link's `id`, or its `token`.")],
+) -> ShareLinkRow:
+    link = await table.for_change(session, conversation.id, token_id)
+    if link is None:
+        raise ShareLinkNotFound
+    versions.about(link, "token_id")
+    return link
+
+
+Link = Annotated[ShareLinkRow, Depends(_link)]
 BaseUrl = Annotated[str, Depends(_base_url)]
 
 
@@ -69,5 +86,5 @@ async def list_share_links(
 
 @router.delete(_BASE + "/{token_id}", status_code=204, responses=RESPONSES)
 async def revoke_share_link(caller: OwnerWriter, conversation: Written, link: Link, change: Changing) -> None:
-    """Revokes a link, named by its `id`: it shows nothing from the answer on."""
-    service.revoke(change, conversation, link)
+    """Revokes a link, named by its `id` or its `token`: it shows nothing from the answer on."""
+    service.revoke(change, link)

@@ -1,5 +1,6 @@
 """The rules of share links."""
 
+from functools import partial
 from typing import Any, Final
 from uuid import uuid4
 
@@ -10,6 +11,7 @@ from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.http.lists import CursorWindow
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.sealing import Sealer
+from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.change import Change
 from gatehouse.platform.conversations.conversations import service as conversations
 from gatehouse.platform.conversations.conversations.table import ConversationRow
@@ -32,8 +34,14 @@ def token_context(link_id: object) -> bytes:
 
 async def create(change: Change, sealer: Sealer, conversation: ConversationRow, base_url: str) -> ShareLink:
     """Raises `TooManyShareLinks`. The conversation is locked."""
-    if await table.count(change.session, conversation.id) >= _MOST:
-        raise TooManyShareLinks(_MOST)
+    await require_room(
+        change.session,
+        ScopedLock.SHARE_LINKS,
+        partial(table.count, conversation_id=conversation.id),
+        limit=_MOST,
+        full=partial(TooManyShareLinks, _MOST),
+        scope=conversation.id,
+    )
     token, link_id = str(uuid4()), new_id()
     row = ShareLinkRow(
         id=link_id,
@@ -56,13 +64,10 @@ async def listed(
     return [_shown(row, _token(sealer, row), base_url) for row in rows]
 
 
-def revoke(change: Change, conversation: ConversationRow, link: ShareLinkRow) -> None:
-    """Raises `ShareLinkNotFound` for another conversation's."""
-    if link.conversation_id != conversation.id:
-        raise ShareLinkNotFound
+def revoke(change: Change, link: ShareLinkRow) -> None:
     if not link.revoked:
         link.revoked = True
-        change.record("share_link.revoked", "share_link", link.id, conversation_id=conversation.id)
+        change.record("share_link.revoked", "share_link", link.id, conversation_id=link.conversation_id)
 
 
 async def read(host: Host, token: str, window: CursorWindow) -> dict[str, Any]:

@@ -5,10 +5,11 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import LargeBinary, func, select, text
+from sqlalchemy import LargeBinary, func, or_, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
+from gatehouse.foundation import tokens
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.rows import TenantRow
 
@@ -48,6 +49,13 @@ async def showing(session: AsyncSession, digest: bytes) -> Showing | None:
 async def of_conversation(session: AsyncSession, conversation_id: UUID) -> Sequence[ShareLinkRow]:
     query = select(ShareLinkRow).where(ShareLinkRow.conversation_id == conversation_id)
     return (await session.scalars(query.order_by(ShareLinkRow.created_at, ShareLinkRow.id))).all()
+
+
+async def for_change(session: AsyncSession, conversation_id: UUID, id_or_token: UUID) -> ShareLinkRow | None:
+    """The conversation's link with this id or this token, locked."""
+    matches = or_(ShareLinkRow.id == id_or_token, ShareLinkRow.digest == tokens.digest(str(id_or_token)))
+    query = select(ShareLinkRow).where(ShareLinkRow.conversation_id == conversation_id, matches)
+    return (await session.scalars(query.with_for_update())).one_or_none()
 
 
 async def count(session: AsyncSession, conversation_id: UUID) -> int:

@@ -7,10 +7,11 @@ from fastapi import APIRouter, Depends
 from gatehouse.foundation.http.lists import PageWindow, page_window
 from gatehouse.platform.callers import RESPONSES, Admin, AdminReader
 from gatehouse.platform.governance.approvals import service
-from gatehouse.platform.governance.approvals.errors import ApprovalNotFound
+from gatehouse.platform.governance.approvals.errors import ApprovalNotFound, MayNotApprove
 from gatehouse.platform.governance.approvals.schemas import Approval, ApprovalsPage, Decision, Status
 from gatehouse.platform.governance.approvals.table import ApprovalRow, page_of_approvals
-from gatehouse.platform.requests import Changing, Session, loaded
+from gatehouse.platform.ports import TheHost
+from gatehouse.platform.requests import Changing, InParts, Session, loaded
 
 router = APIRouter(tags=["Approvals"], responses=RESPONSES)
 
@@ -35,12 +36,27 @@ async def read_approval(caller: AdminReader, approval: LoadedApproval) -> object
     return approval
 
 
-@router.post(_BASE + "/{approval_id}/approve", response_model=Approval)
+@router.post(
+    _BASE + "/{approval_id}/approve",
+    response_model=Approval,
+    responses={403: {"description": "`own_request`: it is your own; `person_required`: only people approve."}},
+)
 async def approve_request(
-    caller: Admin, approval: LoadedApproval, change: Changing, decision: Decision | None = None
+    caller: Admin,
+    approval: LoadedApproval,
+    change: Changing,
+    *,
+    parts: InParts,
+    host: TheHost,
+    decision: Decision | None = None,
 ) -> object:
     """Lets the request go on. 409 when it does not wait any more."""
-    return service.approve(change, caller, approval, decision)
+    try:
+        return await service.approve(change, caller, approval, decision, by_machines=host.settings.approval_by_machines)
+    except MayNotApprove as error:
+        async with parts.changing() as aside:
+            service.refused(aside, approval, error)
+        raise
 
 
 @router.post(_BASE + "/{approval_id}/deny", response_model=Approval)

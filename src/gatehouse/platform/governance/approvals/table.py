@@ -2,14 +2,18 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
 from gatehouse.foundation.http.lists import Window, counted
 from gatehouse.foundation.storage.rows import TenantRow
+
+_MADE_BY: Final = text("SELECT created_by FROM oauth_clients WHERE client_id = :client")
+_KEYS_MADE_BY: Final = text("SELECT DISTINCT created_by FROM api_keys WHERE user_id = :user AND created_by IS NOT NULL")
 
 
 class ApprovalRow(TenantRow):
@@ -34,6 +38,17 @@ class ApprovalRow(TenantRow):
     decided_at: Mapped[datetime | None]
     decided_by: Mapped[str | None]
     decision_reason: Mapped[str | None]
+
+
+async def made_by(session: AsyncSession, client_id: UUID) -> UUID | None:
+    """The user who made an OAuth client, if that is known."""
+    made: UUID | None = (await session.execute(_MADE_BY, {"client": client_id})).scalar_one_or_none()
+    return made
+
+
+async def makers_of_keys(session: AsyncSession, user_id: UUID) -> set[UUID]:
+    """Who made an API key of this user: of a service account, the people who can call in its name."""
+    return set((await session.execute(_KEYS_MADE_BY, {"user": user_id})).scalars())
 
 
 async def page_of_approvals(

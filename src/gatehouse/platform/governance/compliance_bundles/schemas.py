@@ -57,6 +57,10 @@ class NewBundle(Body):
 class ImportedBundle(NewBundle):
     """A record as it was exported; when and in which form is not looked at."""
 
+    state: Annotated[
+        State | None,
+        Field(description="Omitted: a new bundle is active, one that is replaced stays as it is."),
+    ] = None
     exported_at: Moment | None = None
     export_version: Annotated[str | None, Field(max_length=50)] = None
 
@@ -91,6 +95,7 @@ class Bundle(_Content):
 
 
 class ExportRecord(_Content):
+    state: State
     exported_at: datetime
     export_version: str
 
@@ -102,6 +107,9 @@ class ImportSummary(Shown):
     created_names: list[str]
     skipped_names: list[str]
     replaced_names: list[str]
+    archived_names: Annotated[
+        list[str], Field(description="Of those created and replaced: archived ones, which are not in force.")
+    ]
 
 
 class BySeverity(Shown):

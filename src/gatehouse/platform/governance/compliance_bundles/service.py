@@ -53,8 +53,9 @@ async def delete(change: Change, row: BundleRow) -> None:
 def move(change: Change, row: BundleRow, state: State) -> BundleRow:
     """To `active` or `archived`. Where it is there already, nothing happened."""
     if row.state != state:
-        _announce(change, row, row.state, state)
+        before = _stage(row)
         row.state, row.updated_at = state, utc_now()
+        _announce(change, row, before, _stage(row))
         verb = "activated" if state == "active" else "archived"
         change.record(f"compliance_bundle.{verb}", "compliance_bundle", row.id, name=row.name)
         _touch(change)
@@ -64,9 +65,10 @@ def move(change: Change, row: BundleRow, state: State) -> BundleRow:
 def acknowledge(change: Change, caller: Caller, row: BundleRow) -> BundleRow:
     """The first to acknowledge a bundle as it is now stays the one who did."""
     if row.acknowledged_at is None:
+        before = _stage(row)
         row.acknowledged_by, row.acknowledged_at = caller.actor_id, utc_now()
         change.record("compliance_bundle.acknowledged", "compliance_bundle", row.id, name=row.name, version=row.version)
-        _announce(change, row, row.state, "acknowledged")
+        _announce(change, row, before, _stage(row))
     return row
 
 
@@ -89,32 +91,38 @@ async def import_all(
             raise NameTwice(name)
     there = await lock_by_name(change.session, names)
     done: dict[str, list[str]] = {"created": [], "skipped": [], "replaced": []}
+    archived: list[str] = []
     for record in records:
         row = there.get(record.name)
         if row is None:
-            _new_row(change, record)
+            row = _new_row(change, record, record.state or "active")
             done["created"].append(record.name)
             await _flush(change, record.name)
         elif mode == "replace":
             _apply(change, row, content(record))
+            if record.state is not None:
+                move(change, row, record.state)
             done["replaced"].append(record.name)
         else:
             done["skipped"].append(record.name)
+            continue
+        if row.state == "archived":
+            archived.append(record.name)
     if done["created"] or done["replaced"]:
         _touch(change)
     counts = {what: len(of) for what, of in done.items()}
-    return ImportSummary(**counts, **{f"{what}_names": of for what, of in done.items()})
+    return ImportSummary(**counts, **{f"{what}_names": of for what, of in done.items()}, archived_names=archived)
 
 
-def _new_row(change: Change, new: NewBundle) -> BundleRow:
+def _new_row(change: Change, new: NewBundle, state: State = "active") -> BundleRow:
     now = utc_now()
     values = content(new)
     row = BundleRow(
-        id=new_id(), tenant_id=change.tenant_id, state="active", acknowledged_by=None, acknowledged_at=None,
+        id=new_id(), tenant_id=change.tenant_id, state=state, acknowledged_by=None, acknowledged_at=None,
         created_at=now, updated_at=now, **values,
     )  # fmt: skip
     change.session.add(row)
-    change.record("compliance_bundle.created", "compliance_bundle", row.id, **values)
+    change.record("compliance_bundle.created", "compliance_bundle", row.id, **values, state=state)
     return row
 
 
@@ -126,14 +134,24 @@ def _apply(change: Change, row: BundleRow, values: Mapping[str, Any]) -> None:
         moves = ("disabled", "enabled") if changed["enabled"] else ("enabled", "disabled")
         _announce(change, row, *moves)
     if not _ACKNOWLEDGED.isdisjoint(changed):
+        before = _stage(row)
         row.acknowledged_by = row.acknowledged_at = None
+        _announce(change, row, before, _stage(row))
     for name, value in changed.items():
         setattr(row, name, value)
     row.updated_at = utc_now()
     change.record("compliance_bundle.updated", "compliance_bundle", row.id, **changed)
 
 
+def _stage(row: BundleRow) -> str:
+    """The bundle's state as its events name it: `active`, `acknowledged` or `archived`."""
+    return "acknowledged" if row.state == "active" and row.acknowledged_at is not None else row.state
+
+
 def _announce(change: Change, row: BundleRow, before: str, after: str) -> None:
+    """Announces `bundle_state_change`, unless the state is the same."""
+    if before == after:
+        return
     payload = {
         "bundle_id": row.id,
         "bundle_name": row.name,

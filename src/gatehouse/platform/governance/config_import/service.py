@@ -6,7 +6,9 @@ from typing import Any, Final
 from uuid import UUID
 
 from gatehouse.detection.catalog import BUILT_IN
+from gatehouse.detection.entities.offered import Recognisers
 from gatehouse.foundation.errors import Refusal
+from gatehouse.foundation.storage.locks import ScopedLock, acquire_scoped
 from gatehouse.platform.access.groups import service as groups
 from gatehouse.platform.access.groups.schemas import NewOverride
 from gatehouse.platform.access.groups.table import GroupRow, overrides_of
@@ -43,11 +45,13 @@ _NO_GROUP: Final = "its group is not here"
 _REASON: Final = "imported from an outpost"
 
 
-async def take_over(change: Change, tenant: TenantRecord, body: ConfigImport) -> ConfigImported:
+async def take_over(
+    change: Change, tenant: TenantRecord, body: ConfigImport, recognisers: Recognisers
+) -> ConfigImported:
     """Into the organization, in the change's transaction; of a dry run nothing is left."""
     async with change.inside(tenant.id) as inside:
         if not body.dry_run:
-            found = await _Import(inside, body.config).run()
+            found = await _Import(inside, body.config, recognisers).run()
             inside.record(
                 "config.imported",
                 "tenant",
@@ -62,7 +66,7 @@ async def take_over(change: Change, tenant: TenantRecord, body: ConfigImport) ->
         trial = Change(inside.session, inside.caller, tenant_id=tenant.id)
         undone = await inside.session.begin_nested()
         try:
-            found = await _Import(trial, body.config).run()
+            found = await _Import(trial, body.config, recognisers).run()
         finally:
             await undone.rollback()
         return found.model_copy(update={"dry_run": True})
@@ -71,8 +75,9 @@ async def take_over(change: Change, tenant: TenantRecord, body: ConfigImport) ->
 class _Import:
     """One document on its way in."""
 
-    def __init__(self, change: Change, config: ExportedConfig) -> None:
+    def __init__(self, change: Change, config: ExportedConfig, recognisers: Recognisers) -> None:
         self._change = change
+        self._recognisers = recognisers
         self._config = config
         self._imported: list[Imported] = []
         self._skipped: list[Skipped] = []
@@ -84,6 +89,8 @@ class _Import:
         # Custom patterns first: rules and overrides speak of what they find.
         await self._each("custom_patterns", config.custom_patterns, await all_patterns(session), self._pattern)
         await self._find_missing()
+        # Before the rows: an import of rules takes the two locks in this order.
+        await acquire_scoped(session, ScopedLock.DLP_RULES, str(self._change.tenant_id))
         known_rules = await all_rules(session, lock=True)
         await self._each("dlp_rules", config.dlp_rules, known_rules, self._rule, name="detector_name")
         await self._suppress()
@@ -139,7 +146,7 @@ class _Import:
         record = records.of(Rule, raw)
         if record.entity_type in self._missing and record.pattern is None:
             return "it speaks of a pattern that is missing"
-        await rules.create(self._change, records.new_rule(record))
+        await rules.create(self._change, records.new_rule(record), self._recognisers)
         return None
 
     async def _bundle(self, raw: Mapping[str, Any]) -> str | None:

@@ -9,6 +9,7 @@ from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages import content_filters
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.storage.locks import ScopedLock, acquire_scoped, require_room
 from gatehouse.platform.change import Change
 from gatehouse.platform.governance.content_filters import config
 from gatehouse.platform.governance.content_filters.errors import BadScope, TooManyFilters
@@ -21,7 +22,12 @@ from gatehouse.platform.governance.content_filters.schemas import (
     TriedFilter,
     TriedInstruction,
 )
-from gatehouse.platform.governance.content_filters.table import ContentFilterRow, count_filters, lock_group
+from gatehouse.platform.governance.content_filters.table import (
+    ContentFilterRow,
+    count_filters,
+    count_keywords,
+    lock_group,
+)
 from gatehouse.platform.requests import Apart
 
 #: Filters an organization may have.
@@ -32,10 +38,9 @@ async def create(change: Change, new: NewContentFilter) -> ContentFilterRow:
     """Raises `TooManyFilters`, and `Unprocessable` where configuration or scope are not good; then nothing changes."""
     known = config.read(new.filter_type, new.config)
     await _judge_scope(change.session, new.scope, new.group_id)
-    filters, keywords = await count_filters(change.session)
-    if filters >= MOST:
-        raise TooManyFilters
-    _judge_keywords(keywords, known)
+    session = change.session
+    await require_room(session, ScopedLock.CONTENT_FILTERS, count_filters, limit=MOST, full=TooManyFilters)
+    _judge_keywords(await count_keywords(session), known)
     now = utc_now()
     values = {**new.model_dump(), "config": known.model_dump(exclude_unset=True)}
     row = ContentFilterRow(id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, **values)
@@ -52,7 +57,8 @@ async def update(change: Change, row: ContentFilterRow, body: ContentFilterUpdat
     would: dict[str, Any] = {name: getattr(row, name) for name in NewContentFilter.model_fields} | sent
     known = config.read(would["filter_type"], would["config"])
     await _judge_scope(change.session, would["scope"], would["group_id"])
-    _, keywords = await count_filters(change.session)
+    await acquire_scoped(change.session, ScopedLock.CONTENT_FILTERS, str(change.tenant_id))
+    keywords = await count_keywords(change.session)
     _judge_keywords(keywords - len(row.config.get("keywords", ())), known)
     for name, value in {**would, "config": known.model_dump(exclude_unset=True)}.items():
         setattr(row, name, value)
@@ -73,7 +79,7 @@ async def try_out(parts: Apart, ports: Ports, trial: FilterTrial) -> FilterTried
             await _judge_scope(session, "group", trial.group_id)
     filter_set = (await ports.policies.current(parts.tenant_id)).filters
     filters = filter_set.of(() if trial.group_id is None else (trial.group_id,))
-    blocking, failed, reason = await content_filters.judge(filter_set, filters, {"text": trial.text}, ports.detectors)
+    blocking, failed, reason = await content_filters.judge(filter_set, filters, {"text": trial.text}, ports)
     return FilterTried(
         blocked=blocking is not None,
         blocked_by=None if blocking is None else TriedFilter.model_validate(blocking),

@@ -5,15 +5,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, select, text
+from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
 from gatehouse.foundation.storage.rows import TenantRow
 from gatehouse.platform.access.groups.table import GroupRow
-
-# One organization's filters are counted and added to by one change at a time.
-_LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended('content_filters:' || :tenant, 0))")
 
 
 class ContentFilterRow(TenantRow):
@@ -38,12 +35,14 @@ async def all_filters(session: AsyncSession) -> Sequence[ContentFilterRow]:
     return (await session.scalars(select(ContentFilterRow).order_by(*order))).all()
 
 
-async def count_filters(session: AsyncSession) -> tuple[int, int]:
-    """Filters, and keywords in all of them."""
-    await session.execute(_LOCK, {"tenant": str(session.info["tenant_id"])})
+async def count_filters(session: AsyncSession) -> int:
+    return (await session.execute(select(func.count()).select_from(ContentFilterRow))).scalar_one()
+
+
+async def count_keywords(session: AsyncSession) -> int:
+    """Of all filters."""
     keywords = func.coalesce(func.jsonb_array_length(ContentFilterRow.config["keywords"]), 0)
-    row = (await session.execute(select(func.count(), func.coalesce(func.sum(keywords), 0)))).one()
-    return int(row[0]), int(row[1])
+    return int((await session.execute(select(func.coalesce(func.sum(keywords), 0)))).scalar_one())
 
 
 async def lock_group(session: AsyncSession, group_id: UUID) -> bool:

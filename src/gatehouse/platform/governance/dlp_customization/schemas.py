@@ -8,7 +8,7 @@ from pydantic import Field
 
 from gatehouse.detection.pattern import ActionTier, Category
 from gatehouse.foundation.http.bodies import Body, Shown, unsent
-from gatehouse.platform.governance.dlp_fields import ContextWords, EntityType, Name, Regex, Threshold
+from gatehouse.platform.governance.dlp_fields import ContextWords, EntityType, Name, Regex, StreamMaxLength, Threshold
 
 
 class NewSuppression(Body):
@@ -60,5 +60,6 @@ class CustomPattern(Shown):
     confidence_threshold: float
     context_words: list[str]
     enabled: bool
+    stream_max_length: StreamMaxLength
     created_at: datetime
     updated_at: datetime

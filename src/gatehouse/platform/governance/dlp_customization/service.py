@@ -7,6 +7,7 @@ from sqlalchemy.exc import IntegrityError
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.change import Change
 from gatehouse.platform.governance import checked_patterns
 from gatehouse.platform.governance.dlp_customization.errors import (
@@ -53,8 +54,7 @@ async def unsuppress(change: Change, row: SuppressionRow) -> None:
 async def create(change: Change, new: NewCustomPattern) -> CustomPatternRow:
     """Raises `Unprocessable` for a bad pattern, `PatternNameTaken`, `TooManyPatterns`."""
     await checked_patterns.refuse_bad("pattern", new.pattern)
-    if await count_patterns(change.session) >= MOST:
-        raise TooManyPatterns
+    await require_room(change.session, ScopedLock.DLP_PATTERNS, count_patterns, limit=MOST, full=TooManyPatterns)
     now = utc_now()
     row = CustomPatternRow(id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, **new.model_dump())
     change.session.add(row)

@@ -8,6 +8,7 @@ from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
+from gatehouse.detection.custom import stream_max_length
 from gatehouse.foundation.storage.rows import TenantRow
 
 
@@ -35,6 +36,10 @@ class CustomPatternRow(TenantRow):
     enabled: Mapped[bool]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
+
+    @property
+    def stream_max_length(self) -> int | None:
+        return stream_max_length(self.pattern)
 
 
 async def all_suppressions(session: AsyncSession) -> Sequence[SuppressionRow]:

@@ -5,6 +5,7 @@ from typing import Any
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gatehouse.detection.entities.choosing import own_name
 from gatehouse.foundation.identity import TenantId
 from gatehouse.policy.governance import DlpRuleRecord
 
@@ -31,7 +32,7 @@ def record(rule: Any, rule_id: str) -> DlpRuleRecord:
         threshold=rule.confidence_threshold,
         pattern=config.get("pattern"),
         context=tuple(config.get("context") or ()),
-        entities=tuple(config.get("entities") or ()),
+        entities=tuple(dict.fromkeys(map(own_name, config.get("entities") or ()))),
         labels=tuple(config.get("labels") or ()),
         label_threshold=config.get("threshold", 0.5),
         reversible=config.get("reversible", False),

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from gatehouse.detection.entities.offered import Recognisers
 from gatehouse.foundation.errors import FieldFault, Unprocessable
+from gatehouse.foundation.storage.locks import ScopedLock, acquire_scoped
 from gatehouse.platform.change import Change
 from gatehouse.platform.governance import checked_patterns
 from gatehouse.platform.governance.dlp_fields import MOST
@@ -30,18 +32,19 @@ class _Read(NamedTuple):
     rule: NewDlpRule
 
 
-async def take_over(change: Change, body: DlpRulesImport) -> DlpRulesImported:
+async def take_over(change: Change, body: DlpRulesImport, recognisers: Recognisers) -> DlpRulesImported:
     """Rules that are good are imported, the others told about. `skip` leaves out names that there are, `rename` adds a
     suffix until the name is free. Where several have a name, `overwrite` goes by their order: the first in the file
     changes the oldest, the second the next, so that an organization's own export changes nothing.
 
     Raises `NameTwice` in `skip` mode, and `TooManyRules`; then nothing is imported.
     """
-    read, faults = await asyncio.to_thread(_read, body.rules)
+    read, faults = await asyncio.to_thread(_read, body.rules, recognisers)
     if body.conflict_mode == "skip":
         _refuse_twice(read)
     #: by name, those that no rule of the file has taken yet
     known: dict[str, deque[DlpRuleRow]] = {}
+    await acquire_scoped(change.session, ScopedLock.DLP_RULES, str(change.tenant_id))
     rows = await all_rules(change.session, lock=True)
     for row in rows:
         known.setdefault(row.detector_name, deque()).append(row)
@@ -75,14 +78,14 @@ async def take_over(change: Change, body: DlpRulesImport) -> DlpRulesImported:
     return DlpRulesImported(imported=len(imported), skipped=skipped, errors=faults, rules=shown)
 
 
-def _read(rules: Sequence[dict[str, Any]]) -> tuple[list[_Read], list[ImportFault]]:
+def _read(rules: Sequence[dict[str, Any]], recognisers: Recognisers) -> tuple[list[_Read], list[ImportFault]]:
     read: dict[int, NewDlpRule] = {}
     faults: dict[int, str] = {}
     patterns: list[tuple[str, str]] = []
     for index, raw in enumerate(rules):
         try:
             rule = NewDlpRule.model_validate(raw)
-            if (pattern := service.pattern_of(rule)) is not None:
+            if (pattern := service.pattern_of(rule, recognisers)) is not None:
                 patterns.append((str(index), pattern))
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]

@@ -10,6 +10,7 @@ from uuid import UUID
 from fastapi import APIRouter, Depends
 
 from gatehouse.platform.callers import RESPONSES, Admin, AdminReader
+from gatehouse.platform.governance.dlp_fields import TheRecognisers
 from gatehouse.platform.governance.dlp_rules import importing, service
 from gatehouse.platform.governance.dlp_rules.errors import DlpRuleNotFound
 from gatehouse.platform.governance.dlp_rules.schemas import (
@@ -31,9 +32,9 @@ LoadedRule = Annotated[DlpRuleRow, Depends(loaded(DlpRuleRow, "rule_id", DlpRule
 
 
 @router.post("/", status_code=201, response_model=DlpRule)
-async def create_dlp_rule(caller: Admin, body: NewDlpRule, change: Changing) -> object:
+async def create_dlp_rule(caller: Admin, body: NewDlpRule, change: Changing, recognisers: TheRecognisers) -> object:
     """Adds a rule. It is compiled first: a bad pattern is 400 with the reason and its place, and changes nothing."""
-    return await service.create(change, body)
+    return await service.create(change, body, recognisers)
 
 
 @router.get("/", response_model=list[DlpRule])
@@ -55,9 +56,11 @@ async def export_dlp_rules(caller: AdminReader, session: Session) -> DlpRulesExp
     response_model=DlpRulesImported,
     responses={409: {"description": "A name stands twice (`skip`), or there would be too many rules."}},
 )
-async def import_dlp_rules(caller: Admin, body: DlpRulesImport, change: Changing) -> DlpRulesImported:
+async def import_dlp_rules(
+    caller: Admin, body: DlpRulesImport, change: Changing, recognisers: TheRecognisers
+) -> DlpRulesImported:
     """Takes over rules. Those that are not good are named in `errors` and left out."""
-    return await importing.take_over(change, body)
+    return await importing.take_over(change, body, recognisers)
 
 
 @router.get("/{rule_id}", response_model=DlpRule)
@@ -67,9 +70,11 @@ async def read_dlp_rule(caller: AdminReader, rule: LoadedRule) -> object:
 
 
 @router.put("/{rule_id}", response_model=DlpRule)
-async def update_dlp_rule(caller: Admin, rule: LoadedRule, body: DlpRuleUpdate, change: Changing) -> object:
+async def update_dlp_rule(
+    caller: Admin, rule: LoadedRule, body: DlpRuleUpdate, change: Changing, recognisers: TheRecognisers
+) -> object:
     """Changes what the body names. It is in force when the answer is there."""
-    return await service.update(change, rule, body)
+    return await service.update(change, rule, body, recognisers)
 
 
 @router.delete("/{rule_id}", status_code=204)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from gatehouse.detection.pattern import ActionTier
 from gatehouse.foundation.http.bodies import Body, Shown, unsent
-from gatehouse.platform.governance.dlp_fields import MOST, EntityType, Name, Threshold
+from gatehouse.platform.governance.dlp_fields import MOST, EntityType, Name, StreamMaxLength, Threshold
 from gatehouse.policy.governance import DetectorType
 
 #: What it may hold depends on the detector: see `config`.
@@ -56,6 +56,7 @@ class ExportedRule(Shown):
 
 class DlpRule(ExportedRule):
     id: UUID
+    stream_max_length: StreamMaxLength
 
 
 class DlpRuleVersion(Shown):

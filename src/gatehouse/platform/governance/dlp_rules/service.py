@@ -6,8 +6,10 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gatehouse.detection.entities.offered import Recognisers
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.change import Change
 from gatehouse.platform.governance import checked_patterns
 from gatehouse.platform.governance.dlp_fields import MOST
@@ -26,21 +28,20 @@ from gatehouse.platform.governance.dlp_rules.table import (
 EXPORT_VERSION = "1.0"
 
 
-async def create(change: Change, new: NewDlpRule) -> DlpRuleRow:
+async def create(change: Change, new: NewDlpRule, recognisers: Recognisers) -> DlpRuleRow:
     """Raises `TooManyRules`, and `Unprocessable` where the configuration is not good; then nothing changes."""
-    await judge(new)
-    if await count_rules(change.session) >= MOST:
-        raise TooManyRules
+    await judge(new, recognisers)
+    await require_room(change.session, ScopedLock.DLP_RULES, count_rules, limit=MOST, full=TooManyRules)
     row = added(change, new)
     change.record("dlp_rule.created", "dlp_rule", row.id, **_told(row))
     touch(change)
     return row
 
 
-async def update(change: Change, row: DlpRuleRow, body: DlpRuleUpdate) -> DlpRuleRow:
+async def update(change: Change, row: DlpRuleRow, body: DlpRuleUpdate, recognisers: Recognisers) -> DlpRuleRow:
     """The rule as it would be is judged whole: what was good for one detector need not be for another."""
     sent = body.sent()
-    await judge(NewDlpRule.model_construct(**{**values(row), **sent}))
+    await judge(NewDlpRule.model_construct(**{**values(row), **sent}), recognisers)
     changed(change, row, sent)
     change.record("dlp_rule.updated", "dlp_rule", row.id, **_told(row), changed=sorted(sent))
     touch(change)
@@ -68,15 +69,15 @@ async def export(session: AsyncSession) -> DlpRulesExport:
     return DlpRulesExport(version=EXPORT_VERSION, exported_at=utc_now(), tenant_id=tenant_id, rules=rules)
 
 
-async def judge(rule: NewDlpRule) -> None:
+async def judge(rule: NewDlpRule, recognisers: Recognisers) -> None:
     """Compiles aside. Raises `Unprocessable` that names the field."""
-    if (pattern := pattern_of(rule)) is not None:
+    if (pattern := pattern_of(rule, recognisers)) is not None:
         await checked_patterns.refuse_bad("config_json.pattern", pattern)
 
 
-def pattern_of(rule: NewDlpRule) -> str | None:
+def pattern_of(rule: NewDlpRule, recognisers: Recognisers) -> str | None:
     """The pattern of its own, to be checked, if it has one. Raises `Unprocessable` where its configuration is wrong."""
-    known = config.read(rule.detector_type, rule.entity_type, rule.config_json)
+    known = config.read(rule, recognisers)
     return known.pattern if isinstance(known, config.RegexConfig) else None
 
 

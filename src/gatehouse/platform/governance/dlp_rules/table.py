@@ -10,6 +10,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
+from gatehouse.detection.custom import stream_max_length
 from gatehouse.foundation.storage.rows import TenantRow
 
 
@@ -26,6 +27,11 @@ class DlpRuleRow(TenantRow):
     config_json: Mapped[dict[str, Any]]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
+
+    @property
+    def stream_max_length(self) -> int | None:
+        pattern = self.config_json.get("pattern") if self.detector_type == "regex" else None
+        return None if pattern is None else stream_max_length(pattern)
 
 
 class DlpRuleVersionRow(TenantRow):

@@ -7,6 +7,7 @@ import msgspec
 from pydantic import ValidationError
 
 from gatehouse.detection.catalog import BUILT_IN
+from gatehouse.detection.entities.offered import Recognisers
 from gatehouse.foundation.errors import FieldFault, Unprocessable
 from gatehouse.platform.governance import checked_patterns
 from gatehouse.platform.governance.dlp_rules import config
@@ -21,12 +22,21 @@ from gatehouse.policy.snapshot import Snapshot
 _IDS: Final = frozenset(pattern.id for pattern in BUILT_IN)
 
 
-async def compiled(draft: Draft, snapshot: Snapshot) -> DlpPolicy:
+async def compiled(draft: Draft, snapshot: Snapshot, recognisers: Recognisers) -> DlpPolicy:
     """Raises `Unprocessable`, which names the fields. With DLP switched off the draft is judged as if it were on."""
     records = snapshot.dlp.records
     if draft.rules is not None:
         custom = tuple(rule for rule in records.dlp_rules if rule.custom)
-        records = msgspec.structs.replace(records, dlp_rules=await asyncio.to_thread(_rules, draft.rules) + custom)
+        drafted = await asyncio.to_thread(_rules, draft.rules, recognisers)
+        records = msgspec.structs.replace(records, dlp_rules=drafted + custom)
+    if draft.add_rule is not None:
+        try:
+            added = await asyncio.to_thread(_rules, [draft.add_rule], recognisers)
+        except Unprocessable as error:
+            told = [FieldFault(_of_added(fault.field), fault.message) for fault in error.faults]
+            raise Unprocessable(faults=told) from None
+        renamed = tuple(msgspec.structs.replace(rule, id="draft-added") for rule in added)
+        records = msgspec.structs.replace(records, dlp_rules=records.dlp_rules + renamed)
     if draft.suppressions is not None:
         _known(draft.suppressions)
         records = msgspec.structs.replace(records, suppressions=frozenset(draft.suppressions))
@@ -37,14 +47,18 @@ async def compiled(draft: Draft, snapshot: Snapshot) -> DlpPolicy:
     return policy
 
 
-def _rules(drafted: list[dict[str, object]]) -> tuple[DlpRuleRecord, ...]:
+def _of_added(field: str) -> str:
+    return field.replace("rules.0", "add_rule", 1)
+
+
+def _rules(drafted: list[dict[str, object]], recognisers: Recognisers) -> tuple[DlpRuleRecord, ...]:
     records: list[DlpRuleRecord] = []
     patterns: list[tuple[str, str]] = []
     faults: list[FieldFault] = []
     for index, raw in enumerate(drafted):
         try:
             rule = NewDlpRule.model_validate(raw)
-            known = config.read(rule.detector_type, rule.entity_type, rule.config_json)
+            known = config.read(rule, recognisers)
         except ValidationError as error:
             faults += [_fault(index, each["loc"], each["msg"]) for each in error.errors(include_url=False)]
             continue

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from gatehouse.engine.dlp.decide import Hit
 from gatehouse.engine.ports import Ports
+from gatehouse.engine.stages.dlp_input import owner
 from gatehouse.platform.governance.dlp_trials.errors import GroupNotFound, OrganizationNotFound, UserNotFound
 from gatehouse.platform.governance.dlp_trials.examining import Examined, examine
 from gatehouse.platform.governance.dlp_trials.schemas import EvaluatedMatch, Evaluation, MatchedRule, NewEvaluation
@@ -26,7 +27,7 @@ async def evaluate(parts: Apart, ports: Ports, asked: NewEvaluation) -> Evaluati
     groups = await _groups(parts, asked)
     policy = (await ports.policies.current(parts.tenant_id)).dlp
     trace = _preface(policy, asked, groups)
-    examined = await examine(policy, ports, asked.text, groups, trace)
+    examined = await examine(policy, ports, asked.text, groups, trace, owner=owner(parts.caller))
     matched = _matched(examined.decision.hits)
     return Evaluation(
         text_length=len(asked.text),
@@ -79,10 +80,10 @@ def _rules(policy: DlpPolicy) -> set[str]:
 
 
 def _matched(hits: Sequence[Hit]) -> list[MatchedRule]:
-    """One entry a rule and entity type (a `ner` rule has several), the strongest action first."""
-    by_rule: dict[tuple[str, str], list[Hit]] = {}
+    """One entry a rule, the strongest action first."""
+    by_rule: dict[str, list[Hit]] = {}
     for hit in hits:
-        by_rule.setdefault((hit.rule.id, hit.rule.entity_type), []).append(hit)
+        by_rule.setdefault(hit.rule.id, []).append(hit)
     matched = [_shown(of_rule[0].rule, of_rule) for of_rule in by_rule.values()]
     return sorted(matched, key=lambda rule: -STRENGTH[rule.action_tier])
 

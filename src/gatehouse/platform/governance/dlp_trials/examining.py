@@ -1,7 +1,7 @@
 """One text through the tiers and the decision, as a request's text goes."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 from uuid import UUID
 
 from gatehouse.detection.findings import Finding
@@ -9,8 +9,11 @@ from gatehouse.engine.dlp.decide import NOTHING, Decision, Effect, Found, decide
 from gatehouse.engine.dlp.errors import DlpUnavailable
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
+from gatehouse.engine.dlp.turns import Owner
 from gatehouse.engine.ports import Ports
 from gatehouse.policy.dlp import DlpPolicy
+
+Direction: TypeAlias = Literal["input", "output"]
 
 
 class Examined(NamedTuple):
@@ -22,22 +25,30 @@ class Examined(NamedTuple):
 
 
 async def examine(
-    policy: DlpPolicy, ports: Ports, text: str, groups: Sequence[UUID] = (), trace: list[str] | None = None
+    policy: DlpPolicy,
+    ports: Ports,
+    text: str,
+    groups: Sequence[UUID] = (),
+    trace: list[str] | None = None,
+    *,
+    owner: Owner,
+    direction: Direction = "input",
 ) -> Examined:
-    """`trace` takes what was done, in sentences without any of the text."""
+    """`trace` takes what was done, in sentences without any of the text. A long text takes its turn as `owner`."""
     told: list[str] = []
     if not policy.enabled:
         if trace is not None:
             trace.append("The feature flag dlp_enabled is off: nothing is inspected.")
         return Examined(NOTHING, "allow")
-    inspection = Inspection(policy, groups)
-    examiner = Examiner(inspection, ports.detectors, ports.dlp, "input")
-    patterns = await examiner.patterns(text)
-    told.append(f"pattern tier: {len(patterns)} findings")
+    inspection = Inspection(policy, groups, owner=owner)
+    examiner = Examiner(inspection, ports.detectors, ports.dlp, direction)
+    patterns: list[Finding] = []
     entities: list[Finding] = []
     labels: list[Finding] = []
     refused = False
     try:
+        patterns = await examiner.patterns(text)
+        told.append(f"pattern tier: {len(patterns)} findings")
         (entities,) = await examiner.entities_of([text])
         told.append(_told("entities tier", policy.entities, len(entities)))
         (labels,) = await examiner.labels_of([text])

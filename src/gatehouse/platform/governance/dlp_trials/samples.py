@@ -16,6 +16,7 @@ from gatehouse.foundation.http.envelopes import ParameterFault
 from gatehouse.foundation.http.handlers import MalformedBody
 from gatehouse.platform.governance.dlp_fields import LONGEST_TEXT
 from gatehouse.platform.governance.dlp_trials.schemas import Draft, NewReplay
+from gatehouse.platform.governance.replays.schemas import Recorded
 
 MOST_SAMPLES: Final = 10_000
 MOST_BYTES: Final = 10_000_000
@@ -39,14 +40,19 @@ class BadForm(BadRequest):
 _line: Final = msgspec.json.Decoder(Sample | str)
 
 
-async def read(request: Request) -> tuple[Draft, list[Sample]]:
-    """Raises `Unprocessable` that names the field or the line, `TooLarge`, `BadForm`."""
+async def read(request: Request) -> tuple[Draft, list[Sample] | Recorded]:
+    """The draft, and texts to try it on, or which of the organization's own samples. Raises `Unprocessable` that names
+    the field or the line, `TooLarge`, `BadForm`."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() == "multipart/form-data":
         return await _form(request)
     body = await request.body()
     if len(body) > MOST_BYTES:
         raise TooLarge
     replay = _validated(NewReplay, body)
+    if replay.recorded is not None and replay.samples is None:
+        return replay, replay.recorded
+    if replay.samples is None or replay.recorded is not None:
+        raise Unprocessable(faults=[FieldFault("samples", "send either `samples` or `recorded`")])
     _bounded(len(replay.samples), "samples")
     samples = [
         Sample(sample) if isinstance(sample, str) else Sample(sample.text, sample.id) for sample in replay.samples

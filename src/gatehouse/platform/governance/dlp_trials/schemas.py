@@ -7,7 +7,8 @@ from pydantic import ConfigDict, Field
 
 from gatehouse.detection.pattern import ActionTier
 from gatehouse.foundation.http.bodies import Body, Id, Shown
-from gatehouse.platform.governance.dlp_fields import LONGEST_TEXT, MOST, EntityType, Regex, Text
+from gatehouse.platform.governance.dlp_fields import LONGEST_TEXT, MOST, EntityType, Regex, StreamMaxLength, Text
+from gatehouse.platform.governance.replays.schemas import Measured, Recorded, ReplaySummary
 from gatehouse.policy.governance import DetectorType
 
 FinalAction = Literal["allow", "log_only", "redact", "prompt", "block"]
@@ -40,6 +41,7 @@ class TestResult(Shown):
     match_count: int
     rule_type: Literal["regex", "ner", "gliner"]
     valid_pattern: bool
+    stream_max_length: StreamMaxLength
     error: str | None
 
 
@@ -100,15 +102,38 @@ class Draft(Body):
             }]],
         ),
     ] = None  # fmt: skip
+    add_rule: Annotated[
+        dict[str, Any] | None, Field(description="One more rule, beside the others; as it is created.")
+    ] = None
     suppressions: Annotated[
         list[str] | None, Field(max_length=MOST, description="Ids of built-in patterns.", examples=[["email"]])
     ] = None
 
 
 class NewReplay(Draft):
-    samples: list[NewSample | Annotated[str, Field(max_length=LONGEST_TEXT)]]
+    samples: list[NewSample | Annotated[str, Field(max_length=LONGEST_TEXT)]] | None = None
+    recorded: Recorded | None = None
 
     model_config = ConfigDict(str_strip_whitespace=False)
+
+
+class ReplayedMatch(Shown):
+    rule_name: str
+    entity_type: str
+    direction: Literal["input", "output"]
+    text: Annotated[int, Field(description="Which of the request's texts, or of the answer's, from 0.")]
+    start: Annotated[int, Field(description="Unicode code points of that text.")]
+    end: int
+    score: float
+    excerpt: Annotated[
+        str, Field(description="Letters of what was found are `x`, digits `9`.", examples=["My card is 9999 9999."])
+    ]
+
+
+class ReplayMeasure(Measured):
+    """Samples in which a reviewer looked for an entity type: whether it is there, and whether it is found."""
+
+    entity_type: str
 
 
 class ReplayedSample(Shown):
@@ -116,8 +141,14 @@ class ReplayedSample(Shown):
     id: str | int | None
     action: FinalAction
     action_now: Annotated[FinalAction, Field(description="By what is in force.")]
+    action_then: Annotated[
+        FinalAction | None, Field(description="What was done when it was recorded; null: that is not known.")
+    ]
     rules: Annotated[list[str], Field(description="Names of the draft's rules that matched.")]
     cost_us: Annotated[float, Field(description="Microseconds that the draft took.")]
+    matches: Annotated[
+        list[ReplayedMatch], Field(description="The first 20 of the draft's; empty for samples that you send.")
+    ]
 
 
 class ReplayedRule(Shown):
@@ -142,19 +173,12 @@ class ReplayCost(Shown):
     mean_us_now: float
 
 
-class ReplayDifferences(Shown):
-    stricter: int
-    weaker: int
-    same: int
-
-
-class Replayed(Shown):
-    samples: int
-    complete: Annotated[bool, Field(description="False where time ran out: the rest was not looked at.")]
+class Replayed(ReplaySummary):
     totals: dict[FinalAction, int]
     totals_now: dict[FinalAction, int]
-    differences: ReplayDifferences
+    totals_then: Annotated[dict[FinalAction, int], Field(description="Of samples of which it is known.")]
     tier_failures: Annotated[int, Field(description="Samples about which a model tier gave no answer.")]
     rules: list[ReplayedRule]
     cost: ReplayCost
+    measures: list[ReplayMeasure]
     results: list[ReplayedSample]

@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.http.variants import Variant
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.change import Change
 from gatehouse.platform.governance.model_registry import figures, table, variants
 from gatehouse.platform.governance.model_registry.errors import (
@@ -57,8 +58,9 @@ async def create(change: Change, new: NewRegisteredModel, *, once_an_id: bool) -
 
 async def make_room(session: AsyncSession, more: int) -> None:
     """Raises `TooManyModels`."""
-    if await table.count_models(session) + more > MOST:
-        raise TooManyModels
+    await require_room(
+        session, ScopedLock.MODEL_REGISTRY, table.count_models, limit=MOST, full=TooManyModels, adding=more
+    )
 
 
 async def update(change: Change, row: RegisteredModelRow, body: RegisteredModelUpdate) -> RegisteredModelRow:

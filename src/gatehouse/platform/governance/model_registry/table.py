@@ -6,12 +6,13 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import JSON, Select, func, or_, select, text
+from sqlalchemy import JSON, Select, func, or_, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
 from gatehouse.foundation.http.lists import Window, counted
+from gatehouse.foundation.storage.locks import ScopedLock, acquire_scoped
 from gatehouse.foundation.storage.rows import TenantRow
 from gatehouse.platform.governance.model_registry.figures import Name
 
@@ -39,9 +40,6 @@ class RegisteredModelRow(TenantRow):
 
 #: rows read at a time
 _PART: Final = 1_000
-
-# Two entries of one model id at once must come one after the other, where an id may be there only once.
-_MODEL_LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended('registry:' || :tenant || :model, 0))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +87,7 @@ async def count_models(session: AsyncSession) -> int:
 
 async def lock_model_id(session: AsyncSession, model_id: str) -> bool:
     """Whether the registry has the id, of any provider; nobody else who asks this adds it until the commit."""
-    await session.execute(_MODEL_LOCK, {"tenant": str(session.info["tenant_id"]), "model": model_id})
+    await acquire_scoped(session, ScopedLock.REGISTERED_MODEL, f"{session.info['tenant_id']} {model_id}")
     query = select(RegisteredModelRow.id).where(RegisteredModelRow.model_id == model_id).limit(1)
     return await session.scalar(query) is not None
 

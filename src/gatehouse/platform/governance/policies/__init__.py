@@ -5,5 +5,6 @@ contract: Policy engine).
     any      -> removed      DELETE
 
 Looked at in ascending `priority`, of equals the oldest first, until a terminal rule matches. None is in force while the
-configuration `governance_enabled` is false.
+configuration `governance_enabled` is false. Conditions are tried on a request that is described (`trying`), drafts of
+rules on recorded ones (`replaying`).
 """

@@ -1,14 +1,24 @@
-"""The policy rules' endpoints (decisions of the contract: Policy engine). `test` stands before `{policy_id}`."""
+"""The policy rules' endpoints (decisions of the contract: Policy engine). `test` and `replay` stand before
+`{policy_id}`."""
 
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Request
 
 from gatehouse.platform.callers import RESPONSES, Admin, AdminReader
-from gatehouse.platform.governance.policies import service, trying
+from gatehouse.platform.governance.policies import drafting, replaying, service, trying
 from gatehouse.platform.governance.policies.errors import PolicyNotFound
-from gatehouse.platform.governance.policies.schemas import NewPolicy, Policy, PolicyTrial, PolicyTried, PolicyUpdate
+from gatehouse.platform.governance.policies.schemas import (
+    NewPolicy,
+    NewPolicyReplay,
+    PoliciesReplayed,
+    Policy,
+    PolicyTrial,
+    PolicyTried,
+    PolicyUpdate,
+)
 from gatehouse.platform.governance.policies.table import PolicyRow, all_policies
+from gatehouse.platform.governance.replays import recorded
 from gatehouse.platform.ports import TheHost
 from gatehouse.platform.requests import Changing, InParts, Session, loaded
 
@@ -38,6 +48,20 @@ async def test_policies(
 ) -> PolicyTried:
     """What a condition, or the rules in force, say about a request that you describe. Stores nothing."""
     return await trying.try_out(parts, host.ports, body, request.scope["state"]["client_address"])
+
+
+@router.post(
+    "/replay",
+    response_model=PoliciesReplayed,
+    responses={429: {"description": "A replay is running on this worker."}},
+)
+async def replay_policies(caller: Admin, body: NewPolicyReplay, parts: InParts, host: TheHost) -> PoliciesReplayed:
+    """What a draft of your policy rules would say about samples of your organization's own requests, beside what is in
+    force and what was said then. Changes nothing; who reads samples so is in the audit chain."""
+    snapshot = await host.ports.policies.current(parts.tenant_id)
+    draft = await drafting.compiled(parts, body, snapshot.dlp.records)
+    samples = await recorded.read(parts, host.sealer, body.recorded, draft="policies", by="expected_action")
+    return await replaying.replay(draft, snapshot.rules, samples)
 
 
 @router.get("/{policy_id}", response_model=Policy)

@@ -1,14 +1,18 @@
 """Bodies of the policy rules' endpoints (decisions of the contract: Policy engine)."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
 from gatehouse.foundation.http.bodies import Body, Shown, unsent
+from gatehouse.platform.governance.replays.schemas import Measured, Recorded, ReplaySummary
 from gatehouse.policy.conditions import LONGEST
 from gatehouse.policy.governance import PolicyAction
+
+#: Rules an organization may have.
+MAX_RULES: Final = 1_000
 
 Name = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]+$", examples=["No SSN abroad"])]
 Description = Annotated[str, Field(max_length=2_000)]
@@ -94,6 +98,10 @@ class TrialDlp(Body):
     counts: Annotated[dict[str, int], Field(default_factory=dict)]
 
 
+class TrialRequest(Body):
+    fields: Annotated[list[str], Field(max_length=300, default_factory=list, examples=[["messages", "tools.mcp"]])]
+
+
 class TrialContext(Body):
     """What the variables are. Left out: `user`, `groups` and `ip` are yours, `time` is now, what the registry says of
     `model` is looked up, `provider` is read from it, nothing was found, and the cost is unknown."""
@@ -108,6 +116,7 @@ class TrialContext(Body):
     tokens: Annotated[int, Field(ge=0, le=10**9)] = 0
     cost_usd: Annotated[float, Field(ge=0, le=10**9)] | None = None
     ip: Annotated[str, Field(max_length=64)] | None = None
+    request: Annotated[TrialRequest | None, Field(description="Names of the request's fields.")] = None
     time: Annotated[AwareDatetime, Field(strict=False)] | None = None
 
 
@@ -138,3 +147,60 @@ class PolicyTried(Shown):
     route_to: str | None
     rules: Annotated[list[TriedRule], Field(description="The rules that were looked at, in order.")]
     context: Annotated[dict[str, Any], Field(description="The variables, as they were.")]
+
+
+class PolicyDraft(Body):
+    """What would be in force in the place of what is. Left out: as it is."""
+
+    rules: Annotated[
+        list[NewPolicy] | None,
+        Field(max_length=MAX_RULES, description="In the place of the organization's rules; each as it is created."),
+    ] = None
+    add_rule: Annotated[NewPolicy | None, Field(description="One more rule, beside the others; as it is created.")] = (
+        None
+    )
+
+
+class NewPolicyReplay(PolicyDraft):
+    recorded: Recorded
+
+
+class ReplayedRequest(Shown):
+    """`action_then` is what the rules of then came to for the first place that could answer."""
+
+    index: Annotated[int, Field(description="From 0, newest first.")]
+    id: Annotated[str, Field(description="The sample's.")]
+    action: PolicyAction
+    action_now: Annotated[PolicyAction, Field(description="By what is in force.")]
+    action_then: Annotated[PolicyAction, Field(description="When it was recorded.")]
+    rules: Annotated[list[str], Field(description="Names of the draft's rules that matched.")]
+    failed: Annotated[list[str], Field(description="Names of the draft's rules whose condition failed.")]
+    model: Annotated[str, Field(description="`provider/model-id` of the place.")]
+    route_to: Annotated[str | None, Field(description="Where the draft sends the call.")]
+
+
+class ReplayedPolicy(Shown):
+    """A rule that matched, or whose condition failed."""
+
+    rule_name: str
+    action: Annotated[PolicyAction | None, Field(description="By the draft; null: it has no such rule, or no need.")]
+    action_now: Annotated[PolicyAction | None, Field(description="By what is in force; null: as for `action`.")]
+    samples: Annotated[int, Field(description="How many samples it matched in.")]
+    samples_now: int
+    failed: Annotated[int, Field(description="In how many the draft's condition failed.")]
+
+
+class PolicyMeasure(Measured):
+    """Samples by the action that a reviewer says is right."""
+
+    action: PolicyAction
+
+
+class PoliciesReplayed(ReplaySummary):
+    left_out: Annotated[int, Field(description="Samples about which policy rules were not asked.")]
+    totals: dict[PolicyAction, int]
+    totals_now: dict[PolicyAction, int]
+    totals_then: dict[PolicyAction, int]
+    rules: list[ReplayedPolicy]
+    measures: list[PolicyMeasure]
+    results: list[ReplayedRequest]

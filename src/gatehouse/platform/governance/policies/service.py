@@ -7,26 +7,24 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.change import Change
 from gatehouse.platform.governance.policies.errors import BadField, PolicyNameTaken, TooManyPolicies
-from gatehouse.platform.governance.policies.schemas import NewPolicy, PolicyUpdate
+from gatehouse.platform.governance.policies.schemas import MAX_RULES, NewPolicy, PolicyUpdate
 from gatehouse.platform.governance.policies.table import PolicyRow, count_policies
 from gatehouse.platform.routing.model_catalog.table import known_pairs
 from gatehouse.policy.conditions import BadCondition, check
+from gatehouse.policy.governance import PolicyAction
 
-#: Rules an organization may have.
-MOST: Final = 1_000
 _FIELDS: Final = tuple(NewPolicy.model_fields)
 
 
 async def create(change: Change, new: NewPolicy) -> PolicyRow:
     """Raises `BadField`, `PolicyNameTaken`, `TooManyPolicies`; then nothing changes."""
     values = new.model_dump()
-    if new.terminal is None:
-        values["terminal"] = new.action != "LOG"
+    values["terminal"] = is_terminal(new)
     await _judge(change.session, values)
-    if await count_policies(change.session) >= MOST:
-        raise TooManyPolicies
+    await require_room(change.session, ScopedLock.POLICIES, count_policies, limit=MAX_RULES, full=TooManyPolicies)
     now = utc_now()
     row = PolicyRow(id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, **values)
     change.session.add(row)
@@ -62,18 +60,27 @@ def check_condition(condition: str) -> None:
         raise BadField("condition", str(error)) from None
 
 
-async def _judge(session: AsyncSession, would: dict[str, Any]) -> None:
-    check_condition(would["condition"])
-    target = would["route_to"]
-    if would["action"] != "ROUTE":
+def is_terminal(rule: NewPolicy) -> bool:
+    return rule.action != "LOG" if rule.terminal is None else rule.terminal
+
+
+def check_target(action: PolicyAction, target: str | None, *, is_known: bool) -> None:
+    """`is_known`: the catalog has the target. Raises `BadField`."""
+    if action != "ROUTE":
         if target is not None:
             raise BadField("route_to", "belongs to the action ROUTE")
-        return
-    if target is None:
+    elif target is None:
         raise BadField("route_to", "is required for the action ROUTE")
-    provider, _, model_id = target.partition("/")
-    if not await known_pairs(session, [(provider, model_id)]):
+    elif not is_known:
         raise BadField("route_to", "is not provider/model-id of a model in the catalog")
+
+
+async def _judge(session: AsyncSession, would: dict[str, Any]) -> None:
+    check_condition(would["condition"])
+    action, target = would["action"], would["route_to"]
+    provider, _, model_id = (target or "").partition("/")
+    is_known = action == "ROUTE" and bool(target) and bool(await known_pairs(session, [(provider, model_id)]))
+    check_target(action, target, is_known=is_known)
 
 
 async def _flush(session: AsyncSession) -> None:

@@ -73,5 +73,6 @@ def _variables(given: TrialContext, rules: RuleSet, parts: Apart, client_address
         "tokens": given.tokens,
         "cost_usd": given.cost_usd,
         "ip": given.ip or client_address,
+        "request": given.request.model_dump() if given.request else {"fields": []},
         "time": given.time or utc_now(),
     }

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.receivers import Receivers
+from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.change import Change
 from gatehouse.platform.operations import receiver_urls
 from gatehouse.platform.operations.alerts import table
@@ -27,8 +28,7 @@ async def check(parts: Apart, receivers: Receivers, url: str | None) -> None:
 
 async def create(change: Change, body: NewAlertRule) -> AlertRuleRow:
     """Raises `TooManyRules`."""
-    if await table.count_rules(change.session) >= MOST:
-        raise TooManyRules
+    await require_room(change.session, ScopedLock.ALERTS, table.count_rules, limit=MOST, full=TooManyRules)
     now, values = utc_now(), body.model_dump()
     row = AlertRuleRow(id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, **values)
     change.session.add(row)

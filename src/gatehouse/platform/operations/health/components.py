@@ -1,14 +1,16 @@
 """What the system's health is made of. Each component tells its `status`; what cannot be asked is `unknown`."""
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
+import msgspec
 import psycopg
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.detection.service.detectors import Health
+from gatehouse.engine.routing.circuits import OpenCircuit
 from gatehouse.foundation.counters.shared import RedisCounters
 from gatehouse.foundation.identity import Caller
 from gatehouse.platform.change import DEFAULT_TENANT
@@ -79,17 +81,22 @@ async def _workers(host: Host, session: AsyncSession, caller: Caller) -> Compone
 
 
 async def _providers(host: Host, session: AsyncSession, caller: Caller) -> Component:
-    rows = await table.providers(session, caller.tenant_id or DEFAULT_TENANT)
-    return {row.id: _provider(row) for row in rows}
+    tenant_id = caller.tenant_id or DEFAULT_TENANT
+    rows = await table.providers(session, tenant_id)
+    circuits = host.engine.circuits.open_of(tenant_id)
+    return {row.id: _provider(row, circuits.get(row.id, ())) for row in rows}
 
 
-def _provider(row: Any) -> Component:
+def _provider(row: Any, circuits: Sequence[OpenCircuit]) -> Component:
+    """`circuits`: those of this worker that are not closed."""
     status = "unhealthy" if row.unhealthy else _PROVIDER_WORDS.get(row.health_check_status, "unknown")
     told: Component = {
         "status": status if row.enabled else "unknown",
         "latency_ms": row.health_latency_ms,
         "last_checked": row.last_health_check,
     }
+    if circuits:
+        told["circuits"] = [msgspec.to_builtins(circuit) for circuit in circuits]
     detail = row.health_error if row.enabled else "disabled"
     return {**told, "detail": detail} if detail else told
 

@@ -3,14 +3,15 @@ database: a probe that waits for a slow one would make a slow system a dead one.
 
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import Final
+from typing import Annotated, Final, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from gatehouse.foundation.counters.shared import RedisCounters
+from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.networks import network
 from gatehouse.foundation.settings import BadSettings
 from gatehouse.platform.operations.health.errors import ScrapeRefused
@@ -38,9 +39,15 @@ async def live(host: TheHost) -> object:
 
 
 @router.get("/api/health/ready", response_model=Ready, responses={503: {"model": NotReady}})
-async def ready(host: TheHost) -> object:
+async def ready(
+    host: TheHost,
+    purpose: Annotated[
+        Literal["traffic"] | None,
+        Query(alias="for", description="`traffic`: whether model calls are answered, also without database and cache."),
+    ] = None,
+) -> object:
     """Whether new requests should come here."""
-    failing = failing_checks(host)
+    failing = failing_checks(host) if purpose is None else failing_for_traffic(host)
     return JSONResponse(NotReady(failing_checks=failing).model_dump(), 503) if failing else Ready()
 
 
@@ -60,10 +67,21 @@ async def startup(host: TheHost) -> object:
 )
 async def metrics(request: Request, host: TheHost) -> Response:
     """Figures of all processes of this machine, in Prometheus' text form."""
-    if not _allowed(host.settings.metrics_allowed_cidrs, request.scope["state"]["client_address"]):
+    settings = host.settings
+    if ClientAddresses(settings.trusted_proxies).unknown_origin(request.scope):
+        raise ScrapeRefused
+    if not _allowed(settings.metrics_allowed_cidrs, request.scope["state"]["client_address"]):
         raise ScrapeRefused
     host.figures.metrics.write()
     return Response(await run_in_threadpool(host.figures.metrics.rendered), media_type=CONTENT_TYPE_LATEST)
+
+
+def failing_for_traffic(host: Host) -> list[str]:
+    """What keeps model calls from being answered. Maintenance is not among it: it is answered here, and ended here."""
+    unneeded = {"cache", "maintenance"}
+    if host.settings.switch_fail_mode == "open":
+        unneeded.add("database")
+    return [name for name in failing_checks(host) if name not in unneeded]
 
 
 def failing_checks(host: Host) -> list[str]:
@@ -74,6 +92,7 @@ def failing_checks(host: Host) -> list[str]:
         "journal": host.journal.full(),
         "change_feed": host.feed.ended or (behind and not host.feed.lost),
         "maintenance": host.replica.maintenance is not None,
+        "master_key": host.signer.cannot_open,
     }
     return [name for name, failing in checks.items() if failing]
 

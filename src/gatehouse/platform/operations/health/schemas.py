@@ -27,7 +27,10 @@ class NotReady(Shown):
     status: Literal["not_ready"] = "not_ready"
     failing_checks: Annotated[
         list[str],
-        Field(description="`database`, `cache`, `journal`, `change_feed`, `maintenance`.", examples=[["database"]]),
+        Field(
+            description="`database`, `cache`, `journal`, `change_feed`, `maintenance`, `master_key`.",
+            examples=[["database"]],
+        ),
     ]
 
 
@@ -69,7 +72,12 @@ class Requests(Shown):
     total: int
     success: int
     error: Annotated[int, Field(description="Everything that was no success: refused and cancelled ones too.")]
-    error_rate: Annotated[float, Field(ge=0, le=1)]
+    error_rate: Annotated[
+        float,
+        Field(
+            ge=0, le=1, description="`error` as a share of `total`. Alerts' `error_rate` is percent, of failures alone."
+        ),
+    ]
 
 
 class Latency(Shown):

@@ -9,11 +9,11 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
+from gatehouse.foundation.storage.locks import GlobalLock, acquire
 from gatehouse.foundation.storage.rows import Row
 
 KEY: Final = "portal"
 
-_LOCK: Final = text("SELECT pg_advisory_xact_lock(7411994)")
 _KNOWN: Final = text("SELECT id FROM tenants WHERE id = ANY(CAST(:ids AS uuid[])) AND deleted_at IS NULL")
 
 
@@ -31,7 +31,7 @@ class OutpostTrustRow(Row):
 
 async def find_for_change(session: AsyncSession) -> OutpostTrustRow | None:
     """Locked, whether it is there or not."""
-    await session.execute(_LOCK)
+    await acquire(session, GlobalLock.OUTPOST_TRUST)
     return (await session.scalars(select(OutpostTrustRow).where(OutpostTrustRow.key == KEY))).one_or_none()
 
 

@@ -10,9 +10,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
 from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.storage.locks import ScopedLock, acquire_scoped
 from gatehouse.foundation.storage.rows import Big, Row
 
-_ALONE: Final = text("SELECT pg_advisory_xact_lock(hashtextextended('gatehouse.siem:' || :tenant, 0))")
 _STATUS: Final = text(
     "SELECT EXISTS (SELECT FROM siem_forwarding f WHERE f.tenant_id = c.tenant_id) AS active,"
     " CASE WHEN s.enabled THEN greatest(coalesce(h.sequence, 0) - c.sequence, 0) + q.waiting ELSE 0 END AS backlog,"
@@ -85,7 +85,7 @@ async def find(session: AsyncSession) -> SiemTargetRow | None:
 
 async def find_for_change(session: AsyncSession) -> SiemTargetRow | None:
     """Two changes at once are one after the other, the first one too, which makes the row."""
-    await session.execute(_ALONE, {"tenant": str(session.info["tenant_id"])})
+    await acquire_scoped(session, ScopedLock.SIEM, str(session.info["tenant_id"]))
     return await session.get(SiemTargetRow, session.info["tenant_id"], populate_existing=True)
 
 

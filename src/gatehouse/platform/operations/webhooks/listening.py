@@ -11,9 +11,12 @@ from gatehouse.platform.outbox import Event
 # The order of events is the order of positions.
 _ADD: Final = text(
     "INSERT INTO webhook_deliveries (id, tenant_id, webhook_id, event_type, payload)"
-    " SELECT gen_random_uuid(), e.tenant_id, w.id, e.event_type, e.payload FROM unnest(CAST(:tenants AS uuid[]),"
+    " SELECT gen_random_uuid(), e.tenant_id, w.id, e.event_type,"
+    " CASE WHEN e.event_type = 'dlp_trigger' AND NOT w.include_logged THEN e.payload - 'logged' ELSE e.payload END"
+    " FROM unnest(CAST(:tenants AS uuid[]),"
     " CAST(:types AS text[]), CAST(:payloads AS jsonb[])) WITH ORDINALITY AS e (tenant_id, event_type, payload, nth)"
     " JOIN webhooks w ON w.tenant_id = e.tenant_id AND w.enabled AND e.event_type = ANY(w.events)"
+    " AND (w.include_logged OR e.event_type <> 'dlp_trigger' OR e.payload ->> 'action_taken' <> 'LOG_ONLY')"
     " JOIN tenants t ON t.id = w.tenant_id AND t.deleted_at IS NULL ORDER BY e.nth, w.id RETURNING webhook_id"
 )
 # Whose turn is under way looks again before it ends: it waits for this lock, or this waits for its end. In order, as

@@ -37,12 +37,19 @@ Secret = Annotated[
 ]
 
 
+IncludeLogged = Annotated[
+    bool,
+    Field(description="Whether `dlp_trigger` also comes where rules only logged, and names what they logged."),
+]
+
+
 class NewWebhook(Body):
     name: Name
     url: Url
     events: Events
     secret: Secret
     enabled: bool = True
+    include_logged: IncludeLogged = False
 
 
 class WebhookUpdate(Body):
@@ -53,6 +60,7 @@ class WebhookUpdate(Body):
     events: Events = Field(default_factory=unsent)
     secret: Secret = Field(default_factory=unsent)
     enabled: bool = Field(default_factory=unsent)
+    include_logged: IncludeLogged = Field(default_factory=unsent)
 
 
 class Webhook(Shown):
@@ -61,6 +69,7 @@ class Webhook(Shown):
     url: str
     events: list[str]
     enabled: bool
+    include_logged: bool
     created_at: datetime
     updated_at: datetime
 
@@ -80,6 +89,7 @@ class DeliveryA(Shown):
     response_body: Annotated[str | None, Field(description="The first 1000 characters.")]
     success: bool
     attempt_count: int
+    last_error: Annotated[str | None, Field(description="Why the last attempt failed.")]
     delivered_at: datetime | None
     created_at: datetime
 

@@ -9,6 +9,7 @@ from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.receivers import Receivers
 from gatehouse.foundation.sealing import Sealer
+from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.change import Change
 from gatehouse.platform.operations import receiver_urls
 from gatehouse.platform.operations.webhooks import table
@@ -32,8 +33,7 @@ async def check(parts: Apart, receivers: Receivers, url: str | None) -> None:
 
 async def create(change: Change, sealer: Sealer, new: NewWebhook) -> WebhookRow:
     """Raises `TooManyWebhooks`."""
-    if await table.count_webhooks(change.session) >= MOST:
-        raise TooManyWebhooks
+    await require_room(change.session, ScopedLock.WEBHOOKS, table.count_webhooks, limit=MOST, full=TooManyWebhooks)
     webhook_id, now = new_id(), utc_now()
     row = WebhookRow(
         id=webhook_id,
@@ -43,6 +43,7 @@ async def create(change: Change, sealer: Sealer, new: NewWebhook) -> WebhookRow:
         events=list(new.events),
         sealed_secret=sealer.seal(new.secret.encode(), context=secret_context(change.tenant_id, webhook_id)),
         enabled=new.enabled,
+        include_logged=new.include_logged,
         created_at=now,
         updated_at=now,
     )

@@ -24,6 +24,7 @@ class WebhookRow(TenantRow):
     events: Mapped[list[str]] = mapped_column(ARRAY(Text))
     sealed_secret: Mapped[str]
     enabled: Mapped[bool]
+    include_logged: Mapped[bool]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
 

@@ -56,6 +56,7 @@ def _a(row: WebhookRow, deliveries: _Rows) -> Webhook:
             response_body=each.response_body,
             success=each.status == "delivered",
             attempt_count=each.attempts,
+            last_error=each.last_error,
             delivered_at=each.delivered_at,
             created_at=each.created_at,
         )

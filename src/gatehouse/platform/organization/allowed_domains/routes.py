@@ -44,7 +44,7 @@ async def add_allowed_domain(
 async def update_allowed_domain(
     caller: AdminStepUp, tenant: OwnTenant, domain: DomainName, body: DomainUpdate, change: Changing
 ) -> AllowedDomain:
-    """Changes whether the domain's addresses may register, and into which group. What was proven stays so."""
+    """Changes who may make accounts with the domain's addresses, and in which group. What was proven stays so."""
     return service.shown(await service.update(change, tenant, domain.lower(), body.sent()))
 
 

@@ -23,14 +23,20 @@ Domain = Annotated[str, Field(max_length=253, examples=["example.com"]), AfterVa
 
 class NewDomain(Body):
     domain: Domain
-    jit_provisioning: Annotated[bool, Field(description="Its addresses may register, once it is proven.")] = False
-    default_group_id: Annotated[Id | None, Field(description="Who registers becomes a member of this group.")] = None
+    jit_provisioning: Annotated[
+        bool, Field(description="Identity providers make accounts with its addresses at the first sign-in.")
+    ] = False
+    self_registration: Annotated[
+        bool, Field(description="Strangers register with its addresses, while no identity provider is active.")
+    ] = False
+    default_group_id: Annotated[Id | None, Field(description="New accounts become members of this group.")] = None
 
 
 class DomainUpdate(Body):
     """Only what is sent changes; null takes the group away."""
 
     jit_provisioning: bool = Field(default_factory=unsent, examples=[True])
+    self_registration: bool = Field(default_factory=unsent, examples=[False])
     default_group_id: Id | None = None
 
 
@@ -44,6 +50,7 @@ class TxtRecord(Shown):
 class AllowedDomain(Shown):
     domain: str
     jit_provisioning: bool
+    self_registration: bool
     default_group_id: UUID | None
     verified: bool
     verified_at: datetime | None
@@ -53,6 +60,7 @@ class AllowedDomain(Shown):
 
 class AllowedDomains(Shown):
     domains: list[str]
-    jit_provisioning: Annotated[bool, Field(description="Whether addresses of one of them at least may register.")]
+    jit_provisioning: Annotated[bool, Field(description="Whether at least one of the domains has it.")]
+    self_registration: Annotated[bool, Field(description="Whether at least one of the domains has it.")]
     default_group_id: Annotated[UUID | None, Field(description="The group of them all; null where they differ.")]
     entries: Annotated[list[AllowedDomain], Field(description="Each domain by itself.")]

@@ -35,6 +35,7 @@ def shown(row: DomainRow) -> AllowedDomain:
     return AllowedDomain(
         domain=row.domain,
         jit_provisioning=row.jit_provisioning,
+        self_registration=row.self_registration,
         default_group_id=row.default_group_id,
         verified=row.verified_at is not None,
         verified_at=row.verified_at,
@@ -48,6 +49,7 @@ def all_shown(rows: Sequence[DomainRow]) -> AllowedDomains:
     return AllowedDomains(
         domains=[row.domain for row in rows],
         jit_provisioning=any(row.jit_provisioning for row in rows),
+        self_registration=any(row.self_registration for row in rows),
         default_group_id=groups.pop() if len(groups) == 1 else None,
         entries=[shown(row) for row in rows],
     )
@@ -137,5 +139,6 @@ async def prove(change: Change, domain: str, challenge: str | None) -> DomainRow
     except IntegrityError:
         raise ProvenElsewhere from None
     by = "operator" if challenge is None else "dns"
-    change.record("allowed_domain.verified", "allowed_domain", row.domain, by=by)
+    verified = await table.trust(change.session, row.domain)
+    change.record("allowed_domain.verified", "allowed_domain", row.domain, by=by, addresses=verified)
     return row

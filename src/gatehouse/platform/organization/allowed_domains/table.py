@@ -18,6 +18,7 @@ class DomainRow(TenantRow):
     tenant_id: Mapped[TenantId] = mapped_column(primary_key=True)
     domain: Mapped[str] = mapped_column(primary_key=True)
     jit_provisioning: Mapped[bool]
+    self_registration: Mapped[bool] = mapped_column(default=False)
     default_group_id: Mapped[UUID | None]
     verified_at: Mapped[datetime | None]
     created_at: Mapped[datetime]
@@ -38,6 +39,10 @@ _DISTRUST = text(
     "UPDATE users SET email_verified = false, updated_at = now()"
     " WHERE email_verified AND split_part(lower(email), '@', 2) = :domain"
 )
+_TRUST = text(
+    "UPDATE users SET email_verified = true, updated_at = now()"
+    " WHERE NOT email_verified AND split_part(lower(email), '@', 2) = :domain RETURNING id"
+)
 
 
 async def all_domains(session: AsyncSession) -> Sequence[DomainRow]:
@@ -52,6 +57,11 @@ async def find(session: AsyncSession, domain: str, *, lock: bool = False) -> Dom
 
 async def group_exists(session: AsyncSession, group_id: UUID) -> bool:
     return (await session.execute(_GROUP, {"group": group_id})).first() is not None
+
+
+async def trust(session: AsyncSession, domain: str) -> int:
+    """Verifies the organization's addresses of a domain that it has just proven. Returns how many there were."""
+    return len((await session.execute(_TRUST, {"domain": domain})).all())
 
 
 async def distrust(session: AsyncSession, domain: str) -> None:

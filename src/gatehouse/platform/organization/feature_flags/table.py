@@ -18,6 +18,7 @@ DEFAULTS: Final[dict[str, bool]] = {
     "api_key_scoping": False,
     "audit_log_streaming": False,
     "cost_routing": True,
+    "block_unreadable": False,
 }
 
 

@@ -24,7 +24,7 @@ async def set_legal_hold(caller: AdminStepUp, tenant: OwnTenant, body: NewLegalH
     return await service.put(change, tenant, body.reason)
 
 
-@router.delete("", status_code=204)
+@router.delete("", status_code=204, responses={404: {"description": "There is no legal hold."}})
 async def release_legal_hold(caller: AdminStepUp, tenant: OwnTenant, change: Changing) -> None:
     """The retention policy is in force again; what it has waited with is done at the archiver's next run."""
     await service.release(change, tenant)

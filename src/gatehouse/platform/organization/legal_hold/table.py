@@ -1,18 +1,14 @@
 """An organization's legal hold: one row, or none."""
 
 from datetime import datetime
-from typing import Final
 
-from sqlalchemy import select, text
+from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
 from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.storage.locks import ScopedLock, acquire_scoped
 from gatehouse.foundation.storage.rows import Row
-
-#: Waits for whoever removes something of the organization's, which asks for a hold under the same lock
-#: (`gatehouse_held`): once a hold is committed nothing is removed.
-_ALONE: Final = text("SELECT pg_advisory_xact_lock(hashtext('gatehouse.legal_hold'), hashtext(CAST(:tenant AS text)))")
 
 
 class LegalHoldRow(Row):
@@ -32,4 +28,6 @@ async def legal_hold(session: AsyncSession) -> LegalHoldRow | None:
 
 async def alone(session: AsyncSession) -> None:
     """Until the transaction ends, nothing of the session's tenant's is removed, and no hold set or released."""
-    await session.execute(_ALONE, {"tenant": str(session.info["tenant_id"])})
+    # Whoever removes something asks for a hold under the same lock (`gatehouse_held`): once a hold is committed nothing
+    # is removed.
+    await acquire_scoped(session, ScopedLock.LEGAL_HOLD, str(session.info["tenant_id"]))

@@ -2,10 +2,21 @@
 
 from typing import Final
 
-from gatehouse.foundation.errors import FieldFault, Unprocessable
+from gatehouse.foundation.errors import BadRequest, FieldFault, Unprocessable
 from gatehouse.foundation.http.envelopes import NAMED, ErrorForm
 
 FORM: Final[ErrorForm] = NAMED
+
+
+class CallerHasNoFactor(BadRequest):
+    """The caller would be locked out: the call that takes the policy back would ask them for a second factor too."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "You have no second factor that the organization would take, and this would ask you for one at once."
+            " Enrol one first (POST /api/auth/mfa/totp), or set grace_period_hours above 0.",
+            code="caller_has_no_factor",
+        )
 
 
 class IdleLongerThanSession(Unprocessable):

@@ -6,7 +6,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.platform.callers import RESPONSES, AdminReader, AdminStepUp
 from gatehouse.platform.organization.policies import schemas, service
-from gatehouse.platform.organization.policies.table import last_run, read_mfa_policy, read_session_policy
+from gatehouse.platform.organization.policies.table import last_run, read_session_policy
 from gatehouse.platform.organization.policies.values import RetentionPolicy, read_retention_policy
 from gatehouse.platform.organization.tenants.own import OwnTenant
 from gatehouse.platform.requests import Changing, Session
@@ -29,17 +29,22 @@ async def update_session_policy(
 
 
 @router.get("/org/mfa-policy", response_model=schemas.MfaPolicy)
-async def read_mfa_policy_in_force(caller: AdminReader, tenant: OwnTenant) -> object:
-    """Who is asked for a second factor, when, and by which methods."""
-    return read_mfa_policy(tenant.mfa_policy)
+async def read_mfa_policy_in_force(caller: AdminReader, tenant: OwnTenant, session: Session) -> object:
+    """Who is asked for a second factor, when, and by which methods. `required` too where the configuration
+    `mfa_required` is true."""
+    return await service.mfa_policy_in_force(session, tenant)
 
 
-@router.put("/org/mfa-policy", response_model=schemas.MfaPolicy)
+@router.put(
+    "/org/mfa-policy",
+    response_model=schemas.MfaPolicy,
+    responses={400: {"description": "`caller_has_no_factor`: it would ask you at once for a factor that you lack."}},
+)
 async def update_mfa_policy(
     caller: AdminStepUp, tenant: OwnTenant, body: schemas.MfaPolicyUpdate, change: Changing
 ) -> object:
     """Changes what is sent, from the answer on. `required` begins the grace period of `grace_period_hours`."""
-    return service.set_mfa_policy(change, tenant, body.sent())
+    return await service.set_mfa_policy(change, tenant, body.sent())
 
 
 @router.get("/retention/policy", response_model=schemas.RetentionPolicy)

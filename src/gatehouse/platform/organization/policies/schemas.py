@@ -5,13 +5,17 @@ from datetime import UTC, datetime
 from typing import Annotated, Final
 
 from croniter import croniter
-from pydantic import AfterValidator, AwareDatetime, Field
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field
 
 from gatehouse.foundation.http.bodies import Body, Shown, unsent
 from gatehouse.platform.organization.policies.values import Concurrency, Enforcement, MfaMethod
 
 SessionTimeout = Annotated[int, Field(ge=15, le=1440, examples=[480])]
 IdleTimeout = Annotated[int, Field(ge=1, le=1440, examples=[60])]
+
+
+def _as_text(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _once(methods: list[MfaMethod]) -> list[MfaMethod]:
@@ -35,7 +39,9 @@ class SessionPolicyUpdate(Body):
     idle_timeout_minutes: IdleTimeout = Field(
         default_factory=unsent, description="Not longer than `session_timeout_minutes`."
     )
-    concurrent_sessions: Concurrency = Field(default_factory=unsent)
+    concurrent_sessions: Annotated[Concurrency, BeforeValidator(_as_text)] = Field(
+        default_factory=unsent, description="A number is taken for its text."
+    )
     enforce_single_session: bool = Field(default_factory=unsent)
     refresh_token_enabled: bool = Field(default_factory=unsent)
     refresh_token_ttl_days: Annotated[int, Field(ge=1, le=365)] = Field(default_factory=unsent)

@@ -1,15 +1,23 @@
 """The policies of the session's tenant."""
 
+import time
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gatehouse.platform.live import second_factor
+from gatehouse.platform.live.second_factor import SecondFactor
 from gatehouse.platform.sign_in_policies import MfaPolicy, SessionPolicy, read_mfa_policy, read_session_policy
 
 __all__ = ["last_run", "mfa_policy", "read_mfa_policy", "read_session_policy", "session_policy"]
 
+_IN_FORCE = text(
+    f"SELECT {second_factor.COLUMNS} FROM tenants t {second_factor.JOIN} WHERE t.id = :tenant"  # noqa: S608
+)
+_OF_USER = text(f"SELECT u.created_at, {second_factor.ENROLLED} FROM users u WHERE u.id = :user")  # noqa: S608
 _LAST_RUN = text("SELECT at, status, rows FROM archive_runs WHERE tenant_id = :tenant")
 _POLICIES = text("SELECT session_policy, mfa_policy FROM tenants WHERE id = :tenant")
 
@@ -20,6 +28,21 @@ async def session_policy(session: AsyncSession) -> SessionPolicy:
 
 async def mfa_policy(session: AsyncSession) -> MfaPolicy:
     return read_mfa_policy(await _stored(session, "mfa_policy"))
+
+
+async def second_factor_in_force(session: AsyncSession) -> SecondFactor:
+    """The policy with what the configuration `mfa_required` makes of it."""
+    return second_factor.read((await session.execute(_IN_FORCE, {"tenant": session.info["tenant_id"]})).one())
+
+
+async def would_be_asked(session: AsyncSession, user_id: UUID) -> bool:
+    """Whether the policy in force asks this user for a second factor that they have not got."""
+    policy = await second_factor_in_force(session)
+    user = (await session.execute(_OF_USER, {"user": user_id})).one_or_none()
+    if user is None:
+        return False
+    methods = second_factor.enrolled(user)
+    return methods.isdisjoint(policy.methods) and policy.asks(methods, user.created_at.timestamp(), time.time())
 
 
 async def last_run(session: AsyncSession) -> tuple[datetime, str, int] | None:

@@ -43,7 +43,7 @@ class SettingsUpdate(Body):
     timezone: Timezone = Field(default_factory=unsent)
     session_timeout_minutes: SessionTimeout = Field(default_factory=unsent)
     idle_timeout_minutes: IdleTimeout = Field(default_factory=unsent)
-    ip_allowlist: Cidrs = Field(default_factory=unsent, description="Whether it is enforced is not changed here.")
+    ip_allowlist: Cidrs = Field(default_factory=unsent, description="Enforced from the answer on, unless it is empty.")
     feature_flags: FeatureFlagsUpdate = Field(default_factory=unsent)
 
 

@@ -55,7 +55,8 @@ async def update(change: Change, tenant: TenantRecord, body: SettingsUpdate) -> 
         for name, enabled in sent["feature_flags"].sent().items():
             feature_flags.switch(change, tenant, name, enabled)
     if "ip_allowlist" in sent:
-        ip_allowlist.update(change, tenant, {"cidrs": sent["ip_allowlist"]})
+        cidrs = sent["ip_allowlist"]
+        ip_allowlist.update(change, tenant, {"cidrs": cidrs, "enabled": bool(cidrs)})
     if "allowed_domains" in sent:
         await allowed_domains.replace(change, tenant, sent["allowed_domains"])
     await change.session.flush()

@@ -111,6 +111,12 @@ def environments(key: Key) -> str | None:
 
 def check_environment() -> None:
     """At start, as all settings are: a misspelt `MFA_REQUIRED` must not ask nobody. Raises `BadSettings`."""
+    faults = []
     for key in KEYS.values():
         if key.editable:
-            environments(key)
+            try:
+                environments(key)
+            except BadSettings as error:
+                faults.append(str(error))
+    if faults:
+        raise BadSettings("\n".join(faults))

@@ -4,6 +4,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.settings import Settings
 from gatehouse.platform.change import Change
+from gatehouse.platform.organization.policies.service import check_caller_is_let_in
 from gatehouse.platform.organization.system_config import table
 from gatehouse.platform.organization.system_config.errors import BadValue, EntryNotFound, NotEditable
 from gatehouse.platform.organization.system_config.keys import KEYS, Key, written
@@ -26,7 +27,7 @@ async def entries(session: AsyncSession, settings: Settings) -> list[Entry]:
 
 
 async def put(change: Change, key: Key, value: str) -> Entry:
-    """Sets the organization's own value. Raises `NotEditable`, `BadValue`."""
+    """Sets the organization's own value. Raises `NotEditable`, `BadValue`, `CallerHasNoFactor`."""
     if key.judge is None:
         raise NotEditable
     fault = key.judge(value)
@@ -43,6 +44,7 @@ async def put(change: Change, key: Key, value: str) -> Entry:
         change.record("governance.enabled" if value == "true" else "governance.disabled")
     if key.name == "mfa_required":
         change.touch("tenant", change.tenant_id, urgent=True)
+        await check_caller_is_let_in(change)
     change.touch("policy", change.tenant_id, urgent=True)
     return _shown(key, value)
 

@@ -4,11 +4,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import Text, select
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
+from gatehouse.foundation.egress_policy import EgressPolicy
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.rows import Big, Row
 
@@ -21,6 +22,7 @@ class TenantRecord(Row):
     name: Mapped[str]
     plan: Mapped[str]
     custom_rate_limit_rpm: Mapped[int | None]
+    scan_rate_limit_rpm: Mapped[int | None]
     monthly_request_limit: Mapped[Big | None]
     timezone: Mapped[str]
     feature_flags: Mapped[dict[str, bool]] = mapped_column(JSONB)
@@ -30,9 +32,18 @@ class TenantRecord(Row):
     mfa_policy_changed_at: Mapped[datetime | None]
     ip_allowlist: Mapped[dict[str, Any]] = mapped_column(JSONB)
     retention_policy: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    request_fields: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    dlp_sampling: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    egress_policy: Mapped[EgressPolicy | None] = mapped_column(Text)
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
     deleted_at: Mapped[datetime | None]
+
+
+async def egress_policy_of(session: AsyncSession, tenant_id: UUID) -> EgressPolicy | None:
+    """What the operator lets this organization's own providers reach; None: as the deployment's policy says."""
+    query = select(TenantRecord.egress_policy).where(TenantRecord.id == tenant_id)
+    return (await session.execute(query)).scalar_one()
 
 
 async def living(session: AsyncSession, tenant_id: UUID) -> TenantRecord | None:

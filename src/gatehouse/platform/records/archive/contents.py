@@ -30,7 +30,7 @@ _COLUMNS: Final[dict[Records, dict[str, str]]] = {
         "requested_model": "text", "status": "text", "stream": "boolean", "input_tokens": "integer",
         "output_tokens": "integer", "cached_tokens": "integer", "cost_usd": "money", "latency_ms": "number",
         "time_to_first_token_ms": "number", "provider_latency_ms": "number", "fallbacks": "integer",
-        "routing_policy_id": "text", "dlp_action": "text", "cache": "text",
+        "routing_policy_id": "text", "dlp_action": "text", "cache": "text", "end_user": "text", "tags": "text",
     },
     "dlp_events": {
         "tenant_id": "text", "id": "text", "timestamp": "moment", "request_id": "text", "user_id": "text",

@@ -71,6 +71,15 @@ def read(source: Any) -> Iterator[Any]:
         yield file.read_row_group(number, use_threads=False)
 
 
+def read_as(records: Records, source: Any) -> Iterator[Any]:
+    """A file's groups with the columns of the current schema: those that the file does not have are null."""
+    current = schema(records)
+    for group in read(source):
+        names, rows = set(group.column_names), group.num_rows
+        arrays = [group[field.name] if field.name in names else pa.nulls(rows, field.type) for field in current]
+        yield pa.Table.from_arrays(arrays, schema=current)
+
+
 def columns(source: Any, *names: str) -> Iterator[Any]:
     """The same with some columns alone."""
     file = parquet.ParquetFile(source)

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from gatehouse.foundation.lazily import Lazily
 from gatehouse.platform.records.archive import files, manifest, verifying
-from gatehouse.platform.records.archive.contents import RECORDS
+from gatehouse.platform.records.archive.contents import RECORDS, Records
 from gatehouse.platform.records.archive.manifest import File
 from gatehouse.platform.records.archive.workshop import Workshop
 from gatehouse.platform.records.hot import RetentionPolicy, hot_since
@@ -37,7 +37,7 @@ def join(shop: Workshop, tenant_id: UUID, policy: RetentionPolicy) -> None:
                 for file in part:
                     shop.go_on()
                     verifying.check(shop.sealer, shop.place, file)
-                shop.store(tenant_id, records, "warm", partial(_together, shop, part), instead_of=part)
+                shop.store(tenant_id, records, "warm", partial(_together, shop, records, part), instead_of=part)
 
 
 def _month(file: File) -> tuple[int, int]:
@@ -63,12 +63,12 @@ def _follows(before: File, file: File) -> bool:
     return before.last_sequence is None or before.last_sequence + 1 == file.first_sequence
 
 
-def _together(shop: Workshop, part: Sequence[File]) -> Generator[Any, None, None]:
+def _together(shop: Workshop, records: Records, part: Sequence[File]) -> Generator[Any, None, None]:
     """The files' groups, put together to the size that groups have."""
     held: list[Any] = []
     for file in part:
         with shop.place.open(file.path) as source:
-            for group in files.read(source):
+            for group in files.read_as(records, source):
                 if held and sum(each.num_rows for each in held) + group.num_rows > files.GROUP:
                     yield pa.concat_tables(held)
                     held = []

@@ -12,6 +12,7 @@ from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.lazily import Lazily
 from gatehouse.foundation.sealing import Sealer
 from gatehouse.foundation.storage import roles
+from gatehouse.foundation.storage.locks import GlobalLock
 from gatehouse.foundation.storage.roles import SERVICE_ROLE
 from gatehouse.platform.records.archive import files, manifest
 from gatehouse.platform.records.archive.checkpoints import Checkpoint, seal
@@ -24,7 +25,6 @@ compute: Any = Lazily("pyarrow.compute")
 #: Groups, each a `pyarrow.Table`.
 Rows: TypeAlias = Generator[Any, None, None]
 
-_ONE_AT_A_TIME: Final = "SELECT pg_try_advisory_lock(hashtext('gatehouse.archiver'))"
 _HELD: Final = "SELECT EXISTS (SELECT FROM legal_holds WHERE tenant_id = %s)"
 
 
@@ -122,7 +122,7 @@ class Workshop:
             self._finish()
 
     def _begin(self) -> None:
-        if self.connection.execute(_ONE_AT_A_TIME).fetchone() != (True,):
+        if self.connection.execute(GlobalLock.ARCHIVER.try_session_sql).fetchone() != (True,):
             raise Busy
         self._scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
         for left in self._scratch.iterdir():

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends
 from gatehouse.foundation.http.lists import CursorWindow, cursor_window
 from gatehouse.platform.callers import RESPONSES, AuditReader
 from gatehouse.platform.chain.actions import ACTIONS
+from gatehouse.platform.chain.table import AuditEventRow
 from gatehouse.platform.ports import TheHost
 from gatehouse.platform.records.audit.listing import events_after
 from gatehouse.platform.records.audit.schemas import ActionList, ActionShown, AuditEventShown, AuditEventsPage
@@ -49,11 +50,16 @@ async def list_audit_events(
     window: Window,
     filters: Annotated[Mapping[str, str | None], Depends(_filters)],
 ) -> dict[str, Any]:
-    """The organization's events, oldest first. An event gets its place when it is written, so whoever keeps reading
-    from the last cursor sees each event once, and none is skipped."""
+    """The organization's events, oldest first. An event gets its place when it is written: whoever goes on from
+    `tail_cursor`, which the last page has too, sees each later event once, and none is skipped."""
     opened = window.open(host.cursors, filters, context=f"audit_events:{caller.tenant_id}")
     rows = await events_after(session, opened)
-    return opened.envelope("events", rows, position=lambda row: row.sequence, shown=AuditEventShown.model_validate)
+    page = opened.envelope("events", rows, position=_place, shown=AuditEventShown.model_validate)
+    return {**page, "tail_cursor": opened.tail(rows, position=_place)}
+
+
+def _place(row: AuditEventRow) -> int:
+    return row.sequence
 
 
 @router.get("/v1/audit/actions", response_model=ActionList)

@@ -40,6 +40,9 @@ class AuditEventsPage(Shown):
     events: list[AuditEventShown]
     next_cursor: Annotated[str | None, Field(description="Pass it back unchanged as `cursor`; null when finished.")]
     has_more: bool
+    tail_cursor: Annotated[
+        str, Field(description="For following: passed as `cursor`, now or later, it gives what comes after this page.")
+    ]
 
 
 class ActionShown(Shown):

@@ -10,6 +10,6 @@ known, and it counts in the minute in which it began.
 
     errors        the provider or the gateway failed: status 500 and above, or a stream that broke off
     blocked       a rule, a limit, a budget or a switch said no. Never an error too
-    dlp_triggers  what DLP rules found and did not let pass as it was; those that only log count too
+    dlp_triggers  requests in which a DLP rule did something; logging alone does not count
     latency       of requests that something answered or failed to answer; not of those that were refused
 """

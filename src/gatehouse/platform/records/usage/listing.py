@@ -1,11 +1,12 @@
 """A page of the usage list."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from uuid import UUID
 
-from sqlalchemy import select, union_all
+from sqlalchemy import ColumnElement, select, union_all
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gatehouse.engine.attribution import bounded_end_user
 from gatehouse.foundation.http.lists import OffsetWindow
 from gatehouse.platform.records.by_day import ByDay, Filters
 from gatehouse.platform.records.usage.table import (
@@ -20,6 +21,18 @@ _OF_A_USER = ByDay(UsageRecordRow, union_all(select(usage_counts), select(usage_
 _OF_ALL = ByDay(UsageRecordRow, usage_totals, usage_hour_totals)
 
 
+def uncounted(*, api_key_id: UUID | None, tag: str | None, end_user: str | None) -> Iterator[ColumnElement[bool]]:
+    """Conditions of filters by which no table counts. Each repeats the condition of its partial index."""
+    if api_key_id is not None:
+        yield UsageRecordRow.api_key_id == api_key_id
+    if tag is not None:
+        yield UsageRecordRow.tags.is_not(None)
+        yield UsageRecordRow.tags.contains([tag])
+    if end_user is not None:
+        # A filter of control characters alone matches nothing.
+        yield UsageRecordRow.end_user == (bounded_end_user(end_user) or "")
+
+
 async def page(
     session: AsyncSession, window: OffsetWindow, filters: Filters, *, only: UUID | None
 ) -> tuple[Sequence[UsageRecordRow], int]:
@@ -28,5 +41,7 @@ async def page(
         if filters.kind.get("user_id", only) != only:
             return [], 0
         filters = filters._replace(kind={**filters.kind, "user_id": only})
+    if filters.uncounted:
+        return await _OF_ALL.page_without_counts(session, window, filters)
     records = _OF_A_USER if "user_id" in filters.kind else _OF_ALL
     return await records.page(session, window, filters)

@@ -4,8 +4,9 @@ from typing import Annotated
 from uuid import UUID
 
 import msgspec
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Depends, Query, Response
 
+from gatehouse.engine.attribution import TAG_PATTERN
 from gatehouse.foundation.http.lists import OffsetWindow, offset_window
 from gatehouse.foundation.identity import Caller, CallerKind, Role
 from gatehouse.platform.callers import RESPONSES, ApiReader
@@ -26,13 +27,21 @@ def _filters(
     *,
     user_id: UUID | None = None,
     group_id: UUID | None = None,
+    api_key_id: UUID | None = None,
     provider: Exactly = None,
     model_id: Exactly = None,
+    tag: Annotated[str | None, Query(pattern=TAG_PATTERN, description="One of the record's tags.")] = None,
+    end_user: Annotated[Exactly, Query(description="As the body named it; the first 256 characters count.")] = None,
     since: From = None,
     until: To = None,
 ) -> Filters:
     kind = {"user_id": user_id, "group_id": group_id, "provider": provider, "model_id": model_id}
-    return Filters({name: value for name, value in kind.items() if value is not None}, since, until)
+    return Filters(
+        {name: value for name, value in kind.items() if value is not None},
+        since,
+        until,
+        tuple(listing.uncounted(api_key_id=api_key_id, tag=tag, end_user=end_user)),
+    )
 
 
 @router.get("/api/v1/usage/records", response_model=UsageRecordsPage)
@@ -42,7 +51,9 @@ async def list_usage_records(
     """Usage, newest first: the organization's for administrators, auditors and clients, their own for everyone else."""
     rows, total = await listing.page(session, window, filters, only=_only(caller))
     # Written here and not by the response model: money keeps every digit.
-    shown = [{name: getattr(row, name) for name in UsageRecord.model_fields} for row in rows]
+    shown = [
+        {**{name: getattr(row, name) for name in UsageRecord.model_fields}, "tags": row.tags or []} for row in rows
+    ]
     return Response(_encode(window.envelope("records", shown, total)), media_type="application/json")
 
 

@@ -11,7 +11,8 @@ COLUMNS: Final = arrays.Columns(
     " api_key_id uuid, client_id uuid, provider text, model_id text, requested_model text, status text,"
     " stream boolean, input_tokens bigint, output_tokens bigint, cached_tokens bigint, cost_usd numeric,"
     " latency_ms double precision, time_to_first_token_ms double precision, provider_latency_ms double precision,"
-    " fallbacks integer, routing_policy_id text, dlp_action text, cache text"
+    " fallbacks integer, routing_policy_id text, dlp_action text, cache text,"
+    " end_user text, tags jsonb"
 )
 
 
@@ -42,4 +43,6 @@ def row(outcome: Outcome[str], moment: datetime, latency: float | None) -> array
         arrays.known_text(outcome.routing_policy_id),
         arrays.known_text(outcome.dlp_action),
         arrays.known_text(outcome.cache),
+        arrays.text(outcome.end_user),
+        arrays.json(outcome.tags) if outcome.tags else arrays.NULL,
     )

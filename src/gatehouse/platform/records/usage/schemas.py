@@ -33,9 +33,20 @@ class UsageRecord(Shown):
     latency_ms: float | None
     time_to_first_token_ms: float | None
     provider_latency_ms: float | None
-    fallbacks: Annotated[int, Field(description="Candidates that failed before the one that answered.")]
+    fallbacks: Annotated[int, Field(description="Models that failed or were passed over before the one that answered.")]
     routing_policy_id: str | None
     dlp_action: str | None
+    end_user: Annotated[
+        str | None,
+        Field(
+            description="Whom the call was made for: `user` or `safety_identifier` of OpenAI's bodies,"
+            " `metadata.user_id` of Anthropic's, as DLP left it.",
+            examples=["customer-4711"],
+        ),
+    ]
+    tags: Annotated[
+        list[str], Field(description="From the request's header `X-Gateway-Tags`.", examples=[["team=search"]])
+    ]
 
 
 class UsageRecordsPage(Shown):

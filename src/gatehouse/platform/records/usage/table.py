@@ -39,6 +39,10 @@ class UsageRecordRow(Row):
     dlp_action: Mapped[str | None]
     #: `hit` or `miss` of the response cache; None where it was not asked
     cache: Mapped[str | None]
+    #: whom the call was made for, in the caller's words
+    end_user: Mapped[str | None]
+    #: from the header `X-Gateway-Tags`; None where there are none
+    tags: Mapped[list[str] | None]
 
 
 #: How many records of one kind a day (UTC) has, as far as they are folded in. No primary key: the kind may be null in

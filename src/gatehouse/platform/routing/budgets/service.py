@@ -10,11 +10,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.change import Change
 from gatehouse.platform.routing.budgets import table
 from gatehouse.platform.routing.budgets.errors import BadField, BudgetExists, TooManyBudgets
 from gatehouse.platform.routing.budgets.schemas import Budget, BudgetUpdate, Current, NewBudget
 from gatehouse.platform.routing.budgets.table import BudgetRow, Spent
+from gatehouse.platform.spending.beginning import begin_budget
 from gatehouse.policy.periods import span
 
 #: Budgets an organization may have.
@@ -58,8 +60,7 @@ async def create(change: Change, new: NewBudget) -> BudgetRow:
         raise BadField("scope_id", "is required")
     elif not await table.has_scope(session, new.scope_type, new.scope_id):
         raise BadField("scope_id", f"is no {new.scope_type} of this organization")
-    if await table.count_budgets(session) >= MOST:
-        raise TooManyBudgets
+    await require_room(session, ScopedLock.BUDGETS, table.count_budgets, limit=MOST, full=TooManyBudgets)
     now = utc_now()
     row = BudgetRow(id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, **values)
     session.add(row)
@@ -67,6 +68,10 @@ async def create(change: Change, new: NewBudget) -> BudgetRow:
         await session.flush()
     except IntegrityError:
         raise BudgetExists from None
+    await begin_budget(
+        session, row.id, tenant_id=change.tenant_id, scope_type=new.scope_type, scope_id=row.scope_id,
+        period=new.period, zone=ZoneInfo(await table.timezone(session)),
+    )  # fmt: skip
     _say(change, "budget.created", row, budget=values)
     return row
 

@@ -30,7 +30,7 @@ LoadedEndpoint = Annotated[ProviderRow, Depends(_loaded)]
 @router.post(_BASE, status_code=201, response_model=Provider)
 async def create_byoe(caller: AdminStepUp, body: NewByoe, change: Changing, host: TheHost) -> Provider:
     """Adds an endpoint of your own with its models. They answer when this does."""
-    return await service.create(change, host.sealer, body)
+    return await service.create(change, host.sealer, body, host.receivers.guard)
 
 
 @router.patch(_BASE + "/{id}", response_model=Provider)
@@ -38,7 +38,7 @@ async def update_byoe(
     caller: AdminStepUp, endpoint: LoadedEndpoint, body: ByoeUpdate, change: Changing, host: TheHost
 ) -> Provider:
     """Changes an endpoint. A `base_url` of another host asks for the `api_key` again, or for its removal."""
-    return await service.update(change, host.sealer, endpoint, body)
+    return await service.update(change, host.sealer, endpoint, body, host.receivers.guard)
 
 
 @router.delete(_BASE + "/{id}", status_code=204)

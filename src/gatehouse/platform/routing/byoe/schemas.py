@@ -1,12 +1,12 @@
 """Bodies of the byoe endpoints."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from gatehouse.foundation.http.bodies import Body
 from gatehouse.platform.routing.fields import Line, ModelId, PricePerThousand, Slug
-from gatehouse.platform.routing.model_catalog.schemas import Tokens
+from gatehouse.platform.routing.model_catalog.schemas import NewCapabilities, Tokens
 from gatehouse.platform.routing.providers.schemas import MaxRetries, TimeoutMs
 
 Format = Literal["openai", "anthropic"]
@@ -21,6 +21,26 @@ class ByoeModel(Body):
     context_window: Tokens
     input_cost_per_1k: PricePerThousand
     output_cost_per_1k: PricePerThousand
+    max_output_tokens: Tokens | None = None
+    capabilities: Annotated[
+        NewCapabilities | None,
+        Field(description="What the model can do: routing policies and requests ask for it. Left out: as it was."),
+    ] = None
+
+    @model_validator(mode="after")
+    def _one_window(self) -> Self:
+        if self.capabilities is not None and self.capabilities.max_context_window not in {None, self.context_window}:
+            raise ValueError("capabilities.max_context_window: must be the same as context_window")
+        return self
+
+
+class ByoeConfig(Body):
+    """The same fields as beside it: as the provider's answer shows them."""
+
+    base_url: BaseUrl | None = None
+    format: Format | None = None
+    timeout_ms: TimeoutMs | None = None
+    max_retries: MaxRetries | None = None
 
 
 def _each_once(models: list[ByoeModel] | None) -> None:
@@ -58,7 +78,17 @@ class ByoeUpdate(Body):
     timeout_ms: TimeoutMs | None = None
     max_retries: MaxRetries | None = None
 
+    config: Annotated[ByoeConfig | None, Field(description="The same fields together, as answers show them.")] = None
+
     @model_validator(mode="after")
     def _models_once(self) -> Self:
         _each_once(self.models)
+        twice = self.model_fields_set & (set() if self.config is None else self.config.model_fields_set)
+        if twice:
+            raise ValueError(f"{min(twice)}: is in config, too")
         return self
+
+    def configured(self, name: str) -> Any:
+        """A field of the configuration, wherever it was sent; None: it was not."""
+        value = getattr(self, name)
+        return getattr(self.config, name) if value is None and self.config is not None else value

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from gatehouse.engine.providers import KINDS
 from gatehouse.engine.providers.credentials import read_credentials
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.egress import EgressGuard
 from gatehouse.foundation.sealing import Sealer
 from gatehouse.platform.change import Change
 from gatehouse.platform.routing.byoe.schemas import ByoeModel, ByoeUpdate, NewByoe
@@ -22,12 +23,12 @@ KIND: Final = "byoe"
 OWN: Final = frozenset({KIND, "openai_compatible"})
 
 
-async def create(change: Change, sealer: Sealer, new: NewByoe) -> Provider:
+async def create(change: Change, sealer: Sealer, new: NewByoe, guard: EgressGuard) -> Provider:
     """Raises `ProviderExists`; 422 for an id that names a kind, or a URL that may not be called."""
     if new.id in providers.RESERVED:
         raise bad_field("id", f"{new.id!r} is reserved")
     config: dict[str, Any] = {
-        "base_url": providers.provider_url("base_url", new.base_url),
+        "base_url": providers.provider_url("base_url", new.base_url, await providers.addresses_of(change, guard)),
         "format": new.format,
         "timeout_ms": new.timeout_ms,
     }
@@ -41,16 +42,17 @@ async def create(change: Change, sealer: Sealer, new: NewByoe) -> Provider:
     return await _shown(change, row)
 
 
-async def update(change: Change, sealer: Sealer, row: ProviderRow, body: ByoeUpdate) -> Provider:
+async def update(change: Change, sealer: Sealer, row: ProviderRow, body: ByoeUpdate, guard: EgressGuard) -> Provider:
     if row.kind != KIND:
         raise ProviderNotFound
     changed = {
         name: value
         for name in ("base_url", "format", "timeout_ms", "max_retries")
-        if (value := getattr(body, name)) is not None
+        if (value := body.configured(name)) is not None
     }
-    if body.base_url is not None:
-        changed["base_url"] = providers.provider_url("base_url", body.base_url)
+    if "base_url" in changed:
+        addresses = await providers.addresses_of(change, guard)
+        changed["base_url"] = providers.provider_url("base_url", changed["base_url"], addresses)
         keeps_key = row.sealed_credentials is not None and "api_key" not in body.model_fields_set
         if keeps_key and _origin(changed["base_url"]) != _origin(row.config["base_url"]):
             # Else whoever may change the address could have the key, which nobody is shown, sent to themselves.
@@ -99,6 +101,11 @@ async def _set_models(change: Change, provider_id: str, models: Sequence[ByoeMod
             "cost_per_input_token": model.input_cost_per_1k.scaleb(-3),
             "cost_per_output_token": model.output_cost_per_1k.scaleb(-3),
         }
+        if model.max_output_tokens is not None:
+            values["max_output_tokens"] = model.max_output_tokens
+        if model.capabilities is not None:
+            named = model.capabilities.model_dump(exclude={"max_context_window"})
+            values["capabilities"] = {name: value for name, value in named.items() if value is not None}
         row = there.pop(model.model_id, None)
         if row is None:
             change.session.add(new_row(change, provider_id, model.model_id, values))

@@ -142,6 +142,15 @@ class SimulatedRequest(Body):
     estimated_output_tokens: Annotated[Tokens, Field(examples=[400])]
     capabilities_needed: Annotated[list[Capability], Field(max_length=10, default_factory=list)]
     group_id: Annotated[Id | None, Field(description="Whose member asks: model access is looked at.")] = None
+    request_fields: Annotated[
+        list[Annotated[str, Field(max_length=64)]],
+        Field(
+            max_length=100,
+            default_factory=list,
+            description="Further fields of the request, hosted tools as `tools.mcp`: permissions and rules see them.",
+            examples=[["service_tier"]],
+        ),
+    ]
 
 
 class Simulation(Body):
@@ -186,7 +195,7 @@ class ByModel(Shown):
     provider: str
     model_id: str
     requests: int
-    cost_usd: ShownUsd
+    cost_usd: Annotated[ShownUsd | None, Field(description="Null where the catalog has no price for the model.")]
     pct: Annotated[float, Field(description="Of the requests that went to a model.")]
 
 

@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.change import Change
 from gatehouse.platform.routing.cost_routing import table
 from gatehouse.platform.routing.cost_routing.errors import BadField, PolicyConflict, TooManyRoutingPolicies
@@ -27,7 +28,7 @@ from gatehouse.platform.routing.cost_routing.table import Day, RoutingPolicyRow
 #: Policies an organization may have.
 MOST: Final = 200
 _DAYS: Final[Mapping[Span, int]] = {"day": 1, "week": 7, "month": 30}
-_CENT: Final = Decimal("0.000000001")
+_NANO_USD: Final = Decimal("0.000000001")
 
 
 def shown(row: RoutingPolicyRow) -> Policy:
@@ -41,9 +42,9 @@ def shown(row: RoutingPolicyRow) -> Policy:
 
 async def create(change: Change, new: NewPolicy) -> RoutingPolicyRow:
     """Raises `BadField`, `PolicyConflict`, `TooManyRoutingPolicies`."""
-    await table.lock(change.session)
-    if await table.count_policies(change.session) >= MOST:
-        raise TooManyRoutingPolicies
+    await require_room(
+        change.session, ScopedLock.ROUTING_POLICIES, table.count_policies, limit=MOST, full=TooManyRoutingPolicies
+    )
     now = utc_now()
     values = _columns(new.model_dump(mode="json"))
     row = RoutingPolicyRow(id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, **values)
@@ -84,7 +85,7 @@ async def analytics(session: AsyncSession, span: Span, **of: Any) -> Analytics:
             fallback_activations=sum(day.fallbacks for day in counted),
         ),
         total_cost_usd=cost,
-        avg_cost_per_request_usd=(cost / requests).quantize(_CENT) if requests else Decimal(0),
+        avg_cost_per_request_usd=(cost / requests).quantize(_NANO_USD) if requests else Decimal(0),
     )
 
 
@@ -95,7 +96,7 @@ def _by_model(answered: list[Day]) -> list[ByModel]:
             provider=day.provider or "",
             model_id=day.model_id or "",
             requests=day.requests,
-            cost_usd=day.cost_usd,
+            cost_usd=None if day.unpriced else day.cost_usd,
             pct=round(100 * day.requests / total, 2),
         )
         for day in answered

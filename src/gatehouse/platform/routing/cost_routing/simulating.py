@@ -5,13 +5,15 @@ open circuits and latencies as this worker knows them.
 """
 
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
+from gatehouse.engine.bound import PriceUnknown
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.estimate import estimate
 from gatehouse.engine.exchange import Asked, Candidate, Identified, Received, Routed, Wants
+from gatehouse.engine.fields.tables import TOOLS
 from gatehouse.engine.ports import Ports
-from gatehouse.engine.routing.cap import CostCapExceeded, PriceUnknown
+from gatehouse.engine.routing.cap import CostCapExceeded
 from gatehouse.engine.routing.chain import Chooser
 from gatehouse.engine.stages.route import AUTO
 from gatehouse.engine.verdict import Hold, Refuse, Verdict
@@ -66,7 +68,7 @@ def _asked(snapshot: Snapshot, request: SimulatedRequest, ports: Ports) -> Asked
         dialect="openai_chat",
         model=request.model or AUTO,
         stream="streaming" in request.capabilities_needed,
-        body={"max_tokens": request.estimated_output_tokens},
+        body={**_fields(request.request_fields), "max_tokens": request.estimated_output_tokens},
     )
     wanted = Wants(
         input_tokens=request.estimated_input_tokens,
@@ -76,6 +78,13 @@ def _asked(snapshot: Snapshot, request: SimulatedRequest, ports: Ports) -> Asked
     )
     identified = Identified(received=received, caller=caller, policy=snapshot, scope="chat:write")
     return Asked(identified=identified, call=call, wants=wanted)
+
+
+def _fields(names: list[str]) -> dict[str, Any]:
+    """A body with these fields, each with a value that is not its default."""
+    tools = [{"type": name.removeprefix(TOOLS)} for name in names if name.startswith(TOOLS)]
+    fields: dict[str, Any] = {name: True for name in names if not name.startswith(TOOLS)}
+    return {**fields, "tools": tools} if tools else fields
 
 
 def _told(asked: Asked, routed: Routed, verdict: Verdict) -> Simulated:

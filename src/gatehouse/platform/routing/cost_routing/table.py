@@ -11,6 +11,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
+from gatehouse.foundation.storage.locks import ScopedLock, acquire_scoped
 from gatehouse.foundation.storage.rows import TenantRow
 from gatehouse.policy.records import Strategy
 
@@ -43,10 +44,10 @@ class Day(NamedTuple):
     cost_usd: Decimal
     fallbacks: int
     cost_cap_blocks: int
+    #: whether tokens were used and no price is known
+    unpriced: bool
 
 
-# Of two changes of one organization that would conflict, the second must see the first.
-_LOCK: Final = text("SELECT pg_advisory_xact_lock(hashtextextended('cost_routing:' || :tenant, 0))")
 _GROUPS: Final = text("SELECT id FROM groups WHERE tenant_id = :tenant AND id = ANY(:ids)")
 _PROVIDERS: Final = text("SELECT id FROM providers WHERE tenant_id = :tenant AND id = ANY(:ids)")
 _NAMES: Final = text(
@@ -56,7 +57,9 @@ _NAMES: Final = text(
 )
 _DAYS: Final = text(
     "SELECT provider, model_id, sum(requests)::bigint, sum(cost_usd), sum(fallbacks)::bigint,"
-    " sum(cost_cap_blocks)::bigint FROM routing_days"
+    " sum(cost_cap_blocks)::bigint, sum(cost_usd) = 0 AND sum(input_tokens + output_tokens) > 0 AND NOT EXISTS ("
+    "  SELECT FROM model_configs m WHERE m.tenant_id = :tenant AND m.provider = routing_days.provider"
+    "  AND m.model_id = routing_days.model_id AND m.cost_per_input_token IS NOT NULL) FROM routing_days"
     " WHERE tenant_id = :tenant AND day > (now() AT TIME ZONE 'UTC')::date - CAST(:days AS int)"
     " AND (CAST(:policy AS text) IS NULL OR routing_policy_id = :policy)"
     " AND (CAST(:group AS uuid) IS NULL OR group_id = :group)"
@@ -80,7 +83,7 @@ async def all_policies(
 
 async def lock(session: AsyncSession) -> None:
     """Nobody else's change of this organization's policies comes in between until this one is committed."""
-    await session.execute(_LOCK, {"tenant": str(session.info["tenant_id"])})
+    await acquire_scoped(session, ScopedLock.ROUTING_POLICIES, str(session.info["tenant_id"]))
 
 
 async def count_policies(session: AsyncSession) -> int:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from gatehouse.foundation.errors import NotFound
+from gatehouse.foundation.errors import Conflict, NotFound
 from gatehouse.foundation.http.envelopes import DETAIL, ErrorForm
 
 FORM: Final[ErrorForm] = DETAIL.validating(400)
@@ -14,3 +14,14 @@ class ModelNotFound(NotFound):
 
 class ProviderNotFound(NotFound):
     message = "Provider not found"
+
+
+class ProviderSwitchedOff(Conflict):
+    code = "provider_kill_switched"
+
+    @classmethod
+    def of(cls, provider: str) -> "ProviderSwitchedOff":
+        return cls(
+            f"The provider {provider} is switched off as a whole, so its models stay off. Release it:"
+            f" POST /api/v1/admin/kill-switch/providers/{provider}/enable"
+        )

@@ -44,14 +44,16 @@ async def list_kill_switches(caller: AdminReader, session: Session) -> object:
 async def disable_provider_models(
     caller: Admin, provider: str, change: Changing, host: TheHost, body: Disable | None = None
 ) -> object:
-    """Switches off all models that the provider has now. When the answer is here, no new request reaches them from
-    any worker but those under `pending`; requests in flight finish."""
+    """Switches off the provider: all models that it has, and those that are added later, until it is released.
+
+    When the answer is here, no new request reaches them from any worker but those under `pending`; requests in flight
+    finish."""
     return await service.switch_provider(change, host, provider, _reason(body))
 
 
 @router.post("/providers/{provider}/enable", response_model=SwitchedProvider)
 async def enable_provider_models(caller: AdminStepUp, provider: str, change: Changing, host: TheHost) -> object:
-    """Switches all of the provider's models on again."""
+    """Releases the provider, and switches all of its models on again."""
     return await service.switch_provider(change, host, provider, None)
 
 
@@ -69,9 +71,13 @@ async def disable_model(
     return await service.switch_model(change, host, model_config_id, _reason(body))
 
 
-@router.post("/models/{model_config_id}/enable", response_model=SwitchedModel)
+@router.post(
+    "/models/{model_config_id}/enable",
+    response_model=SwitchedModel,
+    responses={409: {"description": "The provider is switched off as a whole."}},
+)
 async def enable_model(caller: AdminStepUp, model_config_id: UUID, change: Changing, host: TheHost) -> object:
-    """Switches one model on again."""
+    """Switches one model on again. 409 while its provider is switched off as a whole."""
     return await service.switch_model(change, host, model_config_id, None)
 
 

@@ -21,7 +21,7 @@ class ModelState(Shown):
     model_id: Annotated[str, Field(examples=["echo"])]
     display_name: str | None
     is_active: Annotated[bool, Field(description="The catalog's own flag, independent of the kill switch.")]
-    kill_switch_active: bool
+    kill_switch_active: Annotated[bool, Field(description="By its own switch or its provider's.")]
     kill_switch_disabled_at: Annotated[datetime | None, Field(description="Since when it is off.")]
     disabled_reason: Reason | None
 
@@ -30,7 +30,11 @@ class ProviderSummary(Shown):
     provider: Annotated[str, Field(examples=["sandbox"])]
     total_models: int
     kill_switch_disabled_count: int
-    kill_switch_active: Annotated[bool, Field(description="Whether any of the models is switched off.")]
+    kill_switch_active: Annotated[bool, Field(description="Whether the provider or any of its models is switched off.")]
+    provider_disabled_at: Annotated[
+        datetime | None, Field(description="Since when the provider as a whole is off, later models included.")
+    ]
+    provider_disabled_reason: Reason | None
     models: list[ModelState]
 
 

@@ -1,8 +1,9 @@
 """The rules of the kill switch."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -13,7 +14,7 @@ from gatehouse.platform.live.nodes import Propagation, live_nodes
 from gatehouse.platform.ports import Host
 from gatehouse.platform.requests import commit
 from gatehouse.platform.routing.kill_switch import table
-from gatehouse.platform.routing.kill_switch.errors import ModelNotFound, ProviderNotFound
+from gatehouse.platform.routing.kill_switch.errors import ModelNotFound, ProviderNotFound, ProviderSwitchedOff
 from gatehouse.platform.routing.kill_switch.schemas import (
     ConnectedOutpost,
     HowFar,
@@ -31,10 +32,11 @@ from gatehouse.platform.routing.kill_switch.table import State
 
 
 async def summaries(session: AsyncSession) -> list[ProviderSummary]:
-    """Every provider, also one without models, and one that is gone and left models behind."""
-    found = {provider: _summary(provider, []) for provider in await table.provider_ids(session)}
+    """Every provider, also one without models, and one that is gone and left models or its switch behind."""
+    switches = await table.provider_switches(session)
+    found = {provider: _summary(provider, [], switches) for provider in await table.provider_ids(session)}
     for provider, models in groupby(await table.all_states(session), key=lambda model: str(model.provider)):
-        found[provider] = _summary(provider, list(models))
+        found[provider] = _summary(provider, list(models), switches)
     return [found[provider] for provider in sorted(found)]
 
 
@@ -46,17 +48,22 @@ async def model(session: AsyncSession, model_config_id: UUID) -> ModelState:
 
 
 async def switch_model(change: Change, host: Host, model_config_id: UUID, reason: Reason | None) -> SwitchedModel:
-    """Off with a reason, on with None. Returns when every live worker has confirmed it."""
+    """Off with a reason, on with None. Returns when every live worker has confirmed it. Raises `ModelNotFound`, and
+    `ProviderSwitchedOff` where the model would stay off."""
     ids = await table.locked(change.session, model_config_id)
     if not ids:
         raise ModelNotFound
+    if reason is None:
+        before = await table.state(change.session, model_config_id)
+        if before is not None and before.provider in await table.provider_switches(change.session):
+            raise ProviderSwitchedOff.of(before.provider)
     (state,) = await _switch(change, ids, reason)
     shown = ModelState.model_validate(state)
     return SwitchedModel(**dict(shown), propagation=await _settle(change, host))
 
 
 async def switch_provider(change: Change, host: Host, provider: str, reason: Reason | None) -> SwitchedProvider:
-    """The same for all models that the provider has now."""
+    """The same for a provider: for all models that it has, and those that are added before it is released."""
     ids = await table.locked_of(change.session, provider)
     if not ids and provider not in await table.provider_ids(change.session):
         raise ProviderNotFound
@@ -69,7 +76,10 @@ async def switch_provider(change: Change, host: Host, provider: str, reason: Rea
         reason=reason,
         models=len(ids),
     )
-    shown = _summary(provider, await _switch(change, ids, reason))
+    await table.switch_provider(change.session, change.tenant_id, provider, reason)
+    change.touch("provider_switch", f"{change.tenant_id}/{provider}", urgent=True)
+    states = await _switch(change, ids, reason)
+    shown = _summary(provider, states, await table.provider_switches(change.session))
     return SwitchedProvider(**dict(shown), propagation=await _settle(change, host))
 
 
@@ -114,18 +124,19 @@ async def _switch(change: Change, ids: list[UUID], reason: Reason | None) -> lis
 async def _settle(change: Change, host: Host) -> HowFar:
     """Commits before the answer is built: it says how far the change has come."""
     far = await commit(change, host)
-    # A provider without models: nothing changed, so nobody is waited for.
     return HowFar.model_validate(far or Propagation(confirmed=0, total=0, pending=[], elapsed_ms=0.0))
 
 
-def _summary(provider: str, models: Sequence[State]) -> ProviderSummary:
+def _summary(provider: str, models: Sequence[State], switches: Mapping[str, Any]) -> ProviderSummary:
     states = sorted((ModelState.model_validate(model) for model in models), key=lambda model: model.model_id)
     off = sum(model.kill_switch_active for model in states)
     return ProviderSummary(
         provider=provider,
         total_models=len(states),
         kill_switch_disabled_count=off,
-        kill_switch_active=off > 0,
+        kill_switch_active=off > 0 or provider in switches,
+        provider_disabled_at=switches[provider].disabled_at if provider in switches else None,
+        provider_disabled_reason=switches[provider].reason if provider in switches else None,
         models=states,
     )
 

@@ -11,18 +11,31 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation.identity import TenantId
 
 #: topics whose changes take a right away, so that somebody may want to know where they have arrived
-WATCHED: Final = ("switch", "api_key", "oauth_client", "user", "revocation", "tenant")
+WATCHED: Final = ("switch", "provider_switch", "api_key", "oauth_client", "user", "revocation", "tenant")
 
+#: A model's own switch, or else its provider's.
+_OF_PROVIDER: Final = (
+    "(SELECT s.{} FROM provider_kill_switches s"
+    " WHERE s.tenant_id = model_configs.tenant_id AND s.provider = model_configs.provider)"
+)
+_SINCE: Final = f"COALESCE(kill_switch_disabled_at, {_OF_PROVIDER.format('disabled_at')})"
 _STATE: Final = (
-    "id, provider, model_id, display_name, is_active, kill_switch_disabled_at IS NOT NULL AS kill_switch_active,"
-    " kill_switch_disabled_at, disabled_reason"
+    f"id, provider, model_id, display_name, is_active, {_SINCE} IS NOT NULL AS kill_switch_active,"
+    f" {_SINCE} AS kill_switch_disabled_at,"
+    f" COALESCE(disabled_reason, {_OF_PROVIDER.format('reason')}) AS disabled_reason"
 )
 _ALL = text(f"SELECT {_STATE} FROM model_configs ORDER BY provider, model_id")  # noqa: S608 - this file's own words
 _BY_ID = text(f"SELECT {_STATE} FROM model_configs WHERE id = :id")  # noqa: S608
 # In one order, whoever asks: two provider-wide calls at once are one after the other.
 _LOCK_OF_PROVIDER = text("SELECT id FROM model_configs WHERE provider = :provider ORDER BY id FOR UPDATE")
 _LOCK = text("SELECT id FROM model_configs WHERE id = :id FOR UPDATE")
-_PROVIDERS = text("SELECT id FROM providers ORDER BY id")
+_PROVIDERS = text("SELECT id FROM providers UNION SELECT provider FROM provider_kill_switches ORDER BY 1")
+_SWITCHES = text("SELECT provider, disabled_at, reason FROM provider_kill_switches")
+_PROVIDER_OFF = text(
+    "INSERT INTO provider_kill_switches (tenant_id, provider, reason) VALUES (:tenant, :provider, :reason)"
+    " ON CONFLICT (tenant_id, provider) DO UPDATE SET reason = excluded.reason"
+)
+_PROVIDER_ON = text("DELETE FROM provider_kill_switches WHERE provider = :provider")
 _OFF = text(
     "UPDATE model_configs SET kill_switch_disabled_at = COALESCE(kill_switch_disabled_at, now()),"  # noqa: S608
     f" disabled_reason = :reason WHERE id = ANY(:ids) RETURNING {_STATE}"
@@ -34,7 +47,8 @@ _ON = text(
 # Changes of all tenants lie in one row of revisions: only its end is looked through.
 _RECENT = text(
     "SELECT c.revision, c.topic, min(c.at) AS at, count(*) AS target_count,"
-    " (array_agg(COALESCE(m.provider || '/' || m.model_id, c.key) ORDER BY m.provider, m.model_id, c.key))[1:100]"
+    " (array_agg(COALESCE(m.provider || '/' || m.model_id, CASE c.topic WHEN 'provider_switch'"
+    "  THEN split_part(c.key, '/', 2) || '/*' ELSE c.key END) ORDER BY m.provider, m.model_id, c.key))[1:100]"
     " AS targets FROM changes c LEFT JOIN model_configs m ON c.topic = 'switch' AND m.id::text = c.key"
     " WHERE c.tenant_id = :tenant AND c.topic = ANY(:topics)"
     " AND c.revision > (SELECT revision - 10000 FROM revision_head)"
@@ -78,6 +92,19 @@ async def locked(session: AsyncSession, model_config_id: UUID) -> list[UUID]:
 async def locked_of(session: AsyncSession, provider: str) -> list[UUID]:
     """The ids of a provider's models, locked."""
     return list((await session.execute(_LOCK_OF_PROVIDER, {"provider": provider})).scalars())
+
+
+async def provider_switches(session: AsyncSession) -> dict[str, Any]:
+    """Those that are engaged, by provider: rows with `disabled_at` and `reason`."""
+    return {row.provider: row for row in await session.execute(_SWITCHES)}
+
+
+async def switch_provider(session: AsyncSession, tenant_id: TenantId, provider: str, reason: str | None) -> None:
+    """Off with a reason, on with None. A second reason replaces the first; the moment stays."""
+    if reason is None:
+        await session.execute(_PROVIDER_ON, {"provider": provider})
+    else:
+        await session.execute(_PROVIDER_OFF, {"tenant": tenant_id, "provider": provider, "reason": reason})
 
 
 async def switch_off(session: AsyncSession, ids: list[UUID], reason: str) -> list[State]:

@@ -16,7 +16,7 @@ from gatehouse.platform.routing.model_catalog.schemas import DiscoveredModel
 from gatehouse.platform.routing.model_catalog.service import new_row, touch
 from gatehouse.platform.routing.model_catalog.table import ModelConfigRow, known_pairs
 from gatehouse.platform.routing.providers.probe import Prober
-from gatehouse.platform.routing.providers.service import credentials_configured, switched_off
+from gatehouse.platform.routing.providers.service import callable_as_it_is, switched_off
 from gatehouse.platform.routing.providers.table import ModelCount, all_providers, model_counts
 from gatehouse.policy.records import ProviderRecord
 
@@ -77,7 +77,7 @@ async def ask_all(parts: Apart, prober: Prober, *, limit_ms: int = LIMIT_MS) -> 
         providers = [
             row.record
             for row in await all_providers(session)
-            if row.enabled and credentials_configured(row) and not switched_off(counts.get(row.id, ModelCount()))
+            if row.enabled and callable_as_it_is(row) and not switched_off(counts.get(row.id, ModelCount()))
         ]
     gate = asyncio.Semaphore(AT_ONCE)
     lists = await asyncio.gather(*(_ask(gate, prober, parts.tenant_id, one, limit_ms) for one in providers))

@@ -7,11 +7,12 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, or_, select, text, tuple_, update
+from sqlalchemy import Select, or_, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
 from gatehouse.foundation.http.lists import Window, counted
+from gatehouse.foundation.storage.locks import ScopedLock, acquire_scoped
 from gatehouse.foundation.storage.rows import TenantRow
 
 
@@ -36,10 +37,6 @@ class ModelConfigRow(TenantRow):
     disabled_reason: Mapped[str | None]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
-
-
-# Two changes that make another entry the default must come one after the other.
-_DEFAULT_LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended('default_model:' || :tenant, 0))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +116,7 @@ async def lock_model(session: AsyncSession, row: ModelConfigRow, *, as_default: 
 
 async def lock_default(session: AsyncSession) -> None:
     """Before any row is locked: who waits here must hold nothing that the one who is through could want."""
-    await session.execute(_DEFAULT_LOCK, {"tenant": str(session.info["tenant_id"])})
+    await acquire_scoped(session, ScopedLock.DEFAULT_MODEL, str(session.info["tenant_id"]))
 
 
 async def clear_default(session: AsyncSession, *, but: UUID) -> None:

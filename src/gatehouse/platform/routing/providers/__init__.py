@@ -3,7 +3,7 @@
     active        -> disabled       PUT status, `enabled` false; `enabled` true leads back
     active        -> unhealthy      `failure_threshold` failed health checks in a row
     unhealthy     -> active         `recovery_threshold` good ones in a row
-    any           -> kill_switched  while every model of it is kill-switched
+    any           -> kill_switched  while it, or every model of it, is kill-switched
 
 The status shown is the first that holds of kill_switched, disabled, unhealthy, active.
 

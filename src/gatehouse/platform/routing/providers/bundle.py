@@ -8,7 +8,8 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.policy.records import ProviderConfig, ProviderRecord
 
 _QUERY = text(
-    "SELECT id, name, kind, enabled, sealed_credentials, config FROM providers WHERE tenant_id = :tenant ORDER BY id"
+    "SELECT p.id, p.name, p.kind, p.enabled, p.sealed_credentials, p.config, t.egress_policy FROM providers p"
+    " JOIN tenants t ON t.id = p.tenant_id WHERE p.tenant_id = :tenant ORDER BY p.id"
 )
 
 
@@ -22,6 +23,7 @@ async def records(session: AsyncSession, tenant_id: TenantId) -> tuple[ProviderR
             enabled=row.enabled,
             sealed_credentials=row.sealed_credentials,
             config=msgspec.convert(row.config, ProviderConfig),
+            egress_policy=row.egress_policy,
         )
         for row in rows
     )

@@ -14,6 +14,8 @@ import msgspec
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.exchange import Candidate
 from gatehouse.engine.providers import KINDS, FoundModel, NotConfigured, ProviderFailed, call_provider
+from gatehouse.engine.providers.credentials import lacks_secret
+from gatehouse.engine.providers.failure import sentence
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.outbound import Outbound
@@ -27,18 +29,8 @@ _MAX_TRIAL_BYTES: Final = 1024 * 1024
 #: A server that lives but offers no list of models answers with one of these.
 _NO_LIST: Final = frozenset({404, 405, 501})
 
+#: Reasons that are told otherwise here.
 _SENTENCES: Final[Mapping[str, str]] = {
-    "connect_failed": "No connection could be made.",
-    "no_connection_free": "This process has as many calls to providers in progress as it may. Try again.",
-    "timeout": "No complete answer came in time.",
-    "connection_closed": "The connection broke off before the answer was complete.",
-    "address_refused": "The address is out of bounds: it leads to a cloud's metadata service or the like.",
-    "reply_too_large": "The answer was far too large.",
-    "bad_reply": "The answer is not what a provider of this kind answers.",
-    "unauthorized": "The provider refuses the credentials.",
-    "rate_limited": "The provider's rate limit is reached.",
-    "no_instance_role": "This machine has no role in the cloud, or its credentials cannot be had.",
-    "not_configured": "A setting is missing without which the provider cannot be called.",
     "credentials_unreadable": "The credentials cannot be opened with the master keys at hand: set them again.",
     "refused": "The provider refuses the test call.",
 }
@@ -53,10 +45,9 @@ class Prober:
 
     async def list_models(self, tenant_id: TenantId, provider: ProviderRecord, timeout_ms: int) -> Sequence[FoundModel]:
         """Raises `ProviderFailed`, for whatever reason."""
-        kind = KINDS.get(provider.kind)
-        if kind is None:
+        kind, secret = KINDS.get(provider.kind), self._secret(tenant_id, provider)
+        if kind is None or lacks_secret(kind, provider.config, secret):
             raise ProviderFailed("not_configured")
-        secret = self._secret(tenant_id, provider)
         hurried = msgspec.structs.replace(
             provider, config=msgspec.structs.replace(provider.config, timeout_ms=timeout_ms)
         )
@@ -115,8 +106,8 @@ def _trial(provider: ProviderRecord, model: ModelRecord) -> tuple[str, dict[str,
     name = f"{provider.id}/{model.model_id}"
     if model.capabilities.get("embeddings"):
         return "openai_embeddings", {"model": name, "input": "ping"}
-    # Reasoning models refuse the older name of the limit, other servers do not know the newer one.
-    limit = "max_completion_tokens" if provider.kind in {"openai", "azure_openai"} else "max_tokens"
+    kind = KINDS.get(provider.kind)
+    limit = "max_tokens" if kind is None else kind.limit_field
     return "openai_chat", {"model": name, "messages": [{"role": "user", "content": "ping"}], limit: 16}
 
 
@@ -126,8 +117,6 @@ def _success(started: float) -> Outcome:
 
 
 def _failure(error: ProviderFailed) -> Outcome:
-    sentence = _SENTENCES.get(error.reason)
-    if sentence is None:
-        sentence = f"The provider answered with HTTP status {error.status}." if error.status else "The call failed."
+    detail = _SENTENCES.get(error.reason) or sentence(error.reason, error.status)
     status: HealthStatus = "degraded" if error.status is not None else "unreachable"
-    return Outcome(status=status, checked_at=utc_now(), error=error.reason, detail=sentence)
+    return Outcome(status=status, checked_at=utc_now(), error=error.reason, detail=detail)

@@ -3,12 +3,13 @@
 from typing import Annotated
 
 import msgspec
-from fastapi import APIRouter, Depends, Path, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 
 from gatehouse.platform.callers import RESPONSES, Admin, AdminReader, AdminStepUp, ApiReader
 from gatehouse.platform.ports import TheHost
 from gatehouse.platform.requests import Changing, InParts, Session
 from gatehouse.platform.routing.providers import service
+from gatehouse.platform.routing.providers.errors import NoSuchModel
 from gatehouse.platform.routing.providers.probe import Prober
 from gatehouse.platform.routing.providers.schemas import (
     ConfigUpdate,
@@ -78,7 +79,19 @@ async def set_provider_credentials(
     slug if the body has a `base_url`: an OpenAI-compatible endpoint of that name, with or without `api_key`.
     """
     given = body.model_dump(exclude_unset=True)
-    return await service.set_credentials(change, host.sealer, provider_id, given, sandbox=host.settings.sandbox)
+    return await service.set_credentials(
+        change, host.sealer, provider_id, given, sandbox=host.settings.sandbox, guard=host.receivers.guard
+    )
+
+
+@router.delete(_BASE + "/{provider_id}/credentials", status_code=204)
+async def remove_provider_credentials(caller: AdminStepUp, provider: LoadedProvider, change: Changing) -> None:
+    """Removes the credentials of a provider that cannot work without: from the answer on it is called no more.
+
+    The provider and its models stay, so that fallbacks and routing policies that name them remain valid. 409 for the
+    sandbox and for endpoints of your own, which work without credentials.
+    """
+    service.remove_credentials(change, provider)
 
 
 @router.patch(_BASE + "/{provider_id}/config", response_model=ConfigUpdated)
@@ -120,7 +133,7 @@ async def check_provider_health(caller: Admin, provider_id: ProviderId, parts: I
 async def configure_provider_health_check(
     caller: Admin, provider: LoadedProvider, body: HealthCheckConfig, change: Changing
 ) -> HealthCheckConfigured:
-    """Replaces when and how the provider is checked, and what makes it unhealthy."""
+    """Changes when and how the provider is checked, and what makes it unhealthy."""
     return service.set_checks(change, provider, body)
 
 
@@ -138,15 +151,23 @@ async def read_providers_health(caller: ApiReader, session: Session) -> Provider
     tags=["System"],
 )
 async def check_provider(
-    caller: Admin, provider_id: ProviderId, parts: InParts, host: TheHost
+    caller: Admin,
+    provider_id: ProviderId,
+    parts: InParts,
+    host: TheHost,
+    model_id: Annotated[
+        str | None, Query(alias="model", max_length=512, description="An active model; else the cheapest one.")
+    ] = None,
 ) -> ProviderReachable | ProviderUnreachable:
-    """Makes the smallest call of the provider's cheapest active model that no kill switch stops.
+    """Makes the smallest call of the model, or of the provider's cheapest active one that no kill switch stops.
 
     Without such a model its list of models is asked for. The call is the provider's to bill.
     """
     async with parts.reading() as session:
         provider = (await the_provider(session, provider_id)).record
-        model = await trial_model(session, provider_id)
+        model = await trial_model(session, provider_id, model_id)
+    if model is None and model_id is not None:
+        raise NoSuchModel
     prober = Prober(host.outbound, host.sealer)
     limit = min(provider.config.timeout_ms, _MAX_TRIAL_MS)
     if model is None:

@@ -1,14 +1,15 @@
 """The scheduled health checks, of all organizations. The keeper calls `run_due` every few seconds.
 
 Any number of keepers may: each provider is claimed by writing its `last_health_check`, so that it is checked once an
-interval. A provider that an administrator or the kill switch stopped is left alone.
+interval. A provider that an administrator or the kill switch stopped is left alone, and so is one whose
+credentials were removed.
 """
 
 import asyncio
 from typing import Final
 
 import structlog
-from sqlalchemy import select, text, update
+from sqlalchemy import select, text, tuple_, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from gatehouse.foundation.outbound import Outbound
@@ -18,7 +19,7 @@ from gatehouse.platform.change import Change
 from gatehouse.platform.routing.providers.health import next_health
 from gatehouse.platform.routing.providers.probe import Prober
 from gatehouse.platform.routing.providers.service import health_values, note_turn
-from gatehouse.platform.routing.providers.table import ProviderRow
+from gatehouse.platform.routing.providers.table import NEED_CREDENTIALS, ProviderRow
 
 log = structlog.get_logger(__name__)
 
@@ -31,20 +32,25 @@ _CLAIM = text(
     " WHERE p.enabled AND COALESCE((p.health_config->>'enabled')::boolean, true)"
     " AND (p.last_health_check IS NULL OR p.last_health_check <= now()"
     "      - make_interval(secs => COALESCE((p.health_config->>'interval_seconds')::float8, 30)))"
+    " AND (p.credentials_updated_at IS NOT NULL OR p.kind <> ALL(:need_credentials))"
+    " AND NOT EXISTS (SELECT FROM provider_kill_switches s WHERE s.tenant_id = p.tenant_id AND s.provider = p.id)"
     " AND (NOT EXISTS (SELECT FROM model_configs m WHERE m.tenant_id = p.tenant_id AND m.provider = p.id)"
     "      OR EXISTS (SELECT FROM model_configs m WHERE m.tenant_id = p.tenant_id AND m.provider = p.id"
     "                 AND m.kill_switch_disabled_at IS NULL))"
     " ORDER BY p.last_health_check NULLS FIRST LIMIT :most FOR UPDATE OF p SKIP LOCKED"
     ") due WHERE providers.tenant_id = due.tenant_id AND providers.id = due.id"
-    " RETURNING providers.*"
+    " RETURNING providers.tenant_id, providers.id"
 )
-_CLAIMED = select(ProviderRow).from_statement(_CLAIM)
 
 
 async def run_due(database: Database, outbound: Outbound, sealer: Sealer, *, at_once: int = AT_ONCE) -> int:
     """Checks what is due, `at_once` of them at most, and says how many: call again at once when it was that many."""
     async with database.service() as session:
-        due = (await session.scalars(_CLAIMED, {"most": at_once})).all()
+        bounds = {"most": at_once, "need_credentials": [*NEED_CREDENTIALS]}
+        claimed = (await session.execute(_CLAIM, bounds)).tuples().all()
+        # Read apart: a row holds its organization's egress policy, which is in no `RETURNING` of this table.
+        rows = select(ProviderRow).where(tuple_(ProviderRow.tenant_id, ProviderRow.id).in_(claimed))
+        due = (await session.scalars(rows)).all() if claimed else []
         await session.commit()
     prober = Prober(outbound, sealer)
     results = await asyncio.gather(*(_check(database, prober, row) for row in due), return_exceptions=True)

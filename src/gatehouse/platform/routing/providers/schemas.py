@@ -48,7 +48,7 @@ class StatusUpdate(Body):
 
 
 class HealthCheckConfig(Body):
-    """Replaces the whole: a field left out goes back to its default."""
+    """In a request a field that is left out stays as it is."""
 
     enabled: bool = True
     interval_seconds: Annotated[int, Field(ge=10, le=300, examples=[30])] = 30
@@ -82,6 +82,8 @@ class Provider(Shown):
     kind: Annotated[str, Field(description="What credentials and which protocol it takes.", examples=["openai"])]
     type: Annotated[str, Field(description="`native`, `openai_compatible`, `cloudmanaged` or `byoe`.")]
     status: ProviderStatus
+    enabled: Annotated[bool, Field(description="False: an administrator disabled it, whatever kill switches say.")]
+    kill_switch_active: Annotated[bool, Field(description="Whether kill switches stop all of it.")]
     credentials_configured: bool
     last_health_check: datetime | None
     health_check_status: HealthStatus
@@ -108,7 +110,9 @@ class ConfigUpdated(Shown):
 
 class StatusChanged(Shown):
     provider_id: str
-    status: ProviderStatus
+    status: Annotated[ProviderStatus, Field(description="`kill_switched` comes before `disabled`: see the next two.")]
+    enabled: Annotated[bool, Field(description="What this call has set.")]
+    kill_switch_active: Annotated[bool, Field(description="Whether kill switches stop all of it.")]
     changed_by: str
     reason: str | None
     changed_at: datetime

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from sqlalchemy.dialects.postgresql import insert
@@ -11,13 +11,15 @@ from sqlalchemy.dialects.postgresql import insert
 from gatehouse.engine.providers import KINDS, Kind
 from gatehouse.engine.providers.credentials import MissingCredentials, ReadCredentials, read_credentials
 from gatehouse.foundation.clock import utc_now
-from gatehouse.foundation.egress import EgressGuard, UnsafeUrl
+from gatehouse.foundation.egress import BlockedAddress, EgressGuard, UnsafeUrl
+from gatehouse.foundation.egress_policy import EgressPolicy
 from gatehouse.foundation.sealing import Sealer
 from gatehouse.platform.callers import OperatorOnly
 from gatehouse.platform.change import Change
 from gatehouse.platform.live.ports import sealing_context
+from gatehouse.platform.organization.tenants.table import egress_policy_of
 from gatehouse.platform.routing.fields import SLUG
-from gatehouse.platform.routing.providers.errors import ProviderNotFound, bad_field
+from gatehouse.platform.routing.providers.errors import CredentialsNotRemovable, ProviderNotFound, bad_field
 from gatehouse.platform.routing.providers.health import Health, HealthStatus, Outcome, next_health
 from gatehouse.platform.routing.providers.schemas import (
     ConfigUpdate,
@@ -32,7 +34,13 @@ from gatehouse.platform.routing.providers.schemas import (
     StatusChanged,
     StatusUpdate,
 )
-from gatehouse.platform.routing.providers.table import ModelCount, ProviderRow, find_provider, model_counts
+from gatehouse.platform.routing.providers.table import (
+    NEED_CREDENTIALS,
+    ModelCount,
+    ProviderRow,
+    find_provider,
+    model_counts,
+)
 from gatehouse.policy.records import ProviderConfig
 
 #: Names of kinds: no endpoint of a customer's own may be called so. `config` would make `PATCH /providers/byoe/config`
@@ -40,7 +48,21 @@ from gatehouse.policy.records import ProviderConfig
 RESERVED: Final = frozenset({*KINDS, "config"} - {"byoe"})
 
 _OWN_ENDPOINT: Final = "openai_compatible"
-_guard = EgressGuard()
+
+
+#: What an address may be, by the policy in force.
+_RULES: Final[Mapping[EgressPolicy, str]] = {
+    "private": "providers may be anywhere but at metadata, link-local, multicast and reserved addresses",
+    "public": "the egress policy `public` permits the open internet, and what the operator names in EGRESS_ALLOWLIST",
+    "listed": "the egress policy `listed` permits only what the operator names in EGRESS_ALLOWLIST",
+}
+
+
+class Addresses(NamedTuple):
+    """What judges the addresses that an organization gives to its providers."""
+
+    guard: EgressGuard
+    egress: EgressPolicy
 
 
 def shown(row: ProviderRow, count: ModelCount) -> Provider:
@@ -50,6 +72,8 @@ def shown(row: ProviderRow, count: ModelCount) -> Provider:
         kind=row.kind,
         type=KINDS[row.kind].type if row.kind in KINDS else "native",
         status=status_of(row, count),
+        enabled=row.enabled,
+        kill_switch_active=switched_off(count),
         credentials_configured=credentials_configured(row),
         last_health_check=row.last_health_check,
         health_check_status=row.health.status,
@@ -79,8 +103,8 @@ def status_of(row: ProviderRow, count: ModelCount) -> ProviderStatus:
 
 
 def switched_off(count: ModelCount) -> bool:
-    """Whether the kill switch stops every model there is, so that nothing at all should be sent."""
-    return 0 < count.total == count.switched_off
+    """Whether kill switches stop the provider or every model there is, so that nothing at all should be sent."""
+    return count.provider_off or 0 < count.total == count.switched_off
 
 
 def credentials_configured(row: ProviderRow) -> bool:
@@ -96,13 +120,19 @@ def credentials_configured(row: ProviderRow) -> bool:
     return not fields or any(there)
 
 
+def callable_as_it_is(row: ProviderRow) -> bool:
+    """Whether nothing is missing that a call needs: an own endpoint, say, needs no key."""
+    kind = KINDS.get(row.kind)
+    return kind is not None and (credentials_configured(row) or row.kind not in NEED_CREDENTIALS)
+
+
 def config_shown(row: ProviderRow) -> ProviderConfigShown:
     config = msgspec.structs.asdict(msgspec.convert(row.config, ProviderConfig))
     return ProviderConfigShown.model_validate(_masked(config))
 
 
 async def set_credentials(
-    change: Change, sealer: Sealer, provider_id: str, body: Mapping[str, Any], *, sandbox: bool
+    change: Change, sealer: Sealer, provider_id: str, body: Mapping[str, Any], *, sandbox: bool, guard: EgressGuard
 ) -> CredentialsSet:
     """Replaces them all; makes the provider where there is none. Raises `ProviderNotFound` for a slug that is neither
     a kind's nor comes with a `base_url`, `MissingCredentials`, `InvalidCredentials`."""
@@ -112,7 +142,8 @@ async def set_credentials(
     if read.config.get("use_instance_role") and not (change.caller is not None and change.caller.operator):
         # The machine's own rights: whoever runs the platform gives them, to themselves.
         raise OperatorOnly
-    config = {name: _checked(kind, name, value) for name, value in read.config.items()}
+    addresses = await addresses_of(change, guard)
+    config = {name: _checked(kind, name, value, addresses) for name, value in read.config.items()}
     if kind.name == _OWN_ENDPOINT and "base_url" not in {**config, **({} if row is None else row.config)}:
         raise MissingCredentials("Missing: base_url.", missing=["base_url"])
     if row is None:
@@ -125,6 +156,19 @@ async def set_credentials(
     change.record("provider.credentials_set", "provider", row.id, fields=fields, **_masked(config))
     touch(change)
     return CredentialsSet(provider_id=row.id, credentials_configured=credentials_configured(row), updated_at=now)
+
+
+def remove_credentials(change: Change, row: ProviderRow) -> None:
+    """The provider stays, and is not called until its credentials are set again. Raises `CredentialsNotRemovable`."""
+    if row.kind not in NEED_CREDENTIALS:
+        raise CredentialsNotRemovable
+    removed = {field.name for field in KINDS[row.kind].credential_fields}
+    row.sealed_credentials = row.credentials_updated_at = None
+    row.config = {name: value for name, value in row.config.items() if name not in removed}
+    row.updated_at = utc_now()
+    forget_health(change, row)
+    change.record("provider.credentials_removed", "provider", row.id)
+    touch(change)
 
 
 def update_config(change: Change, row: ProviderRow, update: ConfigUpdate) -> ConfigUpdated:
@@ -149,6 +193,8 @@ async def set_status(change: Change, row: ProviderRow, update: StatusUpdate) -> 
     return StatusChanged(
         provider_id=row.id,
         status=status_of(row, count),
+        enabled=row.enabled,
+        kill_switch_active=switched_off(count),
         changed_by=change.caller.actor_id,
         reason=update.reason,
         changed_at=row.updated_at,
@@ -156,14 +202,16 @@ async def set_status(change: Change, row: ProviderRow, update: StatusUpdate) -> 
 
 
 def set_checks(change: Change, row: ProviderRow, config: HealthCheckConfig) -> HealthCheckConfigured:
-    row.health_config = config.model_dump()
+    row.health_config = {**msgspec.structs.asdict(row.checks), **config.sent()}
     row.updated_at = utc_now()
     change.record("provider.health_check_config_updated", "provider", row.id, **row.health_config)
     return HealthCheckConfigured(provider_id=row.id, updated_at=row.updated_at, **row.health_config)
 
 
 def note_outcome(change: Change, row: ProviderRow, outcome: Outcome) -> None:
-    """What a check makes of a provider's health."""
+    """What a check makes of a provider's health. One whose credentials were removed is not called, so not ill."""
+    if not callable_as_it_is(row):
+        return
     health = next_health(row.health, outcome, row.checks)
     if health.unhealthy != row.unhealthy:
         note_turn(change, row, outcome, unhealthy=health.unhealthy)
@@ -207,10 +255,16 @@ def touch(change: Change) -> None:
     change.touch("policy", change.tenant_id, urgent=True)
 
 
-def provider_url(field: str, url: str) -> str:
-    """A base URL that may be called, without its last slash. Private addresses may be (decisions 7)."""
+async def addresses_of(change: Change, guard: EgressGuard) -> Addresses:
+    return Addresses(guard, await egress_policy_of(change.session, change.tenant_id) or "private")
+
+
+def provider_url(field: str, url: str, addresses: Addresses) -> str:
+    """A base URL that may be called, without its last slash. A name's addresses are judged at each connection."""
     try:
-        safe = str(_guard.provider_url(url))
+        safe = str(addresses.guard.provider_url(url, addresses.egress))
+    except BlockedAddress as error:
+        raise bad_field(field, f"{error.reason}; {_RULES[addresses.guard.bounds(addresses.egress)]}") from None
     except UnsafeUrl as error:
         raise bad_field(field, error.reason) from None
     if "?" in url or "#" in url:
@@ -265,14 +319,19 @@ def _kind(row: ProviderRow | None, provider_id: str, body: Mapping[str, Any], *,
     else:
         named = body.get("base_url") and re.match(SLUG, provider_id) and provider_id not in RESERVED
         found = KINDS[_OWN_ENDPOINT] if named else None
+        if found is None and re.match(SLUG, provider_id) and provider_id not in RESERVED:
+            raise ProviderNotFound(
+                f"Provider not found. {provider_id!r} is no built-in kind; with a base_url this call makes an"
+                " OpenAI-compatible provider of that name."
+            )
     if found is None:
         raise ProviderNotFound
     return found
 
 
-def _checked(kind: Kind, name: str, value: str | bool | None) -> str | bool | None:
+def _checked(kind: Kind, name: str, value: str | bool | None, addresses: Addresses) -> str | bool | None:
     form = next(field.form for field in kind.credential_fields if field.name == name)
-    return provider_url(name, value) if form == "url" and isinstance(value, str) else value
+    return provider_url(name, value, addresses) if form == "url" and isinstance(value, str) else value
 
 
 def _masked(config: Mapping[str, Any]) -> dict[str, Any]:

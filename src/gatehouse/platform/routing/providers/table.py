@@ -8,10 +8,13 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy import Double, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy.orm import Mapped, column_property, mapped_column
 
+from gatehouse.engine.providers import KINDS
+from gatehouse.foundation.egress_policy import EgressPolicy
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.rows import TenantRow
+from gatehouse.platform.organization.tenants.table import TenantRecord
 from gatehouse.platform.routing.providers.errors import ProviderNotFound
 from gatehouse.platform.routing.providers.health import Health, HealthConfig, HealthStatus
 from gatehouse.policy.records import ModelRecord, ProviderConfig, ProviderRecord
@@ -38,6 +41,10 @@ class ProviderRow(TenantRow):
     consecutive_successes: Mapped[int]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
+    #: its organization's
+    egress_policy: Mapped[EgressPolicy | None] = column_property(
+        select(TenantRecord.egress_policy).where(TenantRecord.id == tenant_id).scalar_subquery()
+    )
 
     @property
     def record(self) -> ProviderRecord:
@@ -49,6 +56,7 @@ class ProviderRow(TenantRow):
             enabled=self.enabled,
             sealed_credentials=self.sealed_credentials,
             config=msgspec.convert(self.config, ProviderConfig),
+            egress_policy=self.egress_policy,
         )
 
     @property
@@ -71,17 +79,27 @@ class ModelCount(msgspec.Struct, frozen=True):
     total: int = 0
     active: int = 0
     switched_off: int = 0
+    #: whether a kill switch stops the provider as a whole
+    provider_off: bool = False
 
+
+#: Kinds that cannot be called without credentials. Such a provider has none where `credentials_updated_at` is null.
+NEED_CREDENTIALS: Final = frozenset(
+    name for name, kind in KINDS.items() if any(field.required for field in kind.credential_fields)
+)
 
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,63}")
 _COUNTS = text(
     "SELECT provider, count(*) AS total, count(*) FILTER (WHERE is_active) AS active,"
     " count(kill_switch_disabled_at) AS switched_off FROM model_configs GROUP BY provider"
 )
+_SWITCHES = text("SELECT provider FROM provider_kill_switches")
 # Not an embedding model where there is another, then the cheapest; of those that cost the same the default.
 _TRIAL_MODEL = text(
     "SELECT id, provider, model_id, capabilities FROM model_configs"
     " WHERE provider = :provider AND is_active AND kill_switch_disabled_at IS NULL"
+    " AND NOT EXISTS (SELECT FROM provider_kill_switches s WHERE s.provider = model_configs.provider)"
+    " AND (CAST(:model AS text) IS NULL OR model_id = :model)"
     " ORDER BY COALESCE((capabilities->>'embeddings')::boolean, false), cost_per_output_token NULLS LAST,"
     " is_default DESC, model_id LIMIT 1"
 )
@@ -110,12 +128,14 @@ async def the_provider(session: AsyncSession, provider_id: str, *, lock: bool = 
 
 
 async def model_counts(session: AsyncSession) -> Mapping[str, ModelCount]:
-    """By provider; a provider without entries is absent."""
+    """By provider; one without entries, and without a kill switch of its own, is absent."""
+    off = set((await session.execute(_SWITCHES)).scalars())
     rows = await session.execute(_COUNTS)
-    return {row.provider: ModelCount(row.total, row.active, row.switched_off) for row in rows}
+    counts = {row.provider: ModelCount(row.total, row.active, row.switched_off, row.provider in off) for row in rows}
+    return {**{provider: ModelCount(provider_off=True) for provider in off}, **counts}
 
 
-async def trial_model(session: AsyncSession, provider_id: str) -> ModelRecord | None:
-    """What to try a provider out with: none that a kill switch stops."""
-    row = (await session.execute(_TRIAL_MODEL, {"provider": provider_id})).first()
+async def trial_model(session: AsyncSession, provider_id: str, model_id: str | None = None) -> ModelRecord | None:
+    """What to try a provider out with, the cheapest or the one that is named: none that a kill switch stops."""
+    row = (await session.execute(_TRIAL_MODEL, {"provider": provider_id, "model": model_id})).first()
     return None if row is None else ModelRecord(**row._mapping)

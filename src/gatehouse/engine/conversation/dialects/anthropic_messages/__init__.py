@@ -37,7 +37,7 @@ class AnthropicMessages:
         request.instruct(body, text)
 
     def forward(self, call: ModelCall, model: str) -> tuple[dict[str, Any], MessagesTap]:
-        return {**call.body, "model": model}, MessagesTap()
+        return {**call.body, "model": model}, MessagesTap(call.model)
 
     def check_reply(self, body: bytes) -> Usage | None:
         return merged(None, reply.usage_in(body))

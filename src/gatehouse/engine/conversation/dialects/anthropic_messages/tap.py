@@ -2,6 +2,7 @@
 
 import msgspec
 
+from gatehouse.engine.conversation import naming
 from gatehouse.engine.conversation.dialects.anthropic_messages.usage import UsageShape, merged
 from gatehouse.engine.conversation.sse import data_of, event_at, up_to_fault
 from gatehouse.engine.conversation.usage import Usage
@@ -30,11 +31,13 @@ _fault = msgspec.json.Decoder(_Fault)
 
 
 class MessagesTap:
-    """See `Tap`."""
+    """See `Tap`. `model` is the name that the client asked for."""
 
-    __slots__ = ("fault", "finished", "usage")
+    __slots__ = ("_model", "_named", "fault", "finished", "usage")
 
-    def __init__(self) -> None:
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._named = False
         self.usage: Usage | None = None
         self.finished = False
         self.fault: str | None = None
@@ -49,6 +52,9 @@ class MessagesTap:
             self.finished = True
         if b'"error"' in block:
             block, self.fault = up_to_fault(block, fault_in)
+        if not self._named and b'"message_start"' in block:
+            self._named = True
+            return naming.in_object(block, "message", self._model)
         return block
 
     def complete(self) -> bool:

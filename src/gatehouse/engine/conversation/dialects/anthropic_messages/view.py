@@ -1,7 +1,7 @@
 """The texts of an event, for whoever has to look at them before they go on."""
 
 from collections.abc import Iterator
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -10,9 +10,12 @@ from gatehouse.engine.conversation.sse import data_of
 from gatehouse.engine.conversation.view import EventView, Growth, Piece, decoded, growing_texts, plain, whole_texts
 
 #: Where a delta's piece of text stands, by the delta's type.
-_FIELDS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
-#: What the provider signed, in pieces.
-_SIGNATURE = "signature_delta"
+_FIELDS = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "input_json_delta": "partial_json",
+    "signature_delta": "signature",
+}
 _DELTA: Final = b"event: content_block_delta\ndata: "
 
 
@@ -25,9 +28,9 @@ def view(event: bytes) -> EventView | None:
     number = told.get("index", 0)
     match kind:
         case "content_block_delta":
-            return EventView(told, list(_of_delta(told.get("delta"), number)), name=kind, follows=None)
+            return EventView(told, list(_of_delta(told, number)), name=kind, follows=None, group=str(number))
         case "content_block_start":
-            return EventView(told, list(_of_start(told.get("content_block"), number)), name=kind)
+            return EventView(told, list(_of_start(told, number)), name=kind)
         case "content_block_stop":
             return EventView(told, [], ends=(f"{number}.",), name=kind)
         case "message_stop":
@@ -56,13 +59,13 @@ def growth(event: bytes) -> Growth | None:
     return None if told is None or not told.delta.text else (f"{told.index}.text", told.delta.text)
 
 
-def _of_delta(delta: object, number: object) -> Iterator[Piece]:
+def _of_delta(event: dict[str, Any], number: object) -> Iterator[Piece]:
+    delta = event.get("delta")
     if not isinstance(delta, dict):
-        yield from whole_texts({"delta": delta}, f"{number}.other")
+        if "delta" in event:
+            yield from whole_texts(event, f"{number}.other", key="delta")
         return
     kind = delta.get("type", "")
-    if kind == _SIGNATURE:
-        return
     field = _FIELDS.get(kind)
     if field is None:
         texts = whole_texts if kind == "citations_delta" else growing_texts
@@ -71,10 +74,12 @@ def _of_delta(delta: object, number: object) -> Iterator[Piece]:
     yield from _of_field(delta, field, number)
 
 
-def _of_start(block: object, number: object) -> Iterator[Piece]:
+def _of_start(event: dict[str, Any], number: object) -> Iterator[Piece]:
     """A block may begin with some of its text."""
+    block = event.get("content_block")
     if not isinstance(block, dict):
-        yield from whole_texts({"block": block}, f"{number}.block")
+        if "content_block" in event:
+            yield from whole_texts(event, f"{number}.block", key="content_block")
         return
     field = next((name for name in ("text", "thinking") if block.get("type") == name), None)
     if field is None:
@@ -87,10 +92,15 @@ def _of_field(holder: dict[str, object], field: str, number: object) -> Iterator
     value = holder.get(field)
     if isinstance(value, str):
         if value:
-            yield Piece(f"{number}.{field}", Slot(holder, field, value, json_text=field == "partial_json"))
+            # A signature comes in one piece, behind what it signs.
+            yield Piece(f"{number}.{field}", _slot(holder, field, value), whole=field == "signature")
         if len(holder) == 2:
             # Nothing but that and the type.
             return
     for piece in whole_texts(holder, f"{number}.beside"):
         if piece.slot.key != field or piece.slot.holder is not holder:
             yield piece
+
+
+def _slot(holder: dict[str, object], field: str, text: str) -> Slot:
+    return Slot(holder, field, text, json_text=field == "partial_json", is_sealed=field == "signature")

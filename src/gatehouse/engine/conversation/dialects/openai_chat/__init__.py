@@ -34,7 +34,7 @@ class OpenAIChat:
         unasked = call.stream and not request.wants_usage(call.body)
         if unasked:
             body["stream_options"] = {**(call.body.get("stream_options") or {}), "include_usage": True}
-        return body, ChatTap(withhold_usage=unasked)
+        return body, ChatTap(call.model, withhold_usage=unasked)
 
     def check_reply(self, body: bytes) -> Usage | None:
         return usage_of(reply.usage_in(body))

@@ -5,6 +5,7 @@ import re
 import msgspec
 
 from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape, usage_of
+from gatehouse.engine.conversation.naming import EventNames
 from gatehouse.engine.conversation.sse import data_of, event_at, up_to_fault
 from gatehouse.engine.conversation.usage import Usage
 
@@ -42,11 +43,13 @@ _error_chunk = msgspec.json.Decoder(_ErrorChunk)
 
 
 class ChatTap:
-    """See `Tap`. `withhold_usage`: the chunk that only tells usage was asked for by the gateway, not by the client."""
+    """See `Tap`. `model` is the name that the client asked for. `withhold_usage`: the chunk that only tells usage was
+    asked for by the gateway, not by the client."""
 
-    __slots__ = ("_last", "_withhold", "fault", "finished", "usage")
+    __slots__ = ("_last", "_names", "_withhold", "fault", "finished", "usage")
 
-    def __init__(self, *, withhold_usage: bool) -> None:
+    def __init__(self, model: str, *, withhold_usage: bool) -> None:
+        self._names = EventNames(model)
         self._withhold = withhold_usage
         self._last = b""
         self.usage: Usage | None = None
@@ -63,7 +66,7 @@ class ChatTap:
             self.finished = True
         elif block:
             self._last = block
-        return block
+        return self._names.in_block(block)
 
     def complete(self) -> bool:
         # Some servers end without [DONE]; a reason to finish is as good.

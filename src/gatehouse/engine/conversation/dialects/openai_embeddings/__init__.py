@@ -55,7 +55,7 @@ class OpenAIEmbeddings:
         return None
 
     def forward(self, call: ModelCall, model: str) -> tuple[dict[str, Any], ChatTap]:
-        return {**call.body, "model": model}, ChatTap(withhold_usage=False)
+        return {**call.body, "model": model}, ChatTap(call.model, withhold_usage=False)
 
     def check_reply(self, body: bytes) -> Usage | None:
         return usage_of(_usage_in(body))

@@ -1,0 +1,73 @@
+"""A form, and values of it."""
+
+import re
+import string
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Final, NamedTuple, TypeAlias
+
+Value: TypeAlias = Callable[[Random], str]
+
+ALPHABETS: Final = {
+    "d": string.digits,
+    "h": "0123456789abcdef",
+    "H": "0123456789abcdefABCDEF",
+    "X": "0123456789ABCDEF",
+    "l": string.ascii_lowercase,
+    "L": string.ascii_uppercase,
+    "a": string.digits + string.ascii_lowercase,
+    "A": string.digits + string.ascii_uppercase,
+    "n": string.digits + string.ascii_letters,
+    "c": string.ascii_letters,
+    "w": string.digits + string.ascii_letters + "_-",
+    "e": string.digits + string.ascii_lowercase + "=_-",
+    "b": string.digits + string.ascii_letters + "+/",
+    "B": "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567",
+    "1": "123456789",
+}
+_PLACE: Final = re.compile(r"\{(\w):(\d+)(?:-(\d+))?\}")
+_UUID: Final = "{h:8}-{h:4}-4{h:3}-a{h:3}-{h:12}"
+
+
+class Form(NamedTuple):
+    """`expected`: the entity types or categories that are right. `around`: texts with `{}` for the value."""
+
+    family: str
+    name: str
+    value: Value
+    expected: frozenset[str]
+    around: tuple[str, ...]
+
+
+class Case(NamedTuple):
+    text: str
+    start: int
+    end: int
+
+
+def of(template: str) -> Value:
+    """Values by a template: `{h:8}` is eight of the alphabet `h`, `{n:20-40}` as many as that, `{uuid}` a UUID."""
+    written = template.replace("{uuid}", _UUID)
+
+    def value(rnd: Random) -> str:
+        def some(found: re.Match[str]) -> str:
+            least, most = int(found[2]), int(found[3] or found[2])
+            return "".join(rnd.choices(ALPHABETS[found[1]], k=rnd.randint(least, most)))
+
+        return _PLACE.sub(some, written)
+
+    return value
+
+
+def one_of(*values: Value) -> Value:
+    return lambda rnd: rnd.choice(values)(rnd)
+
+
+def cases(form: Form, each: int, seed: int = 0) -> Iterator[Case]:
+    """`each` texts for every surrounding."""
+    rnd = Random(f"{form.family} {form.name} {seed}")
+    for around in form.around:
+        for _ in range(each):
+            value = form.value(rnd)
+            before, _, behind = around.partition("{}")
+            yield Case(before + value + behind, len(before), len(before) + len(value))

@@ -1,0 +1,78 @@
+"""Which published formats are found: `python -m bench.dlp.formats.measure [--family tokens] [--all] [--show NAME]`.
+
+A table of recall by format: those below the goal, or all of them. Right is a finding that reaches its threshold, lies
+over the value, and has the expected entity type or category.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from bench.dlp.formats import everyday, keywords, named, persons, tokens
+from bench.dlp.formats.making import Case, Form, cases
+
+from gatehouse.detection.catalog import BUILT_IN
+from gatehouse.detection.matcher import Matcher
+
+GOAL: Final = 0.95
+_PATTERNS: Final = {pattern.id: pattern for pattern in BUILT_IN}
+
+
+class Result(NamedTuple):
+    form: Form
+    asked: int
+    missed: list[Case]
+
+    @property
+    def recall(self) -> float:
+        return 1 - len(self.missed) / self.asked
+
+
+def forms() -> Iterator[Form]:
+    for module in (tokens, named, keywords, persons, everyday):
+        yield from module.forms()
+
+
+def names(matcher: Matcher, case: Case) -> set[str]:
+    """The entity types and categories of what is found in the place of the value."""
+    return {
+        name
+        for found in matcher.scan(case.text)
+        if found.start < case.end and case.start < found.end and found.score >= _PATTERNS[found.source].threshold
+        for name in (found.entity_type, _PATTERNS[found.source].category)
+    }
+
+
+def measured(matcher: Matcher, wanted: Iterable[Form], each: int, seed: int = 0) -> Iterator[Result]:
+    for form in wanted:
+        tried = list(cases(form, each, seed))
+        yield Result(form, len(tried), [case for case in tried if form.expected.isdisjoint(names(matcher, case))])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--family")
+    parser.add_argument("--each", type=int, default=3, help="values for every surrounding")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--all", action="store_true", help="the formats that reach the goal, too")
+    parser.add_argument("--show", help="print what is missed of this format, or of `all`")
+    chosen = parser.parse_args()
+    wanted = [form for form in forms() if chosen.family in {None, form.family}]
+    totals: dict[str, list[float]] = {}
+    matcher = Matcher(BUILT_IN)
+    for result in measured(matcher, wanted, chosen.each, chosen.seed):
+        totals.setdefault(result.form.family, []).append(result.recall)
+        if chosen.all or result.recall < GOAL:
+            print(f"{result.form.family:14} {result.form.name:44} {result.recall:.2f}")
+        if chosen.show in {"all", result.form.name}:
+            for case in result.missed:
+                print(f"    {case.text[:160]!r}  {sorted(names(matcher, case))}")
+    for family, recalls in totals.items():
+        reached = sum(recall >= GOAL for recall in recalls)
+        print(f"{family}: {len(recalls)} formats, {reached} at {GOAL} or above, mean {sum(recalls) / len(recalls):.3f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,180 @@
+"""What the built-in patterns change in ordinary documents, and what they find of labelled values.
+
+    .venv/bin/python -m bench.dlp.ordinary.measure
+    .venv/bin/python -m bench.dlp.ordinary.measure --part held-out --json figures.json
+    .venv/bin/python -m bench.dlp.ordinary.measure --show ssn
+
+A false redaction is a finding that reaches its threshold and is no guess, of a pattern that does more than log, where
+nothing sensitive stands. Findings that overlap count once.
+"""
+
+import argparse
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from bench.dlp.ordinary import turns
+from bench.dlp.ordinary.documents import Document, Part, documents
+from bench.dlp.ordinary.parts import PARTS
+
+from gatehouse.detection.catalog import BUILT_IN
+from gatehouse.detection.findings import Finding
+from gatehouse.detection.matcher import Matcher
+from gatehouse.detection.pattern import CERTAIN
+from gatehouse.engine.conversation.slots import Slot, slots
+
+#: False redactions: in so many words of ordinary documents, and in so many turns of agents, at most one.
+WORDS_GOAL: Final = 10_000
+TURNS_GOAL: Final = 1_000
+_WORD: Final = re.compile(r"\w+")
+_CHANGES: Final = {pattern.id: pattern for pattern in BUILT_IN if pattern.action != "log_only"}
+
+
+class Redaction(NamedTuple):
+    source: str
+    entity_type: str
+    start: int
+    end: int
+
+
+class Case(NamedTuple):
+    where: str
+    source: str
+    before: str
+    value: str
+
+
+def redactions(matcher: Matcher, text: str, *, json_escapes: bool = False) -> list[Redaction]:
+    """What would be replaced in `text`, in its order."""
+    return [
+        Redaction(found.source, found.entity_type, found.start, found.end)
+        for found in matcher.scan(text, json_escapes=json_escapes)
+        if _counts(found)
+    ]
+
+
+def _counts(found: Finding) -> bool:
+    pattern = _CHANGES.get(found.source)
+    return pattern is not None and found.score >= max(pattern.threshold, CERTAIN)
+
+
+def false_ones(where: str, text: str, found: Iterable[Redaction]) -> list[Case]:
+    cases: list[Case] = []
+    end = 0
+    for each in found:
+        if each.start >= end:
+            before = text[max(0, each.start - 40) : each.start]
+            cases.append(Case(where, each.source, before, text[each.start : each.end]))
+        end = max(end, each.end)
+    return cases
+
+
+def in_documents(matcher: Matcher, made: Iterable[Document]) -> tuple[int, list[Case]]:
+    """Words, and false redactions."""
+    words, cases = 0, []
+    for each in made:
+        words += sum(1 for _ in _WORD.finditer(each.text))
+        cases += false_ones(each.kind, each.text, redactions(matcher, each.text))
+    return words, cases
+
+
+def in_turns(matcher: Matcher, made: Iterable[tuple[str, dict[str, Any]]]) -> tuple[int, list[Case]]:
+    """Turns, and false redactions."""
+    count, cases = 0, []
+    for name, body in made:
+        count += 1
+        for slot in slots(body):
+            if isinstance(slot, Slot):
+                cases += false_ones(name, slot.text, redactions(matcher, slot.text, json_escapes=slot.json_text))
+    return count, cases
+
+
+class Recall(NamedTuple):
+    """`asked` and `found` by label; `instead`: what was found in the place of a label, `nothing` among it; `beside`:
+    redactions in the same documents that touch no labelled value."""
+
+    asked: Counter[str]
+    found: Counter[str]
+    instead: dict[str, Counter[str]]
+    beside: list[Case]
+    misses: list[Case]
+
+
+def recall(matcher: Matcher, made: Iterable[Document]) -> Recall:
+    result = Recall(Counter(), Counter(), {}, [], [])
+    for each in made:
+        found = redactions(matcher, each.text)
+        for start, end, planted in each.spans:
+            result.asked[planted.label] += 1
+            here = {one.entity_type for one in found if one.start < end and start < one.end}
+            if here.isdisjoint(planted.entity_types):
+                result.instead.setdefault(planted.label, Counter()).update(here or {"nothing"})
+                before = each.text[max(0, start - 40) : start]
+                result.misses.append(Case(each.kind, planted.label, before, each.text[start:end]))
+            else:
+                result.found[planted.label] += 1
+        outside = [one for one in found if not any(one.start < end and start < one.end for start, end, _ in each.spans)]
+        result.beside.extend(false_ones(each.kind, each.text, outside))
+    return result
+
+
+def figures(matcher: Matcher, part: Part, documents_asked: int, turns_asked: int, planted: int) -> dict[str, Any]:
+    """All that is measured of a part, as JSON has it, and the cases."""
+    words, in_text = in_documents(matcher, documents(part, documents_asked, planted=False))
+    seeds = range(part.first_seed, part.first_seed + turns_asked)
+    count, in_tools = in_turns(matcher, turns.bodies(part.tools, seeds))
+    labelled = recall(matcher, documents(part, planted, planted=True))
+    return {
+        "words": words,
+        "false_in_documents": len(in_text),
+        "turns": count,
+        "false_in_turns": len(in_tools),
+        "by_pattern": Counter(case.source for case in in_text + in_tools).most_common(),
+        "labels": {
+            label: {"asked": asked, "found": labelled.found[label], "instead": dict(labelled.instead.get(label, ()))}
+            for label, asked in sorted(labelled.asked.items())
+        },
+        "beside": len(labelled.beside),
+        "cases": in_text + in_tools + labelled.misses,
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--part", choices=PARTS, default="development")
+    parser.add_argument("--documents", type=int, default=2_000)
+    parser.add_argument("--turns", type=int, default=4_000)
+    parser.add_argument("--planted", type=int, default=2_000)
+    parser.add_argument("--show", help="print the false redactions of this pattern, or of `all`, and what was missed")
+    parser.add_argument("--json", type=Path)
+    chosen = parser.parse_args()
+    measured = figures(Matcher(BUILT_IN), PARTS[chosen.part], chosen.documents, chosen.turns, chosen.planted)
+    cases = measured.pop("cases")
+    print(
+        f"documents: {measured['false_in_documents']} false redactions in {measured['words']} words"
+        f" (goal: at most one in {WORDS_GOAL})"
+    )
+    print(f"agent turns: {measured['false_in_turns']} in {measured['turns']} (goal: at most one in {TURNS_GOAL})")
+    for source, times in measured["by_pattern"]:
+        print(f"  {source:26s} {times}")
+    asked = sum(counts["asked"] for counts in measured["labels"].values())
+    right = sum(counts["found"] for counts in measured["labels"].values())
+    print(f"labelled values: {right} of {asked} found, {measured['beside']} false redactions beside them")
+    for label, counts in measured["labels"].items():
+        print(f"  {label:20s} {counts['found']:4d} of {counts['asked']:4d}  {counts['instead'] or ''}")
+    if chosen.show:
+        for case in cases:
+            if chosen.show in {"all", case.source}:
+                print(f"{case.where} | {case.source} | {case.before!r} >>{case.value!r}<<")
+    if chosen.json:
+        known = json.loads(chosen.json.read_text()) if chosen.json.exists() else {}
+        chosen.json.write_text(json.dumps(known | {chosen.part: measured}, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,243 @@
+"""What people write, in ten languages: sentences of tickets, mails, chats and notes. Those `HELD_OUT` are no rewording of
+the others."""
+
+from typing import Final, NamedTuple
+
+
+class Language(NamedTuple):
+    greeting: str
+    closing: str
+    sentences: tuple[str, ...]
+    held_out: tuple[str, ...]
+    #: how a labelled value is mentioned
+    mentions: tuple[str, ...]
+
+
+LANGUAGES: Final[dict[str, Language]] = {
+    "en": Language(
+        "Hi ‹name›,",
+        "Thanks, ‹name›",
+        (
+            "My order ‹order› from ‹date› still shows as pending, although I was charged ‹amount› on the same day.",
+            "The parcel with tracking number ‹tracking› has not moved since ‹clock› yesterday.",
+            "We restarted ‹service› at ‹clock› and the error rate went from ‹percent›% down to ‹ratio›.",
+            "Please compare ticket ‹ticket› and ticket ‹ticket›; both mention article ‹sku›.",
+            "Revenue in the region was ‹comma_million› dollars, against ‹comma_million› in the year before.",
+            "You can reach the front desk on ‹phone› between 9 and 17, extension ‹number4›.",
+            "Serial ‹upper10› runs firmware ‹version›, build ‹day_compact›.‹digit›, since ‹date›.",
+            "I put ‹small› Google Drive links and the file ‹file› (‹size›) into the folder.",
+            "In 2023 Supreme Court rules changed twice, so we keep version ‹version› of the form.",
+            "The password reset mail never arrived and the link from ‹clock› had expired.",
+            "Step ‹digit› Click Close, then wait ‹small› seconds and note the code ‹number6› on the screen.",
+            "The meter showed ‹number8› on ‹date_slashes› and ‹number8› a month later.",
+            "Our invoice ‹order› lists ‹small› pieces of ‹product› at ‹price› each, in total ‹amount›.",
+            "The job id ‹uuid› was queued at ‹iso› and finished after ‹millis› ms.",
+            "The driver of the projector is version ‹version›, from ‹date›, and its id is ‹number8›.",
+            "My account manager told me to quote reference ‹number9› in the next call.",
+            "The bank holiday on ‹date› moves delivery of ‹order› to the following week.",
+            "The patient reader will find figure ‹digit›.‹digit› on page ‹count›.",
+            "Health checks of ‹service› failed ‹small› times; member ‹number6› of the cluster was removed.",
+            "We moved to the new provider on ‹date›; the case number there is ‹number10›.",
+        ),
+        (
+            "Could you reopen ‹ticket›? The export ‹file› stops at row ‹number6›.",
+            "Flight BA‹number3› leaves from gate B‹small› at ‹clock›, booking code ‹upper6›.",
+            "The auction for lot ‹number5› closed at ‹comma_million› pounds after ‹small› bids.",
+            "Batch ‹number10› was tested on ‹date_dots›; results are in sheet ‹digit›, cells B‹small› to F‹count›.",
+            "Ask for model ‹sku›, not ‹sku›: the first has the wrong plug, see page ‹count› of manual ‹number9›.",
+            "Call me on ‹phone› or leave a message at ‹phone›; reference ‹order›.",
+            "The survey had ‹comma_million› answers, ‹percent› percent of them before ‹date›.",
+            "The licence covers ‹count› seats, renewal number ‹number10›, until ‹date›.",
+        ),
+        ("My ‹label› is ‹planted›, please use it.", "‹label›: ‹planted›", "Here you go, ‹label› ‹planted›."),
+    ),
+    "de": Language(
+        "Hallo ‹name›,",
+        "Viele Grüße, ‹name›",
+        (
+            "meine Bestellung ‹order› vom ‹date_dots› über ‹price_comma› € ist noch nicht angekommen.",
+            "Der Speicherplatz 500 GB reicht nicht, derzeit sind ‹size› belegt.",
+            "Die Sendungsnummer lautet ‹tracking›, der Status ist seit ‹clock› Uhr unverändert.",
+            "Am Arbeitsplatz ‹small› steht noch der alte Drucker mit der Seriennummer ‹number9›.",
+            "Der Umsatz lag bei ‹dot_million› Euro, im Vorjahr waren es ‹dot_million› Euro.",
+            "Bitte Ticket ‹ticket› mit Vorgang ‹number8› zusammenführen.",
+            "Rechnung Nr. ‹order› über ‹price_comma› € ist am ‹date_dots› fällig.",
+            "Im Parkhaus ist Stellplatz ‹small› frei, der Rückweg 30 Minuten lang.",
+            "Unsere Mannschaft steht auf Tabellenplatz ‹digit› mit ‹small› Punkten.",
+            "Rufen Sie uns unter ‹phone› an, Durchwahl ‹number3›.",
+            "Der Zählerstand war ‹number6› am ‹date_dots› und ‹number6› heute.",
+            "Die Fahrzeuge kommen um ‹clock› Uhr, das Lager hat Regal B ‹small›.",
+        ),
+        (
+            "Für den Vertrag ‹number10› gilt die Kündigungsfrist bis ‹date_dots›.",
+            "Der Lösungsweg 2 im Heft auf Seite ‹count› ist falsch, siehe Aufgabe ‹small›.",
+            "Artikel ‹sku› wurde am ‹date_dots› um ‹clock› Uhr umgelagert, Charge ‹number8›.",
+            "Das Konto im Spiel hat ‹number9› Punkte, Rang ‹number5›.",
+            "Die Startnummer ‹number4› lief ‹small›:‹small› Minuten.",
+        ),
+        ("Meine ‹label› ist ‹planted›.", "‹label›: ‹planted›", "Bitte verwenden: ‹label› ‹planted›, danke."),
+    ),
+    "fr": Language(
+        "Bonjour ‹name›,",
+        "Cordialement, ‹name›",
+        (
+            "Ma commande ‹order› du ‹date_slashes› d'un montant de ‹price_comma› € n'est pas arrivée.",
+            "Le budget est de ‹round_million› euros, contre ‹blank_million› l'an dernier.",
+            "La population est passée de ‹blank_million› à ‹blank_million› habitants.",
+            "Le colis ‹tracking› est bloqué depuis ‹clock›.",
+            "Merci de rappeler le ‹phone› avant ‹clock›.",
+            "Le ticket ‹ticket› remplace le dossier ‹number8›.",
+            "Le chiffre d'affaires de ‹blank_billion› yens correspond à la page ‹count›.",
+            "La carte du restaurant compte ‹small› plats à partir de ‹price_comma› €.",
+            "Le fichier ‹file› pèse ‹size› et contient ‹blank_million› lignes.",
+            "Le compteur indique ‹number6› kWh au ‹date_slashes›.",
+        ),
+        (
+            "La facture ‹order› de ‹round_million› francs date du ‹date_slashes›.",
+            "Le train ‹number4› arrive voie ‹digit› à ‹clock›, place ‹small›.",
+            "La référence client est ‹number9›, le contrat ‹number10›.",
+            "Nous avons vendu ‹blank_million› pièces de ‹product› en ‹small› semaines.",
+        ),
+        ("Mon ‹label› est ‹planted›.", "‹label› : ‹planted›", "Voici : ‹label› ‹planted›, merci."),
+    ),
+    "es": Language(
+        "Hola ‹name›:",
+        "Saludos, ‹name›",
+        (
+            "Mi pedido ‹order› del ‹date_slashes› por ‹price_comma› € sigue pendiente.",
+            "El presupuesto es de ‹round_million› euros y el de ‹city› de ‹dot_million›.",
+            "El paquete ‹tracking› salió a las ‹clock› y no se mueve.",
+            "Llame al ‹phone› antes de las ‹clock›, por favor.",
+            "La incidencia ‹ticket› sustituye al expediente ‹number8›.",
+            "El archivo ‹file› ocupa ‹size› y tiene ‹dot_million› filas.",
+            "La tarjeta gráfica marca ‹small› grados y ‹count› fotogramas.",
+            "La factura ‹order› vence el ‹date_slashes›.",
+            "El lote ‹number9› se revisó en ‹date›, código ‹sku›.",
+        ),
+        (
+            "La matrícula del curso cuesta ‹price_comma› € y el código es ‹number6›.",
+            "El vuelo IB‹number4› sale a las ‹clock› por la puerta ‹small›.",
+            "El contador marcaba ‹number8› el ‹date_slashes›.",
+            "Se vendieron ‹dot_million› unidades del modelo ‹sku›.",
+        ),
+        ("Mi ‹label› es ‹planted›.", "‹label›: ‹planted›", "Le paso el ‹label› ‹planted›, gracias."),
+    ),
+    "it": Language(
+        "Ciao ‹name›,",
+        "Grazie, ‹name›",
+        (
+            "Il mio ordine ‹order› del ‹date_slashes› da ‹price_comma› € non è arrivato.",
+            "Il bilancio è di ‹round_million› di euro, l'anno scorso ‹dot_million›.",
+            "Il pacco ‹tracking› è fermo dalle ‹clock›.",
+            "Chiamare il ‹phone› prima delle ‹clock›.",
+            "La segnalazione ‹ticket› riguarda la pratica ‹number8›.",
+            "Il file ‹file› occupa ‹size›.",
+            "La fattura ‹order› scade il ‹date_slashes›, importo ‹price_comma› €.",
+            "Il lotto ‹number9› ha codice ‹sku› e peso ‹count› g.",
+        ),
+        (
+            "La targa commemorativa costa ‹price_comma› €, preventivo ‹number8›.",
+            "Il treno ‹number4› parte alle ‹clock› dal binario ‹digit›.",
+            "Abbiamo venduto ‹dot_million› pezzi, contratto ‹number10›.",
+        ),
+        ("Il mio ‹label› è ‹planted›.", "‹label›: ‹planted›", "Ecco: ‹label› ‹planted›, grazie."),
+    ),
+    "nl": Language(
+        "Hoi ‹name›,",
+        "Groet, ‹name›",
+        (
+            "Mijn bestelling ‹order› van ‹date_dots› voor € ‹price_comma› is nog niet geleverd.",
+            "De omzet was ‹dot_million› euro, vorig jaar ‹dot_million› euro.",
+            "Pakket ‹tracking› staat sinds ‹clock› stil.",
+            "Bel ‹phone› voor ‹clock› uur.",
+            "Melding ‹ticket› hoort bij dossier ‹number9›.",
+            "Het bestand ‹file› is ‹size› groot en heeft ‹number7› regels.",
+            "Factuur ‹order› vervalt op ‹date_dots›.",
+            "De meterstand was ‹number6› op ‹date_dots›.",
+        ),
+        (
+            "De trein van ‹clock› rijdt van spoor ‹digit›, treinnummer ‹number5›.",
+            "Klantnummer ‹number9› heeft contract ‹number10›.",
+            "Er zijn ‹dot_million› stuks van artikel ‹sku› verkocht.",
+        ),
+        ("Mijn ‹label› is ‹planted›.", "‹label›: ‹planted›", "Hierbij ‹label› ‹planted›, bedankt."),
+    ),
+    "pl": Language(
+        "Cześć ‹name›,",
+        "Pozdrawiam, ‹name›",
+        (
+            "Moje zamówienie ‹order› z ‹date_dots› na kwotę ‹price_comma› zł jeszcze nie dotarło.",
+            "Przychód wyniósł ‹blank_million› zł, rok temu ‹blank_million› zł.",
+            "Paczka ‹tracking› stoi w miejscu od ‹clock›.",
+            "Proszę dzwonić pod numer 5‹number2› ‹number3› ‹number3› do ‹clock›.",
+            "Zgłoszenie ‹ticket› dotyczy sprawy ‹number8›.",
+            "Plik ‹file› zajmuje ‹size› i ma ‹blank_million› wierszy.",
+            "Faktura ‹order› jest płatna do ‹date_dots›.",
+            "Stan licznika: ‹number6› w dniu ‹date›.",
+        ),
+        (
+            "Pociąg ‹number5› odjeżdża o ‹clock› z peronu ‹digit›.",
+            "Umowa ‹number10› obowiązuje do ‹date_dots›, klient ‹number9›.",
+            "Budżet miasta to ‹round_million› złotych.",
+        ),
+        ("Mój ‹label› to ‹planted›.", "‹label›: ‹planted›", "Podaję: ‹label› ‹planted›, dziękuję."),
+    ),
+    "pt": Language(
+        "Olá ‹name›,",
+        "Obrigado, ‹name›",
+        (
+            "O meu pedido ‹order› de ‹date_slashes› no valor de ‹price_comma› € ainda não chegou.",
+            "Sim, o id da sessão é ‹uuid› e a hora ‹clock›.",
+            "A receita foi de ‹round_million› de euros e a de ‹city› de ‹dot_million›.",
+            "A encomenda ‹tracking› está parada desde as ‹clock›.",
+            "Ligue para ‹phone› até às ‹clock›.",
+            "O chamado ‹ticket› refere-se ao processo ‹number8›.",
+            "O ficheiro ‹file› tem ‹size› e ‹dot_million› linhas.",
+            "A fatura ‹order› vence em ‹date_slashes›.",
+        ),
+        (
+            "O comboio ‹number4› parte às ‹clock› da linha ‹digit›.",
+            "O contrato ‹number10› do cliente ‹number9› termina em ‹date_slashes›.",
+            "Vendemos ‹dot_million› unidades do artigo ‹sku›.",
+        ),
+        ("O meu ‹label› é ‹planted›.", "‹label›: ‹planted›", "Segue o ‹label› ‹planted›, obrigado."),
+    ),
+    "tr": Language(
+        "Merhaba ‹name›,",
+        "Teşekkürler, ‹name›",
+        (
+            "‹date_dots› tarihli ‹order› numaralı siparişim hâlâ gelmedi, tutar ‹price_comma› TL.",
+            "Gelir ‹dot_million› TL oldu, geçen yıl ‹dot_million› TL idi.",
+            "‹tracking› takip numaralı kargo ‹clock› saatinden beri bekliyor.",
+            "Lütfen ‹clock› öncesi ‹phone› numarasını arayın.",
+            "‹ticket› kaydı ‹number8› dosyasıyla birleştirildi.",
+            "‹file› dosyası ‹size› yer kaplıyor, ‹number11› bayt.",
+            "Fatura ‹order› için son gün ‹date_dots›.",
+        ),
+        (
+            "Tren ‹number5› saat ‹clock› peron ‹digit›, koltuk ‹small›.",
+            "Sözleşme ‹number10›, müşteri ‹number9›, bitiş ‹date_dots›.",
+            "‹sku› modelinden ‹dot_million› adet satıldı.",
+        ),
+        ("‹label› bilgim ‹planted› şeklindedir.", "‹label›: ‹planted›", "İletiyorum: ‹label› ‹planted›, teşekkürler."),
+    ),
+    "ja": Language(
+        "‹name›様",
+        "よろしくお願いします。‹name›",
+        (
+            "‹date›に注文した‹order›がまだ届きません。金額は‹comma_million›円です。",
+            "売上は‹comma_million›円、前年は‹comma_million›円でした。",
+            "追跡番号‹tracking›は‹clock›から動いていません。",
+            "‹clock›までに‹phone›へお電話ください。",
+            "チケット‹ticket›は案件‹number8›と同じです。",
+            "ファイル‹file›は‹size›、‹number7›行あります。",
+            "請求書‹order›の期限は‹date›です。",
+        ),
+        (
+            "電車は‹clock›発、‹digit›番線、車両番号‹number5›です。",
+            "契約番号‹number10›、顧客番号‹number9›、終了日‹date›。",
+            "商品‹sku›は‹comma_million›個売れました。",
+        ),
+        ("私の‹label›は ‹planted› です。", "‹label›: ‹planted›", "‹label› ‹planted› でお願いします。"),
+    ),
+}

@@ -1,0 +1,93 @@
+"""F1 of an engine's findings a set: over all that the set asks for, and over what the engine claims to find."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias
+
+from bench.dlp.goals import GOALS
+from bench.dlp.labels import MERGES
+from bench.dlp.peers.engines import Finding
+from bench.dlp.peers.labels import NAMES, Named
+from bench.dlp.quality import judged
+from bench.dlp.rows import Row, Text, load
+from bench.dlp.scoring import Found, Level, score
+
+Texts: TypeAlias = dict[str, Text]
+#: by text
+Findings: TypeAlias = Mapping[str, Sequence[Finding]]
+
+
+class Column(NamedTuple):
+    """A set as it is judged. `only`: by these labels alone."""
+
+    set: str
+    level: Level
+    only: tuple[str, ...] = ()
+
+
+COLUMNS: Final[dict[str, Column]] = {
+    name: Column(name, GOALS[name].level, GOALS[name].only)
+    for name in ("a_detect_secrets", "a_gitleaks", "a_presidio", "b_presidio_research")
+} | {"names": Column("b_presidio_research", "label", NAMES)}
+CLEAN: Final = ("a_clean_text", "a_clean_code")
+SETS: Final = tuple(dict.fromkeys([*(column.set for column in COLUMNS.values()), *CLEAN]))
+
+
+def read(folder: Path) -> dict[str, Texts]:
+    return {name: load(folder, name, {}) for name in SETS}
+
+
+class F1(NamedTuple):
+    """Over all that is asked for, and over what the engine claims to find of it."""
+
+    whole: float | None
+    claimed: float | None
+
+
+def f1(texts: Texts, findings: Findings, named: Named, column: Column, claims: frozenset[str]) -> F1 | None:
+    """None where the engine is not made for the set: secrets, or any of its labels."""
+    asked = {identity: judged(text, column.only) for identity, text in texts.items()}
+    claimed = {identity: _of(text, claims) for identity, text in asked.items()}
+    made_for = "secret" in claims if column.level == "category" else any(map(_asks, claimed.values()))
+    if not made_for:
+        return None
+    return F1(*(_scored(each, findings, named, column) for each in (asked, claimed)))
+
+
+def _asks(text: Text) -> bool:
+    return any(row.positive and row.strong for row in text.rows)
+
+
+def _scored(texts: Texts, findings: Findings, named: Named, column: Column) -> float | None:
+    merged = {identity: _merged(text) for identity, text in texts.items() if text.rows}
+    return score(merged, found(findings, named), column.level).total.f1
+
+
+def false_findings(sets: Mapping[str, Texts], findings: Mapping[str, Findings], named: Named) -> float:
+    """Of secrets, in 1,000 texts without any."""
+    scores = [score(sets[name], found(findings[name], named), GOALS[name].level) for name in CLEAN]
+    return 1000 * sum(each.total.wrong for each in scores) / sum(each.texts for each in scores)
+
+
+def found(findings: Findings, named: Named) -> dict[str, list[Found]]:
+    return {
+        identity: sorted({Found(start, end, *named[name]) for start, end, name, _ in each})
+        for identity, each in findings.items()
+    }
+
+
+def _of(text: Text, claims: frozenset[str]) -> Text:
+    """The text with what is claimed, and with what is said not to be there."""
+    rows = [row for row in text.rows if row.label is None or row.label in claims or _secret(row, claims)]
+    return dataclasses.replace(text, rows=rows, labels={label for label in text.labels if label in claims})
+
+
+def _secret(row: Row, claims: frozenset[str]) -> bool:
+    return row.category == "secret" and "secret" in claims
+
+
+def _merged(text: Text) -> Text:
+    """The text with labels that one of Gatehouse's types covers together as one, for every engine."""
+    rows = [dataclasses.replace(row, label=MERGES.get(row.label or "", row.label)) for row in text.rows]
+    return dataclasses.replace(text, rows=rows, labels={MERGES.get(label, label) for label in text.labels})

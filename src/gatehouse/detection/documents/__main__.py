@@ -1,0 +1,55 @@
+"""`python -m gatehouse.detection.documents`: reads one file after the other, as `readers` asks on standard input."""
+
+import os
+import resource
+import signal
+import sys
+from typing import IO
+
+import msgspec
+
+from gatehouse.detection.documents.limits import MEMORY_BYTES
+from gatehouse.detection.documents.output import Reading, Unread
+from gatehouse.detection.documents.readers import LENGTH, Question
+from gatehouse.detection.documents.reading import read
+from gatehouse.foundation.processes import die_with_parent
+
+
+def run() -> None:
+    """Until its input ends, or it is killed."""
+    die_with_parent(signal.SIGKILL)
+    # Ctrl-C reaches all processes of a terminal.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # What a library prints is no answer.
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    for limit, most in ((resource.RLIMIT_DATA, MEMORY_BYTES), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
+        _, inherited = resource.getrlimit(limit)
+        bound = most if inherited == resource.RLIM_INFINITY else min(most, inherited)
+        resource.setrlimit(limit, (bound, bound))
+    decoder = msgspec.msgpack.Decoder(Question)
+    while size := int.from_bytes(sys.stdin.buffer.read(LENGTH), "little"):
+        question = decoder.decode(sys.stdin.buffer.read(size))
+        if not _answer(question, answers):
+            return
+
+
+def _answer(question: Question, answers: IO[bytes]) -> bool:
+    """Whether this process can go on: one whose memory was used up is not what it was."""
+    out_of_memory = False
+    try:
+        reading = read(question.data, is_called_text=question.is_called_text)
+        message = msgspec.msgpack.encode(reading)
+    except MemoryError:
+        out_of_memory = True
+    # A library's fault with a stranger's file is that file's affair.
+    except Exception:
+        message = msgspec.msgpack.encode(Reading("", (Unread("file", "broken"),)))
+    if out_of_memory:
+        message = msgspec.msgpack.encode(Reading("", (Unread("file", "too_large"),)))
+    answers.write(len(message).to_bytes(LENGTH, "little") + message)
+    answers.flush()
+    return not out_of_memory
+
+
+run()

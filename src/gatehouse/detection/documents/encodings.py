@@ -1,0 +1,159 @@
+"""Bytes as text, in whatever encoding they are.
+
+Unicode, and text that is ASCII but for a few characters, are recognized here, in time that a request can spare.
+`guessed` looks at any other bytes.
+"""
+
+import codecs
+import re
+from collections.abc import Generator
+from typing import Final, NamedTuple
+
+from gatehouse.detection.documents.kinds import kind_of
+
+#: Control characters that no text holds. Logs of terminals hold escapes, old printouts form feeds and backspaces.
+_CONTROLS: Final = bytes(sorted({*range(0x20), 0x7F} - {*b"\t\n\v\f\r\b\x1b"}))
+_HIGH: Final = bytes(range(0x80, 0x100))
+_MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+#: Stands in texts and is not drawn.
+_BLANKS: Final = frozenset("\t\n\v\f\r\b\x1b\x1e\ufeff\xa0\u3000")
+#: A line is looked at from its beginning, once.
+_NOT_ASCII_LINE: Final = re.compile(rb"(?m)^[^\n\x80-\xff]*+[\x80-\xff][^\n]*\n?")
+#: Bytes or characters that are worked on in one step.
+_STEP: Final = 256 * 1024
+#: Bytes that show how a text is encoded.
+_SAMPLE: Final = 4096
+_LONGEST_SAMPLE: Final = 16 * 1024
+
+
+class Decoded(NamedTuple):
+    """`encoding` is the codec that writes the text again."""
+
+    text: str
+    encoding: str
+
+
+def decoded(data: bytes) -> Generator[None, None, Decoded | None]:
+    """`data` as text, if it is Unicode, or ASCII with few other bytes; None otherwise. In steps of a millisecond."""
+    wide = yield from _marked_or_wide(data)
+    if wide is not None:
+        return wide
+    controls = high = 0
+    for start in range(0, len(data), _STEP):
+        part = data[start : start + _STEP]
+        controls += len(part) - len(part.translate(None, _CONTROLS))
+        high += len(part) - len(part.translate(None, _HIGH))
+        yield
+    text = yield from _decode(data, "utf-8")
+    bad = text.count("\ufffd") if high else 0
+    if not bad:
+        return Decoded(text, "utf-8") if controls <= 0.3 * len(data) else None
+    if controls > 0.05 * len(data):
+        return None
+    # Characters of several bytes, in the right form: chance does not write those.
+    if bad <= 0.02 * len(data) and bad < 0.2 * high:
+        return Decoded(text, "utf-8")
+    if high <= max(0.05 * len(data), 2):
+        text = yield from _decode(data, "cp1252")
+        return Decoded(text, "cp1252")
+    return None
+
+
+def _marked_or_wide(data: bytes) -> Generator[None, None, Decoded | None]:
+    """Where it begins with a byte order mark, or is UTF-16 without one."""
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            text = yield from _decode(data, encoding)
+            if _is_drawn(text):
+                return Decoded(text, encoding)
+    wide = _utf16(data)
+    if wide is None:
+        return None
+    text = yield from _decode(data, wide)
+    return Decoded(text, wide)
+
+
+def begins_like_text(beginning: bytes) -> bool:
+    """Whether some hundred bytes look like a text's, and not like a document's."""
+    if kind_of(beginning) in {"pdf", "archive", "compound"}:
+        return False
+    steps = decoded(beginning)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stopped:
+            text: Decoded | None = stopped.value
+            break
+    if text is not None:
+        return True
+    controls = len(beginning) - len(beginning.translate(None, _CONTROLS))
+    return kind_of(beginning) is None and controls <= 0.02 * len(beginning)
+
+
+def guessed(data: bytes) -> Decoded | None:
+    """`data` as text in the encoding that makes the most of it; None where it is no text in any. Takes some ten
+    milliseconds for the choice."""
+    # Little else needs it, and it takes a while to import.
+    from charset_normalizer import from_bytes  # noqa: PLC0415
+
+    best = from_bytes(_sample(data)).best()
+    if best is None:
+        return None
+    text = data.decode(best.encoding, "replace")
+    return Decoded(text, best.encoding) if _is_drawn(text) else None
+
+
+def _decode(data: bytes, encoding: str) -> Generator[None, None, str]:
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    pieces = []
+    for start in range(0, len(data), _STEP):
+        pieces.append(decoder.decode(data[start : start + _STEP], start + _STEP >= len(data)))
+        yield
+    return "".join(pieces)
+
+
+def _utf16(data: bytes) -> str | None:
+    """UTF-16 without a mark: one of two bytes is nearly always zero in Latin text, often in any (blanks, digits)."""
+    middle = len(data) // 2 & ~1
+    half = _SAMPLE // 2
+    sample = data[:_SAMPLE] if len(data) <= _SAMPLE else data[:half] + data[middle : middle + half]
+    sample = sample[: len(sample) & ~1]
+    units = len(sample) // 2
+    first, second = sample[::2].count(0), sample[1::2].count(0)
+    if max(first, second) < max(0.02 * units, 1) or min(first, second) > 0.1 * max(first, second):
+        return None
+    encoding = "utf-16-le" if second > first else "utf-16-be"
+    return encoding if _is_drawn(sample.decode(encoding, "replace")) else None
+
+
+def _is_drawn(text: str) -> bool:
+    """Whether nearly all of it, by a sample, is characters that are drawn, or blanks."""
+    middle = len(text) // 2
+    sample = text if len(text) <= _SAMPLE else text[: _SAMPLE // 2] + text[middle : middle + _SAMPLE // 2]
+    undrawn = sum(not (character.isprintable() or character in _BLANKS) for character in sample)
+    return undrawn + sample.count("\ufffd") <= 0.05 * len(sample)
+
+
+def _sample(data: bytes) -> bytes:
+    """Lines that are not ASCII: those that show something."""
+    if len(data) <= _LONGEST_SAMPLE:
+        return data
+    lines: list[bytes] = []
+    size = 0
+    for line in _NOT_ASCII_LINE.finditer(data):
+        lines.append(line[0])
+        size += len(line[0])
+        if size > _LONGEST_SAMPLE:
+            break
+    sample = b"".join(lines)
+    if len(sample) <= 2 * _LONGEST_SAMPLE:
+        return sample
+    # One long line. The second byte of a character is never less than this in any encoding of several bytes.
+    cut = sample[:_LONGEST_SAMPLE]
+    return cut[: max(map(cut.rfind, (b" ", b",", b";", b".", b"0"))) + 1] or cut

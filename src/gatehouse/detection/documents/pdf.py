@@ -1,0 +1,102 @@
+"""PDF, by PDFium: pages, comments, forms, what is attached, and who wrote it."""
+
+from collections.abc import Callable, Iterator
+from ctypes import create_string_buffer
+from typing import Any, Final
+
+import pypdfium2
+import pypdfium2.raw as pdfium
+
+from gatehouse.detection.documents.limits import MAX_ANNOTATIONS, MAX_PAGE_OBJECTS, MAX_PAGES
+from gatehouse.detection.documents.output import Output
+from gatehouse.detection.separator import SEPARATOR
+
+#: Of a comment, a form's field and a link.
+_TEXTS: Final = (b"Contents", b"V", b"DV", b"TU", b"RC")
+
+
+class BadPdf(Exception):
+    """It is none, or one that cannot be mended."""
+
+
+def read_pdf(data: bytes, output: Output, read_file: Callable[[bytes, Output], None]) -> None:
+    """`read_file` reads what is attached. Raises `BadPdf`, and `Enough`."""
+    try:
+        document = pypdfium2.PdfDocument(data)
+    except pypdfium2.PdfiumError as error:
+        if error.err_code in {pdfium.FPDF_ERR_PASSWORD, pdfium.FPDF_ERR_SECURITY}:
+            output.miss("file", "encrypted")
+            return
+        raise BadPdf from None
+    for text in document.get_metadata_dict(skip_empty=True).values():
+        output.write(text + SEPARATOR)
+    pages = len(document)
+    if not pages:
+        raise BadPdf
+    has_pictures = False
+    for number in range(min(pages, MAX_PAGES)):
+        output.unpacked(0)
+        try:
+            page = document[number]
+            output.write(page.get_textpage().get_text_range() + SEPARATOR)
+        except pypdfium2.PdfiumError:
+            output.miss("file", "broken")
+            continue
+        for text in _annotations(page):
+            output.write(text + SEPARATOR)
+        has_pictures = has_pictures or _has_pictures(page)
+        page.close()
+    if has_pictures:
+        output.miss("image", "no_text")
+    _attached(document, output, read_file)
+    if pages > MAX_PAGES:
+        output.enough()
+
+
+def _has_pictures(page: pypdfium2.PdfPage) -> bool:
+    # A form within a form is a stranger's to write: two levels are what programs write.
+    return _any_picture(page.raw, pdfium.FPDFPage_CountObjects, pdfium.FPDFPage_GetObject, levels=2)
+
+
+def _any_picture(holder: Any, count: Any, get: Any, *, levels: int) -> bool:
+    for number in range(min(count(holder), MAX_PAGE_OBJECTS)):
+        each = get(holder, number)
+        kind = pdfium.FPDFPageObj_GetType(each)
+        if kind == pdfium.FPDF_PAGEOBJ_IMAGE:
+            return True
+        if kind == pdfium.FPDF_PAGEOBJ_FORM and levels:
+            inner = (pdfium.FPDFFormObj_CountObjects, pdfium.FPDFFormObj_GetObject)
+            if _any_picture(each, *inner, levels=levels - 1):
+                return True
+    return False
+
+
+def _annotations(page: pypdfium2.PdfPage) -> Iterator[str]:
+    for number in range(min(pdfium.FPDFPage_GetAnnotCount(page.raw), MAX_ANNOTATIONS)):
+        annotation = pdfium.FPDFPage_GetAnnot(page.raw, number)
+        for name in _TEXTS:
+            size = pdfium.FPDFAnnot_GetStringValue(annotation, name, None, 0)
+            # Two bytes are the end of an empty text.
+            if size > 2:
+                buffer = create_string_buffer(size)
+                pdfium.FPDFAnnot_GetStringValue(
+                    annotation, name, pdfium.cast(buffer, pdfium.POINTER(pdfium.FPDF_WCHAR)), size
+                )
+                yield buffer.raw[: size - 2].decode("utf-16-le", "replace")
+        pdfium.FPDFPage_CloseAnnot(annotation)
+
+
+def _attached(document: pypdfium2.PdfDocument, output: Output, read_file: Callable[[bytes, Output], None]) -> None:
+    for number in range(document.count_attachments()):
+        output.member()
+        try:
+            attachment = document.get_attachment(number)
+            output.write(attachment.get_name() + SEPARATOR)
+            data = bytes(attachment.get_data())
+        except pypdfium2.PdfiumError:
+            output.miss("file", "broken")
+            continue
+        output.unpacked(len(data))
+        with output.level():
+            read_file(data, output)
+        output.write(SEPARATOR)

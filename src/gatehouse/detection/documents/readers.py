@@ -1,0 +1,136 @@
+"""The processes that read files, as one event loop uses them."""
+
+import asyncio
+import os
+import sys
+import time
+from asyncio.subprocess import PIPE, Process
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+import structlog
+
+from gatehouse.detection.documents.output import Reading, Unread
+
+log = structlog.get_logger(__name__)
+
+#: Bytes of a message's length, little endian.
+LENGTH: Final = 4
+#: Files that are read at the same time.
+READERS: Final = 2
+#: Bytes of files that may wait.
+MAX_WAITING_BYTES: Final = 64 * 1024**2
+#: Files that a process reads before another takes its place: what libraries do not give back ends with it.
+_MAX_FILES: Final = 200
+#: All that the process may know of this one's environment: it holds no secrets.
+_ENVIRONMENT: Final = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "COVERAGE_PROCESS_START")
+
+
+Failure: TypeAlias = Literal["timeout", "overloaded", "unavailable"]
+
+
+class NotRead(Exception):
+    """Not the file's fault."""
+
+    def __init__(self, reason: Failure) -> None:
+        super().__init__(reason)
+        self.reason: Failure = reason
+
+
+class Question(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    data: bytes
+    is_called_text: bool
+
+
+class _Reader:
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        self.files = 0
+
+
+class Readers:
+    """`stop` it in the loop that asked."""
+
+    def __init__(self, *, readers: int = READERS) -> None:
+        self._free = asyncio.Semaphore(readers)
+        self._idle: list[_Reader] = []
+        self._waiting_bytes = 0
+
+    async def read(self, data: bytes, *, is_called_text: bool, deadline: float) -> Reading:
+        """`deadline` is monotonic, in seconds. A file that takes until then, or breaks its process, is unread. Raises
+        `NotRead` where its turn does not come until then, and where too many wait."""
+        if self._waiting_bytes and self._waiting_bytes + len(data) > MAX_WAITING_BYTES:
+            raise NotRead("overloaded")
+        self._waiting_bytes += len(data)
+        try:
+            try:
+                await asyncio.wait_for(self._free.acquire(), deadline - time.monotonic())
+            except TimeoutError:
+                raise NotRead("timeout") from None
+            try:
+                return await self._read(Question(data, is_called_text), deadline)
+            finally:
+                self._free.release()
+        finally:
+            self._waiting_bytes -= len(data)
+
+    async def stop(self) -> None:
+        for reader in self._idle:
+            await _end(reader)
+        self._idle.clear()
+
+    def _reusable(self) -> _Reader | None:
+        """One that has read a file before, unless it has ended since."""
+        while self._idle:
+            reader = self._idle.pop()
+            if reader.process.returncode is None:
+                return reader
+        return None
+
+    async def _read(self, question: Question, deadline: float) -> Reading:
+        reader = self._reusable() or await _started()
+        try:
+            async with asyncio.timeout_at(asyncio.get_running_loop().time() + deadline - time.monotonic()):
+                answer = await _answer(reader.process, msgspec.msgpack.encode(question))
+            reading = msgspec.msgpack.decode(answer, type=Reading)
+        except TimeoutError:
+            log.warning("documents.too_slow", size=len(question.data))
+            reading = Reading("", (Unread("file", "timeout"),))
+        except (OSError, asyncio.IncompleteReadError, msgspec.DecodeError):
+            await reader.process.wait()
+            log.warning("documents.reader_ended", status=reader.process.returncode, size=len(question.data))
+            reading = Reading("", (Unread("file", "crashed"),))
+        else:
+            reader.files += 1
+            if reader.files < _MAX_FILES:
+                self._idle.append(reader)
+                return reading
+        finally:
+            if reader not in self._idle:
+                await _end(reader)
+        return reading
+
+
+async def _started() -> _Reader:
+    environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+    command = (sys.executable, "-P", "-m", "gatehouse.detection.documents")
+    try:
+        return _Reader(await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, env=environment))
+    except OSError:
+        log.exception("documents.no_reader")
+        raise NotRead("unavailable") from None
+
+
+async def _answer(process: Process, message: bytes) -> bytes:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(len(message).to_bytes(LENGTH, "little") + message)
+    await process.stdin.drain()
+    size = int.from_bytes(await process.stdout.readexactly(LENGTH), "little")
+    return await process.stdout.readexactly(size)
+
+
+async def _end(reader: _Reader) -> None:
+    if reader.process.returncode is None:
+        reader.process.kill()
+    await reader.process.wait()

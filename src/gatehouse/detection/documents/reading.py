@@ -1,0 +1,87 @@
+"""A file of any kind: its text, and what could not be read."""
+
+import re
+from typing import Final
+
+from gatehouse.detection.documents.archive import BadArchive, read_archive
+from gatehouse.detection.documents.encodings import Decoded, decoded, guessed
+from gatehouse.detection.documents.kinds import Kind, kind_of
+from gatehouse.detection.documents.output import Enough, Output, Reading
+from gatehouse.detection.separator import SEPARATOR
+
+#: Of a file of which nothing else is known: characters in a row, of one byte or of two, that are more than chance.
+_RUN: Final = re.compile(rb"[\t -~]{8,}")
+_WIDE_RUN: Final = re.compile(rb"(?:[\t -~]\x00){8,}")
+#: What an encrypted office document holds, in UTF-16.
+_ENCRYPTED: Final = "EncryptedPackage".encode("utf-16-le")
+
+
+def read(data: bytes, *, is_called_text: bool = False) -> Reading:
+    """`is_called_text`: a client that says so shows all of it as text, too."""
+    output = Output()
+    kind = kind_of(data)
+    try:
+        if _read_document(data, kind, output):
+            if is_called_text and (text := _text(data)) is not None:
+                output.write(SEPARATOR + text.text)
+        elif (text := _text(data)) is not None:
+            return Reading(text.text, (), text.encoding)
+        else:
+            _read_unknown(data, kind, output)
+    except Enough:
+        pass
+    return output.reading()
+
+
+def _read_file(data: bytes, output: Output) -> None:
+    """One within another. Raises `Enough`."""
+    kind = kind_of(data)
+    if not _read_document(data, kind, output):
+        text = _text(data)
+        if text is not None:
+            output.write(text.text)
+        else:
+            _read_unknown(data, kind, output)
+
+
+def _read_document(data: bytes, kind: Kind | None, output: Output) -> bool:
+    """Whether it is a document that is read. Raises `Enough`."""
+    try:
+        if kind == "archive":
+            read_archive(data, output, _read_file)
+        elif kind == "pdf":
+            # A large library, for few.
+            from gatehouse.detection.documents.pdf import BadPdf, read_pdf  # noqa: PLC0415
+
+            try:
+                read_pdf(data, output, _read_file)
+            except BadPdf:
+                return False
+        else:
+            return False
+    except BadArchive:
+        return False
+    return True
+
+
+def _text(data: bytes) -> Decoded | None:
+    steps = decoded(data)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stopped:
+            text: Decoded | None = stopped.value
+            return text or guessed(data)
+
+
+def _read_unknown(data: bytes, kind: Kind | None, output: Output) -> None:
+    """Raises `Enough`."""
+    if kind in {"image", "audio"}:
+        output.miss(kind, "no_text")
+    elif kind in {"pdf", "archive"}:
+        output.miss("file", "broken")
+    else:
+        output.miss("file", "encrypted" if _ENCRYPTED in data else "unknown_format")
+    for runs, encoding in ((_RUN, "ascii"), (_WIDE_RUN, "utf-16-le")):
+        for run in runs.finditer(data):
+            output.write(run[0].decode(encoding) + SEPARATOR)

@@ -1,0 +1,66 @@
+"""Characters that are written otherwise: HTML entities, `%XX` of a URL, `=XX` of quoted-printable."""
+
+import re
+from collections.abc import Iterator
+from html import unescape
+from typing import Final
+
+from gatehouse.detection.normalise.view import Piece
+
+PLACES: Final = (
+    r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
+    r"|(?:%[0-9A-Fa-f]{2})+"
+)
+_PLACE: Final = re.compile(PLACES)
+#: What only quoted-printable has: `x=20` and a line that ends with `=` stand in any code.
+QUOTES: Final = (
+    r"=[0-9A-F]{2}=[0-9A-F]{2}|=3D|=40[0-9A-Za-z-]{1,63}\.[A-Za-z]{2}"
+    r"|=2[0DEF][0-9A-Za-z]{2,6}=2[0DEF][0-9A-Za-z]"
+    r"|=[ \t]{0,8}\r?\n(?:[0-9A-Za-z ._-]{0,3}[0-9]|[0-9A-Za-z._-]{0,63}@|[0-9A-Z]{4,40}(?:[^0-9A-Z_=]|$))"
+    r"|@[0-9A-Za-z.-]{0,63}=[ \t]{0,8}\r?\n[0-9A-Za-z.-]"
+)
+_QUOTED: Final = re.compile(r"(?:=[0-9A-Fa-f]{2}|=[ \t]{0,8}\r?\n)+")
+_QUOTED_BYTE: Final = re.compile(r"=(?:([0-9A-Fa-f]{2})|[ \t]*\r?\n)")
+
+
+def entities(text: str) -> Iterator[Piece]:
+    """Entities and `%XX`."""
+    for found in _PLACE.finditer(text):
+        start, end = found.span()
+        written = found[0]
+        if written[0] == "%":
+            yield from _percent(start, written)
+        else:
+            character = unescape(written)
+            if len(character) <= 2:
+                yield start, end, character
+
+
+def _percent(start: int, written: str) -> Iterator[Piece]:
+    data = bytes.fromhex(written.replace("%", ""))
+    return _of_bytes(data, list(range(start, start + len(written) + 1, 3)))
+
+
+def _of_bytes(data: bytes, places: list[int]) -> Iterator[Piece]:
+    """The characters of `data`, whose byte `i` stands from `places[i]` to `places[i + 1]`."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    first = 0
+    for character in text:
+        last = first + (len(character.encode()) if len(text) < len(data) else 1)
+        yield places[first], places[last], character
+        first = last
+
+
+def quoted(text: str) -> Iterator[Piece]:
+    """`=XX`, and lines that `=` ends."""
+    for found in _QUOTED.finditer(text):
+        start, end = found.span()
+        signs = [sign for sign in _QUOTED_BYTE.finditer(text, start, end) if sign[1]]
+        begin = signs[0].start() if signs else end
+        if begin > start:
+            # A soft line break stands for nothing: the character before it stands for both.
+            yield max(0, start - 1), begin, text[max(0, start - 1) : start]
+        yield from _of_bytes(bytes.fromhex("".join(sign[1] for sign in signs)), [*(s.start() for s in signs), end])

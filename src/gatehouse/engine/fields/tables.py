@@ -1,0 +1,173 @@
+"""The fields of model calls as data: what is ordinary, and what needs an organization's permission.
+
+A field of no table is unknown: it passes or is refused by `UNKNOWN_FIELDS`.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
+
+#: What a field does, in words that follow its name. Also the `reason` in the administration API.
+OTHER_MODEL: Final = "names another model"
+ELSEWHERE: Final = "names another destination or other credentials"
+THIRD_PARTY: Final = "sends content to a third party"
+HOSTED_TOOL: Final = "runs a tool outside the gateway"
+KEEPS_STATE: Final = "keeps content at the provider"
+PRICE: Final = "changes the price"
+OPAQUE: Final = "carries further fields that the gateway does not read"
+
+
+class Guard(NamedTuple):
+    """Why a field needs permission. Without it null, false, an empty list and the `harmless` values pass."""
+
+    reason: str
+    harmless: tuple[Any, ...] = ()
+
+    def passes(self, value: Any) -> bool:
+        return value is None or value is False or value == [] or value in self.harmless
+
+
+#: Guards by the field's name.
+Guards: TypeAlias = Mapping[str, Guard]
+
+NO_GUARDS: Final[Guards] = {}
+
+#: How `tools` of a hosted type are named: `tools.web_search`.
+TOOLS: Final = "tools."
+#: Allows every hosted tool.
+ALL_TOOLS: Final = "tools.*"
+TOOL: Final = Guard(HOSTED_TOOL)
+
+_TIERS: Final = ("auto", "default", "standard", "standard_only", "on_demand")
+
+_MODELS: Final[Guards] = {
+    name: Guard(OTHER_MODEL)
+    for name in (
+        "models", "route", "provider", "preset", "model_list", "deployment_id", "agent_id",
+        "context_window_fallbacks", "content_policy_fallbacks", "disable_fallbacks", "draft_model", "safety_model",
+        "adapter_id", "adapter_source", "lora", "lora_path", "lora_request", "compound_custom",
+    )
+}  # fmt: skip
+_DESTINATIONS: Final[Guards] = {
+    name: Guard(ELSEWHERE)
+    for name in (
+        "api_base", "base_url", "api_key", "api_type", "api_version", "custom_llm_provider", "user_config",
+        "extra_headers", "headers", "organization", "aws_access_key_id", "aws_secret_access_key", "aws_session_token",
+        "aws_region_name", "vertex_project", "vertex_location", "vertex_credentials", "callbacks", "success_callback",
+        "failure_callback", "webhook_url", "trace",
+    )
+}  # fmt: skip
+_HOSTED: Final[Guards] = {
+    name: Guard(HOSTED_TOOL)
+    for name in (
+        "web_search_options", "web_search", "search_parameters", "search_settings", "enable_search", "search_options",
+        "enable_code_interpreter", "mcp", "mcp_servers", "mcp_tools", "container", "code_execution",
+        "server_tools", "hosted_tools",
+    )
+}  # fmt: skip
+_SENT_AWAY: Final[Guards] = {
+    name: Guard(THIRD_PARTY)
+    for name in (
+        "plugins", "transforms", "data_sources", "connectors", "enhancements", "vector_store_ids", "retrieval",
+        "knowledge_base", "knowledge_base_ids", "guardrail_config",
+    )
+}  # fmt: skip
+_KEPT: Final[Guards] = {
+    "store": Guard(KEEPS_STATE),
+    **{
+        name: Guard(KEEPS_STATE)
+        for name in (
+            "background",
+            "deferred",
+            "cached_content",
+            "previous_response_id",
+            "conversation",
+            "conversation_id",
+            "thread_id",
+            "prompt_id",
+        )
+    },
+    "prompt_cache_retention": Guard(KEEPS_STATE, ("in_memory", "in-memory")),
+}
+_PRICES: Final[Guards] = {
+    "service_tier": Guard(PRICE, _TIERS),
+    "speed": Guard(PRICE, ("standard",)),
+    "inference_geo": Guard(PRICE, ("global",)),
+    "performance_config": Guard(PRICE),
+    "input_cost_per_token": Guard(PRICE),
+    "output_cost_per_token": Guard(PRICE),
+}
+_CARRIERS: Final[Guards] = {
+    name: Guard(OPAQUE)
+    for name in (
+        "extra_body", "extra_query", "provider_options", "google", "vertex", "gateway", "litellm_params",
+        "model_kwargs", "additional_model_request_fields",
+    )
+}  # fmt: skip
+
+#: For every dialect: the server behind an address may be anything, aggregators included.
+OPENAI_CHAT: Final[Guards] = {
+    **_MODELS, **_DESTINATIONS, **_HOSTED, **_SENT_AWAY, **_KEPT, **_PRICES, **_CARRIERS,
+}  # fmt: skip
+#: On a machine of one's own nothing is kept for a vendor, and nothing has a price list.
+LOCAL: Final[Guards] = {
+    name: guard
+    for name, guard in OPENAI_CHAT.items()
+    if name not in {"store", "prompt_cache_retention", "service_tier", "speed", "inference_geo"}
+}
+
+_CHAT_FIELDS: Final = frozenset({
+    "audio", "frequency_penalty", "function_call", "functions", "logit_bias", "logprobs", "max_completion_tokens",
+    "max_tokens", "messages", "metadata", "modalities", "model", "moderation", "n", "parallel_tool_calls",
+    "prediction", "presence_penalty", "prompt_cache_key", "prompt_cache_options", "reasoning_effort",
+    "response_format", "safety_identifier", "seed", "stop", "stream", "stream_options", "temperature", "tool_choice",
+    "tools", "top_logprobs", "top_p", "user", "verbosity",
+    # Of servers that speak the same dialect.
+    "add_generation_prompt", "allowed_token_ids", "bad_words", "best_of", "cache_prompt", "cache_salt",
+    "chat_template", "chat_template_kwargs", "continue_final_message", "documents", "dry_base", "dry_multiplier",
+    "echo", "enable_thinking", "format", "grammar", "guardrails", "guided_choice", "guided_decoding_backend",
+    "guided_grammar", "guided_json", "guided_regex", "ignore_eos", "include_reasoning", "include_stop_str_in_output",
+    "json_schema", "keep_alive", "length_penalty", "min_p", "min_tokens", "mirostat", "mirostat_eta", "mirostat_tau",
+    "mm_processor_kwargs", "n_predict", "num_ctx", "options", "priority", "prompt_logprobs", "prompt_mode",
+    "random_seed", "raw", "reasoning", "reasoning_format", "regex", "repeat_penalty", "repetition_penalty",
+    "request_id", "return_token_ids", "return_tokens_as_token_ids", "safe_prompt", "samplers",
+    "skip_special_tokens", "spaces_between_special_tokens", "stop_token_ids", "structured_outputs", "think",
+    "thinking", "thinking_budget", "top_a", "top_k", "truncate_prompt_tokens", "typical_p", "use_beam_search",
+    "user_security_context", "usage", "separate_reasoning", "stream_reasoning", "cache_control",
+})  # fmt: skip
+_RESPONSES_FIELDS: Final = frozenset({
+    "access_programs", "background", "context_management", "conversation", "image", "include", "input", "instructions",
+    "max_output_tokens", "max_tool_calls", "metadata", "model", "moderation", "parallel_tool_calls",
+    "previous_response_id", "prompt", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention",
+    "reasoning", "safety_identifier", "service_tier", "store", "stream", "stream_options", "temperature", "text",
+    "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user", "client_metadata",
+    # What Mistral takes by name from here too.
+    "guardrails", "min_tokens", "prompt_mode", "random_seed", "repetition_penalty", "safe_prompt",
+})  # fmt: skip
+_MESSAGES_FIELDS: Final = frozenset({
+    "anthropic_beta", "anthropic_version", "betas", "cache_control", "context_management", "diagnostics",
+    "max_tokens", "messages", "metadata", "model", "output_config", "output_format", "stop_sequences", "stream",
+    "system", "temperature", "thinking", "tool_choice", "tools", "top_k", "top_p", "user_profile_id",
+})  # fmt: skip
+_EMBEDDINGS_FIELDS: Final = frozenset({
+    "dimensions", "embedding_types", "encoding_format", "encoding_type", "input", "input_type", "instruction",
+    "keep_alive", "late_chunking", "model", "normalize", "normalized", "options", "output_dimension", "output_dtype",
+    "priority", "request_id", "stream", "task", "truncate", "truncate_prompt_tokens", "truncation", "user",
+})  # fmt: skip
+
+#: By the client's dialect: fields that pass to every provider.
+ORDINARY: Final[Mapping[str, frozenset[str]]] = {
+    "openai_chat": _CHAT_FIELDS,
+    "openai_responses": _RESPONSES_FIELDS,
+    "anthropic_messages": _MESSAGES_FIELDS,
+    "openai_embeddings": _EMBEDDINGS_FIELDS,
+}
+#: By the client's dialect: types of tools that the client itself runs. None: a tool without a type.
+CLIENT_TOOLS: Final[Mapping[str, frozenset[str | None]]] = {
+    "openai_chat": frozenset({"function", "custom"}),
+    "openai_responses": frozenset({"function", "custom"}),
+    "anthropic_messages": frozenset({None, "custom"}),
+}
+#: The same by how a versioned type begins.
+CLIENT_TOOL_PREFIXES: Final[Mapping[str, tuple[str, ...]]] = {
+    "anthropic_messages": ("bash_", "text_editor_", "computer_", "memory_", "tool_search_tool_"),
+}

@@ -1,0 +1,73 @@
+"""Refuses query parameters that a read does not have: a misspelt filter must not silently return everything.
+
+Judged when the operation is about to succeed, so that 401, 403 and 404 come first, as they do for a bad body.
+"""
+
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+from fastapi.routing import APIRoute
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gatehouse.foundation.errors import Unprocessable
+from gatehouse.foundation.http.envelopes import MAX_FAULTS, ParameterFault
+from gatehouse.foundation.http.handlers import MAX_NAME_CHARS, ErrorResponses
+
+_MAX_NAMES_SHOWN: Final = 30
+
+
+class KnownParameters:
+    """`tolerant` are prefixes of paths that take what others add: protocols that say so, probes, pages."""
+
+    def __init__(self, app: ASGIApp, *, responses: ErrorResponses, tolerant: tuple[str, ...] = ()) -> None:
+        self._app = app
+        self._responses = responses
+        self._tolerant = tolerant
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if (
+            scope["type"] != "http"
+            or scope["method"] != "GET"
+            or not scope.get("query_string")
+            or scope["path"].startswith(self._tolerant)
+        ):
+            await self._app(scope, receive, send)
+            return
+        refused: Unprocessable | None = None
+
+        async def judge(message: Message) -> None:
+            nonlocal refused
+            if message["type"] == "http.response.start" and message["status"] < 300:
+                refused = _refusal(scope)
+            if refused is None:
+                await send(message)
+
+        await self._app(scope, receive, judge)
+        if refused is not None:
+            await self._responses.to(scope, refused)(scope, receive, send)
+
+
+def _refusal(scope: Scope) -> Unprocessable | None:
+    route = scope.get("route")
+    if not isinstance(route, APIRoute):
+        return None
+    known = frozenset(_declared(route.dependant))
+    query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    unknown = sorted({name for name, _ in query} - known)
+    return unknown_parameters(unknown, known) if unknown else None
+
+
+def unknown_parameters(unknown: list[str], known: frozenset[str]) -> Unprocessable:
+    takes = f"it takes {', '.join(sorted(known)[:_MAX_NAMES_SHOWN])}" if known else "it takes none"
+    message = f"is no parameter of this operation; {takes}"
+    faults = [
+        ParameterFault(("query", name[:MAX_NAME_CHARS]), message, kind="extra_forbidden")
+        for name in unknown[:MAX_FAULTS]
+    ]
+    return Unprocessable(faults=[*faults])
+
+
+def _declared(dependant: Any) -> set[str]:
+    """The query parameters of an operation and of its dependencies."""
+    names = {field.alias for field in dependant.query_params}
+    return names.union(*map(_declared, dependant.dependencies))

@@ -1,0 +1,108 @@
+"""PostgreSQL advisory locks: every purpose for which the product takes one, so that no two share a key.
+
+A `GlobalLock` is one for the whole database, a `ScopedLock` one for each organization, or each part of one. PostgreSQL
+keeps the two kinds apart: the key of the first is one bigint, that of the second a pair of integers. Each is held until
+its transaction ends.
+"""
+
+from collections.abc import Awaitable, Callable
+from enum import Enum, unique
+from typing import Final
+
+from sqlalchemy import TextClause, text
+from sqlalchemy.ext.asyncio import AsyncSession
+
+
+@unique
+class GlobalLock(Enum):
+    """The value is the key, as an SQL expression."""
+
+    SCHEMA_UPGRADE = "7411990"
+    #: taken by SQL functions of the migrations
+    MONTH_PARTITIONS = "7411991"
+    #: taken by an SQL function of the migrations
+    USAGE_COUNT_FOLDING = "7411992"
+    SIGNING_KEY_ROTATION = "7411993"
+    SAML_KEYS = "7411994"
+    PLATFORM_FIRST_START = "7411995"
+    PORTAL_FIRST_START = "7411996"
+    OUTPOST_TRUST = "7411997"
+    OUTBOX_READER = "hashtext('gatehouse.outbox')"
+    ARCHIVER = "hashtext('gatehouse.archiver')"
+
+    @property
+    def sql(self) -> str:
+        """A statement that waits for the lock."""
+        return f"SELECT pg_advisory_xact_lock({self.value})"
+
+    @property
+    def try_sql(self) -> str:
+        """A statement that says whether it got the lock."""
+        return f"SELECT pg_try_advisory_xact_lock({self.value})"
+
+    @property
+    def try_session_sql(self) -> str:
+        """The same for a lock that lasts as long as the connection."""
+        return f"SELECT pg_try_advisory_lock({self.value})"
+
+
+@unique
+class ScopedLock(Enum):
+    """The first half of the key is the hash of `gatehouse.` and the value, the second that of the scope."""
+
+    # Families of which an organization may have so many.
+    ALERTS = "alerts"
+    API_KEYS = "api_keys"
+    BUDGETS = "budgets"
+    CONTENT_FILTERS = "content_filters"
+    DLP_PATTERNS = "dlp_patterns"
+    DLP_RULES = "dlp_rules"
+    GROUPS = "groups"
+    MODEL_ACCESS = "model_access"
+    MODEL_REGISTRY = "model_registry"
+    OUTPOSTS = "outposts"
+    PASSKEYS = "passkeys"
+    POLICIES = "policies"
+    ROUTING_POLICIES = "routing_policies"
+    SAML_PROVIDERS = "saml_providers"
+    SHARE_LINKS = "share_links"
+    WEBHOOKS = "webhooks"
+    # What must not be done twice at once.
+    DEFAULT_MODEL = "default_model"
+    #: taken by an SQL function of the migrations too
+    LEGAL_HOLD = "legal_hold"
+    REGISTERED_MODEL = "registered_model"
+    SIEM = "siem"
+
+
+_SCOPED: Final[dict[ScopedLock, TextClause]] = {
+    lock: text(f"SELECT pg_advisory_xact_lock(hashtext('gatehouse.{lock.value}'), hashtext(:scope))")
+    for lock in ScopedLock
+}
+
+
+async def acquire(session: AsyncSession, lock: GlobalLock) -> None:
+    await session.execute(text(lock.sql))
+
+
+async def acquire_scoped(session: AsyncSession, lock: ScopedLock, scope: str) -> None:
+    """`scope` is an organization's id, or names a part of an organization."""
+    await session.execute(_SCOPED[lock], {"scope": scope})
+
+
+async def require_room(
+    session: AsyncSession,
+    lock: ScopedLock,
+    count: Callable[[AsyncSession], Awaitable[int]],
+    *,
+    limit: int,
+    full: Callable[[], Exception],
+    adding: int = 1,
+    scope: object = None,
+) -> None:
+    """Raises `full()` where `adding` more rows would be more than `limit`. Rows are added by one transaction at a time,
+    so the limit holds for requests that arrive together too. `scope` is whose rows are counted: without one the
+    session's organization."""
+    await acquire_scoped(session, lock, str(session.info["tenant_id"] if scope is None else scope))
+    if await count(session) + adding > limit:
+        raise full()

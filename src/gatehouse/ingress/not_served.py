@@ -1,0 +1,95 @@
+"""The answer to model API paths that Gatehouse does not serve, in the envelope that the caller's client reads."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from gatehouse.foundation.errors import NotFound, Refusal
+from gatehouse.foundation.http.handlers import MethodNotAllowed
+from gatehouse.ingress.gateway import ALIASES, GATEWAY_PATHS, MODEL_CALLS, MODELS, SCAN
+
+#: APIs that clients of OpenAI and Anthropic know and Gatehouse does not serve, by the path below `/v1`.
+_APIS: Final = {
+    "assistants": "assistants",
+    "audio": "audio",
+    "batches": "batches",
+    "beta": "beta APIs",
+    "chat/completions": "stored chat completions",
+    "complete": "legacy text completions",
+    "completions": "legacy text completions",
+    "containers": "containers",
+    "conversations": "stored conversations",
+    "edits": "legacy text edits",
+    "engines": "engines",
+    "evals": "evals",
+    "files": "files",
+    "fine-tunes": "fine-tuning",
+    "fine_tuning": "fine-tuning",
+    "images": "images",
+    "messages/batches": "message batches",
+    "messages/count_tokens": "token counts",
+    "moderations": "moderations",
+    "ocr": "text recognition",
+    "organization": "provider administration",
+    "realtime": "realtime sessions",
+    "rerank": "reranking",
+    "responses": "stored responses",
+    "score": "scoring",
+    "skills": "skills",
+    "threads": "assistants",
+    "uploads": "uploads",
+    "vector_stores": "vector stores",
+    "videos": "videos",
+}
+#: What also works below another prefix than `/v1` is left out.
+_SERVED: Final = ", ".join([*(f"POST {path}" for path in MODEL_CALLS if path.startswith("/v1/")), f"POST {SCAN}",
+                            f"GET {MODELS}"])  # fmt: skip
+_LONGEST_PATH_SHOWN: Final = 100
+
+
+class NotServed(NotFound):
+    """An API that clients know and that is not offered here."""
+
+    code = "not_served"
+    form = "gateway"
+
+
+class NotServedToAnthropic(NotFound):
+    code = "not_served"
+    form = "anthropic"
+
+
+class UnknownPath(NotFound):
+    code = "unknown_path"
+    form = "gateway"
+
+
+class UnknownPathToAnthropic(NotFound):
+    code = "unknown_path"
+    form = "anthropic"
+
+
+def refusal(method: str, path: str, headers: Mapping[str, str]) -> Refusal | None:
+    """The answer to a path that nothing serves. None for a path that is no model API's."""
+    path = path.rstrip("/")
+    allowed = GATEWAY_PATHS.get(path) or ("GET" if path.startswith((MODELS + "/", "/models/")) else None)
+    if allowed is not None:
+        return MethodNotAllowed(headers={"Allow": allowed}) if method != allowed else None
+    below = path.removeprefix("/v1/") if path.startswith("/v1/") else path.removeprefix("/")
+    api = _api(below)
+    if api is None and path != "/v1" and not path.startswith("/v1/"):
+        return None
+    to_anthropic = "anthropic-version" in headers or below.startswith(("messages", "complete/", "v1/messages"))
+    shown = f"{method} {path[:_LONGEST_PATH_SHOWN]}"
+    if api is not None:
+        message = f"Gatehouse does not serve {api} ({shown}). It serves {_SERVED}."
+        return (NotServedToAnthropic if to_anthropic else NotServed)(message)
+    message = f"Unknown path: {shown}. Gatehouse serves {_SERVED}."
+    if below.startswith("v1/") and "/" + below in (*GATEWAY_PATHS, *ALIASES):
+        message = f"Unknown path: {shown}. `/v1` is in it twice: set the client's base URL without `/v1`."
+    return (UnknownPathToAnthropic if to_anthropic else UnknownPath)(message)
+
+
+def _api(below: str) -> str | None:
+    first, _, rest = below.partition("/")
+    second = rest.partition("/")[0]
+    return _APIS.get(f"{first}/{second}") or _APIS.get(first)

@@ -1,0 +1,54 @@
+"""Records operators' calls in the journal, so that the audit log and the platform have them as they have requests.
+
+What a call has changed is kept elsewhere (`outpost.state`). A journal that takes nothing more does not keep an operator
+from engaging the kill switch: the call is then in the process' log alone.
+"""
+
+import time
+from typing import Annotated
+
+import structlog
+from fastapi import Depends, Request
+
+from gatehouse.engine import notices
+from gatehouse.engine.notices import Operated
+from gatehouse.foundation.errors import Unavailable
+from gatehouse.foundation.http.addresses import ClientAddresses
+from gatehouse.foundation.ids import new_id
+from gatehouse.outpost.admin.access import admitted
+from gatehouse.outpost.host import OutpostHost
+
+log = structlog.get_logger(__name__)
+
+
+class CallRecorder:
+    """Records what the operator of one request has changed."""
+
+    def __init__(self, host: OutpostHost, address: str) -> None:
+        self._host = host
+        self._address = address
+
+    async def record(self, call: str, **details: str | float | bool | None) -> None:
+        """Returns when the entry survives the end of this process."""
+        in_force = self._host.bundles.in_force
+        entry = Operated(
+            id=new_id(),
+            timestamp=time.time(),
+            call=call,
+            ip=self._address,
+            tenant_id=None if in_force is None else in_force.bundle.tenant_id,
+            details=details,
+        )
+        try:
+            await self._host.journal.append(notices.encode(entry))
+        except Unavailable as error:
+            log.warning("outpost.call_not_recorded", call=call, reason=error.code)
+
+
+def _recorder(request: Request, host: Annotated[OutpostHost, Depends(admitted)]) -> CallRecorder:
+    addresses: ClientAddresses = request.app.state.addresses
+    return CallRecorder(host, addresses.of_scope(request.scope))
+
+
+#: In a route's signature, after the caller.
+Recorder = Annotated[CallRecorder, Depends(_recorder)]

@@ -1,0 +1,68 @@
+"""A draft of policy rules, checked and compiled as if it were in force."""
+
+import asyncio
+from collections.abc import Sequence
+from uuid import uuid4
+
+import msgspec
+
+from gatehouse.foundation.errors import FieldFault, Unprocessable
+from gatehouse.platform.governance.policies.errors import BadField
+from gatehouse.platform.governance.policies.schemas import NewPolicy, PolicyDraft
+from gatehouse.platform.governance.policies.service import check_condition, check_target, is_terminal
+from gatehouse.platform.requests import Apart
+from gatehouse.platform.routing.model_catalog.table import known_pairs
+from gatehouse.policy.governance import GovernanceRecords, PolicyRuleRecord
+from gatehouse.policy.rules import RuleSet, compile_rules
+
+
+async def compiled(parts: Apart, draft: PolicyDraft, records: GovernanceRecords) -> RuleSet:
+    """Raises `Unprocessable`, which names the fields. With the configuration `governance_enabled` off the draft is
+    judged as if it were on."""
+    drafted = [(f"rules.{index}", rule) for index, rule in enumerate(draft.rules or ())]
+    if draft.add_rule is not None:
+        drafted.append(("add_rule", draft.add_rule))
+    async with parts.reading() as session:
+        targets = {pair for _, rule in drafted if (pair := _pair(rule)) is not None}
+        known = await known_pairs(session, list(targets))
+    faults = await asyncio.to_thread(_faults, drafted, known)
+    if faults:
+        raise Unprocessable(faults=faults)
+    rules = records.policy_rules if draft.rules is None else ()
+    rules += tuple(_record(rule) for _, rule in drafted if rule.enabled)
+    # Of equals the oldest first: those of the draft come last.
+    ordered = tuple(sorted(rules, key=lambda rule: rule.priority))
+    in_force = msgspec.structs.replace(records, policy_rules=ordered, governance_enabled=True)
+    rule_set, _ = await asyncio.to_thread(compile_rules, in_force)
+    return rule_set
+
+
+def _pair(rule: NewPolicy) -> tuple[str, str] | None:
+    if rule.route_to is None:
+        return None
+    provider, _, model_id = rule.route_to.partition("/")
+    return provider, model_id
+
+
+def _faults(drafted: Sequence[tuple[str, NewPolicy]], known: set[tuple[str, str]]) -> list[FieldFault]:
+    faults: list[FieldFault] = []
+    for place, rule in drafted:
+        try:
+            check_condition(rule.condition)
+            check_target(rule.action, rule.route_to, is_known=_pair(rule) in known)
+        except BadField as error:
+            faults += [FieldFault(f"{place}.{fault.field}", fault.message) for fault in error.faults]
+    return faults
+
+
+def _record(rule: NewPolicy) -> PolicyRuleRecord:
+    return PolicyRuleRecord(
+        id=uuid4(),
+        name=rule.name,
+        priority=rule.priority,
+        condition=rule.condition,
+        action=rule.action,
+        route_to=rule.route_to,
+        terminal=is_terminal(rule),
+        message=rule.message,
+    )

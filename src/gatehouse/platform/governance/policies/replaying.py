@@ -1,0 +1,133 @@
+"""What a draft of policy rules would say about recorded requests, beside what is in force and what was said then."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from time import perf_counter
+from typing import Any, Final
+
+import msgspec
+
+from gatehouse.platform.governance.policies.schemas import (
+    PoliciesReplayed,
+    PolicyMeasure,
+    ReplayedPolicy,
+    ReplayedRequest,
+)
+from gatehouse.platform.governance.replays.measuring import Measure
+from gatehouse.platform.governance.replays.pace import Pace, one_at_a_time
+from gatehouse.platform.governance.replays.recorded import RecordedSample
+from gatehouse.platform.governance.replays.schemas import Differences
+from gatehouse.policy.conditions import EXAMPLES, FUNCTIONS
+from gatehouse.policy.governance import PolicyAction
+from gatehouse.policy.rules import STRENGTH, Rule, RuleSet, Ruling, context_of, decide, matched
+
+_ACTIONS: Final[Sequence[PolicyAction]] = ("ALLOW", "LOG", "REQUIRE_APPROVAL", "ROUTE", "BLOCK")
+_ALL: Final = frozenset(EXAMPLES.keys() | FUNCTIONS.keys())
+
+
+class _Side:
+    """What one of the two sets of rules did: the draft, or what is in force."""
+
+    def __init__(self, rules: RuleSet) -> None:
+        self._rules = rules.rules
+        self.totals: dict[PolicyAction, int] = dict.fromkeys(_ACTIONS, 0)
+        #: by a rule's name, which is an organization's once
+        self.rules: dict[str, Rule] = {}
+        self.samples: Counter[str] = Counter()
+        self.failed: Counter[str] = Counter()
+        self.measure = Measure()
+
+    def decide(self, variables: Mapping[str, Any], expected: PolicyAction | None) -> Ruling:
+        ruling = decide(self._rules, context_of(variables, _ALL), variables["model"])
+        self.totals[ruling.action] += 1
+        for said in ruling.said:
+            name = said.rule.name
+            self.rules[name] = said.rule
+            self.samples[name] += matched(said)
+            self.failed[name] += said.result == "failed"
+        if expected is not None:
+            self.measure.note({action: action == expected for action in _ACTIONS}, {ruling.action})
+        return ruling
+
+
+async def replay(draft: RuleSet, now: RuleSet, samples: Sequence[RecordedSample]) -> PoliciesReplayed:
+    """Raises `ReplayRunning`."""
+    async with one_at_a_time() as pace:
+        return await _replay(draft, now, samples, pace)
+
+
+async def _replay(draft: RuleSet, now: RuleSet, samples: Sequence[RecordedSample], pace: Pace) -> PoliciesReplayed:
+    drafted, present = _Side(draft), _Side(now)
+    asked = [sample for sample in samples if sample.contents.facts is not None]
+    totals_then: dict[PolicyAction, int] = dict.fromkeys(_ACTIONS, 0)
+    differences = Differences(stricter=0, weaker=0, same=0)
+    results: list[ReplayedRequest] = []
+    for index, sample in enumerate(asked):
+        if pace.is_over():
+            break
+        started = perf_counter()
+        variables, then = _variables(sample), sample.contents.policy_action or "ALLOW"
+        new = drafted.decide(variables, sample.expected_action)
+        old = present.decide(variables, sample.expected_action)
+        totals_then[then] += 1
+        change = STRENGTH[new.action] - STRENGTH[old.action]
+        differences.stricter += change > 0
+        differences.weaker += change < 0
+        differences.same += change == 0
+        results.append(
+            ReplayedRequest(
+                index=index,
+                id=sample.id,
+                action=new.action,
+                action_now=old.action,
+                action_then=then,
+                rules=[said.rule.name for said in new.said if matched(said)],
+                failed=[said.rule.name for said in new.said if said.result == "failed"],
+                model=variables["model"],
+                route_to=new.decisive.route_to if new.decisive and new.action == "ROUTE" else None,
+            )
+        )
+        await pace.worked(perf_counter() - started)
+    labelled = sum(sample.expected_action is not None for sample in asked[: len(results)])
+    return PoliciesReplayed(
+        samples=len(results),
+        complete=len(results) == len(asked),
+        left_out=len(samples) - len(asked),
+        totals=drafted.totals,
+        totals_now=present.totals,
+        totals_then=totals_then,
+        differences=differences,
+        changed=[result.id for result in results if result.action != result.action_then],
+        labelled=labelled,
+        measures=[
+            PolicyMeasure(action=action, **drafted.measure.shown(action), **present.measure.shown(action, "_now"))
+            for action in _ACTIONS
+            if action in drafted.measure.names() | present.measure.names()
+        ],
+        rules=_rules(drafted, present),
+        results=results,
+    )
+
+
+def _variables(sample: RecordedSample) -> dict[str, Any]:
+    assert sample.contents.facts is not None
+    return {**sample.contents.facts, "time": msgspec.convert(sample.contents.facts["time"], datetime)}
+
+
+def _rules(drafted: _Side, present: _Side) -> list[ReplayedPolicy]:
+    """Those that matched or failed with either, told apart by name."""
+    shown: list[ReplayedPolicy] = []
+    for name in drafted.rules | present.rules:
+        new, old = drafted.rules.get(name), present.rules.get(name)
+        shown.append(
+            ReplayedPolicy(
+                rule_name=name,
+                action=new.action if new else None,
+                action_now=old.action if old else None,
+                samples=drafted.samples[name],
+                samples_now=present.samples[name],
+                failed=drafted.failed[name],
+            )
+        )
+    return sorted(shown, key=lambda rule: (-rule.samples, -rule.samples_now, rule.rule_name))

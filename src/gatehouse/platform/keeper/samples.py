@@ -1,0 +1,48 @@
+"""Samples of requests, as the journal brings them, to rows."""
+
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+from gatehouse.engine.outcome import Sampled
+
+#: What a user asked is not stored once the user is gone.
+INSERT: Final = (
+    "INSERT INTO dlp_samples (id, tenant_id, request_id, timestamp, user_id, requested_model, texts, characters,"
+    " sealed_key, contents, answer_texts)"
+    " SELECT more.* FROM unnest(%s::uuid[], %s::uuid[], %s::text[], %s::timestamptz[], %s::uuid[], %s::text[],"
+    " %s::integer[], %s::integer[], %s::text[], %s::text[], %s::integer[])"
+    " AS more (id, tenant_id, request_id, timestamp, user_id, requested_model, texts, characters, sealed_key, contents,"
+    " answer_texts)"
+    " WHERE more.user_id IS NULL OR EXISTS (SELECT FROM users WHERE users.id = more.user_id)"
+    " ON CONFLICT DO NOTHING"
+)
+
+
+class SampleRow(NamedTuple):
+    id: str
+    tenant_id: str
+    request_id: str
+    timestamp: datetime
+    user_id: str | None
+    requested_model: str | None
+    texts: int
+    characters: int
+    sealed_key: str
+    contents: str
+    answer_texts: int | None
+
+
+def sample_row(entry: Sampled[str]) -> SampleRow:
+    return SampleRow(
+        id=entry.id,
+        tenant_id=entry.tenant_id,
+        request_id=entry.request_id,
+        timestamp=datetime.fromtimestamp(entry.timestamp, UTC),
+        user_id=entry.user_id,
+        requested_model=entry.requested_model,
+        texts=entry.texts,
+        characters=entry.characters,
+        sealed_key=entry.sealed_key,
+        contents=entry.contents,
+        answer_texts=entry.answer_texts,
+    )

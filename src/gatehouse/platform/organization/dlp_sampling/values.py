@@ -1,0 +1,16 @@
+"""The setting as a value."""
+
+from typing import Any
+
+import msgspec
+
+
+class DlpSampling(msgspec.Struct, frozen=True, kw_only=True):
+    """`share` is that of the model calls, 0.0 to 1.0; 0 is off."""
+
+    share: float = 0.0
+    retention_days: int = 30
+
+
+def read(stored: dict[str, Any]) -> DlpSampling:
+    return msgspec.convert(stored, DlpSampling)

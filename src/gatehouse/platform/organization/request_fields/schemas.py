@@ -1,0 +1,44 @@
+"""Bodies of the request fields' endpoints."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from gatehouse.foundation.http.bodies import Body, Shown
+
+
+def _sorted_once(names: list[str]) -> list[str]:
+    return sorted(set(names))
+
+
+FieldName = Annotated[
+    str,
+    Field(
+        max_length=64,
+        pattern=r"^([A-Za-z_][A-Za-z0-9_.:$-]*|tools\.\*)$",
+        description="A field, a hosted tool (`tools.web_search`), or `tools.*` for all hosted tools.",
+        examples=["service_tier"],
+    ),
+]
+
+
+class RequestFieldsUpdate(Body):
+    allowed: Annotated[
+        list[FieldName],
+        Field(max_length=100, description="Takes the place of the list.", examples=[["service_tier", "tools.mcp"]]),
+        AfterValidator(_sorted_once),
+    ]
+
+
+class RefusedField(Shown):
+    field: Annotated[str, Field(examples=["models"])]
+    reason: Annotated[str, Field(examples=["names another model"])]
+
+
+class RequestFields(Shown):
+    allowed: Annotated[list[str], Field(examples=[["service_tier", "tools.mcp"]])]
+    refused: Annotated[list[RefusedField], Field(description="Fields that are refused unless they are allowed.")]
+    unknown_fields: Annotated[
+        Literal["pass", "refuse"],
+        Field(description="What happens to fields that the gateway does not know: the operator's `UNKNOWN_FIELDS`."),
+    ]

@@ -1,0 +1,32 @@
+"""The rules of the request fields."""
+
+from typing import Final, Literal
+
+from gatehouse.engine.fields.tables import ALL_TOOLS, OPENAI_CHAT, TOOL
+from gatehouse.platform.change import Change
+from gatehouse.platform.organization.request_fields import schemas
+from gatehouse.platform.organization.request_fields.values import RequestFields, read
+from gatehouse.platform.organization.tenants.stored import store
+from gatehouse.platform.organization.tenants.table import TenantRecord
+
+_GUARDED: Final = {**OPENAI_CHAT, ALL_TOOLS: TOOL}
+
+
+def update(change: Change, tenant: TenantRecord, allowed: list[str]) -> RequestFields:
+    """In force on every worker when the answer comes."""
+    before, after = read(tenant.request_fields), RequestFields(allowed=tuple(allowed))
+    if store(change, tenant, "request_fields", before, after):
+        change.touch("policy", tenant.id, urgent=True)
+    return after
+
+
+def shown(value: RequestFields, unknown_fields: Literal["pass", "refuse"]) -> schemas.RequestFields:
+    return schemas.RequestFields(
+        allowed=list(value.allowed),
+        refused=[
+            schemas.RefusedField(field=name, reason=guard.reason)
+            for name, guard in sorted(_GUARDED.items())
+            if name not in value.allowed
+        ],
+        unknown_fields=unknown_fields,
+    )

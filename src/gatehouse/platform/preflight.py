@@ -1,0 +1,41 @@
+"""The platform's settings, checked before anything is started."""
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from gatehouse.engine.limits import Limits
+from gatehouse.foundation import preflight
+from gatehouse.foundation.settings import BadSettings, Settings
+from gatehouse.foundation.storage import embedded
+from gatehouse.platform.bootstrap import check_admin_password
+from gatehouse.platform.organization.system_config.keys import check_environment
+from gatehouse.platform.tracing.exporter import headers_of
+
+
+def settings(*, listens: bool = True) -> Settings:
+    """Raises one `BadSettings` with every fault. `listens`: whether this process serves a port, perhaps with TLS."""
+    tls = (preflight.listener_tls,) if listens else ()
+    return preflight.checked(
+        Settings,
+        (_database_urls, _admin_password, Limits, lambda _: check_environment(), headers_of, *tls),
+    )
+
+
+def _admin_password(settings: Settings) -> None:
+    """Of a first start; a later one does not use the setting."""
+    if not settings.embedded or embedded.exists(settings.gatehouse_home):
+        return
+    if settings.gatehouse_admin_password is not None:
+        check_admin_password(settings)
+
+
+def _database_urls(settings: Settings) -> None:
+    faults = []
+    for name, url in (("DATABASE_URL", settings.database_url), ("DATABASE_OWNER_URL", settings.database_owner_url)):
+        try:
+            conninfo_to_dict(url or "")
+        except psycopg.ProgrammingError:
+            # Its own words may hold the URL, and with it a password.
+            faults.append(f"{name}: cannot be read as postgresql://user:password@host:port/database")
+    if faults:
+        raise BadSettings("\n".join(faults))

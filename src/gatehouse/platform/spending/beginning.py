@@ -1,0 +1,48 @@
+"""What is on record of a period before its budget is made."""
+
+from datetime import UTC, datetime
+from typing import Final
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.foundation.clock import utc_now
+from gatehouse.policy.budgets import Period, ScopeType
+from gatehouse.policy.periods import span
+
+_BEGIN: Final = text(
+    "SELECT gatehouse_begin_budget(CAST(:budget AS uuid), CAST(:tenant AS uuid), :scope_type, CAST(:scope AS uuid),"
+    " CAST(:begins AS timestamptz), CAST(:ends AS timestamptz), CAST(:requests AS bigint))"
+)
+
+
+async def begin_budget(
+    session: AsyncSession,
+    budget_id: UUID,
+    *,
+    tenant_id: UUID,
+    scope_type: ScopeType,
+    scope_id: UUID,
+    period: Period,
+    zone: ZoneInfo,
+) -> None:
+    """A new budget's current period begins with what its scope has used since the period's start."""
+    now = span(period, utc_now().timestamp(), zone)
+    values = {
+        "budget": budget_id, "tenant": tenant_id, "scope_type": scope_type, "scope": scope_id, "requests": None,
+        "begins": datetime.fromtimestamp(now.start, UTC), "ends": datetime.fromtimestamp(now.end, UTC),
+    }  # fmt: skip
+    await session.execute(_BEGIN, values)
+
+
+async def begin_plan(session: AsyncSession, tenant_id: UUID, monthly_request_limit: int) -> None:
+    """A plan's month under a new limit: see `begin_budget`. Its months are those of UTC."""
+    now = span("month", utc_now().timestamp(), ZoneInfo("UTC"))
+    values = {
+        "budget": tenant_id, "tenant": tenant_id, "scope_type": "tenant", "scope": tenant_id,
+        "requests": monthly_request_limit, "begins": datetime.fromtimestamp(now.start, UTC),
+        "ends": datetime.fromtimestamp(now.end, UTC),
+    }  # fmt: skip
+    await session.execute(_BEGIN, values)

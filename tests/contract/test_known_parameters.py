@@ -1,0 +1,98 @@
+"""Over every read of the OpenAPI document: unknown query parameters are refused by name, malformed ids are unknown."""
+
+import re
+
+import pytest
+from tests.contract.conftest import Furnished
+from tests.support.operations import COMMON, DOCUMENT
+from tests.support.platform import RunningPlatform, Tenant
+
+from gatehouse.ingress.gateway import GATEWAY_PATHS
+from gatehouse.platform.api import ANY_PARAMETERS
+
+READS = [
+    path
+    for method, path in COMMON
+    if method == "GET" and not path.startswith((*ANY_PARAMETERS, "/v1/models")) and path not in GATEWAY_PATHS
+]
+#: What a path's parameter names by an id; slugs, names and addresses have no form that could be wrong.
+WITH_ID = [
+    (method, path)
+    for method, path in COMMON
+    if any(
+        each["in"] == "path" and each["schema"].get("format") == "uuid"
+        for each in DOCUMENT["paths"][path][method.lower()].get("parameters", ())
+    )
+]
+#: The contract has a word of its own for a malformed id.
+OWN_WORD = "/api/admin/compliance/bundles/{bundle_id}/stats"
+
+
+@pytest.mark.parametrize("path", READS)
+async def test_an_unknown_query_parameter_is_refused_by_name(furnished: Furnished, path: str) -> None:
+    client, url = furnished.tenant.admin.client, furnished.path(path)
+    plain = await client.get(url)
+    answer = await client.get(url, params={"nobodys_parameter": "1"})
+    if plain.status_code == 200:
+        assert answer.status_code in {400, 422}, answer.text
+        assert "nobodys_parameter" in answer.text
+    else:
+        assert answer.status_code == plain.status_code
+
+
+async def test_whoever_may_not_read_is_not_told_about_parameters(
+    furnished: Furnished, somebody: Tenant, platform: RunningPlatform
+) -> None:
+    unknown = {"nobodys_parameter": "1"}
+    group = furnished.path("/api/admin/groups/{group_id}")
+    assert (await platform.anonymous.get(group, params=unknown)).status_code == 401
+    assert (await somebody.user.client.get(group, params=unknown)).status_code == 403
+    assert (await somebody.admin.client.get(group, params=unknown)).status_code == 404
+
+
+async def test_the_gateway_and_protocols_ignore_parameters_that_they_do_not_know(
+    furnished: Furnished, platform: RunningPlatform
+) -> None:
+    key = await platform.new_key(furnished.tenant.admin)
+    headers = {"Authorization": f"Bearer {key}"}
+    for path in ("/v1/models", "/.well-known/jwks.json", "/api/health/live", "/api/saml/metadata"):
+        answer = await platform.anonymous.get(path, params={"beta": "true"}, headers=headers)
+        assert answer.status_code == (await platform.anonymous.get(path, headers=headers)).status_code, path
+
+
+@pytest.mark.parametrize(
+    ("query", "name", "headers"),
+    [
+        ({"page": "1", "limit": "5"}, "page", {"X-API-Variant": "a"}),
+        ({"page": "1", "limit": "5"}, "limit", {"X-API-Variant": "b"}),
+    ],
+)
+async def test_a_list_refuses_the_other_variants_parameters(
+    furnished: Furnished, query: dict[str, str], name: str, headers: dict[str, str]
+) -> None:
+    answer = await furnished.tenant.admin.client.get("/api/admin/oauth-clients/", params=query, headers=headers)
+    assert answer.status_code == 422, answer.text
+    assert [fault["loc"] for fault in answer.json()["detail"]] == [["query", name]]
+
+
+@pytest.mark.parametrize(("method", "path"), WITH_ID)
+async def test_a_malformed_id_is_an_unknown_one(furnished: Furnished, method: str, path: str) -> None:
+    operation = DOCUMENT["paths"][path][method.lower()]
+    for each in operation["parameters"]:
+        if each["in"] != "path" or each["schema"].get("format") != "uuid":
+            continue
+        url = furnished.path(path.replace(f"{{{each['name']}}}", "nope"))
+        assert "nope" in url
+        answer = await furnished.tenant.admin.client.request(method, url, json={})
+        if path == OWN_WORD:
+            assert answer.status_code == 400
+            continue
+        # Platform clients and sessions have their own doors; whoever has got in hears that there is nothing.
+        assert answer.status_code in ({403, 404} if path.startswith("/v1/platform") else {404}), answer.text
+        assert not re.search("uuid|UUID", answer.text), answer.text
+
+
+async def test_a_parameter_that_both_variants_have_is_named_once(furnished: Furnished) -> None:
+    answer = await furnished.tenant.admin.client.get("/api/admin/models/catalog", params={"page": "0"})
+    assert answer.status_code == 422
+    assert [fault["loc"] for fault in answer.json()["detail"]] == [["query", "page"]]

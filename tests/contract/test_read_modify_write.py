@@ -1,0 +1,148 @@
+"""What a read shows can be written back: every PUT and PATCH of a resource takes the whole answer of its GET.
+
+Over the OpenAPI document, in each variant. Read-only fields are accepted with the value that they have and refused by
+name with another one; fields that nobody knows are refused by name.
+"""
+
+from typing import Any
+
+import httpx2
+import pytest
+from tests.contract.conftest import Furnished
+from tests.support.operations import COMMON
+
+from gatehouse.platform.api import MOVING_FIELDS
+
+UPDATES = [(method, path) for method, path in COMMON if method in {"PUT", "PATCH"} and ("GET", path) in COMMON]
+#: An organization's settings and rows with an id, as each variant shows them.
+CASES = [(method, path, variant) for method, path in UPDATES for variant in ("a", "b", "c")]
+READ_ONLY = {"id", "tenant_id", "org_id", "created_at", "updated_at", "policy_id"}
+#: Settings that show none of these fields.
+WITHOUT_READ_ONLY = {
+    "/api/admin/groups/{group_id}/dlp", "/api/users/me/preferences", "/api/v1/admin/org/dlp-sampling",
+    "/api/v1/admin/org/ip-allowlist", "/api/v1/admin/org/mfa-policy", "/api/v1/admin/org/request-fields",
+    "/api/v1/admin/org/session-policy", "/api/v1/admin/retention/legal-hold", "/api/v1/admin/retention/policy",
+}  # fmt: skip
+
+
+class Resource:
+    def __init__(self, furnished: Furnished, method: str, path: str, variant: str) -> None:
+        self.client = furnished.tenant.admin.client
+        self.method, self.url = method, furnished.path(path)
+        self.headers = {"X-API-Variant": variant}
+
+    async def read(self) -> Any:
+        answer = await self.client.get(self.url, headers=self.headers)
+        if answer.json() == {"active": False, "reason": None, "set_by": None, "set_at": None}:
+            await self.write({"reason": "a legal hold is a resource while there is one"})
+            answer = await self.client.get(self.url, headers=self.headers)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def write(self, body: Any) -> httpx2.Response:
+        return await self.client.request(self.method, self.url, json=body, headers=self.headers)
+
+
+def steady(shown: Any) -> Any:
+    """Without what an update itself moves."""
+    if isinstance(shown, dict):
+        return {name: value for name, value in shown.items() if name not in {*MOVING_FIELDS, "updated_at"}}
+    return shown
+
+
+def with_field(shown: Any, name: str, value: Any) -> Any:
+    """The answer with one field set; of an array, in its first entry."""
+    return [{**shown[0], name: value}, *shown[1:]] if isinstance(shown, list) else {**shown, name: value}
+
+
+@pytest.mark.parametrize(("method", "path", "variant"), CASES)
+async def test_the_whole_answer_of_a_read_is_accepted_and_changes_nothing(
+    furnished: Furnished, method: str, path: str, variant: str
+) -> None:
+    resource = Resource(furnished, method, path, variant)
+    shown = await resource.read()
+    answer = await resource.write(shown)
+    assert answer.status_code == 200, (shown, answer.text)
+    assert steady(await resource.read()) == steady(shown)
+
+
+@pytest.mark.parametrize(("method", "path", "variant"), CASES)
+async def test_an_unknown_field_is_refused_by_name(furnished: Furnished, method: str, path: str, variant: str) -> None:
+    resource = Resource(furnished, method, path, variant)
+    shown = await resource.read()
+    answer = await resource.write(with_field(shown, "nobodys_field", None))
+    assert answer.status_code in {400, 422}
+    assert "nobodys_field" in answer.text
+    assert await resource.read() == shown
+
+
+def other(value: Any) -> Any:
+    match value:
+        case bool():
+            return not value
+        case int() | float():
+            return value + 1
+        case str() if value[:2] == "20" and "T" in value:
+            return "1999" + value[4:]
+        case str():
+            return value + "x"
+        case _:
+            return "changed"
+
+
+@pytest.mark.parametrize(("method", "path", "variant"), [case for case in CASES if case[1] not in WITHOUT_READ_ONLY])
+async def test_a_changed_read_only_field_is_refused_by_name(
+    furnished: Furnished, method: str, path: str, variant: str
+) -> None:
+    resource = Resource(furnished, method, path, variant)
+    shown = await resource.read()
+    row = shown[0] if isinstance(shown, list) else shown
+    names = READ_ONLY & row.keys()
+    assert names
+    for name in sorted(names):
+        answer = await resource.write(with_field(shown, name, other(row[name])))
+        assert answer.status_code in {400, 422}, (name, answer.text)
+        assert name in answer.text
+    assert await resource.read() == shown
+
+
+#: What is shown elsewhere than where it is changed: in a list, or as a part of a larger resource.
+ELSEWHERE: list[tuple[str, str, str, tuple[str, ...]]] = [
+    ("PATCH", "/api/admin/api-keys/{key_id}", "/api/admin/api-keys", ("{key_id}",)),
+    (
+        "PUT",
+        "/api/admin/dlp-rules/custom-patterns/{pattern_id}",
+        "/api/admin/dlp-rules/custom-patterns",
+        ("{pattern_id}",),
+    ),
+    ("PATCH", "/api/admin/providers/{provider_id}/config", "/api/admin/providers/{provider_id}", ("config",)),
+    (
+        "PUT",
+        "/api/admin/providers/{provider_id}/health-check-config",
+        "/api/admin/providers/{provider_id}",
+        ("health_check_config",),
+    ),
+    ("PATCH", "/api/admin/providers/byoe/{id}", "/api/admin/providers/{id}", ()),
+    ("PATCH", "/api/v1/admin/org/allowed-domains/{domain}", "/api/v1/admin/org/allowed-domains", ("{domain}",)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "path", "reading", "within"), ELSEWHERE)
+async def test_what_is_shown_in_a_list_or_as_a_part_can_be_written_back(
+    furnished: Furnished, method: str, path: str, reading: str, within: tuple[str, ...]
+) -> None:
+    client = furnished.tenant.admin.client
+    shown = (await client.get(furnished.path(reading))).json()
+    for name in within:
+        if name.startswith("{"):
+            lists = (
+                [shown] if isinstance(shown, list) else [value for value in shown.values() if isinstance(value, list)]
+            )
+            items = [item for each in lists for item in each if isinstance(item, dict)]
+            (shown,) = [item for item in items if furnished.path(name) in item.values()]
+        else:
+            shown = shown[name]
+    answer = await client.request(method, furnished.path(path), json=shown)
+    assert answer.status_code == 200, (shown, answer.text)
+    answer = await client.request(method, furnished.path(path), json={**shown, "nobodys_field": 1})
+    assert (answer.status_code in {400, 422}, "nobodys_field" in answer.text) == (True, True)

@@ -1,0 +1,80 @@
+"""docs/errors.md lists every code that an error can have, and none besides."""
+
+import functools
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import gatehouse
+from gatehouse.foundation.errors import Refusal
+from gatehouse.foundation.http import envelopes
+
+PAGE = Path("docs/errors.md").read_text("utf-8")
+#: Codes that a form gives to an error, whatever its own code is.
+OF_FORMS = {
+    *envelopes._OAUTH_CODES.values(), *envelopes._NAMED_CODES.values(), *envelopes._PORTAL_CODES.values(),
+    "rate_limit_exceeded",
+}  # fmt: skip
+#: Codes that an error gets where it is made.
+IN_SOURCE = {
+    code
+    for path in Path("src/gatehouse").rglob("*.py")
+    for code in re.findall(r'super\(\).__init__\(.*\bcode="([a-z_]+)"', path.read_text("utf-8"))
+}
+#: What the sandbox answers to the gateway, which does not pass it on.
+_INTERNAL_CODES = {"sandbox"}
+
+
+def _classes(kind: type[Refusal]) -> Iterator[type[Refusal]]:
+    yield kind
+    for inner in kind.__subclasses__():
+        yield from _classes(inner)
+
+
+@functools.cache
+def codes() -> dict[str, type[Refusal]]:
+    """Every code in the package, with a class that has it."""
+    for module in pkgutil.walk_packages(gatehouse.__path__, "gatehouse."):
+        if not module.name.endswith("__main__") and ".migrations" not in module.name:
+            importlib.import_module(module.name)
+    by_code: dict[str, type[Refusal]] = {}
+    for kind in _classes(Refusal):
+        if kind.code is not None and kind.__module__.startswith("gatehouse.") and kind.code not in _INTERNAL_CODES:
+            by_code.setdefault(kind.code, kind)
+    return by_code
+
+
+def on_the_page() -> set[str]:
+    """The words of the columns named `code`."""
+    words: set[str] = set()
+    column: int | None = None
+    for line in PAGE.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
+        if not cells:
+            column = None
+        elif "`code`" in cells:
+            column = cells.index("`code`")
+        elif column is not None:
+            words |= set(re.findall(r"`([a-z_]+)`", cells[column]))
+    return words
+
+
+def test_every_code_is_on_the_page() -> None:
+    assert ({*codes()} | OF_FORMS | IN_SOURCE) - on_the_page() == set()
+
+
+def test_every_code_on_the_page_is_one_that_there_is() -> None:
+    assert on_the_page() - ({*codes()} | OF_FORMS | IN_SOURCE) == set()
+
+
+def test_the_statuses_on_the_page_are_those_of_the_codes() -> None:
+    known = codes()
+    for line in PAGE.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("|") and re.fullmatch(r"[2-5]\d\d", cells[0]) and len(cells) == 3:
+            # Administration's table; the gateway's has a column for the type.
+            code = cells[1].strip("`")
+            statuses = {kind.status for kind in _classes(Refusal) if kind.code == code}
+            assert int(cells[0]) in statuses or code not in known, line

@@ -1,0 +1,272 @@
+"""Long work in turns: fair between organizations and users, bounded, over when nobody waits for it."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from gatehouse.engine.dlp import turns
+from gatehouse.engine.dlp.errors import DlpUnavailable
+from gatehouse.engine.dlp.steps import Steps, finish
+from gatehouse.engine.dlp.turns import Budget, OverBudget, Owner, Turns
+
+STEP_SECONDS = 0.001
+
+
+class Clock:
+    """Goes on by a step's time with each step, so that what is counted is steps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.steps: list[str] = []
+
+    def work(self, name: str, count: int, *, gate: threading.Event | None = None) -> Steps[str]:
+        for _ in range(count):
+            if gate is not None:
+                gate.wait(10)
+            self.now += STEP_SECONDS
+            self.steps.append(name)
+            yield
+        return name
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(turns, "thread_time", lambda: clock.now)
+    # All of the work waits for its turn.
+    monkeypatch.setattr(turns, "AT_ONCE_SECONDS", 0.0)
+    return clock
+
+
+async def queued(pool: Turns, count: int) -> None:
+    while pool.waiting < count:
+        await asyncio.sleep(0)
+
+
+async def idle(pool: Turns) -> None:
+    """Its thread is done a moment after the result is there."""
+    async with asyncio.timeout(10):
+        while pool._organizations:
+            await asyncio.sleep(0)
+
+
+async def held(pool: Turns, clock: Clock) -> tuple[threading.Event, "asyncio.Task[str]"]:
+    """Work of nobody in particular that waits until the event is set: what comes meanwhile queues."""
+    gate = threading.Event()
+    task = asyncio.create_task(pool.run(Owner("first", "first"), clock.work("first", 1, gate=gate)))
+    await queued(pool, 1)
+    return gate, task
+
+
+def share_until_done(steps: list[str], name: str) -> float:
+    """Which part of the steps up to the last one of `name` were its own."""
+    last = len(steps) - steps[::-1].index(name)
+    return steps[:last].count(name) / last
+
+
+async def test_a_users_many_texts_take_no_more_than_an_equal_share(clock: Clock) -> None:
+    pool = Turns()
+    gate, first = await held(pool, clock)
+    hostile = [asyncio.create_task(pool.run(Owner("a", "h"), clock.work(f"h{n}", 500))) for n in range(10)]
+    await queued(pool, 11)
+    other = asyncio.create_task(pool.run(Owner("b", "o"), clock.work("other", 200)))
+    same = asyncio.create_task(pool.run(Owner("a", "s"), clock.work("same", 200)))
+    await queued(pool, 13)
+    gate.set()
+    assert await other == "other"
+    assert await same == "same"
+    await asyncio.gather(first, *hostile)
+    # A turn more or less.
+    assert share_until_done(clock.steps, "other") > 0.48
+    # Half of what its organization has, which has half.
+    assert share_until_done(clock.steps, "same") > 0.24
+
+
+async def test_many_users_of_an_organization_take_no_more_than_one_of_another(clock: Clock) -> None:
+    pool = Turns()
+    gate, first = await held(pool, clock)
+    many = [asyncio.create_task(pool.run(Owner("a", n), clock.work(f"u{n}", 300))) for n in range(20)]
+    other = asyncio.create_task(pool.run(Owner("b", "o"), clock.work("other", 200)))
+    await queued(pool, 22)
+    gate.set()
+    await asyncio.gather(first, other, *many)
+    assert share_until_done(clock.steps, "other") > 0.48
+
+
+async def test_who_comes_later_does_not_make_up_for_the_time_before(clock: Clock) -> None:
+    pool = Turns()
+    gate, half = threading.Event(), threading.Event()
+
+    def in_two_halves() -> Steps[str]:
+        yield from clock.work("early", 500)
+        half.set()
+        gate.wait(10)
+        return (yield from clock.work("early", 500))
+
+    early = asyncio.create_task(pool.run(Owner("a", "e"), in_two_halves()))
+    await asyncio.to_thread(half.wait, 10)
+    late = asyncio.create_task(pool.run(Owner("b", "l"), clock.work("late", 500)))
+    await queued(pool, 2)
+    gate.set()
+    await asyncio.gather(early, late)
+    assert share_until_done(clock.steps[500:], "late") < 0.55
+
+
+async def test_short_work_is_done_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = Turns()
+    threads: list[int] = []
+
+    def work() -> Steps[int]:
+        threads.append(threading.get_ident())
+        yield
+        return 7
+
+    monkeypatch.setattr(pool, "_start", lambda: pytest.fail("a thread was asked for"))
+    monkeypatch.setattr(turns, "AT_ONCE_SECONDS", 60.0)
+    assert await pool.run(Owner("a", "u"), work()) == 7
+    assert threads == [threading.get_ident()]
+
+
+async def test_what_the_work_raises_is_raised(clock: Clock) -> None:
+    def work() -> Steps[None]:
+        yield
+        raise LookupError("no such thing")
+
+    pool = Turns()
+    with pytest.raises(LookupError, match="no such thing"):
+        await pool.run(Owner("a", "u"), work())
+    assert pool.waiting == 0
+    assert await pool.run(Owner("a", "u"), clock.work("next", 2)) == "next"
+
+
+async def test_work_that_nobody_waits_for_ends_at_its_next_step(clock: Clock) -> None:
+    pool = Turns()
+    ended = threading.Event()
+
+    def endless() -> Steps[None]:
+        try:
+            while True:
+                clock.now += STEP_SECONDS
+                yield
+        finally:
+            ended.set()
+
+    task = asyncio.create_task(pool.run(Owner("a", "u"), endless()))
+    while clock.now < 0.1:
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await asyncio.to_thread(ended.wait, 10)
+    assert pool.waiting == 0
+
+
+async def test_work_that_is_left_before_its_turn_leaves_no_trace(clock: Clock) -> None:
+    pool = Turns()
+    gate, first = await held(pool, clock)
+    for _ in range(3 * turns.MAX_WAITING):
+        task = asyncio.create_task(pool.run(Owner("a", "u"), clock.work("left", 1)))
+        await queued(pool, 2)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert list(pool._organizations) == ["first"]
+    gate.set()
+    await first
+    assert "left" not in clock.steps
+
+
+@pytest.mark.parametrize(
+    ("owner", "limit"),
+    [
+        (lambda _: Owner("a", "u"), turns.MAX_WAITING_PER_USER),
+        (lambda n: Owner("a", n), turns.MAX_WAITING_PER_ORGANIZATION),
+        (lambda n: Owner(n, n), turns.MAX_WAITING - 1),
+    ],
+)
+async def test_a_bounded_number_waits(clock: Clock, owner: Callable[[int], Owner], limit: int) -> None:
+    pool = Turns()
+    gate, first = await held(pool, clock)
+    tasks = [asyncio.create_task(pool.run(owner(n), clock.work("waits", 1))) for n in range(limit)]
+    await queued(pool, limit + 1)
+    with pytest.raises(DlpUnavailable) as refused:
+        await pool.run(owner(limit), clock.work("refused", 1))
+    assert refused.value.headers["Retry-After"] == "5"
+    if limit < turns.MAX_WAITING_PER_ORGANIZATION + 1:
+        # Others are still taken.
+        tasks.append(asyncio.create_task(pool.run(Owner("other", "o"), clock.work("other", 1))))
+        await queued(pool, limit + 2)
+    gate.set()
+    await asyncio.gather(first, *tasks)
+    assert "refused" not in clock.steps
+    assert pool.waiting == 0
+    await idle(pool)
+
+
+async def test_a_budget_bounds_the_work(clock: Clock) -> None:
+    pool, budget = Turns(), Budget(work_seconds=0.1005, timeout_seconds=1000)
+    assert await pool.run(Owner("a", "u"), clock.work("first", 60), budget) == "first"
+    with pytest.raises(OverBudget) as over:
+        await pool.run(Owner("a", "u"), clock.work("second", 60), budget)
+    assert over.value.reason == "work"
+    assert clock.steps.count("second") == 41
+
+
+async def test_a_budget_bounds_working_and_waiting(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.monotonic()
+    monkeypatch.setattr(turns, "monotonic", lambda: now + 100 * clock.now)
+    pool, budget = Turns(), Budget(work_seconds=1000, timeout_seconds=5)
+    gate, first = await held(pool, clock)
+    waits = asyncio.create_task(pool.run(Owner("a", "u"), clock.work("waits", 200), budget))
+    beside = asyncio.create_task(pool.run(Owner("b", "u"), clock.work("beside", 200)))
+    await queued(pool, 3)
+    gate.set()
+    with pytest.raises(OverBudget) as over:
+        await waits
+    assert over.value.reason == "timeout"
+    # 5 seconds are 50 steps, half of them the neighbour's.
+    assert 20 <= clock.steps.count("waits") <= 30
+    await asyncio.gather(first, beside)
+
+
+async def test_several_threads_work_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "AT_ONCE_SECONDS", 0.0)
+    together = threading.Barrier(3)
+
+    def work() -> Steps[int]:
+        yield
+        return together.wait(10)
+
+    pool = Turns(threads=3)
+    assert sorted(await asyncio.gather(*(pool.run(Owner("a", "u"), work()) for _ in range(3)))) == [0, 1, 2]
+
+
+def test_finish_returns_the_result(clock: Clock) -> None:
+    assert finish(clock.work("x", 3)) == "x"
+    assert clock.steps == ["x"] * 3
+
+
+async def test_what_a_provider_takes_between_two_pieces_of_work_is_not_counted(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(turns, "monotonic", lambda: now[0])
+    pool, budget = Turns(), Budget(work_seconds=1000, timeout_seconds=5)
+    assert await pool.run(Owner("a", "u"), clock.work("request", 3), budget) == "request"
+    now[0] += 1000
+    assert await pool.run(Owner("a", "u"), clock.work("answer", 3), budget) == "answer"
+
+
+async def test_large_work_is_not_begun_on_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[int] = []
+
+    def work() -> Steps[None]:
+        threads.append(threading.get_ident())
+        yield
+
+    monkeypatch.setattr(turns, "AT_ONCE_SECONDS", 60.0)
+    await Turns().run(Owner("a", "u"), work(), size=turns.LONGEST_AT_ONCE)
+    assert threads != [threading.get_ident()]

@@ -1,0 +1,218 @@
+"""When a model, or a whole provider, is left alone after failures, and when it is tried again."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from tests.support.clock import HandClock
+from tests.support.engine import TENANT, HeldEngine, completion
+
+from gatehouse.engine.exchange import Answer
+from gatehouse.engine.routing import circuits as module
+from gatehouse.engine.routing.circuits import Circuits, Key
+from gatehouse.foundation.outbound import ConnectFailed, OutboundTimeout
+
+CHAT: dict[str, Any] = {"model": "one/a", "messages": [{"role": "user", "content": "Hi"}]}
+GOOD = (200, [completion()])
+
+
+def engine(**environment: str) -> HeldEngine:
+    held = HeldEngine(RATE_LIMIT_REQUESTS_PER_MINUTE="1000", **environment)
+    held.serve("one", "a", "b")
+    held.serve("two", "c")
+    return held
+
+
+async def ask(held: HeldEngine, model: str, *fallbacks: str) -> Answer:
+    return await held.engine.answer(held.request({**CHAT, "model": model, "fallbacks": list(fallbacks)}))
+
+
+async def fail(held: HeldEngine, times: int, how: Any, model: str = "one/a") -> None:
+    for _ in range(times):
+        held.outbound.script = [how]
+        await ask(held, model)
+    held.outbound.script = []
+    held.outbound.sent.clear()
+
+
+def reasons(held: HeldEngine) -> list[str]:
+    return [attempt.reason for attempt in held.outcomes[-1].attempts]
+
+
+@pytest.mark.parametrize("how", [(500, [b"{}"]), (503, [b"{}"]), OutboundTimeout()])
+async def test_one_broken_model_does_not_take_its_providers_others_away(how: Any) -> None:
+    held = engine()
+    await fail(held, 5, how)
+    held.outbound.script = [GOOD, GOOD]
+    assert (await ask(held, "one/b", "two/c")).headers["X-Gateway-Model"] == "b"
+    assert (await ask(held, "one/a", "two/c")).headers["X-Gateway-Model"] == "c"
+    assert reasons(held) == ["circuit_open"]
+
+
+async def test_a_provider_that_cannot_be_connected_is_left_alone_with_all_its_models() -> None:
+    held = engine()
+
+    class Unreachable:
+        async def send(self, request: Any) -> Any:
+            raise ConnectFailed
+
+        async def close(self) -> None: ...
+
+    outbound, held.ports.outbound = held.ports.outbound, Unreachable()
+    for model in ("one/a", "one/b", "one/a", "one/b", "one/a"):
+        await ask(held, model)
+    held.ports.outbound = outbound
+    held.outbound.script = [GOOD]
+    assert (await ask(held, "one/b", "two/c")).headers["X-Gateway-Model"] == "c"
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422, 429])
+async def test_a_refusal_never_counts(status: int) -> None:
+    held = engine()
+    await fail(held, 20, (status, [b"{}"]))
+    held.outbound.script = [GOOD]
+    assert (await ask(held, "one/a", "two/c")).headers["X-Gateway-Model"] == "a"
+
+
+async def test_a_refusal_between_failures_does_not_hide_them() -> None:
+    held = engine()
+    for _ in range(5):
+        await fail(held, 1, (500, [b"{}"]))
+        await fail(held, 1, (400, [b"{}"]))
+    held.outbound.script = [GOOD]
+    assert (await ask(held, "one/a", "two/c")).headers["X-Gateway-Model"] == "c"
+
+
+async def test_a_request_with_no_other_candidate_is_tried() -> None:
+    held = engine()
+    await fail(held, 5, (500, [b"{}"]))
+    held.outbound.script = [GOOD]
+    answer = await ask(held, "one/a")
+    assert (answer.status, answer.headers["X-Gateway-Fallbacks"], reasons(held)) == (200, "0", [])
+
+
+async def test_the_last_resort_is_a_model_that_was_left_alone() -> None:
+    held = engine()
+    await fail(held, 5, (500, [b"{}"]))
+    held.outbound.script = [(429, [b"{}"]), GOOD]
+    answer = await ask(held, "one/a", "two/c")
+    assert (answer.status, answer.headers["X-Gateway-Model"]) == (200, "a")
+    assert reasons(held) == ["rate_limited"]
+
+
+async def test_threshold_and_time_are_settings() -> None:
+    held = engine(CIRCUIT_FAILURES="2", CIRCUIT_SECONDS="3")
+    await fail(held, 2, (500, [b"{}"]))
+    held.outbound.script = [GOOD, GOOD]
+    assert (await ask(held, "one/a", "two/c")).headers["X-Gateway-Model"] == "c"
+    held.clock.move(3)
+    assert (await ask(held, "one/a", "two/c")).headers["X-Gateway-Model"] == "a"
+
+
+async def test_once_the_time_is_up_one_request_tries_and_a_left_one_makes_room() -> None:
+    held = engine()
+    await fail(held, 5, (500, [b"{}"]))
+    held.clock.move(10)
+    held.stop.at = "reading"
+    held.outbound.script = [GOOD]
+    first = asyncio.create_task(ask(held, "one/a", "two/c"))
+    await held.stop.reached.wait()
+    held.stop.at = None
+    held.outbound.script = [GOOD]
+    assert (await ask(held, "one/a", "two/c")).headers["X-Gateway-Model"] == "c"
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    held.outbound.script = [GOOD]
+    assert (await ask(held, "one/a", "two/c")).headers["X-Gateway-Model"] == "a"
+
+
+async def test_what_is_open_is_told() -> None:
+    held = engine()
+    await fail(held, 5, (500, [b"{}"]))
+    circuits = held.engine.circuits
+    ((provider, (circuit,)),) = circuits.open_of(TENANT).items()
+    assert (provider, circuit.model, circuit.state, circuit.failures) == ("one", "a", "open", 5)
+    assert (circuits.count_open(connections=False), circuits.count_open(connections=True)) == (1, 0)
+    held.clock.move(10)
+    assert circuits.open_of(TENANT)["one"][0].state == "half_open"
+
+
+def test_no_more_circuits_are_kept_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST", 3)
+    circuits = Circuits(HandClock(), failures=1)
+    for number in range(10):
+        circuits.failed(Key(TENANT, "one", f"m{number}"))
+        assert len(circuits) <= 3
+    assert [circuits.is_open(Key(TENANT, "one", f"m{number}")) for number in (6, 7, 8, 9)] == [False, True, True, True]
+
+
+class Model:
+    """What a circuit should say, in the plainest words: failures in a row, and who tries."""
+
+    def __init__(self) -> None:
+        self.failures = 0
+        self.until = 0.0
+        self.tries = 0
+
+
+class CircuitsAgainstModel(RuleBasedStateMachine):
+    """Two models of one provider; every try ends in one of the five ways."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = HandClock()
+        self.circuits = Circuits(self.clock, failures=3, seconds=10)
+        self.models: dict[Key, Model] = {}
+        self.open_tries: list[Key] = []
+
+    def _of(self, key: Key) -> Model:
+        return self.models.setdefault(key, Model())
+
+    @rule(name=st.sampled_from("ab"))
+    def ask(self, name: str) -> None:
+        key = Key(TENANT, "p", name)
+        now = self.clock.monotonic()
+        due = [each for each in (self._of(key), self._of(key.connections)) if each.failures >= 3]
+        expected = all(now >= each.until and not each.tries for each in due)
+        assert self.circuits.may_try(key) is expected
+        if expected:
+            for each in due:
+                each.tries += 1
+            self.open_tries.append(key)
+
+    @rule(how=st.sampled_from(["succeeded", "failed", "not_connected", "refused", "released"]), which=st.integers(0, 9))
+    def end(self, how: str, which: int) -> None:
+        if not self.open_tries:
+            return
+        key = self.open_tries.pop(which % len(self.open_tries))
+        getattr(self.circuits, how)(key)
+        model, connections = self._of(key), self._of(key.connections)
+        model.tries = connections.tries = 0
+        if how == "succeeded":
+            model.failures = 0
+        if how in {"succeeded", "failed", "refused"}:
+            connections.failures = 0
+        for counted in [model] * (how == "failed") + [connections] * (how == "not_connected"):
+            counted.failures += 1
+            if counted.failures >= 3:
+                counted.until = self.clock.monotonic() + 10
+
+    @rule(seconds=st.sampled_from([1.0, 9.0, 10.0, 11.0]))
+    def wait(self, seconds: float) -> None:
+        self.clock.move(seconds)
+
+    @invariant()
+    def what_is_open_is_what_nobody_may_try(self) -> None:
+        now = self.clock.monotonic()
+        for name in "ab":
+            key = Key(TENANT, "p", name)
+            pair = (self._of(key), self._of(key.connections))
+            assert self.circuits.is_open(key) is any(each.failures >= 3 and now < each.until for each in pair)
+
+
+CircuitsAgainstModel.TestCase.settings = settings(max_examples=100, stateful_step_count=40)
+TestCircuits = CircuitsAgainstModel.TestCase

@@ -1,0 +1,26 @@
+"""When what was written counts as kept."""
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from gatehouse.foundation.journal.files import segment_path
+from gatehouse.foundation.journal.segments import Segments
+
+
+@pytest.mark.parametrize("fsync", [True, False])
+def test_with_fsync_nothing_counts_as_kept_that_the_system_has_not_synced(tmp_path: Path, fsync: bool) -> None:
+    segments = Segments(tmp_path, fsync=fsync, segment_bytes=1)
+    assert segments.commit([b"first"]) == (1, None)
+    # It takes what is written, and the system refuses to sync it.
+    segment_path(tmp_path / str(segments.writer_id), 2).symlink_to("/dev/null")
+    kept, error = segments.commit([b"second"])
+    if fsync:
+        assert error is not None
+        assert (kept, error.errno) == (0, errno.EINVAL)
+    else:
+        assert (kept, error) == (1, None)
+    # And a segment that can be synced takes the next.
+    assert segments.commit([b"third"]) == (1, None)
+    segments.close()

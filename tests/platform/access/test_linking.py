@@ -1,0 +1,509 @@
+"""Accounts that somebody made before their owner came: which way in gets which account (`access.linking`)."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID, uuid4
+
+import httpx2
+import pytest
+from tests.platform.access.saml.conftest import SignOn, configured, new_browser, prove
+from tests.platform.access.scim.conftest import GROUP, PATCH, USER, Directory, directory_of
+from tests.support import members
+from tests.support.members import Member, enrol
+from tests.support.platform import RunningPlatform, Tenant
+from tests.support.saml import Signer
+
+from gatehouse.foundation import tokens
+from gatehouse.foundation.identity import SCOPES, TenantId
+from gatehouse.platform.access.tokens import claims as token_claims
+from gatehouse.platform.access.users.table import UserRow
+
+FIRST, SECOND = "the first one's password", "the second one's password"
+LOGIN, REGISTER, USERS = "/api/auth/login", "/api/auth/register", "/api/admin/users"
+
+
+@dataclass
+class World:
+    """An organization with a domain that it has proven and opened, and an address of it."""
+
+    platform: RunningPlatform
+    tenant: Tenant
+    domain: str
+    browser: httpx2.AsyncClient
+    signer: Signer
+    #: what the owner of the first account holds: API keys and access tokens
+    credentials: list[str] = field(default_factory=list)
+    sign_on: SignOn | None = None
+
+    @property
+    def email(self) -> str:
+        return f"ceo@{self.domain}"
+
+    def account(self) -> dict[str, Any]:
+        rows = self.platform.sql(
+            "SELECT to_jsonb(u) FROM users u WHERE tenant_id = %s AND email = %s", [self.tenant.id, self.email]
+        )
+        assert len(rows) == 1
+        account: dict[str, Any] = rows[0][0]
+        return account
+
+    async def login(self, password: str) -> httpx2.Response:
+        return await self.platform.anonymous.post(LOGIN, json={"email": self.email, "password": password})
+
+    async def settle_in(self) -> None:
+        """Whoever has the first password signs in and makes an API key."""
+        signed_in = await self.login(FIRST)
+        assert signed_in.status_code == 200, signed_in.text
+        token = signed_in.json()["access_token"]
+        key = await self.platform.client(token).post("/api/auth/api-keys", json={"description": "the first one's"})
+        self.credentials += [token, key.json()["api_key"]]
+
+    async def good(self) -> list[bool]:
+        """Whether each of the credentials is taken."""
+        answers = [await self.platform.client(each).get("/v1/models") for each in self.credentials]
+        return [answer.status_code == 200 for answer in answers]
+
+    async def single_sign_on(self) -> SignOn:
+        if self.sign_on is None:
+            self.sign_on = await configured(self.platform, self.tenant, self.browser, self.signer)
+        return self.sign_on
+
+
+@pytest.fixture(scope="module")
+def signer() -> Signer:
+    return Signer.new()
+
+
+@pytest.fixture
+async def world(platform: RunningPlatform, tenant: Tenant, signer: Signer) -> AsyncIterator[World]:
+    domain = f"{uuid4().hex[:12]}.test"
+    prove(platform, tenant, domain, jit=True)
+    platform.sql("UPDATE allowed_domains SET self_registration = true WHERE domain = %s", [domain])
+    async with new_browser(platform) as browser:
+        yield World(platform, tenant, domain, browser, signer)
+
+
+# the ways in which an account comes to be ---------------------------------------------------------------------------
+
+
+async def self_registration(world: World, password: str) -> int:
+    body = {"email": world.email, "password": password}
+    answer = await world.platform.anonymous.post(REGISTER, json=body)
+    await world.platform.host.later.settle()
+    return answer.status_code
+
+
+async def invitation(world: World, password: str) -> int:
+    made = await world.tenant.admin.client.post(USERS, json={"email": world.email})
+    if made.status_code != 201:
+        return made.status_code
+    body = {"email": world.email, "password": password, "invitation_token": made.json()["invitation_token"]}
+    return (await world.platform.anonymous.post(REGISTER, json=body)).status_code
+
+
+async def administrator(world: World, password: str) -> int:
+    body = {"email": world.email, "password": password}
+    return (await world.tenant.admin.client.post(USERS, json=body)).status_code
+
+
+async def scim(world: World, password: str) -> int:
+    """As directories do: where the user is there already, it is looked up and replaced."""
+    directory = await directory_of(world.platform, world.tenant)
+    body = {"schemas": [USER], "userName": world.email, "active": True, "displayName": "The CEO", "password": password}
+    made = await directory.client.post("/api/scim/v2/Users", json=body)
+    if made.status_code != 409:
+        return made.status_code
+    (user_id,) = await directory.found("/Users", f'userName eq "{world.email}"')
+    return (await directory.client.put(f"/api/scim/v2/Users/{user_id}", json=body)).status_code
+
+
+async def saml(world: World, password: str) -> int:
+    return (await (await world.single_sign_on()).sign_in(email=world.email)).status_code
+
+
+async def portal_owner(world: World, password: str) -> int:
+    portal = await world.platform.new_m2m(None, "admin:write")
+    key = tokens.mint_api_key()
+    body = {"email": world.email, "key_prefix": key.shown, "key_sha256": key.digest.hex()}
+    answer = await portal.put(f"/v1/platform/tenants/{world.tenant.id}/owner", json=body)
+    if password == FIRST:
+        world.credentials.append(key.plaintext)
+    return answer.status_code
+
+
+Way = Callable[[World, str], Awaitable[int]]
+WAYS: list[Way] = [self_registration, invitation, administrator, scim, saml, portal_owner]
+#: Whose first owner has not shown that the address is theirs, and is not the organization's directory.
+UNPROVEN = {self_registration, administrator, portal_owner}
+MADE_BY = {self_registration: 202, invitation: 201, administrator: 201, scim: 201, saml: 303, portal_owner: 200}
+
+
+def arrival(first: Way, second: Way) -> int:
+    """How the second one is answered."""
+    if second is self_registration:
+        return 403 if first is saml else 202
+    if second in {invitation, administrator}:
+        return 409
+    if second is portal_owner:
+        return 200 if first is portal_owner else 409
+    return 200 if second is scim else 303
+
+
+@pytest.mark.parametrize("second", WAYS, ids=lambda way: f"then-{way.__name__}")
+@pytest.mark.parametrize("first", WAYS, ids=lambda way: way.__name__)
+async def test_whoever_comes_second_gets_no_more_than_is_theirs(world: World, first: Way, second: Way) -> None:
+    """For every ordered pair: one account of the address stays, nobody's password opens what another has made, and an
+    identity provider or directory takes over no account that others can still use."""
+    assert await first(world, FIRST) == MADE_BY[first]
+    if first in {self_registration, invitation, administrator}:
+        await world.settle_in()
+    before = world.account()
+    assert all(await world.good())
+
+    assert await second(world, SECOND) == arrival(first, second)
+
+    after = world.account()
+    assert (after["id"], after["role"]) == (before["id"], before["role"])
+    assert (await world.login(SECOND)).status_code == 401
+    # A directory takes over no administrator: it could end the last one's password.
+    taken_over = first in UNPROVEN and (second is saml or (second is scim and first is not portal_owner))
+    assert await world.good() == [not taken_over] * len(world.credentials)
+    has_password = first in {self_registration, invitation, administrator} and not taken_over
+    assert (await world.login(FIRST)).status_code == (200 if has_password else 401)
+    assert (after["password_hash"] is not None) == has_password
+    linked = first in {scim, saml} or second is saml or (second is scim and first is not portal_owner)
+    assert (after["linked_at"] is not None) == linked
+    events = await world.platform.audit(world.tenant, "user.linked")
+    assert len(events) == (1 if linked and before["linked_at"] is None else 0)
+
+
+async def test_an_invitation_that_a_machine_issued_proves_no_address(world: World) -> None:
+    """The program has read the token in the answer and can accept the invitation itself."""
+    machine = await world.platform.new_m2m(world.tenant.id, *SCOPES)
+    made = await machine.post(USERS, json={"email": world.email})
+    assert made.status_code == 201, made.text
+    body = {"email": world.email, "password": FIRST, "invitation_token": made.json()["invitation_token"]}
+    assert (await world.platform.anonymous.post(REGISTER, json=body)).status_code == 201
+    await world.settle_in()
+    assert await saml(world, SECOND) == 303
+    assert await world.good() == [False, False]
+    assert (await world.login(FIRST)).status_code == 401
+
+
+async def test_a_key_that_is_being_made_while_its_session_ends_is_not_made(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    """As when linking ends everything: the request has been let in, and waits for the user's row."""
+    with platform.owner_transaction() as transaction:
+        transaction.execute("SELECT 1 FROM users WHERE id = %s FOR UPDATE", [tenant.user.id])
+        making = asyncio.create_task(tenant.user.client.post("/api/auth/api-keys", json={"description": "late"}))
+        async with asyncio.timeout(20):
+            while not platform.sql("SELECT 1 FROM pg_locks WHERE NOT granted"):
+                assert not making.done()
+                await asyncio.sleep(0.01)
+        transaction.execute("UPDATE sessions SET revoked_at = now() WHERE user_id = %s", [tenant.user.id])
+    assert (await making).status_code == 401
+    assert platform.sql("SELECT 1 FROM api_keys WHERE user_id = %s", [tenant.user.id]) == []
+
+
+async def test_an_account_whose_address_was_changed_is_linked_anew(world: World) -> None:
+    """What the earlier person holds does not reach the account of the person who has the new address."""
+    earlier = f"earlier@{world.domain}"
+    single = await world.single_sign_on()
+    assert (await single.sign_in(email=earlier)).status_code == 303
+    [(user_id,)] = world.platform.sql("SELECT id FROM users WHERE email = %s", [earlier])
+    reset = await world.tenant.admin.client.post(f"{USERS}/{user_id}/password-reset")
+    body = {"token": reset.json()["token"], "password": FIRST}
+    assert (await world.platform.anonymous.post("/api/auth/password/reset", json=body)).status_code == 204
+    moved = await world.tenant.admin.client.patch(f"{USERS}/{user_id}", json={"email": world.email})
+    assert moved.status_code == 200, moved.text
+    await world.settle_in()
+    assert await saml(world, SECOND) == 303
+    assert await world.good() == [False, False]
+    assert (await world.login(FIRST)).status_code == 401
+
+
+@pytest.mark.parametrize("proven", [True, False])
+async def test_an_account_stays_linked_when_its_directory_changes_the_address(world: World, proven: bool) -> None:
+    """What the earlier person holds ends at once, and whoever has the new address signs in."""
+    single = await world.single_sign_on()
+    assert (await single.sign_in(email=world.email)).status_code == 303
+    account = world.account()["id"]
+    reset = await world.tenant.admin.client.post(f"{USERS}/{account}/password-reset")
+    body = {"token": reset.json()["token"], "password": FIRST}
+    assert (await world.platform.anonymous.post("/api/auth/password/reset", json=body)).status_code == 204
+    await world.settle_in()
+    directory = await directory_of(world.platform, world.tenant)
+    domain = world.domain if proven else f"{uuid4().hex[:12]}.test"
+    for email in (f"second@{domain}", f"third@{domain}"):
+        await directory.patch(f"/Users/{account}", {"op": "replace", "path": "userName", "value": email})
+        change = {"op": "replace", "path": 'emails[type eq "work"].value', "value": email}
+        await directory.patch(f"/Users/{account}", change)
+        query = "SELECT email, linked_at IS NOT NULL, password_hash FROM users WHERE id = %s"
+        assert world.platform.sql(query, [account]) == [(email, True, None)]
+        assert await world.good() == [False, False]
+        assert (await single.sign_in(email=email)).status_code == 303
+    events = await world.platform.audit(world.tenant, "user.linked")
+    assert [event["details"]["ended"]["api_keys"] for event in events] == [1, 0]
+    # Writing anything else ends nothing.
+    name = {"op": "replace", "path": "displayName", "value": "The CEO"}
+    await directory.patch(f"/Users/{account}", name)
+    assert len(await world.platform.audit(world.tenant, "user.linked")) == 2
+
+
+async def test_a_key_that_is_being_enabled_while_its_account_is_linked_stays_disabled(world: World) -> None:
+    """A stranger could enable a disabled key again and again, until one request is under way at the right moment."""
+    await self_registration(world, FIRST)
+    await world.settle_in()
+    world.platform.sql("UPDATE api_keys SET is_enabled = false WHERE user_id = %s", [world.account()["id"]])
+    sign_on = await world.single_sign_on()
+    with world.platform.owner_transaction() as enabling:
+        enabling.execute("UPDATE api_keys SET is_enabled = true WHERE user_id = %s", [world.account()["id"]])
+        linking = asyncio.create_task(sign_on.sign_in(email=world.email))
+        while not linking.done() and not world.platform.sql("SELECT 1 FROM pg_locks WHERE NOT granted"):
+            await asyncio.sleep(0.01)
+    assert (await linking).status_code == 303
+    keys = world.platform.sql(
+        "SELECT is_enabled, disabled_by FROM api_keys WHERE user_id = %s", [world.account()["id"]]
+    )
+    assert keys == [(False, "owner")]
+
+
+async def test_a_key_that_waits_to_be_enabled_while_its_session_ends_stays_disabled(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    made = (await tenant.user.client.post("/api/auth/api-keys", json={"description": "late"})).json()
+    path = f"/api/auth/api-keys/{made['id']}"
+    assert (await tenant.user.client.patch(path, json={"is_enabled": False})).status_code == 200
+    with platform.owner_transaction() as transaction:
+        transaction.execute("SELECT 1 FROM api_keys WHERE id = %s FOR UPDATE", [made["id"]])
+        enabling = asyncio.create_task(tenant.user.client.patch(path, json={"is_enabled": True}))
+        while not platform.sql("SELECT 1 FROM pg_locks WHERE NOT granted"):
+            await asyncio.sleep(0.01)
+        transaction.execute("UPDATE sessions SET revoked_at = now() WHERE user_id = %s", [tenant.user.id])
+    assert (await enabling).status_code == 401
+    assert platform.sql("SELECT is_enabled FROM api_keys WHERE id = %s", [made["id"]]) == [(False,)]
+
+
+# taking over an account ----------------------------------------------------------------------------------------------
+
+
+async def test_the_owner_of_an_address_ends_all_that_a_stranger_made_with_it(world: World) -> None:
+    """A stranger registers the address, signs in, makes a key, enrols a second factor and authorizes an application;
+    then its owner signs in by single sign-on."""
+    platform = world.platform
+    assert await self_registration(world, FIRST) == 202
+    await world.settle_in()
+    signed_in = (await world.login(FIRST)).json()
+    stranger = Member(UUID(signed_in["user"]["id"]), world.email, platform.anonymous, platform.anonymous)
+    await members.use(platform, stranger, signed_in)
+    await enrol(platform, stranger)
+    client_id, digest = uuid4(), uuid4().bytes
+    platform.sql(
+        "INSERT INTO oauth_clients (id, client_id, name, secret_digest) VALUES (%s, %s, 'an application', '')",
+        [client_id, client_id],
+    )
+    platform.sql(
+        "INSERT INTO authorization_codes (digest, tenant_id, session_id, user_id, client_id, redirect_uri, challenge,"
+        " scope, expires_at) VALUES (%s, %s, %s, %s, %s, '', '', 'openid', now() + interval '1 minute')",
+        [digest, world.tenant.id, stranger.session_id, stranger.id, client_id],
+    )
+    group = {"name": "board", "external_group_id": "ext-board"}
+    assert (await world.tenant.admin.client.post("/api/admin/groups", json=group)).status_code == 201
+
+    answer = await (await world.single_sign_on()).sign_in(email=world.email, attributes={"groups": ["ext-board"]})
+    assert answer.status_code == 303, answer.text
+
+    assert (await world.login(FIRST)).status_code == 401
+    assert await world.good() == [False, False]
+    assert (await stranger.client.get("/api/auth/sessions")).status_code == 401
+    refreshed = await platform.anonymous.post("/api/auth/refresh", json={"refresh_token": stranger.refresh_token})
+    assert refreshed.status_code == 401
+    for table in ("authorization_codes", "mfa_totp", "mfa_recovery_codes"):
+        assert platform.sql(f"SELECT 1 FROM {table} WHERE user_id = %s", [stranger.id]) == []
+    (event,) = await platform.audit(world.tenant, "user.linked")
+    assert event["resource_id"] == str(stranger.id)
+    assert event["details"]["by"] == "saml"
+    ended = event["details"]["ended"]
+    assert (ended["passwords"], ended["api_keys"], ended["oauth_grants"], ended["second_factors"]) == (1, 1, 1, 1)
+    assert ended["sessions"] >= 2
+    assert ended["refresh_tokens"] >= 2
+    # The second time nothing is taken over, and what the person has made since goes on.
+    platform.sql("UPDATE api_keys SET is_enabled = true WHERE user_id = %s", [stranger.id])
+    assert await saml(world, "") == 303
+    assert platform.sql("SELECT is_enabled FROM api_keys WHERE user_id = %s", [stranger.id]) == [(True,)]
+    assert len(await platform.audit(world.tenant, "user.linked")) == 1
+
+
+async def test_an_invitation_that_waits_opens_nothing_once_its_account_is_linked(world: World) -> None:
+    made = (await world.tenant.admin.client.post(USERS, json={"email": world.email})).json()
+    assert await saml(world, "") == 303
+    body = {"email": world.email, "password": FIRST, "invitation_token": made["invitation_token"]}
+    assert (await world.platform.anonymous.post(REGISTER, json=body)).status_code == 403
+
+
+@pytest.mark.parametrize("how", ["POST", "PUT", "PATCH"])
+async def test_a_directory_that_takes_an_account_into_a_group_takes_it_over(world: World, how: str) -> None:
+    """Some directories find the user and write nothing but the membership, which gives the group's rights."""
+    await self_registration(world, FIRST)
+    await world.settle_in()
+    directory = await directory_of(world.platform, world.tenant)
+    members = [{"value": world.account()["id"]}]
+    if how == "POST":
+        await directory.group(members[0] | {"id": members[0]["value"]})
+    else:
+        group = await directory.group()
+        path = f"/api/scim/v2/Groups/{group['id']}"
+        body: dict[str, Any] = {"schemas": [GROUP], "displayName": group["displayName"], "members": members}
+        if how == "PATCH":
+            body = {"schemas": [PATCH], "Operations": [{"op": "add", "path": "members", "value": members}]}
+        assert (await directory.client.request(how, path, json=body)).status_code == 200
+    assert (await world.login(FIRST)).status_code == 401
+    assert await world.good() == [False, False]
+
+
+async def test_an_account_of_an_unproven_domain_is_not_taken_over(world: World) -> None:
+    """The identity provider could name any address there is, an administrator's private one too."""
+    await administrator(world, FIRST)
+    await world.settle_in()
+    world.platform.sql("DELETE FROM allowed_domains WHERE domain = %s", [world.domain])
+    sign_on = await world.single_sign_on()
+    refused = await sign_on.sign_in(email=world.email)
+    assert (refused.status_code, refused.json()) == (
+        403,
+        {
+            "detail": "An account with this address was made here, and the organization has not proven the address's"
+            " domain. Ask your administrator to prove the domain, or to remove the account.",
+            "reason": "address_not_proven",
+        },
+    )
+    (event,) = await world.platform.audit(world.tenant, "saml.refused")
+    assert event["reason"] == "address_not_proven"
+    assert await scim(world, "") == 200
+    assert await world.good() == [True, True]
+    assert world.account()["linked_at"] is None
+    # The same account, once the domain is proven.
+    prove(world.platform, world.tenant, world.domain, jit=False)
+    assert await saml(world, "") == 303
+    assert await world.good() == [False, False]
+
+
+async def test_a_directory_gives_no_rights_to_a_stranger_whose_address_is_not_proven_any_more(world: World) -> None:
+    await self_registration(world, FIRST)
+    world.platform.sql("DELETE FROM allowed_domains WHERE domain = %s", [world.domain])
+    assert await scim(world, "") == 403
+    directory = await directory_of(world.platform, world.tenant)
+    body = {"schemas": [GROUP], "displayName": "board", "members": [{"value": world.account()["id"]}]}
+    assert (await directory.client.post("/api/scim/v2/Groups", json=body)).status_code == 403
+
+
+async def test_a_person_of_an_unproven_domain_joins_unverified_and_comes_back(world: World) -> None:
+    sign_on = await world.single_sign_on()
+    email = f"new@{uuid4().hex[:12]}.test"
+    for _ in range(2):
+        assert (await sign_on.sign_in(email=email)).status_code == 303
+    rows = world.platform.sql("SELECT email_verified, address_proven_at FROM users WHERE email = %s", [email])
+    assert rows == [(False, None)]
+
+
+async def test_applications_do_not_hear_that_a_registered_address_is_verified(world: World) -> None:
+    """The portal takes whoever has a verified address for its owner."""
+    await self_registration(world, FIRST)
+    assert world.account()["email_verified"] is True
+    assert (await claims(world))["email_verified"] is False
+    await saml(world, "")
+    assert (await claims(world))["email_verified"] is True
+
+
+async def claims(world: World) -> dict[str, Any]:
+    async with world.platform.host.database.tenant(TenantId(world.tenant.id)) as session:
+        user = await session.get_one(UserRow, UUID(world.account()["id"]))
+        return await token_claims.of(session, user, ["openid", "email"])
+
+
+# machines and addresses ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("role", ["admin", "auditor", "operator"])
+@pytest.mark.parametrize("how", ["PUT", "PATCH", "PATCH emails", "PATCH users"])
+async def test_a_machine_does_not_give_an_administrators_account_another_address(
+    world: World, role: str, how: str
+) -> None:
+    """Else it gives the account an employee's address, who then signs in as the administrator."""
+    platform, tenant = world.platform, world.tenant
+    machine = await platform.new_m2m(tenant.id, "admin:write", "api:read", "api:write", "chat:write")
+    made = await machine.post("/api/admin/scim/token", json={"description": "the machine's"})
+    directory = Directory(platform.client(made.json()["token"]), "", "")
+    await administrator(world, FIRST)
+    user_id = world.account()["id"]
+    operator = role == "operator"
+    # Linked, as if the administrator signed in by single sign-on.
+    platform.sql(
+        "UPDATE users SET role = %s, operator = %s, linked_at = now() WHERE id = %s",
+        ["admin" if operator else role, operator, user_id],
+    )
+    await platform.refresh()
+    email = f"eve@{world.domain}"
+    if how == "PATCH users":
+        answer = await machine.patch(f"{USERS}/{user_id}", json={"email": email})
+    else:
+        path = f"/api/scim/v2/Users/{user_id}"
+        body: dict[str, Any] = {"schemas": [USER], "userName": email, "active": True}
+        if how != "PUT":
+            entry = {"op": "replace", "path": "userName", "value": email}
+            if how == "PATCH emails":
+                entry = {"op": "add", "value": {"emails": [{"value": email, "primary": True}]}}
+            body = {"schemas": [PATCH], "Operations": [entry]}
+        answer = await directory.client.request(how.partition(" ")[0], path, json=body)
+    # A name alone is the directory's to choose, and nobody signs in by it.
+    renamed = how == "PATCH" and not operator
+    assert answer.status_code == (200 if renamed else 403), answer.text
+    assert platform.sql("SELECT email FROM users WHERE id = %s", [user_id]) == [(world.email,)]
+    eve = await (await world.single_sign_on()).sign_in(email=email)
+    assert platform.sql("SELECT count(*) FROM sessions WHERE user_id = %s", [user_id]) == [(0,)]
+    assert eve.status_code == (403 if renamed else 303)
+
+
+async def test_a_machine_makes_a_scim_token_only_with_the_rights_of_a_user(world: World) -> None:
+    """By the token it could become any user."""
+    machine = await world.platform.new_m2m(world.tenant.id, "admin:write")
+    refused = await machine.post("/api/admin/scim/token", json={"description": "x"})
+    assert refused.status_code == 403
+
+
+# registering ---------------------------------------------------------------------------------------------------------
+
+
+async def test_registering_does_not_tell_who_has_an_account(world: World) -> None:
+    body = {"password": FIRST, "username": f"name-{uuid4().hex[:8]}"}
+    answers = []
+    for email in (world.email, world.email, f"other@{world.domain}"):
+        answers.append(await world.platform.anonymous.post(REGISTER, json={**body, "email": email}))
+        await world.platform.host.later.settle()
+    assert {(answer.status_code, answer.text) for answer in answers} == {(202, answers[0].text)}
+    assert {tuple(sorted(set(answer.headers) - {"x-request-id"})) for answer in answers} == {
+        tuple(sorted(set(answers[0].headers) - {"x-request-id"}))
+    }
+    # The name was taken by then.
+    rows = world.platform.sql(
+        "SELECT email, username FROM users WHERE email LIKE %s ORDER BY created_at", [f"%@{world.domain}"]
+    )
+    assert rows == [(world.email, body["username"]), (f"other@{world.domain}", None)]
+
+
+async def test_an_active_identity_provider_closes_registering(world: World) -> None:
+    sign_on = await world.single_sign_on()
+    body = {"email": world.email, "password": FIRST}
+    closed = await world.platform.anonymous.post(REGISTER, json=body)
+    assert (closed.status_code, closed.json()["error"]) == (403, "registration_closed")
+    await world.tenant.admin.client.put(f"/api/admin/saml/idp/{sign_on.idp_id}", json={"is_active": False})
+    assert await self_registration(world, FIRST) == 202
+
+
+async def test_jit_provisioning_opens_registering_to_nobody(world: World) -> None:
+    path = f"/api/v1/admin/org/allowed-domains/{world.domain}"
+    changed = await world.tenant.admin.client.patch(path, json={"self_registration": False})
+    assert (changed.json()["jit_provisioning"], changed.json()["self_registration"]) == (True, False)
+    assert await self_registration(world, FIRST) == 403

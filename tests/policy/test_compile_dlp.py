@@ -1,0 +1,63 @@
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from gatehouse.policy.compile_dlp import compile_dlp
+from gatehouse.policy.dlp import DlpPolicy, Rule
+from gatehouse.policy.governance import BundleRecord, DlpRuleRecord, GovernanceRecords
+
+BUNDLE = BundleRecord(id=UUID(int=1), name="Privacy", entity_types=("email", "person"))
+
+
+def compiled(*rules: DlpRuleRecord, bundles: tuple[BundleRecord, ...] = (BUNDLE,), **flags: bool) -> DlpPolicy:
+    policy, faults = compile_dlp(GovernanceRecords(dlp_rules=rules, bundles=bundles), flags)
+    assert faults == []
+    return policy
+
+
+def rule(**changed: Any) -> DlpRuleRecord:
+    values = {"id": "r", "name": "r", "detector_type": "regex", "entity_type": "email", "action": "log_only", **changed}
+    return DlpRuleRecord(**values)
+
+
+def all_rules(policy: DlpPolicy) -> dict[str, Rule]:
+    tiers = (policy.patterns, policy.entities, policy.labels)
+    return {each.id: each for tier in tiers for rules in tier.values() for each in rules}
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        rule(),
+        rule(pattern="mailto:[a-z]+"),
+        rule(pattern="mailto:[a-z]+", custom=True),
+        rule(detector_type="ner", entity_type="person"),
+        rule(detector_type="llm", labels=("contact details",)),
+    ],
+)
+def test_what_a_bundle_names_is_redacted_at_least_whichever_rule_finds_it(own: DlpRuleRecord) -> None:
+    assert all_rules(compiled(own))["r"].action == "redact"
+    assert all_rules(compiled(own, bundles=()))["r"].action == "log_only"
+
+
+def test_a_bundle_raises_no_rule_of_another_entity_type() -> None:
+    staff = rule(detector_type="ner", entity_type="employee_name", entities=("person",))
+    assert all_rules(compiled(staff))["r"].action == "log_only"
+
+
+@pytest.mark.parametrize(("asks", "action"), [(True, "redact"), (False, "prompt")])
+def test_a_bundle_weakens_no_prompt_that_blocks(asks: bool, action: str) -> None:
+    assert all_rules(compiled(rule(action="prompt"), human_in_loop=asks))["r"].action == action
+    assert all_rules(compiled(rule(action="block"), human_in_loop=asks))["r"].action == "block"
+
+
+def test_an_organization_can_block_what_cannot_be_read() -> None:
+    assert not compiled().blocks_unreadable
+    assert compiled(block_unreadable=True).blocks_unreadable
+
+
+def test_names_that_not_every_model_recognises_are_kept_in_order() -> None:
+    own = rule(detector_type="ner", entity_type="x", entities=("person", "drug_name", "disease"))
+    assert compiled(own).open_labels == ("disease", "drug_name")
+    assert compiled(rule(detector_type="ner", entity_type="x")).open_labels == ()

@@ -1,0 +1,53 @@
+"""What the portal takes for a notice of the platform's."""
+
+import json
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from tests.portal.test_platform_keys import answering
+from tests.support.portal import RunningPortal
+
+from gatehouse.foundation import jwt
+from gatehouse.foundation.jwt import SigningKey, key_set
+from gatehouse.portal.settings import PortalSettings
+
+SIGNER = SigningKey.generate()
+ISSUER = "https://platform.example.com"
+
+
+def signed(audience: str, **claims: Any) -> str:
+    now = int(time.time())
+    return jwt.sign({"iss": ISSUER, "aud": audience, "iat": now, "exp": now + 60, "sub": "platform", **claims}, SIGNER)
+
+
+@pytest.fixture(scope="module")
+async def notified(portal_settings: PortalSettings) -> AsyncIterator[RunningPortal]:
+    """A portal whose platform signs with `SIGNER`."""
+    # One document that is both the key set and the configuration.
+    document = json.dumps({"issuer": ISSUER, **key_set([SIGNER])}).encode()
+    async with answering(document) as (address, _):
+        settings = portal_settings.model_copy(
+            update={"platform_url": address, "platform_client_id": SIGNER.kid, "egress_allowlist": ("127.0.0.0/8",)}
+        )
+        async with RunningPortal.start(settings) as running:
+            yield running
+
+
+async def status(portal: RunningPortal, **claims: Any) -> int:
+    """How the portal answers a notice whose token has these claims."""
+    token = signed(portal.host.settings.issuer, **claims)
+    return (await portal.client(token).post("/v1/platform-notices", json={"notices": []})).status_code
+
+
+@pytest.mark.parametrize("token_type", [None, "", "m2m", "access", "id_token", "Platform_Notice", ["platform_notice"]])
+async def test_what_the_platform_signs_for_the_portal_otherwise_is_no_notice(
+    notified: RunningPortal, token_type: object
+) -> None:
+    """RFC 8725, 3.11 and 3.12: the audience is the right one, and the kind is not."""
+    assert await status(notified, **({} if token_type is None else {"token_type": token_type})) == 401
+
+
+async def test_a_notice_of_the_platform_is_taken(notified: RunningPortal) -> None:
+    assert await status(notified, token_type="platform_notice") == 200

@@ -1,0 +1,129 @@
+"""Operations counted, so that tests of cost need no clock: calls, as the interpreter's own profiler counts them, and
+characters that pass through what copies or searches them."""
+
+import cProfile
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, SupportsIndex
+
+import pytest
+
+from gatehouse.detection import candidates, contexts, matching, openings, rules, scanning
+from gatehouse.detection.catalog import BUILT_IN
+from gatehouse.detection.matcher import Matcher
+from gatehouse.detection.normalise import decoded, joined, spaced, view
+from gatehouse.engine.dlp import json_text, turns
+from gatehouse.engine.dlp.steps import Steps, finish
+
+#: How often more twice the text may take: of twice the size, and of what the second half adds. Edges of slices count.
+MAX_GROWTH: Final = 2.2
+_MOST_ADDED: Final = 2.7
+#: Calls and characters beside those that depend on the text.
+_FEW: Final = 4_000
+#: The same of characters: the longest match and what is around it is searched a few times.
+_FEW_CHARACTERS: Final = 100_000
+
+
+class Operations(NamedTuple):
+    calls: int
+    characters: int
+
+
+def are_linear(quarter: Operations, half: Operations, whole: Operations, *, most: float = MAX_GROWTH) -> bool:
+    """Of a quarter of a text, half of it, and all."""
+    added, added_to_half = whole.characters - half.characters, half.characters - quarter.characters
+    return whole.calls <= most * half.calls + _FEW and added <= _MOST_ADDED * max(added_to_half, 0) + _FEW_CHARACTERS
+
+
+class Counter:
+    """`matcher` has the built-in patterns, and counts what is searched."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.characters = 0
+        #: characters in which context words were looked for one by one
+        self.in_contexts = 0
+        for module in (rules, candidates, contexts, openings):
+            patch.setattr(module, "search_of", self._counted_search(module.search_of))
+        for module, name in (
+            (decoded, "_ANY_PLACE"),
+            (decoded, "_SEGMENT"),
+            (decoded, "_SHIFTED"),
+            (decoded, "_ENCODED"),
+            (decoded, "_SHIFTED_OR_QUOTED"),
+            (decoded, "_WRAPPED"),
+            (decoded, "_QUOTED_PRINTABLE"),
+            (spaced, "_next_row"),
+            (joined, "_next_break"),
+        ):
+            patch.setattr(module, name, self._counting_search(getattr(module, name)))
+        self.matcher = Matcher(BUILT_IN)
+        patch.setattr(view.View, "__init__", self._counting(view.View.__init__, 1))
+        patch.setattr(json_text.JsonCursor, "move", self._counting(json_text.JsonCursor.move, 1))
+        patch.setattr(json_text, "is_json", self._counting(json_text.is_json, 0))
+        patch.setattr(matching, "in_context", self._counted_context(matching.in_context))
+        # How long a slice is depends on the clock. Short ones show in a short text what depends on their number.
+        patch.setattr(scanning, "thread_time", lambda: 0.0)
+        patch.setattr(scanning, "SLICE", 1024)
+        patch.setattr(scanning, "_SHORTEST", 256)
+        patch.setattr(turns.Turns, "run", _at_once)
+
+    def of(self, work: Callable[[], object]) -> Operations:
+        """What the work takes."""
+        self.characters = 0
+        profile = cProfile.Profile()
+        profile.enable()
+        try:
+            work()
+        finally:
+            profile.disable()
+        return Operations(sum(entry.callcount for entry in profile.getstats()), self.characters)
+
+    def _counting(self, function: Callable[..., Any], place: int) -> Callable[..., Any]:
+        def counting(*arguments: Any, **more: Any) -> Any:
+            self.characters += len(arguments[place])
+            return function(*arguments, **more)
+
+        return counting
+
+    def _counted_context(self, in_context: Callable[..., bool]) -> Callable[..., bool]:
+        def counting(compiled: Any, text: str, start: int, end: int) -> bool:
+            self.in_contexts += len(text)
+            return in_context(compiled, text, start, end)
+
+        return counting
+
+    def _counted_search(self, search_of: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda compiled: self._counting_search(search_of(compiled))
+
+    def _counting_search(self, search: Any) -> Any:
+        def counting(anchor: Any, data: Any, start: int, end: int) -> Any:
+            spans = search(anchor, data, start, end)
+            # What follows a match is not read.
+            self.characters += (spans[0][1] if spans[0][1] >= 0 else end) - start
+            return spans
+
+        return counting
+
+
+async def _at_once(_: Any, owner: object, steps: Steps[Any], budget: object = None, *, size: int = 0) -> Any:
+    return finish(steps)
+
+
+class CountedText(str):
+    """Counts the characters that are copied out of it, and out of what is, in `copied`."""
+
+    __slots__ = ("copied",)
+    copied: list[int]
+
+    def __new__(cls, text: str, copied: list[int] | None = None) -> "CountedText":
+        made = super().__new__(cls, text)
+        made.copied = [0] if copied is None else copied
+        return made
+
+    def __getitem__(self, key: SupportsIndex | slice) -> str:
+        part = super().__getitem__(key)
+        self.copied[0] += len(part)
+        return CountedText(part, self.copied)
+
+    def __format__(self, spec: str) -> str:
+        self.copied[0] += len(self)
+        return super().__format__(spec)

@@ -1,0 +1,42 @@
+"""An engine for many calls: one policy for all, and time goes on between them."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from tests.support.engine import HeldEngine
+
+from gatehouse.engine.dlp.tiers import DlpOptions
+from gatehouse.engine.fields.tables import ALL_TOOLS, OPENAI_CHAT
+from gatehouse.foundation.identity import TenantId
+from gatehouse.policy.snapshot import Snapshot
+
+
+class FastEngine(HeldEngine):
+    """Provider `chat` speaks OpenAI's dialect, `claude` Anthropic's. Every field is allowed to go on."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(dlp=DlpOptions(**options))
+        self.serve("chat", "m")
+        self.serve("claude", "m", kind="anthropic")
+        self.allowed_fields = (*OPENAI_CHAT, ALL_TOOLS)
+        self._snapshot: Snapshot | None = None
+
+    async def current(self, tenant_id: TenantId) -> Snapshot:
+        if self._snapshot is None:
+            self._snapshot = await super().current(tenant_id)
+        return self._snapshot
+
+    async def exchange(
+        self, dialect: str, body: dict[str, Any], answer: Sequence[bytes]
+    ) -> tuple[int, bytes, bytes | None]:
+        """The status, all that the client receives, and what the provider received, if it was asked."""
+        self.clock.move(5)
+        self.outbound.sent.clear()
+        self.outbound.script = [(200, list(answer))]
+        got = await self.engine.answer(self.request(body, dialect=dialect))
+        told = json.dumps(dict(got.headers)).encode() + got.body
+        if got.stream is not None:
+            told += b"".join([block async for block in got.stream])
+        sent = self.outbound.sent[0] if self.outbound.sent else None
+        return got.status, told, None if sent is None else json.dumps(dict(sent.headers)).encode() + sent.body

@@ -1,0 +1,39 @@
+"""Programs from the system's packages that some tests need, and the rule that CI skips nothing.
+
+A developer without Chromium or nginx can run everything else: the tests that need them are skipped and named at the end
+of the run. With `CI=true` a skipped test is a failed test.
+"""
+
+import os
+import shutil
+from collections.abc import Generator
+from typing import Final
+
+import pytest
+
+#: each program and the command that installs it on Debian
+INSTALL_COMMANDS: Final = {
+    "chromium": "apt-get install chromium",
+    "nginx": "apt-get install nginx",
+}
+
+
+def find(program: str) -> str | None:
+    """Returns the program's path, or None where it is not installed."""
+    return shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+
+
+def needs(program: str) -> pytest.MarkDecorator:
+    """Skips a test where `program` is not installed, with the command that installs it as the reason."""
+    reason = f"{program} is not installed: {INSTALL_COMMANDS[program]}"
+    return pytest.mark.skipif(find(program) is None, reason=reason)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.skipped and os.environ.get("CI") == "true":
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        report.outcome = "failed"
+        report.longrepr = f"Skipped tests fail with CI=true. {reason}"
+    return report

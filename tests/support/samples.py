@@ -1,0 +1,44 @@
+"""Samples of an organization's requests."""
+
+import asyncio
+from typing import Any
+
+import httpx2
+from tests.support.journal import Journal
+from tests.support.platform import Person, RunningPlatform, Tenant
+
+from gatehouse.engine.stages import sampling
+
+SETTING = "/api/v1/admin/org/dlp-sampling"
+SAMPLES = "/api/admin/dlp-rules/samples"
+
+
+async def sample_every_call(platform: RunningPlatform, tenant: Tenant, *models: str) -> None:
+    """The organization has a provider `sandbox`, and keeps a sample of every call."""
+    await platform.add_provider(tenant.id, "sandbox", "sandbox", *(models or ("echo",)))
+    assert (await tenant.admin.client.put(SETTING, json={"share": 1})).status_code == 200
+
+
+async def chat(person: Person, *texts: str, **more: Any) -> httpx2.Response:
+    messages = [{"role": "user", "content": text} for text in texts]
+    body = {"model": "sandbox/echo", "messages": messages, **more}
+    return await person.client.post("/v1/chat/completions", json=body)
+
+
+async def drained(platform: RunningPlatform) -> None:
+    """All samples are stored."""
+    await asyncio.gather(*sampling.RUNNING)
+    drain = await Journal(platform.installed.url, platform.host.settings.gatehouse_home / "journal").drain()
+    assert drain.status.rejected == 0
+
+
+async def kept(platform: RunningPlatform, tenant: Tenant, *texts: str, **more: Any) -> str:
+    """The id of the sample of a call with these texts."""
+    await chat(tenant.user, *texts, **more)
+    await drained(platform)
+    sample_id: str = (await tenant.admin.client.get(SAMPLES)).json()["samples"][0]["id"]
+    return sample_id
+
+
+async def labelled(tenant: Tenant, sample_id: str, **said: Any) -> httpx2.Response:
+    return await tenant.admin.client.put(f"{SAMPLES}/{sample_id}/labels", json=said)
