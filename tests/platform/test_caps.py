@@ -75,7 +75,7 @@ FAMILIES: dict[str, tuple[str, Create]] = {
         _post("/api/admin/models", provider="their-own", model_id="NAME"),
     ),
     "policies": (
-        f"{P}.governance.policies.service.MOST",
+        f"{P}.governance.policies.service.MAX_RULES",
         _post("/api/admin/policies", name="NAME", condition="false", action="LOG"),
     ),
     "routing policies": (
