@@ -43,6 +43,27 @@ def scan(
     return sorted(found.values(), key=by_place)
 
 
+def scan_short(rules: Sequence[Rules], text: str, *, decoded: bool = True) -> list[Finding] | None:
+    """What is found in a short text that reads in one way only, as most do. None for others."""
+    if len(text) > _SHORTEST or "\\" in text or (decoded and ciphers.is_read_whole(text)):
+        return None
+    view = seen(text, json_escapes=False)
+    if view.starts is not None:
+        return None
+    data = view.data
+    end = len(data)
+    if ciphers.looks_of(rules).disguised(ANYWHERE, data, 0, end)[0][0] >= 0 or joined.breaks(view):
+        return None
+    if decoded and decoding.shifts_or_quotes(data):
+        return None
+    region = (Region(0, len(text), len(text)),)
+    found: Found = {}
+    for each in rules:
+        if each.as_written is None:
+            keep(found, each.findings(view, region, {}, 0))
+    return sorted(found.values(), key=by_place) if found else []
+
+
 def scan_in_slices(
     rules: Sequence[Rules],
     text: str,
@@ -51,10 +72,11 @@ def scan_in_slices(
     decoded: bool = True,
     json_escapes: bool = False,
     parts: Sequence[Part] | None = None,
+    is_tried: bool = False,
 ) -> Iterator[list[Finding]]:
     """The same, each slice's findings for themselves. A slice takes some milliseconds at most: what texts are found to
     take decides how long it is, and changes nothing that is found. `parts`: the text is made of texts, and what an
-    organization's own patterns find lies in one of them."""
+    organization's own patterns find lies in one of them. `is_tried`: `scan_short` has returned None."""
     if len(text) > SLICE and (others := [each for each in rules if each.as_written is None]):
         # What an organization's own patterns find needs the whole text at once, which may take longer than a slice:
         # those who give work a turn know by now that this text is long.
@@ -70,6 +92,13 @@ def scan_in_slices(
             yield part
     except SearchGivenUp as error:
         given_up = error
+    if not is_tried and not pos and not json_escapes:
+        short = scan_short(rules, text, decoded=decoded)
+        if short is not None:
+            yield _unknown(short, {by_place(finding): finding.score for finding in own})
+            if given_up is not None:
+                raise given_up
+            return
     yield from _in_slices(rules, text, own, pos=pos, decoded=decoded, json_escapes=json_escapes)
     if given_up is not None:
         raise given_up
@@ -101,11 +130,6 @@ def _in_slices(
     rules: Sequence[Rules], text: str, own: Sequence[Finding], *, pos: int, decoded: bool, json_escapes: bool
 ) -> Iterator[list[Finding]]:
     known = {by_place(finding): finding.score for finding in own}
-    if len(text) <= _SHORTEST and not pos and not json_escapes:
-        as_it_stands = _as_it_stands(rules, text, decoded=decoded)
-        if as_it_stands is not None:
-            yield _unknown(as_it_stands, known)
-            return
     scanner = Scanner(rules, json_escapes=json_escapes, start=pos, known=Known(own))
     if len(text) <= _SHORTEST:
         # One slice, as most texts are.
@@ -144,25 +168,6 @@ def _in_slices(
         _note(found, known)
         slices.done()
         yield found
-
-
-def _as_it_stands(rules: Sequence[Rules], text: str, *, decoded: bool) -> list[Finding] | None:
-    """What is found in a text that reads in one way only, as most do. None for others."""
-    if "\\" in text or (decoded and ciphers.is_read_whole(text)):
-        return None
-    view = seen(text, json_escapes=False)
-    data = view.data
-    disguised = ciphers.looks_of(rules).disguised
-    if view.starts is not None or disguised(ANYWHERE, data, 0, len(data))[0][0] >= 0 or joined.breaks(view):
-        return None
-    if decoded and decoding.shifts_or_quotes(data):
-        return None
-    region = (Region(0, len(text), len(text)),)
-    found: Found = {}
-    for each in rules:
-        if each.as_written is None:
-            keep(found, each.findings(view, region, {}, 0))
-    return sorted(found.values(), key=by_place)
 
 
 #: The scores of findings, by their places.

@@ -41,16 +41,15 @@ async def inspect_request(
 
     All texts are decided about together: what a later message holds counts for an earlier one's prompt.
     """
-    texts = await _with_files(body, headers, examiner, size)
-    if not texts:
-        return None
-    joined = await examiner.steps(size, _joined(texts, examiner), otherwise=None)
-    if joined is None:
+    joined = await _read(body, headers, examiner, size)
+    if joined is None or not joined.texts:
         return None
     found, spread = await _found(joined, examiner)
     if over := await _spread(body, joined, [*found.patterns, *_pieces(spread)], size, examiner):
         found = found._replace(patterns=_without_beginnings(found.patterns, over))
         spread += over
+    if not spread and not any(found):
+        return None
     decision = await examiner.steps(joined.bases[-1], _decided(joined, found, spread, examiner), otherwise=NOTHING)
     if decision.effect == "block":
         raise _blocked(decision.decisive, examiner, _slot(joined, decision.decisive))
@@ -66,11 +65,13 @@ async def inspect_answer(
     texts = await examiner.steps(size, _texts(body, examiner), otherwise=[])
     found: dict[int, Found] = {}
     # The texts of tools' arguments are JSON, and read as such.
-    for json_text, is_sealed in ((False, False), (True, False), (False, True)):
-        group = [slot for slot in texts if slot.json_text == json_text and slot.is_sealed == is_sealed]
-        if group:
-            told = await examiner.whole([slot.text for slot in group], json_text=json_text, is_sealed=is_sealed)
-            found |= {id(slot): each for slot, each in zip(group, told, strict=True)}
+    groups: dict[tuple[bool, bool], list[Slot]] = {}
+    for slot in texts:
+        groups.setdefault((slot.json_text, slot.is_sealed), []).append(slot)
+    for (json_text, is_sealed), group in groups.items():
+        of_group = await examiner.whole([slot.text for slot in group], json_text=json_text, is_sealed=is_sealed)
+        for slot, of_text in zip(group, of_group, strict=True):
+            found[id(slot)] = of_text
     known = ((number, each) for number, slot in enumerate(texts) for each in found[id(slot)].patterns)
     for value in await values_over_seams(texts, following_in_answer(body), known, size, examiner):
         for number, start, end in value.pieces:
@@ -141,17 +142,25 @@ def _texts(body: dict[str, Any], examiner: Examiner) -> Steps[list[Slot]]:
     return texts
 
 
-async def _with_files(
+async def _read(
     body: dict[str, Any], headers: dict[str, Any] | None, examiner: Examiner, size: int
-) -> list[Slot]:
-    """All texts of a request, also those that files hold. Raises a `Refusal` where one cannot be read, and that
-    blocks."""
-    found, is_all_text = await examiner.steps(size, _slots(body, headers), otherwise=([], True))
-    if is_all_text:
-        return found
+) -> "_Joined | None":
+    """All texts of a request, also those that files hold; None where the budget is spent. Raises a `Refusal` where one
+    cannot be read, and that blocks."""
+    found, joined = await examiner.steps(size, _slots_joined(body, headers, examiner), otherwise=([], None))
+    if joined is not None or not found:
+        return joined
     read = await read_files(found, size, examiner)
     _cannot_read(read.unread, examiner)
-    return read.texts
+    return await examiner.steps(size, _joined(read.texts, examiner), otherwise=None)
+
+
+def _slots_joined(
+    body: dict[str, Any], headers: dict[str, Any] | None, examiner: Examiner
+) -> "Steps[tuple[list[Any], _Joined | None]]":
+    """What a request holds, joined where all of it is text that can be inspected as it stands."""
+    found, is_all_text = yield from _slots(body, headers)
+    return found, (yield from _joined(found, examiner)) if is_all_text else None
 
 
 def _cannot_read(unread: Sequence[Unread], examiner: Examiner) -> None:

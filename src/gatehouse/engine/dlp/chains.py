@@ -29,7 +29,7 @@ FEWEST_DIGITS: Final = 8
 #: Characters, at least, of a token of letters and digits.
 _SHORTEST_TOKEN: Final = 16
 #: Texts that are looked at before others may have their turn.
-_MANY: Final = 256
+MANY: Final = 256
 
 #: Of more texts the last ones begin another chain: no value has more pieces than characters.
 _LONGEST_CHAIN: Final = 8 * WINDOW
@@ -168,7 +168,7 @@ def may_be_spread(texts: Sequence[Slot]) -> Steps[bool]:
     """Whether the ends of texts hold what a value could be made of. Most requests end here."""
     ends: list[str] = []
     for count, slot in enumerate(texts):
-        if count % _MANY == _MANY - 1:
+        if count % MANY == MANY - 1:
             yield
         if slot.key in _KEYS:
             ends.append(_ends(slot.text))
@@ -211,7 +211,7 @@ def _likely(sequence: Sequence[Place]) -> Steps[list[Sequence[Place]]]:
     first = 0
     nearest: list[str] = []
     for number, (holder, key) in enumerate(sequence):
-        if number % _MANY == _MANY - 1:
+        if number % MANY == MANY - 1:
             yield
         text = holder[key]
         # One token, or groups of digits and capitals.

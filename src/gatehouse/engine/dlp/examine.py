@@ -1,13 +1,12 @@
 """Asking the tiers: a whole text in, everything found in it out."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from time import thread_time
 from typing import Final, NamedTuple
 
 from gatehouse.detection.as_written import Part, SearchGivenUp
 from gatehouse.detection.findings import Finding
-from gatehouse.detection.scanning import scan_in_slices
+from gatehouse.detection.scanning import scan_in_slices, scan_short
 from gatehouse.detection.semantic.signs import scores_of_signs
 from gatehouse.detection.units import units
 from gatehouse.engine.dlp.decide import Found
@@ -56,26 +55,45 @@ class Examiner(NamedTuple):
     ) -> list[list[Finding]]:
         """The same of each text. All of them are one piece of work: many short ones take as long as one long text."""
         matchers = self.inspection.policy.matchers
-        found: list[list[Finding]] = [[] for _ in texts]
+        # A short text may take long, too, by patterns of the organization's own.
+        own = any(matcher.as_written is not None for matcher in matchers)
+        size = max(LONG_TEXT + 1 if own else 0, _size(texts))
+        is_tried = size <= LONG_TEXT and not json_text
+        found = self._short(texts, decoded=decoded) if is_tried else [None] * len(texts)
+        if None not in found:
+            return found  # type: ignore[return-value]
+        results: list[list[Finding]] = [[] if findings is None else findings for findings in found]
 
         def scan() -> Steps[bool]:
             is_given_up = False
-            for text, findings in zip(texts, found, strict=True):
+            for text, findings, result in zip(texts, found, results, strict=True):
+                if findings is not None:
+                    continue
                 try:
-                    slices = scan_in_slices(matchers, text, json_escapes=json_text, parts=parts, decoded=decoded)
+                    slices = scan_in_slices(
+                        matchers, text, json_escapes=json_text, parts=parts, decoded=decoded, is_tried=is_tried
+                    )
                     for part in slices:
-                        findings.extend(part)
+                        result.extend(part)
                         yield
                 except SearchGivenUp:
                     is_given_up = True
             return is_given_up
 
-        # A short text may take long, too, by patterns of the organization's own.
-        own = any(matcher.as_written is not None for matcher in matchers)
-        size = max(LONG_TEXT + 1 if own else 0, _size(texts))
         # What was found before the budget was spent counts.
         if await self.steps(size, scan(), otherwise=False, work="searching"):
             self.failed(TierFailed("regex", "too_long"))
+        return results
+
+    def _short(self, texts: Sequence[str], *, decoded: bool) -> list[list[Finding] | None]:
+        """What `scan_short` finds in each text, done at once. None also where the budget is spent."""
+        budget = self.inspection.budget(self.options, self.direction, "searching")
+        if budget.is_spent:
+            return [None] * len(texts)
+        matchers = self.inspection.policy.matchers
+        began = thread_time()
+        found = [scan_short(matchers, text, decoded=decoded) for text in texts]
+        budget.charge(thread_time() - began)
         return found
 
     async def steps(self, size: int, steps: Steps[T], *, otherwise: T, work: Work = "around") -> T:
@@ -84,19 +102,18 @@ class Examiner(NamedTuple):
         the work may be done, or `DlpUnavailable` is raised, as `DLP_FAIL_MODE` says. Raises `DlpUnavailable` where too
         many wait, too."""
         budget = self.inspection.budget(self.options, self.direction, work)
+        if size <= LONG_TEXT and not budget.is_spent:
+            # Many short pieces of a stream take long together: what is over the budget now fails the next one.
+            began = thread_time()
+            result = finish(steps)
+            budget.charge(thread_time() - began)
+            return result
         try:
             budget.spend(0.0)
-            if size > LONG_TEXT:
-                return await TURNS.run(self.inspection.owner, steps, budget, size=size)
+            return await TURNS.run(self.inspection.owner, steps, budget, size=size)
         except OverBudget as over:
             self.failed(TierFailed("regex", over.reason))
             return otherwise
-        began = thread_time()
-        result = finish(steps)
-        # Many short pieces of a stream take long together: what is over the budget now fails the next one.
-        with suppress(OverBudget):
-            budget.spend(thread_time() - began)
-        return result
 
     async def entities_of(self, texts: Sequence[str]) -> list[list[Finding]]:
         found: list[list[Finding]] = [[] for _ in texts]

@@ -11,9 +11,9 @@ from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.findings import Finding
 from gatehouse.engine.conversation.following import Place
 from gatehouse.engine.conversation.slots import Slot
-from gatehouse.engine.dlp.chains import FEWEST_DIGITS, WINDOW, Ends, Piece, chains, join, may_be_spread
+from gatehouse.engine.dlp.chains import FEWEST_DIGITS, MANY, WINDOW, Ends, Piece, chains, join, may_be_spread
 from gatehouse.engine.dlp.examine import Examiner
-from gatehouse.engine.dlp.steps import Steps
+from gatehouse.engine.dlp.steps import Steps, finish
 
 #: A finding with this score has a form of its own, or check digits that prove it.
 _STRONG: Final = 0.9
@@ -44,7 +44,11 @@ async def values_over_seams(
 ) -> list[Value]:
     """The values that go from one text over into those that follow it, as `sequences` say. `known` are findings within
     texts, with the numbers of those; `size` is that of all texts."""
-    if not await examiner.steps(size, may_be_spread(texts), otherwise=False):
+    if len(texts) <= MANY:
+        is_likely = len(texts) > 1 and finish(may_be_spread(texts))
+    else:
+        is_likely = await examiner.steps(size, may_be_spread(texts), otherwise=False)
+    if not is_likely:
         return []
     found = await examiner.steps(size, chains(texts, sequences), otherwise=[])
     if not found:

@@ -71,8 +71,17 @@ class Budget:
         self._timeout_seconds -= monotonic() - self._began
         self._began = None
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether no processor time is left."""
+        return self._work_seconds < 0
+
+    def charge(self, seconds: float) -> None:
+        """Takes processor time off; more than is left makes the next piece of work fail."""
+        self._work_seconds -= seconds
+
     def spend(self, seconds: float) -> None:
-        """Raises `OverBudget`."""
+        """The same. Raises `OverBudget` where none is left, or the work took too long."""
         self._work_seconds -= seconds
         if self._work_seconds < 0:
             raise OverBudget("work")
