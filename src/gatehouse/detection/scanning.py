@@ -130,7 +130,7 @@ def _in_slices(
     rules: Sequence[Rules], text: str, own: Sequence[Finding], *, pos: int, decoded: bool, json_escapes: bool
 ) -> Iterator[list[Finding]]:
     known = {by_place(finding): finding.score for finding in own}
-    scanner = Scanner(rules, json_escapes=json_escapes, start=pos, known=Known(own))
+    scanner = Scanner(rules, json_escapes=json_escapes, start=pos, known=Known(own), releases_late=True)
     if len(text) <= _SHORTEST:
         # One slice, as most texts are.
         if text:
@@ -206,7 +206,7 @@ class _Slices:
         took = thread_time() - self._began
         if took > _LONG:
             self._size = max(self._size // 2, _SHORTEST)
-        elif took < _LONG / 4:
+        elif took < _LONG / 2.2:
             self._size = min(self._size * 2, SLICE)
 
 

@@ -80,12 +80,20 @@ class _Views(NamedTuple):
 class Scanner:
     """`push` what has come, `advance` for what is final. `start`: matches begin there or later; offsets count from the
     beginning of all that was pushed. `known`: what an organization's own patterns find in the text as it is written,
-    where that is not looked for here."""
+    where that is not looked for here. `releases_late`: settled lies the longest match before the end, which takes less
+    time to know than from where on a match may begin: for a text that nobody waits for."""
 
     def __init__(
-        self, rules: Sequence[Rules], *, json_escapes: bool = False, start: int = 0, known: "Known | None" = None
+        self,
+        rules: Sequence[Rules],
+        *,
+        json_escapes: bool = False,
+        start: int = 0,
+        known: "Known | None" = None,
+        releases_late: bool = False,
     ) -> None:
         self._rules = rules
+        self._releases_late = releases_late
         self._known = known
         self._json_escapes = json_escapes
         self._tail = ""
@@ -184,14 +192,19 @@ class Scanner:
             return self._base + length
         # What is not drawn may carry something, once all of it is there.
         known = view.origin(end - 1, end)[1] if end else 0
+        if self._releases_late:
+            return self._settled_at(views, self._floor(views, -1), end)
         grows = self._grows_from(view, end, own=False)
         place = known if grows == end else view.start_of(grows, length)
         for derived, begun in views.derived(end):
             if derived is not None or begun < end:
                 last = known if begun == end else view.start_of(begun, length)
                 place = min(place, self._place(views, view if derived is None else derived, last))
-        place = self._floor(views, place)
-        # An organization's own patterns match more than what the floor is for.
+        return self._settled_at(views, self._floor(views, place), end)
+
+    def _settled_at(self, views: "_Views", place: int, end: int) -> int:
+        """`place`, or before it where an organization's own patterns may match more than what the floor is for."""
+        view, length = views.plain, len(self._tail)
         own = self._as_written(view, 0, end, end, final=False)
         if own < end:
             place = min(place, view.start_of(own, length))
