@@ -41,8 +41,9 @@ import msgspec
 import uvloop
 
 from gatehouse.engine import run as running
+from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.dialects import DIALECTS
-from gatehouse.engine.exchange import Admitted, Answered, Asked, Candidate, Received
+from gatehouse.engine.exchange import Admitted, Answered, Asked, Received
 from gatehouse.engine.limits import Limits
 from gatehouse.engine.outcome import Entry, decode, encode
 from gatehouse.engine.ports import Ports

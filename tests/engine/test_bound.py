@@ -11,8 +11,9 @@ import pytest
 from tests.support.engine import HeldEngine
 
 from gatehouse.engine.bound import CONTEXT_TOKENS, IMAGE_TOKENS, Bound, bound, default_output, priced
+from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.dialects import DIALECTS
-from gatehouse.engine.exchange import Asked, Candidate, Identified
+from gatehouse.engine.exchange import Asked, Identified
 from gatehouse.policy.records import ModelRecord, ProviderRecord
 
 TEXT = [{"role": "user", "content": "hi"}]

@@ -9,8 +9,9 @@ from uuid import UUID
 import msgspec
 from tests.support.clock import HandClock
 
+from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.dlp.tiers import Detectors, DlpOptions, NoDetectors
-from gatehouse.engine.exchange import Asked, Candidate, Received
+from gatehouse.engine.exchange import Asked, Received
 from gatehouse.engine.latency import Latencies
 from gatehouse.engine.limits import Limits
 from gatehouse.engine.outcome import Entry, Opened, Outcome, decode

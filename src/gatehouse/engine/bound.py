@@ -12,10 +12,11 @@ from typing import Any, Final
 
 import msgspec
 
+from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.slots import Unseen, slots
-from gatehouse.engine.exchange import Asked, Candidate, Given
+from gatehouse.engine.exchange import Asked, Given
 from gatehouse.foundation.errors import BadRequest
 from gatehouse.policy.budgets import NANO
 from gatehouse.policy.records import ModelRecord

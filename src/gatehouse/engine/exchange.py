@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.dlp.inspection import Inspection
@@ -24,7 +25,6 @@ from gatehouse.engine.tracing import Trace
 from gatehouse.foundation.counters import RateState
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.identity import Caller
-from gatehouse.policy.records import ModelRecord, ProviderRecord
 from gatehouse.policy.routing import RoutingPolicy
 from gatehouse.policy.rules import Facts
 from gatehouse.policy.snapshot import Snapshot
@@ -63,13 +63,6 @@ class Identified(msgspec.Struct, kw_only=True):
     labels: Mapping[str, int] = NONE_GIVEN
     #: from the header `X-Gateway-Tags`
     tags: tuple[str, ...] = ()
-
-
-class Candidate(msgspec.Struct, frozen=True):
-    """One place that could answer: an entry of the catalog at its provider."""
-
-    provider: ProviderRecord
-    model: ModelRecord
 
 
 class Wants(msgspec.Struct, frozen=True, kw_only=True, gc=False):

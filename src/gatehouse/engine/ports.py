@@ -7,8 +7,9 @@ from uuid import UUID
 
 import msgspec
 
+from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.dlp.tiers import Detectors, DlpOptions, NoDetectors
-from gatehouse.engine.exchange import Answered, Asked, Candidate, Received
+from gatehouse.engine.exchange import Answered, Asked, Received
 from gatehouse.engine.latency import Latencies
 from gatehouse.engine.limits import RateLimits
 from gatehouse.engine.tracing import Trace

@@ -14,6 +14,7 @@ import structlog
 
 from gatehouse.engine import pipeline
 from gatehouse.engine import scan as scanning
+from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.dialect import Dialect
 from gatehouse.engine.conversation.dialects import DIALECTS
@@ -23,7 +24,6 @@ from gatehouse.engine.exchange import (
     Answer,
     Answered,
     Asked,
-    Candidate,
     ClientLeft,
     Identified,
     ReadBody,

@@ -10,9 +10,10 @@ import structlog
 
 from gatehouse.engine import pipeline
 from gatehouse.engine.bound import asked_output, bound, given, most_output
+from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.estimate import EXPECTED_OUTPUT, answers_asked_for
-from gatehouse.engine.exchange import Answered, Asked, Candidate
+from gatehouse.engine.exchange import Answered, Asked
 from gatehouse.engine.output_sizes import OutputSizes
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply, guess

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from gatehouse.engine.exchange import Candidate
+from gatehouse.engine.candidate import Candidate
 from gatehouse.foundation.errors import Refusal
 
 

@@ -14,8 +14,9 @@ from typing import Final
 import structlog
 
 from gatehouse.detection.models import TierFailed
+from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.dlp.inspection import Inspection
-from gatehouse.engine.exchange import Answered, Candidate
+from gatehouse.engine.exchange import Answered
 from gatehouse.engine.outcome import RuleEvent
 from gatehouse.engine.providers.registry import KINDS
 from gatehouse.engine.routing.circuits import Circuits

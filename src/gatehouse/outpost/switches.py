@@ -1,6 +1,6 @@
 """What stops requests at once: the outpost's kill switch, those of the bundle, and no bundle at all."""
 
-from gatehouse.engine.exchange import Candidate
+from gatehouse.engine.candidate import Candidate
 from gatehouse.foundation.errors import Refusal, Unavailable
 from gatehouse.foundation.identity import TenantId
 from gatehouse.outpost.bundle import Bundles, NotLoaded

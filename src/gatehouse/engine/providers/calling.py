@@ -9,13 +9,13 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation import naming
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.decoding import encode
 from gatehouse.engine.conversation.dialect import Dialect, ProviderDialect
 from gatehouse.engine.conversation.dialects import DIALECTS, PASSING
 from gatehouse.engine.conversation.errors import InvalidField, NotConvertible
-from gatehouse.engine.exchange import Candidate
 from gatehouse.engine.providers.credentials import lacks_secret
 from gatehouse.engine.providers.failure import ProviderFailed, of_transport
 from gatehouse.engine.providers.kind import Endpoint, Kind, NoEmbeddings, NotConfigured, Target

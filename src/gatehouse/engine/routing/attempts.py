@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from gatehouse.engine import tracing
+from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.errors import UnknownUpstream
-from gatehouse.engine.exchange import Admitted, Answered, Attempt, Candidate
+from gatehouse.engine.exchange import Admitted, Answered, Attempt
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply, call_provider
 from gatehouse.engine.providers.failure import ProviderFailed, sentence

@@ -11,8 +11,9 @@ import msgspec
 
 from gatehouse.engine import tokenizers
 from gatehouse.engine.bound import PriceUnknown, input_tokens
+from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.estimate import estimate
-from gatehouse.engine.exchange import Asked, Candidate, Wants
+from gatehouse.engine.exchange import Asked, Wants
 from gatehouse.engine.outcome import RuleEvent
 from gatehouse.foundation.errors import PaymentRequired, Refusal
 from gatehouse.policy.records import CostCap

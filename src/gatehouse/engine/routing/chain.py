@@ -9,8 +9,9 @@ from uuid import UUID
 import msgspec
 
 from gatehouse.engine import pipeline
+from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.estimate import wants
-from gatehouse.engine.exchange import Asked, Candidate, Routed, Wants
+from gatehouse.engine.exchange import Asked, Routed, Wants
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.routing import cap
 from gatehouse.engine.routing.cap import Costs

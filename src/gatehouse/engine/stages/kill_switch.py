@@ -1,6 +1,7 @@
 """Whether a model or its provider is switched off now (reference 3, Kill switch; decisions 7)."""
 
-from gatehouse.engine.exchange import Asked, Candidate
+from gatehouse.engine.candidate import Candidate
+from gatehouse.engine.exchange import Asked
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
 from gatehouse.foundation.errors import Unavailable

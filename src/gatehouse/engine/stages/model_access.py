@@ -1,7 +1,8 @@
 """Whether the caller may use a model. Judged for every candidate: the named one, fallbacks, what `auto` picks, and what
 policy rules send a call to."""
 
-from gatehouse.engine.exchange import Asked, Candidate
+from gatehouse.engine.candidate import Candidate
+from gatehouse.engine.exchange import Asked
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.route import ModelNotFound
 from gatehouse.engine.verdict import ALLOW, Refuse, Verdict

@@ -1,7 +1,8 @@
 """What a host has laid over the organization's policy: models that go elsewhere, providers that are out for a model
 (reference 1, Gateway and outpost proxy errors)."""
 
-from gatehouse.engine.exchange import Asked, Candidate
+from gatehouse.engine.candidate import Candidate
+from gatehouse.engine.exchange import Asked
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
 from gatehouse.foundation.errors import Unavailable

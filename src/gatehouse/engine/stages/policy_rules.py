@@ -4,9 +4,10 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from gatehouse.engine.bound import asked_output
+from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.estimate import texts
-from gatehouse.engine.exchange import Asked, Candidate
+from gatehouse.engine.exchange import Asked
 from gatehouse.engine.fields.naming import all_names
 from gatehouse.engine.outcome import RuleEvent
 from gatehouse.engine.ports import Ports

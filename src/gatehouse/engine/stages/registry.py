@@ -5,7 +5,8 @@ use."""
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from gatehouse.engine.exchange import Asked, Candidate
+from gatehouse.engine.candidate import Candidate
+from gatehouse.engine.exchange import Asked
 from gatehouse.engine.outcome import RuleEvent
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.policy_rules import PolicyViolation

@@ -3,8 +3,9 @@ another table and receives other fields."""
 
 from typing import Final
 
+from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.dialects import DIALECTS
-from gatehouse.engine.exchange import Asked, Candidate
+from gatehouse.engine.exchange import Asked
 from gatehouse.engine.fields.naming import Field, guard_of, printable, uncommon
 from gatehouse.engine.fields.tables import ALL_TOOLS, NO_GUARDS, OPENAI_CHAT, TOOLS, Guards
 from gatehouse.engine.outcome import RuleEvent

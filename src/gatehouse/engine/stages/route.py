@@ -3,7 +3,8 @@ policy). `engine.routing.chain` makes the call's chain of them."""
 
 from collections.abc import Sequence
 
-from gatehouse.engine.exchange import Asked, Candidate
+from gatehouse.engine.candidate import Candidate
+from gatehouse.engine.exchange import Asked
 from gatehouse.foundation.errors import BadRequest, NotFound, Refusal
 from gatehouse.policy.records import ModelRecord
 from gatehouse.policy.routing import RoutingPolicy

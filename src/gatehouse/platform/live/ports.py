@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from gatehouse.engine.exchange import Candidate
+from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.stages.maintenance import InMaintenance
 from gatehouse.foundation.errors import Refusal, Unavailable
 from gatehouse.foundation.identity import TenantId

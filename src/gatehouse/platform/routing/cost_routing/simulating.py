@@ -8,9 +8,10 @@ from decimal import Decimal
 from typing import Any, Final
 
 from gatehouse.engine.bound import PriceUnknown
+from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.estimate import estimate
-from gatehouse.engine.exchange import Asked, Candidate, Identified, Received, Routed, Wants
+from gatehouse.engine.exchange import Asked, Identified, Received, Routed, Wants
 from gatehouse.engine.fields.tables import TOOLS
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.routing.cap import CostCapExceeded

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
+from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.dialects import DIALECTS
-from gatehouse.engine.exchange import Candidate
 from gatehouse.engine.providers import KINDS, FoundModel, NotConfigured, ProviderFailed, call_provider
 from gatehouse.engine.providers.credentials import lacks_secret
 from gatehouse.engine.providers.failure import sentence
