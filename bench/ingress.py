@@ -51,9 +51,11 @@ PATHS = {"plain": "chat/completions", "stream of 50": "messages", "handed on": "
 class Echo:
     """An engine that costs next to nothing."""
 
-    async def answer(self, x: Received, read: Callable[[], Awaitable[bytes]], let_in: Callable[[], None]) -> Answer:
+    async def answer(
+        self, x: Received, read: Callable[[], Awaitable[bytes]], on_admitted: Callable[[], None]
+    ) -> Answer:
         x.body = await read()
-        let_in()
+        on_admitted()
         if x.dialect == "openai_chat":
             return Answer(status=200, headers=dict(HEADERS), body=BODY)
         return Answer(status=200, headers=dict(HEADERS), stream=events())

@@ -43,7 +43,7 @@ import uvloop
 from gatehouse.engine import run as running
 from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.dialects import DIALECTS
-from gatehouse.engine.exchange import Admitted, Answered, Asked, Received
+from gatehouse.engine.exchange import Admitted, Answered, Asked, Identified, Received, Routed
 from gatehouse.engine.limits import Limits
 from gatehouse.engine.outcome import Entry, decode, encode
 from gatehouse.engine.ports import Ports
@@ -60,7 +60,7 @@ from gatehouse.engine.stages import (
     scope,
 )
 from gatehouse.engine.stages.record import Recorder
-from gatehouse.engine.verdict import heard
+from gatehouse.engine.verdict import resolved
 from gatehouse.foundation import tokens
 from gatehouse.foundation.clock import SYSTEM_CLOCK
 from gatehouse.foundation.counters.memory import MemoryCounters
@@ -308,14 +308,17 @@ class Steps:
     async def prepare(self) -> None:
         ports = self.ports
         self.received = self.world.request()
-        self.identified = await authenticate.caller(self.received, ports, "chat:write")
+        identified = await authenticate.identify(self.received, ports, "chat:write")
+        assert isinstance(identified, Identified)
+        self.identified = identified
         await self._limit()
         self.asked = self._asked()
         if self.world.inspected:
             await self._prompt()
-        self.world.engine.chooser.choose(self.asked, ports)
-        self.candidate: Candidate = self.asked.chain[0]
-        self.admitted = Admitted(asked=self.asked, chain=self.asked.chain)
+        routed = self.world.engine.chooser.choose(self.asked, ports)
+        assert isinstance(routed, Routed)
+        self.candidate: Candidate = routed.chain[0]
+        self.admitted = Admitted(routed=routed, chain=routed.chain)
         await self._reserve()
         self.answered = Answered(identified=self.identified, asked=self.asked, outcome="success", status=200)
         self.reply = await self._attempt()
@@ -336,7 +339,7 @@ class Steps:
         inspected = [Row("DLP on the prompt", self._prompt, True), Row("DLP on the answer", self._told, True)]
         return [
             Row("the request's own", self.world.request),
-            Row("authenticate, policy found", lambda: authenticate.caller(self.received, ports, "chat:write"), True),
+            Row("authenticate, policy found", lambda: authenticate.identify(self.received, ports, "chat:write"), True),
             Row("addresses, scope, what budgets have left", self._of_the_caller),
             Row("rate limit", self._limit, True),
             Row("parse and check the body", self._asked),
@@ -361,24 +364,24 @@ class Steps:
 
     def _limit(self) -> Awaitable[Any]:
         self.identified.rate = None
-        return heard(rate_limit.check(self.identified, self.ports))
+        return resolved(rate_limit.check(self.identified, self.ports))
 
     def _reserve(self) -> Awaitable[Any]:
-        self.asked.given = None
-        return heard(budget.reserve(self.admitted, self.ports))
+        self.asked.derived.given = None
+        return resolved(budget.reserve(self.admitted, self.ports))
 
     def _attempt(self) -> Awaitable[Reply]:
         return self.world.engine._attempts.answer(self.admitted, self.answered)
 
     def _prompt(self) -> Awaitable[Any]:
-        return heard(dlp_input.inspect(self.asked, self.ports))
+        return resolved(dlp_input.inspect(self.asked, self.ports))
 
     def _figures(self) -> None:
         self.ports.meter.finished(self.answered)
         self.world.figures.http("POST", "/v1/chat/completions", 200, 0.01)
 
     def _told(self) -> Awaitable[Any]:
-        return heard(dlp_output.inspect(self.asked, self.world.told, self.ports))
+        return resolved(dlp_output.inspect(self.asked, self.world.told, self.ports))
 
 
 async def one_after_the_other(rows: Sequence[Row]) -> dict[str, float]:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from tests.support.engine import HeldEngine, completion, events
 
-from gatehouse.engine import pipeline, tracing
+from gatehouse.engine import tracing
 from gatehouse.engine.exchange import Answered, Received
 from gatehouse.engine.tracing import Trace
 from gatehouse.foundation.identity import Role
@@ -210,7 +210,3 @@ async def test_who_does_not_ask_is_not_told() -> None:
     received.headers = {}
     held.outbound.script = [(200, [completion()])]
     assert "X-Gateway-Timing" not in (await held.engine.answer(received)).headers
-
-
-def test_every_stage_of_a_call_has_a_name_for_its_time() -> None:
-    assert set(pipeline.PARTS) == set(pipeline.OF_THE_CALL)

@@ -146,9 +146,9 @@ def input_tokens(x: Asked) -> int:
 
 def given(x: Asked) -> Given:
     """Worked out once: routing and budgets both ask."""
-    if x.given is None:
-        x.given = _given(x.call)
-    return x.given
+    if x.derived.given is None:
+        x.derived.given = _given(x.call)
+    return x.derived.given
 
 
 def _answers(call: ModelCall) -> bool:

@@ -32,7 +32,13 @@ _JSON_FORMATS: Final = frozenset({"json_object", "json_schema"})
 
 
 def wants(x: Asked) -> Wants:
-    """Without counting tokens."""
+    """What routing goes by, without counting tokens. Worked out once."""
+    if x.derived.wants is None:
+        x.derived.wants = _wants(x)
+    return x.derived.wants
+
+
+def _wants(x: Asked) -> Wants:
     body, held = x.call.body, given(x)
     embeds = DIALECTS[x.call.dialect].operation == "embeddings"
     needs = NEEDS["streaming"] if x.call.stream else 0

@@ -3,8 +3,9 @@
 Received    bytes from a client                    made by ingress
 Identified  + who calls, and their policy          made by `authenticate`
 Asked       + the decoded call                     made by `Engine` once the body is read
-Admitted    + every check passed, who may answer   made by `Engine`
-Answered    what came of it, filled as it happens  made by `Engine` at the start
+Routed      + the models that may answer           made by `routing.chain.Chooser`
+Admitted    + every check passed                   made by `Engine` before the call
+Exchange    all of these and what came of them, for the record: filled as the request proceeds
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -22,6 +23,7 @@ from gatehouse.engine.fields.naming import Field
 from gatehouse.engine.outcome import RuleEvent
 from gatehouse.engine.samples import Sample
 from gatehouse.engine.tracing import Trace
+from gatehouse.engine.verdict import Hold, Refuse
 from gatehouse.foundation.counters import RateState
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.identity import Caller
@@ -94,8 +96,8 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     predicted: bool = False
 
 
-class Routed(msgspec.Struct, kw_only=True):
-    """What a routing policy did with a call. `first` is its first choice, before the cost cap had a say;
+class PolicyChoice(msgspec.Struct, kw_only=True):
+    """What a routing policy did with a call. `first` is its first choice, before the cost cap was applied;
     `estimated_usd` and `limit_usd` are those of the cap, where it was looked at that closely; `exceeds`: the first
     choice was above it."""
 
@@ -117,43 +119,76 @@ class Cached(msgspec.Struct, kw_only=True):
     came: list[bytes] | None = None
 
 
+class Derived(msgspec.Struct, kw_only=True):
+    """Values that are derived from a call when they are first needed; None until then."""
+
+    #: the fields that are not ordinary (`engine.fields.naming.Field`)
+    fields: tuple[Field, ...] | None = None
+    #: the variables of policy rules
+    facts: Facts | None = None
+    #: derived once the body is as it will be sent
+    given: Given | None = None
+    wants: Wants | None = None
+
+
 class Asked(msgspec.Struct, kw_only=True):
+    """A decoded call, and what the stages of the call (`pipeline.CALL`, `pipeline.CANDIDATE`) note for its record."""
+
     identified: Identified
     call: ModelCall
-    #: None: no DLP has looked at it
+    #: None: DLP did not inspect it
     inspection: Inspection | None = None
     #: what content filters, policy rules, the model registry, request fields and a cost cap did
     rule_events: list[RuleEvent] = []
-    #: the fields that are not ordinary (`engine.fields.naming.Field`); None: nobody has looked yet
-    fields: tuple[Field, ...] | None = None
-    #: whom the body names, as it is recorded; None: nobody, or DLP has not let the body pass
+    #: the user whom the body names, as it is recorded; None: it names none, or DLP did not let the body pass
     end_user: str | None = None
-    #: None: no policy rule has asked yet
-    facts: Facts | None = None
-    #: None: nobody has asked yet, which nobody does before the body is as it will be sent
-    given: Given | None = None
-    #: None: nobody has asked yet
-    wants: Wants | None = None
-    #: None: no routing policy applies
-    routed: Routed | None = None
-    #: empty until `routing.chain` has chosen
-    chain: tuple[Candidate, ...] = ()
-    #: names of the models in the order in which the caller, and then a fallback chain, name them, whether they may
-    #: answer or not; empty where only one is named
-    order: tuple[str, ...] = ()
-    #: what budgets have set aside for it (`engine.ports.Reserved`); None without budgets
-    reserved: Any = None
-    #: None: nothing is kept for it
-    cached: Cached | None = None
     #: None: no sample of it is kept
     sample: Sample | None = None
+    derived: Derived = msgspec.field(default_factory=Derived)
 
 
-class Admitted(msgspec.Struct, kw_only=True):
-    """A call that every check let pass. `chain` is what may answer, first choice first, never empty."""
+class Routed(msgspec.Struct, kw_only=True):
+    """A call and the models that may answer it.
+
+    `chain` has at least one candidate, first choice first. `order` has the names of the models in the order in which
+    the caller, and then a fallback chain, name them, whether they may answer or not; it is empty where only one is
+    named. `choice` is None where no routing policy applies. `hold`: a person must approve the call first.
+    """
 
     asked: Asked
     chain: tuple[Candidate, ...]
+    order: tuple[str, ...] = ()
+    choice: PolicyChoice | None = None
+    hold: Hold | None = None
+
+
+class NotRouted(Refuse):
+    """No model may answer the call. `choice` is None where no routing policy applies."""
+
+    __slots__ = ("choice",)
+
+    def __init__(self, error: Refusal, choice: PolicyChoice | None = None) -> None:
+        super().__init__(error)
+        self.choice = choice
+
+
+class Admitted(msgspec.Struct, kw_only=True):
+    """A call that every check has passed, and what the last stages (`pipeline.ADMITTED`) prepare for it.
+
+    `chain` are the candidates that are tried, first choice first, at least one: those of `routed` without the ones
+    that a budget excludes.
+    """
+
+    routed: Routed
+    chain: tuple[Candidate, ...]
+    #: what budgets have reserved for it (`engine.ports.Reserved`); None without budgets
+    reserved: Any = None
+    #: None: the response cache is not used for it
+    cached: Cached | None = None
+
+    @property
+    def asked(self) -> Asked:
+        return self.routed.asked
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -176,6 +211,8 @@ class Answered(msgspec.Struct, kw_only=True):
 
     identified: Identified
     asked: Asked | None = None
+    routed: Routed | NotRouted | None = None
+    admitted: Admitted | None = None
     outcome: str = "error"
     status: int = 500
     chosen: Candidate | None = None
@@ -198,14 +235,14 @@ class Answered(msgspec.Struct, kw_only=True):
 
     @property
     def routing_policy_id(self) -> str | None:
-        """Of the routing policy that applied, whether the model was named or not."""
-        routed = self.asked.routed if self.asked else None
-        return None if routed is None else str(routed.policy.id)
+        """The id of the routing policy that applied, whether the model was named or not."""
+        choice = None if self.routed is None else self.routed.choice
+        return None if choice is None else str(choice.policy.id)
 
     @property
     def cache(self) -> Literal["hit", "miss"] | None:
-        """None where the response cache was not asked."""
-        cached = self.asked.cached if self.asked else None
+        """None where the response cache was not used."""
+        cached = self.admitted.cached if self.admitted else None
         if cached is None:
             return None
         return "miss" if cached.found is None else "hit"
@@ -214,7 +251,7 @@ class Answered(msgspec.Struct, kw_only=True):
     def fallbacks(self) -> int:
         """Models that failed or were passed over before the one that answered; its own tries before the good one are
         none."""
-        order = self.asked.order if self.asked else ()
+        order = self.routed.order if isinstance(self.routed, Routed) else ()
         if not self.attempts and not order:
             return 0
         missed = {f"{attempt.provider}/{attempt.model}" for attempt in self.attempts}

@@ -1,23 +1,24 @@
-"""THE ORDER in which a request is looked at, as values. `engine.run` walks it; nothing else knows it.
+"""The order in which a request is checked, as values. `engine.run` walks them for model calls, `engine.scan` for
+`POST /v1/scan` and the platform's admission for administration; no other module knows the order.
 
-maintenance, authenticate, rate limit, IP allowlist, scope, tags and exhausted budgets (of model calls alone),
-DLP on an unknown model's name, content filters, samples, DLP on input, the end user,
-the organization's instructions, overrides,
-for every candidate: policy rules, model access, overrides, model registry, request fields, kill switch,
-budget reservation, response cache, provider call (with retries and fallbacks), the sample's answer, DLP on output,
-settle, the sample, record
+Adding a stage: write it in `engine/stages`, put its `Step` in one of the tuples below, and name it in the tables of
+`engine.scan` and of the platform's admission, which refuse to load while a step is missing.
 """
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from types import CoroutineType
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
+from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages import (
     attribution,
+    authenticate,
     budget,
     content_filters,
     dlp_input,
     dlp_output,
     ip_allowlist,
+    journal_room,
     kill_switch,
     maintenance,
     model_access,
@@ -30,41 +31,60 @@ from gatehouse.engine.stages import (
     sampling,
     scope,
 )
+from gatehouse.engine.timing import Timing
+from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
 
-#: before anybody knows who calls: `check(Received)`
-ON_ARRIVAL: Final = (maintenance.check,)
+T = TypeVar("T")
 
-#: once `authenticate.caller` has told: `check(Identified)`
-OF_THE_CALLER: Final = (rate_limit.check, ip_allowlist.check, scope.check)
+#: `check(x, ports)` returns a `MaybeVerdict`; the last step of a call also `Routed`.
+Check: TypeAlias = Callable[[Any, Ports], Any]
 
-#: the same where a model is called: lists of models and scans cost nothing
-OF_A_MODELS_CALLER: Final = (*OF_THE_CALLER, attribution.note_tags, budget.check)
 
-#: once the body is decoded: `check(Asked)`
-OF_THE_CALL: Final = (
-    dlp_input.name,
-    content_filters.check,
-    sampling.choose,
-    dlp_input.inspect,
-    attribution.note_end_user,
-    content_filters.instruct,
-    overrides.check,
+class Step(NamedTuple):
+    """One check, and the part of `X-Gateway-Timing` that its time is added to."""
+
+    check: Check
+    part: str
+
+
+#: 1. Before the caller is known: `check(Received)`. Checked again once the body has arrived.
+ARRIVAL: Final = (Step(maintenance.check, "auth"),)
+
+#: 2. `identify(Received)` returns `Identified`, or why the request is refused.
+IDENTIFY: Final = authenticate.identify
+
+#: 3. Once the caller is known: `check(Identified)`.
+CALLER: Final = (
+    Step(rate_limit.check, "limits"),
+    Step(ip_allowlist.check, "limits"),
+    Step(scope.check, "limits"),
 )
 
-#: What the time that they take is called (`engine.timing`).
-PARTS: Final[Mapping[object, str]] = {
-    dlp_input.name: "dlp_in",
-    content_filters.check: "filters",
-    sampling.choose: "filters",
-    dlp_input.inspect: "dlp_in",
-    attribution.note_end_user: "filters",
-    content_filters.instruct: "filters",
-    overrides.check: "route",
-}
+#: 3. The same where the request is recorded: scans.
+SCANNER: Final = (Step(journal_room.check, "limits"),)
 
-#: for each that `route.candidates` names, and each that a rule sends the call to: `judge(Asked, Candidate)`, which
-#: waits for nothing; whoever is refused leaves the chain
-OF_A_CANDIDATE: Final = (
+#: 3. The same for model calls: lists of models and scans cost nothing.
+MODEL_CALLER: Final = (
+    *CALLER,
+    Step(attribution.note_tags, "limits"),
+    Step(budget.check, "limits"),
+    Step(journal_room.check, "limits"),
+)
+
+#: 4. Once the body is decoded: `check(Asked)`. Choosing a model follows (`call_steps`).
+CALL: Final = (
+    Step(dlp_input.name, "dlp_in"),
+    Step(content_filters.check, "filters"),
+    Step(sampling.choose, "filters"),
+    Step(dlp_input.inspect, "dlp_in"),
+    Step(attribution.note_end_user, "filters"),
+    Step(content_filters.instruct, "filters"),
+    Step(overrides.check, "route"),
+)
+
+#: 5. For each candidate of the route, those that a rule sends the call to included: `judge(Asked, Candidate)`, without
+#: waiting. A candidate that is refused leaves the chain.
+CANDIDATE: Final = (
     policy_rules.judge,
     model_access.judge,
     overrides.judge,
@@ -73,11 +93,65 @@ OF_A_CANDIDATE: Final = (
     kill_switch.judge,
 )
 
-#: when it is known where the call goes: `prepare(Admitted)`
-BEFORE_THE_CALL: Final = (budget.reserve, response_cache.look)
+#: 5. Those of them that hide a model from the list of models.
+LISTED: Final = (model_access.judge, registry.judge)
 
-#: of a whole answer: `inspect(Asked, body)`; a stream passes `dlp_output.guard`
-OF_THE_ANSWER: Final = (sampling.note_answer, dlp_output.inspect)
+#: 6. When the candidates are known: `prepare(Admitted)`. Then the provider is called, with retries and fallbacks.
+ADMITTED: Final = (Step(budget.reserve, "budget"), Step(response_cache.look, "budget"))
 
-#: when all is over, also for a client that has left: `settle(Answered)`; then `record`
-AFTERWARDS: Final = (budget.settle, response_cache.keep, sampling.keep)
+#: 7. On a whole answer: `inspect(Asked, body)`. A stream passes `STREAM_GUARD`, a provider's error `ERROR_TEXT`.
+ANSWER: Final = (sampling.note_answer, dlp_output.inspect)
+STREAM_GUARD: Final = dlp_output.guard
+ERROR_TEXT: Final = dlp_output.of_error
+
+#: 8. When the request is over, also for a client that has left: `settle(Exchange)`. Then it is recorded.
+SETTLE: Final = (budget.settle, response_cache.keep, sampling.keep)
+
+
+def call_steps(choose: Check) -> tuple[Step, ...]:
+    """Return the steps of a call, the last of which chooses its candidates (`routing.chain.Chooser.choose`)."""
+    return (*CALL, Step(choose, "route"))
+
+
+async def walk(steps: Iterable[Step], x: Any, ports: Ports, timing: Timing | None = None) -> None:
+    """Run checks that allow or refuse. Raises the `Refusal` of the first that refuses."""
+    for check, part in steps:
+        verdict = check(x, ports)
+        if verdict is not ALLOW:
+            if isinstance(verdict, CoroutineType):
+                verdict = await verdict
+            if verdict is not ALLOW:
+                obey(verdict)
+        if timing is not None:
+            timing.part(part)
+
+
+def walk_now(steps: Iterable[Step], x: Any, ports: Ports) -> None:
+    """The same for checks that never wait."""
+    for check, _ in steps:
+        verdict = check(x, ports)
+        if verdict is not ALLOW:
+            obey(verdict)
+
+
+def obey(verdict: Verdict) -> None:
+    """Raises the `Refusal` of a verdict that refuses."""
+    if isinstance(verdict, Refuse):
+        raise verdict.error
+
+
+def obeyed(result: T | Refuse) -> T:
+    """Return a result that is no refusal. Raises the `Refusal` otherwise."""
+    if isinstance(result, Refuse):
+        raise result.error
+    return result
+
+
+def table(steps: Iterable[Step], entries: Mapping[Check, T]) -> list[T]:
+    """Return the entry of each step, in order. Raises `TypeError` where a step has no entry, or an entry no step: a
+    walk that does something else for a step must say what, for every step."""
+    checks = [step.check for step in steps]
+    missing = [f"{check.__module__}.{check.__name__}" for check in checks if check not in entries]
+    if missing or len(entries) != len(checks):
+        raise TypeError(f"entries for {len(entries)} of {len(checks)} steps; missing: {', '.join(missing) or 'none'}")
+    return [entries[check] for check in checks]

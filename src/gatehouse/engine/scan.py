@@ -14,10 +14,11 @@ from gatehouse.engine.dlp.body import replaced
 from gatehouse.engine.dlp.decide import NOTHING, Decision, Effect, Found
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
-from gatehouse.engine.exchange import Asked, Identified
+from gatehouse.engine.exchange import Answer, Asked, Identified, ReadBody
 from gatehouse.engine.ports import Ports
-from gatehouse.engine.stages import content_filters, dlp_input, route
-from gatehouse.engine.verdict import Hold, Refuse, Reroute, heard
+from gatehouse.engine.stages import attribution, content_filters, dlp_input, overrides, route, sampling
+from gatehouse.engine.stages.record import scanned
+from gatehouse.engine.verdict import Hold, Refuse, Reroute, resolved
 from gatehouse.foundation.errors import Refusal
 
 T = TypeVar("T")
@@ -81,40 +82,101 @@ def decode(body: bytes) -> ScanRequest:
     return conform(decode_object(body), ScanRequest)
 
 
+class _Scan:
+    """One text on its way through the steps of a call, and what they said about it."""
+
+    def __init__(self, x: Identified, request: ScanRequest, ports: Ports) -> None:
+        policy = x.policy.dlp
+        self.request = request
+        self.inspection = Inspection(policy, x.caller.groups, owner=dlp_input.owner(x.caller))
+        self.examiner = Examiner(self.inspection, ports.detectors, ports.dlp, "input")
+        call = ModelCall(dialect="", model=request.model or "", stream=False, body={"text": request.text})
+        self.asked = Asked(identified=x, call=call)
+        self.filter_error: Refusal | None = None
+        self.decision = NOTHING
+        topics = any(each.topics for each in x.policy.filters.of(x.caller.groups))
+        self.tiers = {"regex": policy.enabled, "ner": bool(policy.entities), "llm": bool(policy.labels) or topics}
+        self.took_ms = dict.fromkeys(self.tiers, 0.0)
+        #: whether a content filter needs the semantic tier
+        self.filters_topics = topics
+
+
+async def answer(x: Identified, read: ReadBody, ports: Ports) -> Answer:
+    """Return what would be done about a text. What was found is recorded before the answer is given. Raises
+    `Refusal`."""
+    await pipeline.walk(pipeline.SCANNER, x, ports)
+    request = decode(await read())
+    result, inspection = await scan(x, request, ports)
+    if events := inspection.events():
+        await scanned(x, request.model, events, ports)
+    headers = {"content-type": "application/json", "X-DLP-Action": result.action}
+    if x.rate is not None:
+        headers.update(x.rate.headers())
+    return Answer(status=200, headers=headers, body=msgspec.json.encode(result))
+
+
 async def scan(x: Identified, request: ScanRequest, ports: Ports) -> tuple[ScanAnswer, Inspection]:
-    """The answer, and what it notes. An unknown model's name is redacted in the request. Raises `DlpUnavailable`."""
-    inspection = Inspection(x.policy.dlp, x.caller.groups, owner=dlp_input.owner(x.caller))
-    examiner = Examiner(inspection, ports.detectors, ports.dlp, "input")
-    policy, text = x.policy.dlp, request.text
-    call = ModelCall(dialect="", model=request.model or "", stream=False, body={"text": text})
-    asked = Asked(identified=x, call=call)
-    await heard(dlp_input.name(asked, ports))
-    request.model, asked.inspection = call.model or None, inspection
-    blocked, took_filters = await _timed(heard(content_filters.check(asked, ports)))
-    patterns, took_patterns = await _timed(examiner.patterns(text))
-    entities, took_entities = await _timed(examiner.entities_of([text]))
-    labels, took_labels = await _timed(examiner.labels_of([text]))
-    inspection.seconds = (took_patterns + took_entities + took_labels) / 1000
-    found = Found(patterns, entities[0], labels[0])
-    decision = await examiner.steps(len(text), inspection.decide_in_steps(found, "input"), otherwise=NOTHING)
+    """Return the answer, and what it notes. An unknown model's name is redacted in the request. Raises
+    `DlpUnavailable`."""
+    this = _Scan(x, request, ports)
+    for step in _STEPS:
+        if step is not None:
+            await step(this, ports)
+    inspection, decision = this.inspection, this.decision
     action = _ACTIONS[decision.effect]
     if action != "ALLOW":
         inspection.did(action)
-    verdict = _policy(asked, ports) if request.model else PolicyVerdict("ALLOW", None)
-    topics = any(each.topics for each in x.policy.filters.of(x.caller.groups))
-    answer = ScanAnswer(
-        action="BLOCK" if isinstance(blocked, Refuse) or verdict.action == "BLOCK" else action,
+    verdict = _policy(this.asked, ports) if request.model else PolicyVerdict("ALLOW", None)
+    result = ScanAnswer(
+        action="BLOCK" if this.filter_error is not None or verdict.action == "BLOCK" else action,
         findings=_findings(decision),
-        redacted_text=_redacted(text, decision, inspection),
-        content_filter=_filter(blocked.error) if isinstance(blocked, Refuse) else None,
+        redacted_text=_redacted(request.text, decision, inspection),
+        content_filter=None if this.filter_error is None else _filter(this.filter_error),
         policy=verdict,
-        tiers={
-            "regex": _run(policy.enabled, took_patterns),
-            "ner": _run(bool(policy.entities), took_entities),
-            "llm": _run(bool(policy.labels) or topics, took_labels + took_filters * topics),
-        },
+        tiers={tier: _run(ran, this.took_ms[tier]) for tier, ran in this.tiers.items()},
     )
-    return answer, inspection
+    return result, inspection
+
+
+async def _name(this: _Scan, ports: Ports) -> None:
+    pipeline.obey(await resolved(dlp_input.name(this.asked, ports)))
+    this.request.model, this.asked.inspection = this.asked.call.model or None, this.inspection
+
+
+async def _filters(this: _Scan, ports: Ports) -> None:
+    verdict, took_ms = await _timed(resolved(content_filters.check(this.asked, ports)))
+    this.filter_error = verdict.error if isinstance(verdict, Refuse) else None
+    if this.filters_topics:
+        this.took_ms["llm"] += took_ms
+
+
+async def _inspect(this: _Scan, ports: Ports) -> None:
+    examiner, text = this.examiner, this.request.text
+    patterns, took_patterns = await _timed(examiner.patterns(text))
+    entities, took_entities = await _timed(examiner.entities_of([text]))
+    labels, took_labels = await _timed(examiner.labels_of([text]))
+    this.took_ms["regex"] += took_patterns
+    this.took_ms["ner"] += took_entities
+    this.took_ms["llm"] += took_labels
+    this.inspection.seconds = (took_patterns + took_entities + took_labels) / 1000
+    found = Found(patterns, entities[0], labels[0])
+    steps = this.inspection.decide_in_steps(found, "input")
+    this.decision = await examiner.steps(len(text), steps, otherwise=NOTHING)
+
+
+#: What a scan does in each step of a call, in order; None where the step has nothing to say about a text.
+_STEPS: Final = pipeline.table(
+    pipeline.CALL,
+    {
+        dlp_input.name: _name,
+        content_filters.check: _filters,
+        sampling.choose: None,
+        dlp_input.inspect: _inspect,
+        attribution.note_end_user: None,
+        content_filters.instruct: None,
+        overrides.check: None,
+    },
+)
 
 
 async def _timed(work: Awaitable[T]) -> tuple[T, float]:
@@ -162,7 +224,7 @@ def _policy(asked: Asked, ports: Ports) -> PolicyVerdict:
     found = route.candidates(asked)
     if isinstance(found, Refusal):
         return PolicyVerdict("ALLOW", None)
-    for judge in pipeline.OF_A_CANDIDATE:
+    for judge in pipeline.CANDIDATE:
         verdict = judge(asked, found[0], ports)
         if isinstance(verdict, Refuse) and "rule_id" in verdict.error.extra:
             return PolicyVerdict("BLOCK", str(verdict.error.extra["rule_id"]))

@@ -1,26 +1,27 @@
 """The end of a request: what it cost, what was set aside for it, and its one record."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import structlog
 
-from gatehouse.engine import pipeline
+from gatehouse.engine.answers import refusal
 from gatehouse.engine.bound import asked_output, bound, given, most_output
 from gatehouse.engine.candidate import Candidate
+from gatehouse.engine.conversation.dialect import Dialect
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.estimate import EXPECTED_OUTPUT, answers_asked_for
-from gatehouse.engine.exchange import Answered, Asked
+from gatehouse.engine.exchange import Answer, Answered, Asked, ClientLeft, Identified
 from gatehouse.engine.output_sizes import OutputSizes
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply, guess
 from gatehouse.engine.routing.cost import cost
 from gatehouse.engine.stages.record import Recorder
-from gatehouse.engine.timing import milliseconds
-from gatehouse.foundation.errors import Refusal
+from gatehouse.engine.timing import Timing, asked_for, milliseconds
+from gatehouse.foundation.errors import Internal, Refusal
 from gatehouse.policy.budgets import NANO
 
 log = structlog.get_logger(__name__)
@@ -28,15 +29,60 @@ log = structlog.get_logger(__name__)
 _NOTHING: Final = Decimal(0)
 
 
+class InFlight(NamedTuple):
+    """A request that is being answered: its dialect, its exchange so far, and what records it."""
+
+    dialect: Dialect
+    exchange: Answered
+    recorder: Recorder
+
+
 class Settling:
     """One worker's. `finish` and `leave` are the two ways out; whichever comes first for a request is the only one
     that does anything, so that every exit may call either."""
 
-    def __init__(self, ports: Ports) -> None:
+    def __init__(self, ports: Ports, steps: Sequence[Callable[[Answered, Ports], None]]) -> None:
+        """`steps` settle a request, in order (`pipeline.SETTLE`)."""
         self._ports = ports
+        self._steps = steps
         self._output_sizes = OutputSizes()
         #: settling for clients that have left; kept here so that it is not dropped half-way
         self._leaving: set[asyncio.Task[None]] = set()
+
+    def begin(self, dialect: Dialect, identified: Identified) -> InFlight:
+        """A request whose caller is known: from here on it has a record."""
+        exchange, received = Answered(identified=identified), identified.received
+        if self._ports.traces is not None:
+            exchange.trace = self._ports.traces.begin(received)
+        if asked_for(identified):
+            exchange.timing = Timing(self._ports.clock.monotonic, received.started)
+            exchange.timing.part("auth")
+        return InFlight(dialect, exchange, Recorder(self._ports))
+
+    async def recorded(self, work: Coroutine[Any, Any, Answer], request: InFlight) -> Answer:
+        """Return the answer that `work` gives, or the error that it ends with; recorded either way."""
+        exchange = request.exchange
+        try:
+            return await work
+        except Refusal as error:
+            exchange.outcome = "error" if error.status >= 500 and exchange.attempts else "refused"
+            return await self._failed(error, request)
+        except (asyncio.CancelledError, ClientLeft):
+            exchange.outcome, exchange.status = "cancelled", 499
+            self.leave(exchange, request.recorder)
+            raise
+        except Exception:
+            log.exception("engine.fault", request_id=exchange.identified.received.request_id)
+            return await self._failed(Internal(), request)
+
+    async def _failed(self, error: Refusal, request: InFlight) -> Answer:
+        exchange = request.exchange
+        exchange.status, exchange.error_code = error.status, error.code
+        try:
+            await self.finish(exchange, request.recorder)
+        except Refusal as unwritten:
+            error = unwritten
+        return refusal(request.dialect, error, exchange)
 
     def price(self, reply: Reply, answered: Answered) -> None:
         answered.usage = usage = reply.usage
@@ -68,7 +114,7 @@ class Settling:
             return
         try:
             self._price_unanswered(answered)
-            for settle in pipeline.AFTERWARDS:
+            for settle in self._steps:
                 settle(answered, self._ports)
         finally:
             # Also for a client that leaves right now: the entry is queued at the call.
@@ -98,7 +144,7 @@ class Settling:
 
     async def _settled(self, answered: Answered, written: Awaitable[None] | None) -> None:
         request_id = answered.identified.received.request_id
-        for settle in pipeline.AFTERWARDS:
+        for settle in self._steps:
             try:
                 settle(answered, self._ports)
             except Exception:
@@ -125,7 +171,8 @@ class Settling:
             Usage(input_tokens=input_tokens, output_tokens=self._usual_output(asked, candidate))
             for candidate in answered.unanswered
         ]
-        most = bound(asked, asked.chain or answered.unanswered, asked.call.output_limit)
+        candidates = answered.admitted.chain if answered.admitted else answered.unanswered
+        most = bound(asked, candidates, asked.call.output_limit)
         read = min(sum(usage.input_tokens for usage in usages), most.tokens)
         written = min(sum(usage.output_tokens for usage in usages), most.tokens - read)
         answered.usage = Usage(input_tokens=read, output_tokens=written)

@@ -9,8 +9,7 @@ from tests.support.engine import TENANT, HeldEngine
 
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.estimate import wants
-from gatehouse.engine.exchange import Asked, Identified
-from gatehouse.engine.verdict import Refuse
+from gatehouse.engine.exchange import Asked, Identified, NotRouted, Routed
 from gatehouse.foundation.ids import new_id
 from gatehouse.platform.routing.cost_routing.schemas import Simulated, SimulatedRequest
 from gatehouse.platform.routing.cost_routing.simulating import simulate
@@ -144,8 +143,8 @@ async def test_simulate_and_routing_agree() -> None:
         for model in held.models:
             held.ports.latencies.may_try(model.id)
         verdict = held.engine.chooser.choose(asked, held.ports)
-        assert told(asked, verdict) == shown(said), (case, described)
-        routed += not isinstance(verdict, Refuse)
+        assert told(verdict) == shown(said), (case, described)
+        routed += not isinstance(verdict, NotRouted)
     # Neither all refused nor all let through: there was something to disagree about.
     assert CASES / 4 < routed < CASES
 
@@ -162,10 +161,10 @@ def request(asked: Asked) -> SimulatedRequest:
     )
 
 
-def told(asked: Asked, verdict: object) -> tuple[list[str], str | None]:
-    if isinstance(verdict, Refuse):
+def told(verdict: Routed | NotRouted) -> tuple[list[str], str | None]:
+    if isinstance(verdict, NotRouted):
         return [], verdict.error.code
-    return [f"{each.provider.id}/{each.model.model_id}" for each in asked.chain], None
+    return [f"{each.provider.id}/{each.model.model_id}" for each in verdict.chain], None
 
 
 def shown(said: Simulated) -> tuple[list[str], str | None]:

@@ -12,7 +12,7 @@ import msgspec
 from gatehouse.engine import tokenizers
 from gatehouse.engine.bound import PriceUnknown, input_tokens
 from gatehouse.engine.candidate import Candidate
-from gatehouse.engine.estimate import estimate
+from gatehouse.engine.estimate import estimate, wants
 from gatehouse.engine.exchange import Asked, Wants
 from gatehouse.engine.outcome import RuleEvent
 from gatehouse.foundation.errors import PaymentRequired, Refusal
@@ -43,14 +43,13 @@ class Costs:
     __slots__ = ("_bound", "_counted", "_most_read", "_wanted", "_x", "limit")
 
     def __init__(self, x: Asked, limit: Decimal) -> None:
-        assert x.wants is not None
         self.limit = limit
         # Floats are quick; what they are wrong by is far below the share that is taken off.
         self._bound = float(limit) * _BELOW
         self._x = x
-        self._wanted = x.wants
+        self._wanted = wanted = wants(x)
         #: as many tokens as there can be
-        self._most_read = x.wants.input_tokens if x.wants.counted else input_tokens(x)
+        self._most_read = wanted.input_tokens if wanted.counted else input_tokens(x)
         #: with the tokens that a vocabulary makes of it
         self._counted: dict[tokenizers.Counter, Wants] = {}
 

@@ -1,17 +1,16 @@
 """Which places may answer a call, in which order: every candidate judged by itself, wherever it comes from."""
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 import msgspec
 
-from gatehouse.engine import pipeline
 from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.estimate import wants
-from gatehouse.engine.exchange import Asked, Routed, Wants
+from gatehouse.engine.exchange import Asked, NotRouted, PolicyChoice, Routed, Wants
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.routing import cap
 from gatehouse.engine.routing.cap import Costs
@@ -55,12 +54,17 @@ class _Place(NamedTuple):
     hold: Hold | None
 
 
+#: Judges whether a candidate may answer a call, without waiting (`pipeline.CANDIDATE`).
+CandidateJudge: TypeAlias = Callable[[Asked, Candidate, Ports], Verdict | Reroute]
+
+
 class _Places:
     """Candidates that nothing speaks against, in the order in which they were named."""
 
-    def __init__(self, x: Asked, ports: Ports) -> None:
+    def __init__(self, x: Asked, ports: Ports, judges: Sequence[CandidateJudge]) -> None:
         self._x = x
         self._ports = ports
+        self._judges = judges
         self._seen: set[str] = set()
         self._found: dict[str, _Place] = {}
         self.refused: Refuse | None = None
@@ -77,7 +81,8 @@ class _Places:
             if name in self._seen:
                 continue
             self._seen.add(name)
-            place = _placed(self._x, candidate, self._ports, _judged(self._x, candidate, self._ports))
+            verdict = _judged(self._x, candidate, self._ports, self._judges)
+            place = _placed(self._x, candidate, self._ports, self._judges, verdict)
             if isinstance(place, Refuse):
                 self.refused = self.refused or place
             else:
@@ -97,15 +102,16 @@ class _Places:
 class Chooser:
     """One worker's."""
 
-    def __init__(self, circuits: Circuits) -> None:
+    def __init__(self, circuits: Circuits, judges: Sequence[CandidateJudge]) -> None:
         self._circuits = circuits
+        self._judges = judges
         #: by policy, and what requests ask of a model: whatever comes in between, each kind has its turns
         self._turns: dict[tuple[UUID, int, bool], int] = {}
         #: when policies are looked through again for models whose latency nobody knows, monotonic
         self._next_try: dict[UUID, float] = {}
 
-    def choose(self, x: Asked, ports: Ports) -> Verdict:
-        """Sets the call's chain: what nothing speaks against, healthy ones first. The first refusal if none is left.
+    def choose(self, x: Asked, ports: Ports) -> Routed | NotRouted:
+        """The candidates that nothing speaks against, healthy ones first; the first refusal if none is left.
 
         Nobody is asked in the middle of a call: where the first choice needs no approval, fallbacks that need one leave
         the chain; where it needs one, that is asked for before the call, and holds for fallbacks of the same rule.
@@ -115,67 +121,66 @@ class Chooser:
             return self.routed(x, ports, policy)
         found = route.candidates(x)
         if isinstance(found, Refusal):
-            return Refuse(found)
-        x.order = _order(x)
+            return NotRouted(found)
+        order = _order(x)
         if len(found) == 1:
             # Nearly always: nothing to put in order.
-            if (verdict := _judged(x, found[0], ports)) is None:
-                x.chain = (found[0],)
-                return ALLOW
-            place = _placed(x, found[0], ports, verdict)
+            if (verdict := _judged(x, found[0], ports, self._judges)) is None:
+                return Routed(asked=x, chain=(found[0],), order=order)
+            place = _placed(x, found[0], ports, self._judges, verdict)
             if isinstance(place, Refuse):
-                return place
-            x.chain = (place.candidate,)
-            return place.hold or ALLOW
-        places = _Places(x, ports)
+                return NotRouted(place.error)
+            return Routed(asked=x, chain=(place.candidate,), order=order, hold=place.hold)
+        places = _Places(x, ports, self._judges)
         places.add(found, enough=MOST_CANDIDATES)
-        return _chained(x, places.in_order(), places.refused)
+        return _chained(x, places.in_order(), places.refused, order)
 
-    def routed(self, x: Asked, ports: Ports, policy: RoutingPolicy, *, trial: bool = False) -> Verdict:
+    def routed(self, x: Asked, ports: Ports, policy: RoutingPolicy, *, trial: bool = False) -> Routed | NotRouted:
         """The same under a routing policy: named models come first, then the policy's fallback chain; `auto` is the
         first choice of its strategy. A `trial` takes nobody's turn, and tells what the choice is estimated to cost."""
-        x.routed = Routed(policy=policy)
-        x.wants = x.wants or wants(x)
+        choice = PolicyChoice(policy=policy)
+        wanted = wants(x)
         stream, latencies = x.call.stream, ports.latencies
         away = partial(self._away, x, ports)
         view = View(latencies.medians(stream=stream), away=away, state=latencies.state(stream=stream))
         ranking: Sequence[Option] | None = None
-        places = _Places(x, ports)
+        order: tuple[str, ...] = ()
+        places = _Places(x, ports, self._judges)
         for name in (x.call.model, *x.call.fallbacks):
             if name == AUTO:
-                ranking = ranking or self._ranking(x, ports, policy, view, trial=trial)
-                places.add(map(_candidate, in_bounds(policy, ranking, x.wants, view)), enough=1)
+                ranking = ranking or self._ranking(x, ports, choice, view, trial=trial)
+                places.add(map(_candidate, in_bounds(policy, ranking, wanted, view)), enough=1)
             elif len(named := route.named(x.identified.policy, name)) == 1:
                 places.add(named)
             elif named:
-                ordered = self._by_policy(x, ports, policy, view, named, trial=trial)
-                if not ordered and (usable := _usable(x, ports, named)):
-                    return Refuse(route.AmbiguousModel.of(name, policy, usable))
+                ordered = self._by_policy(x, ports, choice, view, named, trial=trial)
+                if not ordered and (usable := _usable(x, ports, self._judges, named)):
+                    return NotRouted(route.AmbiguousModel.of(name, policy, usable), choice)
                 places.add(ordered, enough=MOST_CHOICES)
         if not places and x.call.model == AUTO and not ranking:
-            return Refuse(NoCapableModel.of(policy, x.wants.needs))
+            return NotRouted(NoCapableModel.of(policy, wanted.needs), choice)
         # What is unknown here, or not the caller's to use, is not answered by something else unasked.
         unknown = places.refused is None or isinstance(places.refused.error, ModelNotFound)
         if places or not unknown:
             by_hand = ranking is None or policy.chain.options
-            behind = policy.chain.capable(x.wants.needs, x.wants.embeds) if by_hand else ranking
+            behind = policy.chain.capable(wanted.needs, wanted.embeds) if by_hand else ranking
             enough = None if by_hand else MOST_CHOICES - 1
-            places.add(map(_candidate, in_bounds(policy, behind or (), x.wants, view)), enough)
-            x.order = _order(x, policy)
+            places.add(map(_candidate, in_bounds(policy, behind or (), wanted, view)), enough)
+            order = _order(x, policy)
         left = places.in_order()
-        x.routed.first = left[0].candidate if left else None
+        choice.first = left[0].candidate if left else None
         if policy.cap is not None and left:
-            within = self._within(x, ports, policy, left, view, trial=trial)
+            within = self._within(x, ports, choice, left, view, trial=trial)
             if isinstance(within, Refusal):
-                return Refuse(within)
+                return NotRouted(within, choice)
             left = within
-        return _chained(x, left, places.refused)
+        return _chained(x, left, places.refused, order, choice)
 
     def _by_policy(
         self,
         x: Asked,
         ports: Ports,
-        policy: RoutingPolicy,
+        choice: PolicyChoice,
         view: View,
         named: Sequence[Candidate],
         *,
@@ -183,31 +188,32 @@ class Chooser:
     ) -> list[Candidate]:
         """Those of the candidates that the policy may choose, in the order of its strategy. Where none of them is known
         to be capable of the request, in the order of their prices."""
-        assert x.wants is not None
+        policy, wanted = choice.policy, wants(x)
         by_key = {candidate.model.id.int: candidate for candidate in named}
-        ranking = self._ranking(x, ports, policy, view, trial=trial)
-        in_rank = [by_key[option.key] for option in in_bounds(policy, ranking, x.wants, view) if option.key in by_key]
+        ranking = self._ranking(x, ports, choice, view, trial=trial)
+        in_rank = [by_key[option.key] for option in in_bounds(policy, ranking, wanted, view) if option.key in by_key]
         if in_rank:
             return in_rank
         pool = policy.chain if policy.strategy == "manual_fallback" else policy.pool
         allowed = {option.key for option in pool.options}
         return [candidate for key, candidate in by_key.items() if key in allowed]
 
-    def _ranking(self, x: Asked, ports: Ports, policy: RoutingPolicy, view: View, *, trial: bool) -> Sequence[Option]:
-        assert x.wants is not None
+    def _ranking(self, x: Asked, ports: Ports, choice: PolicyChoice, view: View, *, trial: bool) -> Sequence[Option]:
+        policy, wanted = choice.policy, wants(x)
         if policy.strategy == "round_robin":
-            view = msgspec.structs.replace(view, turn=self._turn(policy, x.wants, trial=trial))
-        options = ranked(policy, x.wants, view)
+            view = msgspec.structs.replace(view, turn=self._turn(policy, wanted, trial=trial))
+        options = ranked(policy, wanted, view)
         if trial or policy.strategy not in BY_LATENCY:
             return options
-        return self._with_a_try(x, ports, options, view)
+        return self._with_a_try(x, ports, policy, options, view)
 
-    def _with_a_try(self, x: Asked, ports: Ports, options: Sequence[Option], view: View) -> Sequence[Option]:
+    def _with_a_try(
+        self, x: Asked, ports: Ports, policy: RoutingPolicy, options: Sequence[Option], view: View
+    ) -> Sequence[Option]:
         """Now and then a model goes first of which nobody knows how fast it is; never one that the cost cap speaks
         against."""
-        assert x.routed is not None
-        limits, now = x.routed.policy.cap, ports.clock.monotonic()
-        if now < self._next_try.get(x.routed.policy.id, now):
+        limits, now = policy.cap, ports.clock.monotonic()
+        if now < self._next_try.get(policy.id, now):
             return options
         for option in options:
             if option.key in view.medians or view.away(option):
@@ -218,7 +224,7 @@ class Chooser:
                 return [option, *(other for other in options if other is not option)]
         if len(self._next_try) >= _MOST_TURNS:
             self._next_try.clear()
-        self._next_try[x.routed.policy.id] = now + _BETWEEN_TRIES
+        self._next_try[policy.id] = now + _BETWEEN_TRIES
         return options
 
     def _away(self, x: Asked, ports: Ports, option: Option) -> bool:
@@ -228,34 +234,33 @@ class Chooser:
         return bool(self._circuits) and self._circuits.is_open(Key(tenant_id, provider_id, option.model.model_id))
 
     def _within(
-        self, x: Asked, ports: Ports, policy: RoutingPolicy, left: list[_Place], view: View, *, trial: bool
+        self, x: Asked, ports: Ports, choice: PolicyChoice, left: list[_Place], view: View, *, trial: bool
     ) -> list[_Place] | Refusal:
         """What is left under the cost cap."""
-        routed, limits, wanted = x.routed, policy.cap, x.wants
-        assert routed is not None
+        policy, wanted = choice.policy, wants(x)
+        limits = policy.cap
         assert limits is not None
-        assert wanted is not None
         limit, first = limits.max_cost_per_request_usd, left[0].candidate
         costs = Costs(x, limit)
-        routed.limit_usd = limit
+        choice.limit_usd = limit
         if trial or not costs.surely_fits(first):
-            routed.estimated_usd = costs.told(first)
-            routed.exceeds = routed.estimated_usd is None or routed.estimated_usd > limit
+            choice.estimated_usd = costs.told(first)
+            choice.exceeds = choice.estimated_usd is None or choice.estimated_usd > limit
         if limits.action_on_exceed == "warn":
-            if routed.exceeds:
+            if choice.exceeds:
                 cap.note(x, policy, limits, first)
             return left
-        if not routed.exceeds:
+        if not choice.exceeds:
             return [left[0], *(place for place in left[1:] if costs.fits(place.candidate))]
         if limits.action_on_exceed == "block":
-            return cap.refusal(policy, limits, first, routed.estimated_usd)
+            return cap.refusal(policy, limits, first, choice.estimated_usd)
         cheaper = in_bounds(policy, by_cost(policy.every.capable(wanted.needs, wanted.embeds), wanted), wanted, view)
-        places = _Places(x, ports)
+        places = _Places(x, ports, self._judges)
         places.add((each for each in map(_candidate, cheaper) if costs.fits(each)), enough=MOST_CHOICES)
         # A rule may have sent one of them to a dearer one.
         found = [place for place in places.in_order() if costs.fits(place.candidate)]
         if not found:
-            return cap.refusal(policy, limits, first, routed.estimated_usd)
+            return cap.refusal(policy, limits, first, choice.estimated_usd)
         cap.note(x, policy, limits, first)
         return found
 
@@ -271,9 +276,11 @@ class Chooser:
         return turn
 
 
-def _usable(x: Asked, ports: Ports, candidates: Iterable[Candidate]) -> list[str]:
+def _usable(x: Asked, ports: Ports, judges: Sequence[CandidateJudge], candidates: Iterable[Candidate]) -> list[str]:
     """The names of those that nothing speaks against."""
-    return [_name(candidate) for candidate in candidates if not isinstance(_judged(x, candidate, ports), Refuse)]
+    return [
+        _name(candidate) for candidate in candidates if not isinstance(_judged(x, candidate, ports, judges), Refuse)
+    ]
 
 
 def _order(x: Asked, policy: RoutingPolicy | None = None) -> tuple[str, ...]:
@@ -293,30 +300,45 @@ def _order(x: Asked, policy: RoutingPolicy | None = None) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*names, *(option.name for option in chain))))
 
 
-def _chained(x: Asked, left: list[_Place], refused: Refuse | None) -> Verdict:
-    if not left:
-        return refused or Refuse(ModelNotFound.named(x.call.model))
-    hold = left[0].hold
+def _chained(
+    x: Asked,
+    places: list[_Place],
+    refused: Refuse | None,
+    order: tuple[str, ...],
+    choice: PolicyChoice | None = None,
+) -> Routed | NotRouted:
+    if not places:
+        error = ModelNotFound.named(x.call.model) if refused is None else refused.error
+        return NotRouted(error, choice)
+    hold = places[0].hold
     agreed = {None, hold.ask.rule_id if hold else None}
-    x.chain = tuple(each.candidate for each in left if (each.hold and each.hold.ask.rule_id) in agreed)
-    return hold or ALLOW
+    chain = tuple(place.candidate for place in places if (place.hold and place.hold.ask.rule_id) in agreed)
+    return Routed(asked=x, chain=chain, order=order, choice=choice, hold=hold)
 
 
-def _placed(x: Asked, candidate: Candidate, ports: Ports, verdict: Refuse | Reroute | Hold | None) -> _Place | Refuse:
-    """The candidate, about which `verdict` was said, or what rules put in its place; or why neither may answer."""
-    seen: set[str] = set()
+def _placed(
+    x: Asked,
+    candidate: Candidate,
+    ports: Ports,
+    judges: Sequence[CandidateJudge],
+    verdict: Refuse | Reroute | Hold | None,
+) -> _Place | Refuse:
+    """The candidate with its `verdict`, or the one that rules put in its place; or why neither may answer."""
+    rerouted: set[str] = set()
     while isinstance(verdict, Reroute):
-        seen.add(_name(candidate))
+        rerouted.add(_name(candidate))
         candidate = verdict.candidate
-        if _name(candidate) in seen:
+        if _name(candidate) in rerouted:
             return Refuse(verdict.circle)
-        verdict = _judged(x, candidate, ports)
+        verdict = _judged(x, candidate, ports, judges)
     return verdict if isinstance(verdict, Refuse) else _Place(candidate, verdict)
 
 
-def _judged(x: Asked, candidate: Candidate, ports: Ports) -> Refuse | Reroute | Hold | None:
+def _judged(
+    x: Asked, candidate: Candidate, ports: Ports, judges: Sequence[CandidateJudge]
+) -> Refuse | Reroute | Hold | None:
     hold: Hold | None = None
-    for judge in pipeline.OF_A_CANDIDATE:
+    for judge in judges:
         verdict = judge(x, candidate, ports)
         if verdict is ALLOW:
             # Nearly always, and a chain of eight is judged thirty times.

@@ -5,7 +5,8 @@ from typing import Final
 from gatehouse.engine.bound import PriceUnknown, bound, default_output, priced
 from gatehouse.engine.exchange import Admitted, Answered, Identified
 from gatehouse.engine.ports import Ports
-from gatehouse.engine.verdict import ALLOW, Refuse, Said, Verdict
+from gatehouse.engine.verdict import ALLOW, MaybeVerdict, Refuse, Verdict
+from gatehouse.foundation.errors import Refusal
 from gatehouse.policy.budgets import BudgetsOfCaller, Taking, nano
 
 _ONE: Final = Taking(requests=1)
@@ -20,8 +21,9 @@ def check(x: Identified, ports: Ports) -> Verdict:
     return ALLOW if refused is None else Refuse(refused)
 
 
-def reserve(x: Admitted, ports: Ports) -> Said:
-    """Sets aside what the call can take at most. Raises `QuotaExceeded`, and `Unavailable` where nobody can tell."""
+def reserve(x: Admitted, ports: Ports) -> MaybeVerdict:
+    """Reserves what the call can take at most. Refuses with `QuotaExceeded`, and with `Unavailable` where the budgets'
+    state is not known."""
     identified = x.asked.identified
     found = identified.policy.budgets.of(identified.caller)
     return ALLOW if found is None else _reserve(x, found, ports)
@@ -35,18 +37,21 @@ async def _reserve(x: Admitted, found: BudgetsOfCaller, ports: Ports) -> Verdict
         left = tuple([each for each in x.chain if priced(asked, each)])
         if not left:
             return Refuse(PriceUnknown.of(x.chain[0], "A budget in dollars"))
-        x.chain = asked.chain = left
+        x.chain = left
     most = _most(x, limited=binding is not None and binding.block) if found.measure else _ONE
-    asked.reserved = await ports.spend.reserve(
-        found.budgets, most, enforced=enforced, user_id=asked.identified.caller.user_id
-    )
+    try:
+        x.reserved = await ports.spend.reserve(
+            found.budgets, most, enforced=enforced, user_id=asked.identified.caller.user_id
+        )
+    except Refusal as refused:
+        return Refuse(refused)
     return ALLOW
 
 
 def settle(x: Answered, ports: Ports) -> None:
     """Whether enforced or not: what is spent is known when budgets hold again."""
-    if x.asked is not None and x.asked.reserved is not None:
-        ports.spend.settle(x.asked.reserved, charged(x))
+    if x.admitted is not None and x.admitted.reserved is not None:
+        ports.spend.settle(x.admitted.reserved, charged(x))
 
 
 def counts(x: Answered) -> bool:

@@ -17,8 +17,8 @@ from gatehouse.engine.exchange import Asked
 from gatehouse.engine.outcome import RuleEvent
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.dlp_input import owner
-from gatehouse.engine.verdict import ALLOW, Refuse, Said, Verdict
-from gatehouse.foundation.errors import Forbidden
+from gatehouse.engine.verdict import ALLOW, MaybeVerdict, Refuse, Verdict
+from gatehouse.foundation.errors import Forbidden, Refusal
 from gatehouse.policy.filters import Filter, FilterSet
 
 #: Fields of a body that hold what is talked about.
@@ -43,7 +43,7 @@ class Judgement(NamedTuple):
     reason: str | None = None
 
 
-def check(x: Asked, ports: Ports) -> Said:
+def check(x: Asked, ports: Ports) -> MaybeVerdict:
     """Refuses with `DlpUnavailable` where a topic cannot be judged and `DLP_FAIL_MODE` is `closed`."""
     filter_set = x.identified.policy.filters
     return _check(x, filter_set, ports) if filter_set.filters else ALLOW
@@ -52,7 +52,11 @@ def check(x: Asked, ports: Ports) -> Said:
 async def _check(x: Asked, filter_set: FilterSet, ports: Ports) -> Verdict:
     filters = filter_set.of(x.identified.caller.groups)
     size, whose = len(x.identified.received.body), owner(x.identified.caller)
-    blocking, failed, _ = await judge(filter_set, filters, x.call.body, ports, size=size, whose=whose)
+    try:
+        blocking, failed, _ = await judge(filter_set, filters, x.call.body, ports, size=size, whose=whose)
+    except Refusal as refused:
+        # Too many long texts wait.
+        return Refuse(refused)
     x.rule_events += [_event(each, "failed") for each in failed]
     if blocking is not None:
         x.rule_events.append(_event(blocking, "matched"))

@@ -12,7 +12,8 @@ from gatehouse.engine.dlp.turns import Owner
 from gatehouse.engine.exchange import Asked
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.route import AUTO
-from gatehouse.engine.verdict import ALLOW, Ask, Hold, Said, Verdict
+from gatehouse.engine.verdict import ALLOW, Ask, Hold, MaybeVerdict, Refuse, Verdict
+from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.identity import Caller
 
 
@@ -21,7 +22,7 @@ def owner(caller: Caller) -> Owner:
     return Owner(caller.tenant_id, caller.user_id or caller.client_id or caller.outpost_id)
 
 
-def name(x: Asked, ports: Ports) -> Said:
+def name(x: Asked, ports: Ports) -> MaybeVerdict:
     """A model's name that the catalog does not know is anything that a caller may have written: it is told and
     recorded without what is found in it. It goes nowhere, so that there is nothing to block or to ask about."""
     policy, named = x.identified.policy, x.call.model
@@ -33,14 +34,17 @@ def name(x: Asked, ports: Ports) -> Said:
 async def _name(x: Asked, ports: Ports) -> Verdict:
     policy, caller, named = x.identified.policy, x.identified.caller, x.call.model
     inspection = Inspection(policy.dlp, caller.groups, owner=owner(caller))
-    found = Found(await Examiner(inspection, ports.detectors, ports.dlp, "input").patterns(named))
+    try:
+        found = Found(await Examiner(inspection, ports.detectors, ports.dlp, "input").patterns(named))
+    except Refusal as refused:
+        return Refuse(refused)
     if edits := decide(policy.dlp, found, caller.groups).edits:
         x.inspection = inspection
         x.call.model = replaced(Slot({}, "model", named), inspection.replacements(edits, named))
     return ALLOW
 
 
-def inspect(x: Asked, ports: Ports) -> Said:
+def inspect(x: Asked, ports: Ports) -> MaybeVerdict:
     """Redacts the call's body in place."""
     return _inspect(x, ports) if x.identified.policy.dlp.enabled else ALLOW
 
@@ -60,6 +64,8 @@ async def _inspect(x: Asked, ports: Ports) -> Verdict:
         examiner = Examiner(inspection, ports.detectors, ports.dlp, "input")
         asks = await inspect_request(x.call.body, examiner, headers, len(x.identified.received.body))
         x.call.headers = headers
+    except Refusal as refused:
+        return Refuse(refused)
     finally:
         inspection.seconds += perf_counter() - started
     return ALLOW if asks is None else held(asks, inspection, ports, "input")

@@ -16,13 +16,13 @@ from gatehouse.engine.dlp.stream import StreamGuard
 from gatehouse.engine.exchange import Asked
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.dlp_input import held
-from gatehouse.engine.verdict import ALLOW, Hold, Refuse, Rewrite, Said, Verdict
+from gatehouse.engine.verdict import ALLOW, Hold, MaybeVerdict, Refuse, Rewrite, Verdict
 from gatehouse.foundation.errors import Refusal
 
 _decoder: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
 
 
-def inspect(x: Asked, body: bytes, ports: Ports) -> Said:
+def inspect(x: Asked, body: bytes, ports: Ports) -> MaybeVerdict:
     """Of a whole answer. Waits for a person where a rule asks for one."""
     if x.inspection is None or DIALECTS[x.call.dialect].operation == "embeddings":
         # Vectors, which as base64 look like anything.
@@ -37,6 +37,8 @@ async def _inspect(x: Asked, inspection: Inspection, body: bytes, ports: Ports) 
         without_logprobs(answer)
         examiner = Examiner(inspection, ports.detectors, ports.dlp, "output")
         channels, asks = await inspect_answer(answer, examiner, len(body))
+    except Refusal as refused:
+        return Refuse(refused)
     finally:
         inspection.seconds += perf_counter() - started
     if asks is not None:

@@ -102,10 +102,10 @@ def _event(rule: Rule, result: str, model: str) -> RuleEvent:
 def _facts(x: Asked, candidate: Candidate, model: str, rules: RuleSet) -> Facts:
     """With the candidate's variables set. Only what the rules name is worked out."""
     needs = rules.needs
-    facts = x.facts
+    facts = x.derived.facts
     if facts is None:
         tokens = _tokens(x) if not needs.isdisjoint({"tokens", "cost_usd"}) else None
-        facts = x.facts = Facts(context_of(_of_the_request(x, needs, tokens), needs), tokens)
+        facts = x.derived.facts = Facts(context_of(_of_the_request(x, needs, tokens), needs), tokens)
     facts.context.update(_of_the_place(x, candidate, model, needs, facts.tokens))
     return facts
 
@@ -177,8 +177,9 @@ def _found(x: Asked) -> dict[str, Any]:
 
 def _tokens(x: Asked) -> int:
     """An estimate of the input's: texts by their length, and tokens that are sent as such. Images count nothing."""
-    if x.wants is not None and x.wants.counted:
-        return x.wants.input_tokens
+    wants = x.derived.wants
+    if wants is not None and wants.counted:
+        return wants.input_tokens
     body = x.call.body
     size = sum(len(text.encode("utf-8", "replace")) for text in texts(body))
     given = body.get("input")

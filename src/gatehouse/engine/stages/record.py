@@ -128,13 +128,13 @@ class Recorder:
             fallbacks=x.fallbacks,
             dlp_action=inspection.action if inspection else None,
             group_id=group_of(caller.groups) if caller.groups else None,
-            routing_policy_id=x.routing_policy_id if asked and asked.routed else None,
+            routing_policy_id=x.routing_policy_id,
             dlp_events=inspection.events() if inspection else (),
             group_ids=caller.groups,
             rule_events=tuple(asked.rule_events) if asked else (),
             budgets=_budgets(x),
             attempts=_failed(x) if x.attempts else (),
-            cache=x.cache if asked and asked.cached else None,
+            cache=x.cache,
             end_user=asked.end_user if asked else None,
             tags=identified.tags,
         )
@@ -142,7 +142,7 @@ class Recorder:
 
 
 def _budgets(x: Answered) -> tuple[tuple[UUID, int], ...]:
-    reserved: Reserved | None = x.asked.reserved if x.asked else None
+    reserved: Reserved | None = x.admitted.reserved if x.admitted else None
     return () if reserved is None or not counts(x) else reserved.periods
 
 

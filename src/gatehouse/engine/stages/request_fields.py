@@ -35,9 +35,9 @@ class FieldNotAllowed(BadRequest):
 
 
 def judge(x: Asked, candidate: Candidate, ports: Ports) -> Verdict:
-    fields = x.fields
+    fields = x.derived.fields
     if fields is None:
-        fields = x.fields = uncommon(x.call.dialect, x.call.body)
+        fields = x.derived.fields = uncommon(x.call.dialect, x.call.body)
         if fields:
             _record_unknown(x, fields)
     if not fields:

@@ -15,7 +15,7 @@ from gatehouse.engine.conversation.endings import ended_normally
 from gatehouse.engine.exchange import Admitted, Answered, Asked, Cached
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply
-from gatehouse.engine.verdict import ALLOW, Said, Verdict
+from gatehouse.engine.verdict import ALLOW, MaybeVerdict, Verdict
 
 #: What is larger is neither looked up nor kept: its digest, or sealing it, would hold up other requests.
 MOST_BYTES: Final = 1024**2
@@ -23,20 +23,20 @@ MOST_BYTES: Final = 1024**2
 _encoder = msgspec.json.Encoder()
 
 
-def look(x: Admitted, ports: Ports) -> Said:
-    asked = x.asked
-    policy = asked.routed.policy if asked.routed else None
-    if policy is None or not policy.cache_ttl_seconds or len(asked.identified.received.body) > MOST_BYTES:
+def look(x: Admitted, ports: Ports) -> MaybeVerdict:
+    choice = x.routed.choice
+    if choice is None or not choice.policy.cache_ttl_seconds:
         return ALLOW
-    return _look(x, policy.cache_ttl_seconds, ports)
+    if len(x.asked.identified.received.body) > MOST_BYTES:
+        return ALLOW
+    return _look(x, choice.policy.cache_ttl_seconds, ports)
 
 
 async def _look(x: Admitted, seconds: int, ports: Ports) -> Verdict:
-    asked = x.asked
-    wishes = _wishes(asked)
+    wishes = _wishes(x.asked)
     if "no-store" in wishes:
         return ALLOW
-    asked.cached = cached = Cached(key=_key(x), seconds=seconds)
+    x.cached = cached = Cached(key=_key(x), seconds=seconds)
     if "no-cache" not in wishes:
         found = await ports.cache.get(cached.key)
         if found is not None and await _may_still(x, ports):
@@ -44,18 +44,18 @@ async def _look(x: Admitted, seconds: int, ports: Ports) -> Verdict:
     return ALLOW
 
 
-def again(x: Asked) -> Reply | None:
-    """The answer that was found."""
+def again(x: Admitted) -> Reply | None:
+    """Return the cached answer, or None where there is none."""
     if x.cached is None or x.cached.found is None:
         return None
-    return Reply.again(x.cached.found, stream=x.call.stream)
+    return Reply.again(x.cached.found, stream=x.asked.call.stream)
 
 
 def watch(x: Answered, reply: Reply) -> None:
     """Has a provider's answer noted. That of a fallback is not what was asked for, only what could be had."""
-    assert x.asked is not None
-    cached = x.asked.cached
-    if cached is None or x.chosen is not x.asked.chain[0] or reply.status != 200:
+    assert x.admitted is not None
+    cached = x.admitted.cached
+    if cached is None or x.chosen is not x.admitted.chain[0] or reply.status != 200:
         return
     if reply.events is None:
         cached.came = [reply.body or b""]
@@ -66,10 +66,10 @@ def watch(x: Answered, reply: Reply) -> None:
 
 def keep(x: Answered, ports: Ports) -> None:
     """Of what came to its end and was given to the client, all that another may have."""
-    cached = x.asked.cached if x.asked else None
-    if x.asked is None or cached is None or cached.came is None or x.outcome != "success":
+    cached = x.admitted.cached if x.admitted else None
+    if x.admitted is None or cached is None or cached.came is None or x.outcome != "success":
         return
-    call, answer = x.asked.call, b"".join(cached.came)
+    call, answer = x.admitted.asked.call, b"".join(cached.came)
     if len(answer) <= MOST_BYTES and ended_normally(call.dialect, answer, stream=call.stream):
         ports.cache.put(cached.key, answer, cached.seconds)
 

@@ -28,7 +28,7 @@ from gatehouse.engine.ports import Ports, Sampler
 from gatehouse.engine.providers import Reply
 from gatehouse.engine.samples import Contents, Sample
 from gatehouse.engine.stages.dlp_input import owner
-from gatehouse.engine.verdict import ALLOW, Said, Verdict
+from gatehouse.engine.verdict import ALLOW, MaybeVerdict, Verdict
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.ids import new_id
 from gatehouse.policy.dlp import STRENGTH
@@ -47,7 +47,7 @@ RUNNING: Final[set[asyncio.Task[None]]] = set()
 _decoder: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
 
 
-def choose(x: Asked, ports: Ports) -> Said:
+def choose(x: Asked, ports: Ports) -> MaybeVerdict:
     policy = x.identified.policy
     if not policy.sample_share or ports.sampler is None or random.random() >= policy.sample_share:  # noqa: S311 - a share, no secret
         return ALLOW
@@ -61,7 +61,7 @@ async def _choose(x: Asked) -> Verdict:
     return ALLOW
 
 
-def note_answer(x: Asked, body: bytes, ports: Ports) -> Said:
+def note_answer(x: Asked, body: bytes, ports: Ports) -> MaybeVerdict:
     """Of a whole answer. Vectors are no texts."""
     if x.sample is not None and len(body) <= MAX_ANSWER_BYTES and DIALECTS[x.call.dialect].operation != "embeddings":
         x.sample.answer = [body]

@@ -89,7 +89,7 @@ class Models:
     ) -> Answer:
         messages = [msgspec.structs.asdict(each) for each in said]
         x.body = msgspec.json.encode({"model": model, "stream": stream, "messages": messages})
-        answer = await self._engine.answer(x, let_in=call.let_in, counted=self._rate, labels=labels)
+        answer = await self._engine.answer(x, on_admitted=call.let_in, counted=self._rate, labels=labels)
         return answer if answer.answered is None or answer.stream is not None else _readable(answer)
 
 

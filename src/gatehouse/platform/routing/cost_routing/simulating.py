@@ -10,14 +10,13 @@ from typing import Any, Final
 from gatehouse.engine.bound import PriceUnknown
 from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.call import ModelCall
-from gatehouse.engine.estimate import estimate
-from gatehouse.engine.exchange import Asked, Identified, Received, Routed, Wants
+from gatehouse.engine.estimate import estimate, wants
+from gatehouse.engine.exchange import Asked, Derived, Identified, NotRouted, PolicyChoice, Received, Routed, Wants
 from gatehouse.engine.fields.tables import TOOLS
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.routing.cap import CostCapExceeded
 from gatehouse.engine.routing.chain import Chooser
 from gatehouse.engine.stages.route import AUTO
-from gatehouse.engine.verdict import Hold, Refuse, Verdict
 from gatehouse.foundation.identity import Caller, CallerKind
 from gatehouse.platform.routing.cost_routing.schemas import (
     CapCheck,
@@ -46,9 +45,9 @@ def simulate(
 ) -> Simulated:
     policy = compile_routing_policy(record, options_of(snapshot.providers, snapshot.models.values()))
     asked = _asked(snapshot, request, ports)
-    verdict = chooser.routed(asked, ports, policy, trial=True)
-    assert asked.routed is not None
-    return _told(asked, asked.routed, verdict)
+    routed = chooser.routed(asked, ports, policy, trial=True)
+    assert routed.choice is not None
+    return _told(asked, routed.choice, routed)
 
 
 def _asked(snapshot: Snapshot, request: SimulatedRequest, ports: Ports) -> Asked:
@@ -78,7 +77,7 @@ def _asked(snapshot: Snapshot, request: SimulatedRequest, ports: Ports) -> Asked
         counted=True,
     )
     identified = Identified(received=received, caller=caller, policy=snapshot, scope="chat:write")
-    return Asked(identified=identified, call=call, wants=wanted)
+    return Asked(identified=identified, call=call, derived=Derived(wants=wanted))
 
 
 def _fields(names: list[str]) -> dict[str, Any]:
@@ -88,15 +87,17 @@ def _fields(names: list[str]) -> dict[str, Any]:
     return {**fields, "tools": tools} if tools else fields
 
 
-def _told(asked: Asked, routed: Routed, verdict: Verdict) -> Simulated:
-    chain = asked.chain
+def _told(asked: Asked, choice: PolicyChoice, routed: Routed | NotRouted) -> Simulated:
+    chain = routed.chain if isinstance(routed, Routed) else ()
     # What the cost cap refuses was chosen all the same.
-    selected = chain[0] if chain else routed.first
-    refusal = verdict.error if isinstance(verdict, Refuse) else None
-    estimated = None if routed.first is None else _cost(asked, routed.first)
-    cap = routed.policy.cap
+    selected = chain[0] if chain else choice.first
+    refusal = routed.error if isinstance(routed, NotRouted) else None
+    estimated = None if choice.first is None else _cost(asked, choice.first)
+    cap = choice.policy.cap
     return Simulated(
-        selected_model=None if selected is None else _selected(asked, routed, selected, verdict),
+        selected_model=None
+        if selected is None
+        else _selected(asked, choice, selected, holds=isinstance(routed, Routed) and routed.hold is not None),
         fallback_sequence=[
             Fallback(provider=each.provider.id, model_id=each.model.model_id, estimated_cost_usd=_cost(asked, each))
             for each in chain[1:]
@@ -111,26 +112,25 @@ def _told(asked: Asked, routed: Routed, verdict: Verdict) -> Simulated:
 
 
 def _cost(asked: Asked, candidate: Candidate) -> Decimal | None:
-    assert asked.wants is not None
-    return estimate(candidate.model, asked.wants)
+    return estimate(candidate.model, wants(asked))
 
 
-def _selected(asked: Asked, routed: Routed, selected: Candidate, verdict: Verdict) -> Selected:
+def _selected(asked: Asked, choice: PolicyChoice, selected: Candidate, *, holds: bool) -> Selected:
     return Selected(
         provider=selected.provider.id,
         model_id=selected.model.model_id,
-        reason=_reason(asked, routed, selected, verdict),
+        reason=_reason(asked, choice, selected, holds=holds),
     )
 
 
-def _reason(asked: Asked, routed: Routed, selected: Candidate, verdict: Verdict) -> str:
+def _reason(asked: Asked, choice: PolicyChoice, selected: Candidate, *, holds: bool) -> str:
     name = f"{selected.provider.id}/{selected.model.model_id}"
-    if routed.first is not None and selected != routed.first:
+    if choice.first is not None and selected != choice.first:
         return "use_cheapest: the cheapest capable model under the cost cap"
     if asked.call.model == AUTO:
-        told = f"{routed.policy.strategy}: {_REASONS[routed.policy.strategy]}"
+        told = f"{choice.policy.strategy}: {_REASONS[choice.policy.strategy]}"
     elif asked.call.model in {name, selected.model.model_id}:
         told = "named by the request"
     else:
         told = "the named model cannot answer now; next in the fallback chain, or where a policy rule sends it"
-    return f"{told}; a person is asked first" if isinstance(verdict, Hold) else told
+    return f"{told}; a person is asked first" if holds else told

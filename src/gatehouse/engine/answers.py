@@ -1,0 +1,61 @@
+"""The headers of answers, and answers that are errors."""
+
+from gatehouse.engine.conversation.dialect import Dialect
+from gatehouse.engine.exchange import Answer, Answered
+from gatehouse.engine.providers import Reply
+from gatehouse.engine.stages import registry
+from gatehouse.engine.stages.maintenance import InMaintenance
+from gatehouse.engine.timing import HEADER as TIMING
+from gatehouse.foundation.errors import Refusal
+
+
+def event_stream_headers(exchange: Answered) -> dict[str, str]:
+    """Headers of a stream that begins before its provider is known."""
+    headers = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
+    if exchange.identified.rate is not None:
+        headers.update(exchange.identified.rate.headers())
+    return headers
+
+
+def reply_headers(reply: Reply, exchange: Answered) -> dict[str, str]:
+    """Headers of a provider's reply, or of a cached one."""
+    assert exchange.chosen is not None
+    assert exchange.asked is not None
+    identified, asked, chosen = exchange.identified, exchange.asked, exchange.chosen
+    headers = {
+        **reply.headers,
+        "X-Gateway-Provider": chosen.provider.id,
+        "X-Gateway-Model": chosen.model.model_id,
+        "X-Gateway-Fallbacks": str(exchange.fallbacks),
+        # Without inspection nothing was held back either; the record distinguishes the two.
+        "X-DLP-Action": asked.inspection.action if asked.inspection else "ALLOW",
+    }
+    if exchange.cache is not None:
+        headers["X-Gateway-Cache"] = exchange.cache
+    policy = identified.policy
+    if policy.registry_enforcement != "off" and (objection := registry.objection(policy, chosen)) is not None:
+        headers["X-Gateway-Warning"] = objection.code
+    if identified.rate is not None:
+        headers.update(identified.rate.headers())
+    if exchange.admitted is not None and exchange.admitted.reserved is not None:
+        headers.update(exchange.admitted.reserved.headers())
+    if exchange.timing is not None:
+        headers[TIMING] = exchange.timing.header()
+    return headers
+
+
+def refusal(dialect: Dialect, error: Refusal, exchange: Answered | None = None) -> Answer:
+    """An error in the client's dialect. `exchange` is None where the caller is not known."""
+    headers = {"content-type": "application/json"}
+    if exchange is not None:
+        if exchange.identified.rate is not None:
+            headers.update(exchange.identified.rate.headers())
+        if exchange.admitted is not None and exchange.admitted.reserved is not None:
+            headers.update(exchange.admitted.reserved.headers())
+        if exchange.timing is not None:
+            exchange.timing.part("refusal")
+            headers[TIMING] = exchange.timing.header()
+    if error.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    body = error.body() if isinstance(error, InMaintenance) else dialect.render_error(error)
+    return Answer(status=error.status, headers={**headers, **error.headers}, body=body, refusal=error)

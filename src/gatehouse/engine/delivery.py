@@ -1,0 +1,73 @@
+"""Gives a provider's reply to the client, as a whole body or as a stream."""
+
+from collections.abc import Callable, Sequence
+from types import CoroutineType
+from typing import TypeAlias
+
+import msgspec
+
+from gatehouse.engine.answers import reply_headers
+from gatehouse.engine.conversation.dialect import Dialect
+from gatehouse.engine.dlp.stream import StreamGuard
+from gatehouse.engine.exchange import Answer, Asked
+from gatehouse.engine.ports import Ports
+from gatehouse.engine.providers import Reply
+from gatehouse.engine.settling import InFlight, Settling
+from gatehouse.engine.streaming import AnswerStream
+from gatehouse.engine.timing import HEADER as TIMING
+from gatehouse.engine.timing import timed
+from gatehouse.engine.verdict import ALLOW, MaybeVerdict, Refuse, Rewrite
+
+#: Inspects a whole answer (`pipeline.ANSWER`).
+Inspection: TypeAlias = Callable[[Asked, bytes, Ports], MaybeVerdict]
+#: Returns what inspects a stream, or None where its bytes go on untouched (`pipeline.STREAM_GUARD`).
+Guard: TypeAlias = Callable[[Asked, Dialect, Ports], StreamGuard | None]
+
+
+class Delivery:
+    """One worker's."""
+
+    def __init__(self, ports: Ports, settling: Settling, inspections: Sequence[Inspection], guard: Guard) -> None:
+        self._ports = ports
+        self._settling = settling
+        self._inspections = inspections
+        self._guard = guard
+
+    async def deliver(self, reply: Reply, asked: Asked, request: InFlight) -> Answer:
+        """Return the answer. Raises the `Refusal` of an inspection; the reply is then closed."""
+        dialect, exchange, recorder = request
+        try:
+            if reply.events is None:
+                return await self._whole(reply, asked, request)
+            await recorder.opened(exchange)
+            guard = self._guard(asked, dialect, self._ports)
+            stream = AnswerStream(self._settling, dialect, reply, exchange, recorder, guard=guard, ports=self._ports)
+            return Answer(status=200, headers=reply_headers(reply, exchange), stream=stream, answered=exchange)
+        except BaseException:
+            await reply.close()
+            raise
+
+    async def _whole(self, reply: Reply, asked: Asked, request: InFlight) -> Answer:
+        exchange, timing = request.exchange, request.exchange.timing
+        body = reply.body or b""
+        # A reply that is refused below was produced, and is charged.
+        self._settling.price(reply, exchange)
+        for inspect in self._inspections:
+            verdict = inspect(asked, body, self._ports)
+            if verdict is not ALLOW:
+                if isinstance(verdict, CoroutineType):
+                    verdict = await verdict
+                if isinstance(verdict, Rewrite):
+                    body = msgspec.json.encode(verdict.body)
+                if isinstance(verdict, Refuse):
+                    raise verdict.error
+        exchange.outcome, exchange.status = "success", reply.status
+        if timing is not None:
+            timing.part("dlp_out")
+        headers = reply_headers(reply, exchange)
+        if exchange.cost_told is not None:
+            headers["X-Cost-USD"] = exchange.cost_told
+        await timed(timing, "record", self._settling.finish(exchange, request.recorder))
+        if timing is not None:
+            headers[TIMING] = timing.header()
+        return Answer(status=reply.status, headers=headers, body=body, answered=exchange)

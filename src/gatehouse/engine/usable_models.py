@@ -1,0 +1,23 @@
+"""The models of the catalog that a caller may use."""
+
+from gatehouse.engine import pipeline
+from gatehouse.engine.candidate import Candidate
+from gatehouse.engine.conversation.call import ModelCall
+from gatehouse.engine.exchange import Asked, Identified
+from gatehouse.engine.ports import Ports
+from gatehouse.engine.verdict import Refuse
+from gatehouse.policy.records import ModelRecord
+
+
+def usable_models(x: Identified, ports: Ports) -> list[ModelRecord]:
+    """Return the active models that are not hidden from the caller. Models under a kill switch are among them: they are
+    out for a while only."""
+    asked = Asked(identified=x, call=ModelCall(dialect="", model="", stream=False, body={}))
+    usable = []
+    for model in x.policy.models.values():
+        provider = x.policy.providers.get(model.provider)
+        if model.is_active and provider is not None and provider.enabled:
+            candidate = Candidate(provider, model)
+            if not any(isinstance(judge(asked, candidate, ports), Refuse) for judge in pipeline.LISTED):
+                usable.append(model)
+    return usable

@@ -1,0 +1,60 @@
+"""The pipeline's order as values: no walk can forget a step, and no stage raises instead of returning."""
+
+import ast
+import inspect
+from types import ModuleType
+
+import pytest
+
+from gatehouse.engine import pipeline, stages
+from gatehouse.engine.pipeline import Step
+from gatehouse.engine.stages import scope
+from gatehouse.engine.timing import Timing
+
+GROUPS = (pipeline.ARRIVAL, pipeline.MODEL_CALLER, pipeline.SCANNER, pipeline.CALL, pipeline.ADMITTED)
+CHECKS = [
+    *(step.check for group in GROUPS for step in group),
+    *pipeline.CANDIDATE,
+    *pipeline.ANSWER,
+    *pipeline.SETTLE,
+    pipeline.IDENTIFY,
+]
+
+
+def test_a_walk_that_has_no_entry_for_a_step_does_not_load() -> None:
+    entries = {step.check: None for step in pipeline.CALL}
+    assert pipeline.table(pipeline.CALL, entries) == [None] * len(pipeline.CALL)
+    forgotten = pipeline.CALL[-1].check
+    del entries[forgotten]
+    with pytest.raises(TypeError, match=f"missing: {forgotten.__module__}.{forgotten.__name__}"):
+        pipeline.table(pipeline.CALL, entries)
+
+
+def test_an_entry_for_a_step_that_is_not_there_does_not_load() -> None:
+    entries = {step.check: None for step in (*pipeline.CALL, Step(scope.check, "limits"))}
+    with pytest.raises(TypeError):
+        pipeline.table(pipeline.CALL, entries)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: f"{check.__module__.rpartition('.')[2]}.{check.__name__}")
+def test_a_stage_returns_its_verdict_and_does_not_raise_it(check: object) -> None:
+    module = inspect.getmodule(check)
+    assert module is not None
+    assert module.__name__.startswith(stages.__name__)
+    assert not raised(module), "return Refuse(error) instead"
+
+
+def raised(module: ModuleType) -> list[str]:
+    """The lines of a module on which something is raised."""
+    source = inspect.getsource(module)
+    return [ast.unparse(node) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Raise)]
+
+
+def test_all_steps_of_a_call_are_timed() -> None:
+    timing = Timing(lambda: 0.0, 0.0)
+    for group in GROUPS:
+        for step in group:
+            timing.part(step.part)
+    assert set(timing.header().replace(";dur=0.000", "").split(", ")) == {
+        "auth", "limits", "dlp_in", "filters", "route", "budget", "total",
+    }  # fmt: skip
