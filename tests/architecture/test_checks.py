@@ -15,8 +15,8 @@ BIN = Path(sys.executable).parent
     "command",
     [
         ["lint-imports", "--no-cache"],
-        ["ruff", "check", "--no-cache", "src", "tests", "bench", "training"],
-        ["ruff", "format", "--no-cache", "--check", "src", "tests", "bench", "training"],
+        ["ruff", "check", "--no-cache", "src", "tests", "bench", "training", "tools"],
+        ["ruff", "format", "--no-cache", "--check", "src", "tests", "bench", "training", "tools"],
         ["mypy"],
     ],
     ids=lambda command: " ".join(command[:2]),

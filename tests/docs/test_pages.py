@@ -59,7 +59,7 @@ def test_every_audit_action_can_be_looked_up() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=_named)
 def test_every_link_leads_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text("utf-8")):
+    for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", page.read_text("utf-8"))):
         if re.match(r"[a-z]+:", target):
             continue
         file, _, anchor = target.partition("#")
@@ -139,8 +139,10 @@ def test_the_pages_are_all_in_the_navigation() -> None:
         return [name for part in parts for name in files(part)]  # type: ignore[attr-defined]
 
     shown = files(yaml.safe_load(_text("mkdocs.yml"))["nav"])
-    there = [str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")]
-    assert sorted(shown) == sorted(there)
+    there = [page.relative_to(ROOT / "docs") for page in (ROOT / "docs").rglob("*.md")]
+    # The reference's index leads to its other pages.
+    listed = [str(page) for page in there if page.parent.name != "reference" or page.name == "index.md"]
+    assert sorted(shown) == sorted(listed)
 
 
 def test_the_pages_can_be_built(tmp_path: Path) -> None:

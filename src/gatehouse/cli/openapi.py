@@ -1,6 +1,7 @@
 """`openapi`."""
 
 import json
+from typing import Any
 
 import click
 
@@ -9,18 +10,20 @@ import click
 @click.argument("application", type=click.Choice(["platform", "portal", "outpost"]))
 def openapi(application: str) -> None:
     """Print the OpenAPI document of an application. Needs no database."""
+    click.echo(json.dumps(document(application), indent=1))
+
+
+def document(application: str) -> dict[str, Any]:
+    """Return the OpenAPI document of `platform`, `portal` or `outpost`."""
     if application == "portal":
         from gatehouse.portal.app import described
 
-        click.echo(json.dumps(described()[0].openapi(), indent=1))
-        return
+        return described()[0].openapi()
     if application == "outpost":
-        from gatehouse.outpost.admin.app import document
+        from gatehouse.outpost.admin.app import document as outpost_document
 
-        click.echo(json.dumps(document(), indent=1))
-        return
+        return outpost_document()
     from gatehouse.foundation.settings import Settings
     from gatehouse.platform.app import administration
 
-    app, _ = administration(Settings())
-    click.echo(json.dumps(app.openapi(), indent=1))
+    return administration(Settings())[0].openapi()

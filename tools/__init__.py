@@ -1,0 +1,1 @@
+"""Programs for the project's developers."""
