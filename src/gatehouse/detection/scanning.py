@@ -44,8 +44,8 @@ def scan(
 
 
 def scan_short(rules: Sequence[Rules], text: str, *, decoded: bool = True) -> list[Finding] | None:
-    """What is found in a short text that reads in one way only, as most do. None for others."""
-    if len(text) > _SHORTEST or "\\" in text or (decoded and ciphers.is_read_whole(text)):
+    """Return what is found in a text of at most a slice that reads in one way only, as most do; None for others."""
+    if len(text) > SLICE or "\\" in text or (decoded and ciphers.is_read_whole(text)):
         return None
     view = seen(text, json_escapes=False)
     if view.starts is not None:
