@@ -14,7 +14,7 @@ from tests.support.engine import TENANT, HeldEngine, completion, events
 
 from gatehouse.engine.exchange import Answer
 from gatehouse.engine.stages.budget import charged
-from gatehouse.engine.stages.response_cache import MOST_BYTES
+from gatehouse.engine.stages.response_cache import MAX_CACHED_BYTES
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.response_cache.memory import MemoryCache
@@ -309,11 +309,11 @@ async def test_a_fallbacks_answer_is_not_kept(held: HeldEngine) -> None:
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_huge_answer_is_given_and_not_kept(held: HeldEngine, stream: bool) -> None:
     held.flags = {"dlp_enabled": False}
-    text = "x" * (MOST_BYTES // 2)
+    text = "x" * (MAX_CACHED_BYTES // 2)
     held.outbound.script = [(200, events(text, text)) if stream else (200, [completion(text * 2)])] * 2
     body = STREAM if stream else CHAT
     answer = await ask(held, body)
-    assert (await read(answer)).count(b"x") >= MOST_BYTES
+    assert (await read(answer)).count(b"x") >= MAX_CACHED_BYTES
     if stream:
         assert answer.answered is not None
         assert answer.answered.asked is not None
@@ -325,7 +325,7 @@ async def test_a_huge_answer_is_given_and_not_kept(held: HeldEngine, stream: boo
 async def test_a_huge_request_is_not_looked_up(held: HeldEngine) -> None:
     held.flags = {"dlp_enabled": False}
     held.outbound.script = [(200, [completion()])]
-    assert told(await ask(held, {**CHAT, "messages": [{"role": "user", "content": "x" * MOST_BYTES}]})) is None
+    assert told(await ask(held, {**CHAT, "messages": [{"role": "user", "content": "x" * MAX_CACHED_BYTES}]})) is None
 
 
 async def test_a_model_that_was_switched_off_answers_no_more(held: HeldEngine) -> None:

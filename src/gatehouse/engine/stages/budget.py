@@ -1,4 +1,4 @@
-"""Money and quotas: refuses whose budget is spent, sets aside before, settles after (decisions 7, Budgets)."""
+"""Budgets: refuses callers whose budget is spent, reserves before a call and settles after it (docs/budgets.md)."""
 
 from typing import Final
 
@@ -49,19 +49,20 @@ async def _reserve(x: Admitted, found: BudgetsOfCaller, ports: Ports) -> Verdict
 
 
 def settle(x: Answered, ports: Ports) -> None:
-    """Whether enforced or not: what is spent is known when budgets hold again."""
+    """Replace the reservation by what the call cost. Also where budgets are not enforced, so that spending is known
+    when they are enforced again."""
     if x.admitted is not None and x.admitted.reserved is not None:
         ports.spend.settle(x.admitted.reserved, charged(x))
 
 
 def counts(x: Answered) -> bool:
-    """Whether a provider's answer was used: otherwise it is no request either. A stream that broke or was left counts
-    with what its provider told, and as a request in any case."""
+    """Return whether the request counts against budgets: a provider's answer was used. A stream that broke or was
+    abandoned counts, with the usage that its provider has reported."""
     return x.usage is not None or x.outcome == "success" or x.time_to_first_token_ms is not None
 
 
 def charged(x: Answered) -> Taking | None:
-    """What the call counts for; None for nothing."""
+    """Return the amounts that the call counts for; None where it does not count."""
     if not counts(x):
         return None
     if x.usage is None:
@@ -72,7 +73,7 @@ def charged(x: Answered) -> Taking | None:
 
 
 def _most(x: Admitted, *, limited: bool) -> Taking:
-    """`limited`: what is not asked for must not come."""
+    """Return the most that the call can take. `limited`: the model is told a limit where the caller gives none."""
     output = default_output(x.asked, x.chain)
     if limited:
         x.asked.call.output_limit = output
@@ -81,5 +82,5 @@ def _most(x: Admitted, *, limited: bool) -> Taking:
 
 
 def _enforced(x: Identified) -> bool:
-    """The feature flag `budget_enforcement`."""
+    """Return the feature flag `budget_enforcement`."""
     return x.policy.feature_flags.get("budget_enforcement", True)

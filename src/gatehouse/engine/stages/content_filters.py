@@ -1,5 +1,7 @@
-"""Keywords, topics and instructions of the organization (reference 3, Content filter). What blocks is judged before any
-DLP; instructions are added behind it: they are not the caller's words."""
+"""Content filters of the organization: keywords, topics and instructions (docs/content-filters.md).
+
+Filters that block are evaluated before DLP. Instructions are added after DLP, because they are not the caller's
+text."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
@@ -21,14 +23,14 @@ from gatehouse.engine.verdict import ALLOW, MaybeVerdict, Refuse, Verdict
 from gatehouse.foundation.errors import Forbidden, Refusal
 from gatehouse.policy.filters import Filter, FilterSet
 
-#: Fields of a body that hold what is talked about.
+#: Fields of a body that hold the conversation.
 _CONVERSATION: Final = ("system", "instructions", "messages", "input", "text")
 #: Fields whose descriptions a model reads as well; their names and schemas have no topic.
 _DECLARED: Final = ("tools", "functions")
 
 
 class ContentFilterViolation(Forbidden):
-    """403 with `filter_id`. What was found is not told: who guesses at a word list would be told its words."""
+    """403 with `filter_id`. The matched word is not named: that would disclose the word list to anyone who guesses."""
 
     type = "content_filter_violation"
     code = "content_filter_violation"
@@ -36,7 +38,7 @@ class ContentFilterViolation(Forbidden):
 
 
 class Judgement(NamedTuple):
-    """`blocking` is the first filter that objects; `failed` those that could not be asked, `reason` why."""
+    """`blocking` is the first filter that matches; `failed` are those that could not be evaluated, `reason` why."""
 
     blocking: Filter | None
     failed: Sequence[Filter] = ()
@@ -44,7 +46,8 @@ class Judgement(NamedTuple):
 
 
 def check(x: Asked, ports: Ports) -> MaybeVerdict:
-    """Refuses with `DlpUnavailable` where a topic cannot be judged and `DLP_FAIL_MODE` is `closed`."""
+    """Refuse a call that a filter matches. Refuses with `DlpUnavailable` where a topic cannot be evaluated and
+    `DLP_FAIL_MODE` is `closed`."""
     filter_set = x.identified.policy.filters
     return _check(x, filter_set, ports) if filter_set.filters else ALLOW
 
@@ -67,7 +70,7 @@ async def _check(x: Asked, filter_set: FilterSet, ports: Ports) -> Verdict:
 
 
 def instruct(x: Asked, ports: Ports) -> Verdict:
-    """Puts the caller's instructions before the system prompt, in order."""
+    """Put the organization's instructions before the system prompt, in order."""
     filter_set = x.identified.policy.filters
     if filter_set.filters:
         own = instructions(filter_set.of(x.identified.caller.groups))
@@ -89,8 +92,8 @@ async def judge(
     size: int = 0,
     whose: Owner = NO_OWNER,
 ) -> Judgement:
-    """`filters` are those of the set that hold for the caller, in order. `size` is the body's, in bytes; a long one
-    takes its turn as `whose`, within the pattern tier's budget."""
+    """Evaluate the filters that apply to a caller, in order. `size` is the body's, in bytes; a long body is inspected
+    in turns as work of `whose`, within the pattern tier's budget."""
     budget = Budget(work_seconds=ports.dlp.pattern_work_seconds, timeout_seconds=ports.dlp.pattern_timeout_seconds)
 
     async def done(steps: Steps[T]) -> T:
@@ -140,7 +143,7 @@ def _passages(texts: Sequence[Slot], longest: int) -> Iterator[bytes]:
 
 
 def _with_topics(body: dict[str, Any]) -> Steps[list[str]]:
-    """The texts of a body that may be about something, each once."""
+    """Return the texts of a body that can have a topic, each once."""
     said: dict[str, Any] = {name: body[name] for name in _CONVERSATION if name in body}
     declared: dict[str, Any] = {name: body[name] for name in _DECLARED if name in body}
     texts: dict[str, None] = {}

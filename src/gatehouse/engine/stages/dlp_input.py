@@ -1,4 +1,4 @@
-"""Data-loss prevention on what goes out: every text of the call, in every dialect (reference 3, DLP rule)."""
+"""Data-loss prevention on requests: every text of the call, in every dialect (docs/dlp.md)."""
 
 from time import perf_counter
 
@@ -18,13 +18,13 @@ from gatehouse.foundation.identity import Caller
 
 
 def owner(caller: Caller) -> Owner:
-    """Whose share of the long texts' turns a request's inspection takes."""
+    """Return the user and organization that the inspection of long texts is accounted to."""
     return Owner(caller.tenant_id, caller.user_id or caller.client_id or caller.outpost_id)
 
 
 def name(x: Asked, ports: Ports) -> MaybeVerdict:
-    """A model's name that the catalog does not know is anything that a caller may have written: it is told and
-    recorded without what is found in it. It goes nowhere, so that there is nothing to block or to ask about."""
+    """Redact the name of a model that the catalog does not know: it can be any text, and appears in the error and in
+    the record. It is sent to no provider, so nothing is blocked or held."""
     policy, named = x.identified.policy, x.call.model
     if not policy.dlp.enabled or named in {"", AUTO} or policy.find_models(named):
         return ALLOW
@@ -45,7 +45,7 @@ async def _name(x: Asked, ports: Ports) -> Verdict:
 
 
 def inspect(x: Asked, ports: Ports) -> MaybeVerdict:
-    """Redacts the call's body in place."""
+    """Inspect the call's body, and redact it in place."""
     return _inspect(x, ports) if x.identified.policy.dlp.enabled else ALLOW
 
 
@@ -57,7 +57,7 @@ async def _inspect(x: Asked, ports: Ports) -> Verdict:
     )
     started = perf_counter()
     if not x.call.exact:
-        # Digits that were not read cannot be inspected: numbers go on as they were read.
+        # Digits beyond the precision of a number are not inspected, so the numbers are sent as they were parsed.
         x.call.came = x.call.read
     headers = dict(x.call.headers)
     try:
@@ -72,7 +72,7 @@ async def _inspect(x: Asked, ports: Ports) -> Verdict:
 
 
 def held(hit: Hit, inspection: Inspection, ports: Ports, direction: str) -> Hold:
-    """The question that a hit asks."""
+    """Return the verdict that holds the request until a person has decided about a finding."""
 
     def settled(approved: bool) -> None:
         inspection.did("PROMPT" if approved else "CANCEL")

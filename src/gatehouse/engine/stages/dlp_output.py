@@ -1,4 +1,4 @@
-"""Data-loss prevention on what comes back, whole or streamed (reference 3, DLP rule)."""
+"""Data-loss prevention on answers, whole or streamed (docs/dlp.md)."""
 
 from time import perf_counter
 from typing import Any
@@ -23,9 +23,9 @@ _decoder: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, 
 
 
 def inspect(x: Asked, body: bytes, ports: Ports) -> MaybeVerdict:
-    """Of a whole answer. Waits for a person where a rule asks for one."""
+    """Inspect a whole answer. Waits for approval where a rule demands it."""
     if x.inspection is None or DIALECTS[x.call.dialect].operation == "embeddings":
-        # Vectors, which as base64 look like anything.
+        # Vectors have no text, and in base64 they resemble anything.
         return ALLOW
     return _inspect(x, x.inspection, body, ports)
 
@@ -49,8 +49,8 @@ async def _inspect(x: Asked, inspection: Inspection, body: bytes, ports: Ports) 
 
 
 async def of_error(x: Asked, error: Refusal, ports: Ports) -> Refusal:
-    """A provider's words about a request, which may quote anything: without them where a rule would not let them pass.
-    Raises `DlpUnavailable`."""
+    """Return a provider's error, whose message may quote the request: without the message where a rule would redact or
+    block it. Raises `DlpUnavailable`."""
     if x.inspection is None or error.text == type(error).message:
         return error
     examiner = Examiner(x.inspection, ports.detectors, ports.dlp, "output")
@@ -62,7 +62,7 @@ async def of_error(x: Asked, error: Refusal, ports: Ports) -> Refusal:
 
 
 def guard(x: Asked, dialect: Dialect, ports: Ports) -> StreamGuard | None:
-    """What a stream has to pass. None: its bytes go on untouched."""
+    """Return what inspects a stream; None where DLP is off and its bytes pass unchanged."""
     if x.inspection is None:
         return None
     return StreamGuard(dialect, Examiner(x.inspection, ports.detectors, ports.dlp, "output"))
@@ -74,7 +74,7 @@ def asked_about(x: Asked, hit: Hit, ports: Ports) -> Hold:
 
 
 async def approved(x: Asked, hold: Hold, ports: Ports) -> bool:
-    """Waits for the decision, and notes it: where nobody waits for it any more, there was none."""
+    """Wait for the decision and note it. A request that is cancelled while it waits counts as not approved."""
     decision = False
     try:
         decision = await ports.approvals.decision(x, hold.ask)

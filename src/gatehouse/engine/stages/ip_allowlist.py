@@ -1,4 +1,4 @@
-"""Lets in only callers from the organization's address ranges (reference 1, Authentication, 8)."""
+"""Admits only callers from the organization's address ranges (docs/ip-allowlist.md)."""
 
 from gatehouse.engine.exchange import Identified, Received
 from gatehouse.engine.ports import Ports

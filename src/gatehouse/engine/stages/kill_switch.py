@@ -1,4 +1,4 @@
-"""Whether a model or its provider is switched off now (reference 3, Kill switch; decisions 7)."""
+"""Excludes models and providers that are switched off (docs/kill-switch.md)."""
 
 from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.exchange import Asked

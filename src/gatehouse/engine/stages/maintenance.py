@@ -1,5 +1,4 @@
-"""Refuses new requests while the host is closed to all: in maintenance (reference 3, Maintenance mode), or by a kill
-switch of its own."""
+"""Refuses new requests while the host is in maintenance, or switched off as a whole (docs/operations.md)."""
 
 import msgspec
 
@@ -19,7 +18,7 @@ class InMaintenance(Unavailable):
         )
 
     def body(self) -> bytes:
-        """The same on every path (reference 3, Health and system)."""
+        """Return the body, which is the same on every path."""
         return msgspec.json.encode({"error": self.code, "message": self.text})
 
 

@@ -1,5 +1,5 @@
-"""Whether the caller may use a model. Judged for every candidate: the named one, fallbacks, what `auto` picks, and what
-policy rules send a call to."""
+"""Excludes models that the caller may not use (docs/model-access.md). Judged for every candidate: the named model,
+fallbacks, what `auto` chooses, and what policy rules send a call to."""
 
 from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.exchange import Asked
@@ -9,8 +9,8 @@ from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
 
 
 def judge(x: Asked, candidate: Candidate, ports: Ports) -> Verdict:
-    """A model that the caller may not use looks as if it were not there: the refusal names what the caller asked for,
-    as that of an unknown name does, never the entry that was found by it."""
+    """Refuse a model that the caller may not use as if it did not exist: the refusal repeats the name that the caller
+    sent, like that of an unknown name, and never names the catalog entry."""
     policy, model = x.identified.policy, candidate.model
     restricted = model.access == "restricted"
     if policy.access.permits(x.identified.caller.groups, model.provider, model.model_id, restricted=restricted):

@@ -1,5 +1,5 @@
-"""What a host has laid over the organization's policy: models that go elsewhere, providers that are out for a model
-(reference 1, Gateway and outpost proxy errors)."""
+"""Applies overrides that an outpost's operator has set over the organization's policy: models that are routed
+elsewhere, providers that are disabled for a model (docs/outposts.md)."""
 
 from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.exchange import Asked

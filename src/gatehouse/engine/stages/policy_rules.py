@@ -1,4 +1,4 @@
-"""The organization's own rules, about every place that could answer (decisions of the contract: Policy engine)."""
+"""Evaluates the organization's policy rules for every candidate (docs/policies.md)."""
 
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -17,16 +17,16 @@ from gatehouse.foundation.identity import Caller, CallerKind
 from gatehouse.policy.conditions import EXAMPLES
 from gatehouse.policy.rules import Facts, Rule, RuleSet, Ruling, context_of, decide
 
-#: Events that a request's record holds at most.
-_MOST_EVENTS: Final = 100
+#: Events in a request's record.
+_MAX_EVENTS: Final = 100
 #: Names of fields that a sample keeps.
-_MOST_SAMPLED_FIELDS: Final = 300
-#: Bytes of UTF-8 that are taken for a token.
-_BYTES_A_TOKEN: Final = 4
+_MAX_SAMPLED_FIELDS: Final = 300
+#: Bytes of UTF-8 that count as one token.
+_BYTES_PER_TOKEN: Final = 4
 
 
 class PolicyViolation(Forbidden):
-    """403 with `rule_id` (reference 1, Errors): it will not be different before the policy is."""
+    """403 with `rule_id`. The same request is refused again until the policy changes."""
 
     type = "policy_violation"
     code = "policy_violation"
@@ -34,7 +34,7 @@ class PolicyViolation(Forbidden):
 
 def judge(x: Asked, candidate: Candidate, ports: Ports) -> Verdict | Reroute:
     rules = x.identified.policy.rules
-    # A sample is about the first place that is judged.
+    # A sample describes the first candidate that is judged.
     sample = x.sample if x.sample is not None and x.sample.facts is None else None
     if not rules.rules and sample is None:
         return ALLOW
@@ -84,12 +84,12 @@ def _held(x: Asked, rule: Rule, model: str) -> Hold:
 
 
 def _note(x: Asked, ruling: Ruling, model: str) -> None:
-    """One event a rule and result, with the first candidate that it was about."""
+    """Record one event for each rule and result, with the first candidate that it was about."""
     noted = {(event.rule_id, event.result) for event in x.rule_events}
     for rule, result, _ in ruling.said:
         if result == "matched" and rule.action == "ALLOW":
             continue
-        if (rule.id, result) not in noted and len(x.rule_events) < _MOST_EVENTS:
+        if (rule.id, result) not in noted and len(x.rule_events) < _MAX_EVENTS:
             x.rule_events.append(_event(rule, result, model))
 
 
@@ -100,7 +100,7 @@ def _event(rule: Rule, result: str, model: str) -> RuleEvent:
 
 
 def _facts(x: Asked, candidate: Candidate, model: str, rules: RuleSet) -> Facts:
-    """With the candidate's variables set. Only what the rules name is worked out."""
+    """Return the variables of conditions, with the candidate's set. Only those that the rules use are computed."""
     needs = rules.needs
     facts = x.derived.facts
     if facts is None:
@@ -111,11 +111,11 @@ def _facts(x: Asked, candidate: Candidate, model: str, rules: RuleSet) -> Facts:
 
 
 def _all_variables(x: Asked, candidate: Candidate, model: str) -> dict[str, Any]:
-    """Whether a rule in force names them or not: for a sample."""
+    """Return all variables, whether a rule uses them or not: for a sample."""
     every = frozenset(EXAMPLES)
     tokens = _tokens(x)
     variables = _of_the_request(x, every, tokens) | _of_the_place(x, candidate, model, every, tokens)
-    del variables["request"]["fields"][_MOST_SAMPLED_FIELDS:]
+    del variables["request"]["fields"][_MAX_SAMPLED_FIELDS:]
     return variables
 
 
@@ -155,7 +155,7 @@ def _of_the_request(x: Asked, needs: frozenset[str], tokens: int | None) -> dict
 
 
 def user_of(caller: Caller) -> dict[str, str]:
-    """Whoever calls, as conditions see them. A client's role is `client`, its id the client's."""
+    """Return the caller as conditions see them. The role of an OAuth client is `client`, its id the client's."""
     machine = caller.kind is CallerKind.OAUTH_CLIENT
     return {
         "id": caller.actor_id,
@@ -166,7 +166,7 @@ def user_of(caller: Caller) -> dict[str, str]:
 
 
 def _found(x: Asked) -> dict[str, Any]:
-    """What DLP found in the input, allowed or not."""
+    """Return what DLP found in the request, whether it was allowed or not."""
     counts: dict[str, int] = {}
     for event in x.inspection.events() if x.inspection else ():
         if event.rule_id is not None:
@@ -176,7 +176,7 @@ def _found(x: Asked) -> dict[str, Any]:
 
 
 def _tokens(x: Asked) -> int:
-    """An estimate of the input's: texts by their length, and tokens that are sent as such. Images count nothing."""
+    """Estimate the tokens of the input: texts by their length, and tokens that are sent as such. Images count as 0."""
     wants = x.derived.wants
     if wants is not None and wants.counted:
         return wants.input_tokens
@@ -186,11 +186,11 @@ def _tokens(x: Asked) -> int:
     written = 0
     if isinstance(given, list):
         written = sum(len(item) if isinstance(item, list) else 1 for item in given if not isinstance(item, str))
-    return -(-size // _BYTES_A_TOKEN) + written
+    return -(-size // _BYTES_PER_TOKEN) + written
 
 
 def _cost(call: ModelCall, candidate: Candidate, tokens: int) -> float | None:
-    """What the call costs with all the output that it may have; None where a price is unknown."""
+    """Return the cost of the call with the longest output that it may have; None where a price is unknown."""
     model = candidate.model
     if model.cost_per_input_token is None or model.cost_per_output_token is None:
         return None

@@ -1,5 +1,5 @@
-"""Counts the request against its limit, and refuses it when there is no room (reference 1, Rate limiting on the
-platform). Also for a request whose authentication failed: with `caller` None it counts by its address."""
+"""Counts requests against their rate limit, and refuses those over it (docs/rate-limits.md). A request whose
+authentication failed counts, too: with `caller` None, by its address."""
 
 import json
 from typing import Final, Protocol, TypeAlias, TypeGuard
@@ -12,12 +12,12 @@ from gatehouse.foundation.counters import RateState, Taken
 from gatehouse.foundation.errors import TooManyRequests
 from gatehouse.foundation.identity import Caller
 
-#: The longest address that mail knows (RFC 5321, 4.5.3.1); what is longer is nobody's.
-_LONGEST_EMAIL: Final = 254
+#: The longest e-mail address in characters (RFC 5321, 4.5.3.1).
+_MAX_EMAIL_CHARACTERS: Final = 254
 
 
 class Asks(Protocol):
-    """What a limit depends on beside the caller; `exchange.Received` has it."""
+    """What a limit depends on in addition to the caller. `exchange.Received` implements it."""
 
     @property
     def method(self) -> str: ...
@@ -28,7 +28,7 @@ class Asks(Protocol):
 
 
 class RateLimited(TooManyRequests):
-    """`extra` holds `tier` and `retry_after` (seconds); `headers` `Retry-After` and the three of `RateState`."""
+    """429. `extra` has `tier` and `retry_after` (seconds); `headers` has `Retry-After` and the three of `RateState`."""
 
     def __init__(self, rule: Rule, taken: Taken) -> None:
         wait = taken.retry_after
@@ -40,7 +40,7 @@ class RateLimited(TooManyRequests):
         )
 
 
-#: The state for the answer's headers, None where nothing is limited; and the refusal, None where there is room.
+#: The state for the answer's headers, None where no limit applies; and the refusal, None where there is room.
 Toll: TypeAlias = tuple[RateState | None, RateLimited | None]
 
 _FREE: Final[Toll] = (None, None)
@@ -55,8 +55,8 @@ async def take(x: Asks, caller: Caller | None, limits: RateLimits, counters: Cou
 
 
 async def take_login(email: str | None, client_address: str, limits: RateLimits, counters: Counters) -> Toll:
-    """For `POST /api/auth/login` in place of `take`: guesses at one account, then guesses from one address; both count
-    or neither. The state is that of the one with less room. `email` None (see `email_of`): the address alone."""
+    """Count a sign-in (`POST /api/auth/login`), by account and by address: both are counted, or neither. The state is
+    that of the limit with less room. With `email` None (see `email_of`) it counts by address alone."""
     rules = [] if email is None else [login_rule(email)]
     by_address = limits.resolve("POST", LOGIN, None, client_address)
     if by_address is not None:
@@ -66,9 +66,9 @@ async def take_login(email: str | None, client_address: str, limits: RateLimits,
 
 
 def email_of(body: bytes) -> str | None:
-    """The address that a login's body names, in `email` or else `username`; None where it cannot be read."""
+    """Return the e-mail address in a sign-in's body, from `email` or else `username`; None where it cannot be read."""
     try:
-        # The parser of the handler behind this: what another one refuses (UTF-16, NaN) would slip past the count.
+        # The same parser as the handler's: a body that only the handler could parse (UTF-16, NaN) would not be counted.
         named = json.loads(body)
     except (ValueError, RecursionError):
         return None
@@ -80,13 +80,13 @@ def email_of(body: bytes) -> str | None:
 
 
 def is_name(value: object) -> TypeGuard[str]:
-    """Whether it can be an address or a user name that somebody has."""
-    return isinstance(value, str) and 0 < len(value.strip()) <= _LONGEST_EMAIL
+    """Return whether a value can be an e-mail address or a user name."""
+    return isinstance(value, str) and 0 < len(value.strip()) <= _MAX_EMAIL_CHARACTERS
 
 
 async def check(x: Identified, ports: Ports) -> Verdict:
-    """The stage: takes for an identified caller, and keeps the state for the answer's headers. A request that the host
-    has counted already comes with it."""
+    """Count the request of an identified caller, and keep the state for the answer's headers. A request that the host
+    has already counted has its state."""
     if x.rate is not None:
         return ALLOW
     received = x.received

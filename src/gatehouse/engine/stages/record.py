@@ -1,4 +1,4 @@
-"""Writes down what came of a request. The only writer: one outcome a request, whatever happened to it."""
+"""Records the outcome of a request. The only writer: one outcome for each request, however it ends."""
 
 from collections.abc import Awaitable
 from uuid import UUID
@@ -16,7 +16,7 @@ log = structlog.get_logger(__name__)
 
 
 def scanned(x: Identified, model: str | None, events: tuple[DlpEvent, ...], ports: Ports) -> Awaitable[None]:
-    """A text was scanned and something found. Raises as `Recorder.finished` does."""
+    """Record the findings of a scan. Raises as `Recorder.finished` does."""
     received, caller = x.received, x.caller
     entry = Scanned(
         id=new_id(),
@@ -38,19 +38,20 @@ def scanned(x: Identified, model: str | None, events: tuple[DlpEvent, ...], port
 
 
 class Recorder:
-    """One request's. `id` is the usage record's, the same in the entry that opens a stream and the one that ends it."""
+    """Records one request. `id` is that of the usage record: the same in the entry that opens a stream and in the one
+    that ends it."""
 
     __slots__ = ("_opened", "_ports", "claimed", "id")
 
     def __init__(self, ports: Ports) -> None:
         self.id = new_id()
         self._ports = ports
-        #: whether somebody ends this request already
+        #: whether this request is already being ended
         self.claimed = False
         self._opened = False
 
     async def opened(self, x: Answered) -> None:
-        """A stream is about to begin: from here on it cannot be lost, only interrupted."""
+        """Record that a stream begins. From here on it cannot be lost, only interrupted."""
         if self._opened:
             return
         self._opened = True
@@ -79,27 +80,28 @@ class Recorder:
         await self._ports.journal.append(encode(entry))
 
     def claim(self) -> bool:
-        """Whether the caller is the first who ends this request, and so the one to settle and record it."""
+        """Return True on the first call: that caller settles and records the request."""
         if self.claimed:
             return False
         self.claimed = True
         return True
 
     def finished(self, x: Answered) -> Awaitable[None]:
-        """The request is over; whoever has the claim says so. The entry is queued at once, also for a caller who will
-        not wait. Raises `Unavailable`, now or when awaited, if the journal does not take it."""
+        """Record the outcome; called by the owner of the claim. The entry is queued by the call itself, also if the
+        caller does not await the result. Raises `Unavailable`, now or when awaited, if the journal refuses the
+        entry."""
         ports = self._ports
         try:
             ports.meter.finished(x)
             if x.trace is not None and ports.traces is not None:
                 ports.traces.finished(x)
         except Exception:
-            # A request without figures is still recorded.
+            # A request is recorded even if its metrics fail.
             log.exception("record.figures_fault", request_id=x.identified.received.request_id)
         identified, asked, chosen, usage = x.identified, x.asked, x.chosen, x.usage
         received, caller = identified.received, identified.caller
         inspection = asked.inspection if asked else None
-        # Written out, here as above: a record by way of a dictionary takes twice as long to make.
+        # Written out, here and above: building a record from a dictionary takes twice as long.
         entry = Outcome(
             id=self.id,
             tenant_id=identified.policy.tenant_id,

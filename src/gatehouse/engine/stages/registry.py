@@ -1,6 +1,6 @@
-"""Whether the organization's model registry holds a model as validated, where the configuration `registry_enforcement`
-asks for that. Judged for every candidate; behind `model_access`, so that nobody learns of a model that they may not
-use."""
+"""Excludes models that the organization's model registry does not list as validated, where `registry_enforcement` says
+so (docs/model-registry.md). Judged for every candidate, after `model_access`: the refusal must not disclose a model
+that the caller may not use."""
 
 from collections.abc import Mapping
 from typing import ClassVar, Final
@@ -16,7 +16,7 @@ from gatehouse.policy.snapshot import Snapshot
 
 #: `kind` of the events.
 KIND: Final = "model_registry"
-#: Events that a request's record holds at most.
+#: Events in a request's record.
 _MOST_EVENTS: Final = 100
 
 
@@ -40,25 +40,25 @@ class ModelDeprecated(RegistryObjection):
     reason = "is deprecated in the organization's model registry"
 
 
-#: By validation status; each other one is `ModelNotValidated`.
+#: By validation status; all others are `ModelNotValidated`.
 _OBJECTIONS: Final[Mapping[str, type[RegistryObjection] | None]] = {
     "validated": None,
     "deprecated": ModelDeprecated,
     UNREGISTERED: ModelNotRegistered,
 }
-#: Of all objections that there are.
+#: The codes of all objections.
 CODES: Final = tuple(each.code for each in (ModelNotRegistered, ModelNotValidated, ModelDeprecated))
 
 
 def objection(policy: Snapshot, candidate: Candidate) -> type[RegistryObjection] | None:
-    """What the registry has against a model, None where nothing is enforced."""
+    """Return the registry's objection to a model; None where there is none or nothing is enforced."""
     if policy.registry_enforcement == "off":
         return None
     return objected(policy.rules.standing(_name(candidate)).validation_status)
 
 
 def objected(validation_status: str) -> type[RegistryObjection] | None:
-    """What is said of a model with this validation status, where something is enforced."""
+    """Return the objection to a model with this validation status."""
     return _OBJECTIONS.get(validation_status, ModelNotValidated)
 
 

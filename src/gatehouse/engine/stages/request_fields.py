@@ -1,5 +1,5 @@
-"""Whether a call's fields may go to a provider. Judged for every candidate, because another kind of provider has
-another table and receives other fields."""
+"""Refuses calls with fields that the organization does not allow (docs/request-fields.md). Judged for every candidate,
+because each kind of provider has its own table and receives other fields."""
 
 from typing import Final
 
@@ -17,9 +17,9 @@ from gatehouse.foundation.errors import BadRequest
 
 #: `kind` of the events.
 KIND: Final = "request_field"
-#: Unknown fields that a request's record names.
+#: Unknown fields in a request's record.
 _MAX_RECORDED_FIELDS: Final = 16
-#: `reason` of a field that no table has.
+#: `reason` of a field that is in no table.
 _UNKNOWN: Final = "is unknown to the gateway"
 #: Why a field is refused.
 REASONS: Final = (*dict.fromkeys(guard.reason for guard in OPENAI_CHAT.values()), _UNKNOWN)
@@ -57,13 +57,14 @@ def judge(x: Asked, candidate: Candidate, ports: Ports) -> Verdict:
 
 
 def reason_of(name: str) -> str:
-    """Why a field of this name is refused."""
+    """Return why a field of this name is refused."""
     guarded = guard_of(name, OPENAI_CHAT)
     return _UNKNOWN if guarded is None else guarded[1].reason
 
 
 def _guards(x: Asked, candidate: Candidate) -> Guards:
-    """The candidate's table; empty where the call is written anew in the provider's dialect from known fields alone."""
+    """Return the candidate's table. It is empty where the call is translated into the provider's dialect, which uses
+    known fields alone."""
     kind, client = KINDS.get(candidate.provider.kind), DIALECTS[x.call.dialect]
     if kind is None:
         return NO_GUARDS

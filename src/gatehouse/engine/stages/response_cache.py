@@ -1,4 +1,4 @@
-"""Answers that were given before to the very same request, where the routing policy has them kept.
+"""Caches answers to identical requests, where the routing policy says so (docs/response-cache.md).
 
 Looked up when all else has agreed to the call, and its budgets count it; kept when a good answer is complete. What is
 kept is the provider's answer: data-loss prevention looks at it each time it is given, and turns back the labels of the
@@ -17,8 +17,8 @@ from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply
 from gatehouse.engine.verdict import ALLOW, MaybeVerdict, Verdict
 
-#: What is larger is neither looked up nor kept: its digest, or sealing it, would hold up other requests.
-MOST_BYTES: Final = 1024**2
+#: Larger requests are not looked up and larger answers not stored: hashing or sealing them would delay other requests.
+MAX_CACHED_BYTES: Final = 1024**2
 
 _encoder = msgspec.json.Encoder()
 
@@ -27,17 +27,17 @@ def look(x: Admitted, ports: Ports) -> MaybeVerdict:
     choice = x.routed.choice
     if choice is None or not choice.policy.cache_ttl_seconds:
         return ALLOW
-    if len(x.asked.identified.received.body) > MOST_BYTES:
+    if len(x.asked.identified.received.body) > MAX_CACHED_BYTES:
         return ALLOW
     return _look(x, choice.policy.cache_ttl_seconds, ports)
 
 
 async def _look(x: Admitted, seconds: int, ports: Ports) -> Verdict:
-    wishes = _wishes(x.asked)
-    if "no-store" in wishes:
+    directives = _directives(x.asked)
+    if "no-store" in directives:
         return ALLOW
     x.cached = cached = Cached(key=_key(x), seconds=seconds)
-    if "no-cache" not in wishes:
+    if "no-cache" not in directives:
         found = await ports.cache.get(cached.key)
         if found is not None and await _may_still(x, ports):
             cached.found = found
@@ -52,7 +52,8 @@ def again(x: Admitted) -> Reply | None:
 
 
 def watch(x: Answered, reply: Reply) -> None:
-    """Has a provider's answer noted. That of a fallback is not what was asked for, only what could be had."""
+    """Collect a provider's answer while it is delivered. The answer of a fallback is not cached: it is not what the
+    route prefers."""
     assert x.admitted is not None
     cached = x.admitted.cached
     if cached is None or x.chosen is not x.admitted.chain[0] or reply.status != 200:
@@ -65,23 +66,24 @@ def watch(x: Answered, reply: Reply) -> None:
 
 
 def keep(x: Answered, ports: Ports) -> None:
-    """Of what came to its end and was given to the client, all that another may have."""
+    """Store an answer that is complete and was delivered."""
     cached = x.admitted.cached if x.admitted else None
     if x.admitted is None or cached is None or cached.came is None or x.outcome != "success":
         return
     call, answer = x.admitted.asked.call, b"".join(cached.came)
-    if len(answer) <= MOST_BYTES and ended_normally(call.dialect, answer, stream=call.stream):
+    if len(answer) <= MAX_CACHED_BYTES and ended_normally(call.dialect, answer, stream=call.stream):
         ports.cache.put(cached.key, answer, cached.seconds)
 
 
-def _wishes(x: Asked) -> set[str]:
-    """The client's own, of `Cache-Control`."""
+def _directives(x: Asked) -> set[str]:
+    """Return the directives of the client's `Cache-Control`."""
     said = x.identified.received.headers.get("cache-control")
     return set() if said is None else {word.strip().lower() for word in said.split(",")}
 
 
 def _key(x: Admitted) -> bytes:
-    """All that the answer depends on, and all who may have it: a policy's change ends what was kept under it."""
+    """Return the cache key: a hash of all that the answer depends on and of who may have it. A change of the policy
+    changes the key."""
     call, identified, first = x.asked.call, x.asked.identified, x.chain[0]
     told = (
         identified.policy.tenant_id,
@@ -92,14 +94,15 @@ def _key(x: Admitted) -> bytes:
         call.dialect,
         call.output_limit,
         sorted(call.headers.items()),
-        # Only at the top: inside, a schema's order is that of the answer's fields.
+        # Sorted at the top level only: the order of fields in a schema decides the order in the answer.
         sorted(call.body.items()),
     )
     return hashlib.blake2b(_encoder.encode(told), digest_size=32).digest()
 
 
 async def _may_still(x: Admitted, ports: Ports) -> bool:
-    """What an attempt's gate asks, for the request may have waited long. If not, the attempt says why."""
+    """Return whether an attempt would still be allowed: the request may have waited. If not, the attempt refuses and
+    says why."""
     identified = x.asked.identified
     await ports.switches.in_touch()
     return (
@@ -113,7 +116,7 @@ async def _noted(events: AsyncIterator[bytes], cached: Cached) -> AsyncIterator[
     size = 0
     async for block in events:
         size += len(block)
-        if size > MOST_BYTES:
+        if size > MAX_CACHED_BYTES:
             cached.came = None
         elif cached.came is not None:
             cached.came.append(block)

@@ -1,5 +1,5 @@
-"""Which entries of the catalog could answer by name, and which routing policy has a say (reference 3, Cost routing
-policy). `engine.routing.chain` makes the call's chain of them."""
+"""Finds the catalog entries that a model name stands for, and the caller's routing policy (docs/cost-routing.md).
+`engine.routing.chain` builds the chain of candidates from them."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ class ModelNotFound(NotFound):
 
 
 class AmbiguousModel(BadRequest):
-    """A bare model id of several providers, none of which the routing policy may choose."""
+    """A bare model id that several providers have, and the routing policy may choose none of them."""
 
     code = "ambiguous_model"
 
@@ -38,8 +38,8 @@ class AmbiguousModel(BadRequest):
 
 
 def candidates(x: Asked) -> list[Candidate] | Refusal:
-    """Without a routing policy `auto` is the catalog's default model. A name that nothing is known by leaves the chain,
-    as one that is denied does, so that nobody can tell the two apart."""
+    """Return the candidates that the call names. Without a routing policy `auto` is the catalog's default model. An
+    unknown name leaves the chain like one that is denied, so that the two cannot be distinguished."""
     found: dict[str, Candidate] = {}
     for name in (x.call.model, *x.call.fallbacks):
         for candidate in named(x.identified.policy, name):
@@ -48,7 +48,7 @@ def candidates(x: Asked) -> list[Candidate] | Refusal:
 
 
 def named(policy: Snapshot, name: str) -> list[Candidate]:
-    """The entries that a name stands for, the cheapest first: several where several providers have a bare model id."""
+    """Return the catalog entries of a name, cheapest first: several where several providers have a bare model id."""
     if name == AUTO:
         default = default_model(policy)
         models: tuple[ModelRecord, ...] = () if default is None else (default,)
@@ -60,7 +60,7 @@ def named(policy: Snapshot, name: str) -> list[Candidate]:
 
 
 def policy_of(x: Asked) -> RoutingPolicy | None:
-    """The caller's routing policy, if there is one."""
+    """Return the caller's routing policy, or None."""
     return x.identified.policy.routing.of(x.identified.caller.groups)
 
 

@@ -1,5 +1,5 @@
-"""Keeps what a share of an organization's requests ask and what is answered, before DLP changes it: drafts of its rules
-can be tried on that.
+"""Keeps the texts of a share of an organization's requests and answers, before DLP changes them, so that drafts of
+rules can be replayed on them (docs/dlp-replay.md).
 
 A request is chosen and its texts are copied on its way in; all else is done when it is over, in a task of its own.
 """
@@ -35,13 +35,13 @@ from gatehouse.policy.dlp import STRENGTH
 
 log = structlog.get_logger(__name__)
 
-#: Of a request, and of an answer; the rest is left out.
+#: Kept of a request, and of an answer; the rest is left out.
 MAX_TEXTS: Final = 200
 MAX_CHARACTERS: Final = 100_000
-#: A longer answer is not kept, whole or in events.
+#: A longer answer is not kept.
 MAX_ANSWER_BYTES: Final = 1024**2
 
-#: Samples that are being sealed. Kept here so that none is dropped half-way.
+#: Tasks that seal samples. The reference keeps them from being garbage-collected.
 RUNNING: Final[set[asyncio.Task[None]]] = set()
 
 _decoder: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
@@ -62,14 +62,14 @@ async def _choose(x: Asked) -> Verdict:
 
 
 def note_answer(x: Asked, body: bytes, ports: Ports) -> MaybeVerdict:
-    """Of a whole answer. Vectors are no texts."""
+    """Keep a whole answer. Embeddings have no text."""
     if x.sample is not None and len(body) <= MAX_ANSWER_BYTES and DIALECTS[x.call.dialect].operation != "embeddings":
         x.sample.answer = [body]
     return ALLOW
 
 
 def watch(x: Asked, reply: Reply) -> None:
-    """Has a stream's events noted as they come."""
+    """Collect the events of a stream as they arrive."""
     if x.sample is not None and reply.events is not None:
         x.sample.answer = []
         reply.events = _noted(reply.events, x.sample)
@@ -135,27 +135,27 @@ async def _keep(x: Asked, sample: Sample, sampler: Sampler, ports: Ports) -> Non
 
 @contextmanager
 def _harmless(x: Asked) -> Iterator[None]:
-    """Whatever keeps a sample from being stored is no reason to refuse the request."""
+    """Suppress errors: a request is not refused because its sample cannot be stored."""
     try:
         yield
     except Refusal:
-        # Too many long texts wait, or the journal is full: those who wait for it hear of that.
+        # Too many long texts wait, or the journal is full: requests report that themselves.
         pass
     except Exception:
         log.exception("sampling.fault", request_id=x.identified.received.request_id)
 
 
 def _dlp_action(inspection: Inspection | None, directions: set[str]) -> str:
-    """The strongest of what was done."""
+    """Return the strongest action."""
     events = inspection.events() if inspection is not None else ()
     actions = (event.action for event in events if event.direction in directions)
     return max(actions, key=STRENGTH.__getitem__, default="allow")
 
 
 def _stream_texts(blocks: Sequence[bytes], x: Asked) -> Steps[list[str]]:
-    """Each text whole, in the order in which they began."""
+    """Return each text whole, in the order in which they began."""
     dialect = DIALECTS[x.call.dialect]
-    #: by channel, which a text that comes in one piece has for itself
+    #: by channel; a text that arrives in one piece has its own
     texts: dict[str | int, list[str]] = {}
     for block in blocks:
         for event in sse.events(block):
@@ -167,7 +167,7 @@ def _stream_texts(blocks: Sequence[bytes], x: Asked) -> Steps[list[str]]:
             try:
                 view = dialect.view(event)
             except Unreadable:
-                # The client got no more than that.
+                # The client received no more than that.
                 return _bounded(map("".join, texts.values()))
             for piece in view.pieces if view is not None else ():
                 texts.setdefault(len(texts) if piece.whole else piece.channel, []).append(piece.slot.text)

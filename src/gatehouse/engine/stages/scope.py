@@ -1,4 +1,5 @@
-"""Whether the caller's token is for this (reference 1, Authentication, 3). Behind the rate limit: refusals count."""
+"""Refuses credentials that lack the scope of the call (docs/authentication.md). After the rate limit, so that refusals
+count."""
 
 from gatehouse.engine.exchange import Identified
 from gatehouse.engine.ports import Ports
