@@ -14,8 +14,8 @@ def folds_of(examples: Sequence[Example]) -> dict[str, int]:
     """By group. `examples`: those of all sets that are trained on."""
     groups = [example.group for example in examples]
     firsts = clusters([example.text for example in examples], groups)
-    return {group: _fold(groups[first]) for group, first in zip(groups, firsts, strict=True)}
+    return {group: fold_of(groups[first]) for group, first in zip(groups, firsts, strict=True)}
 
 
-def _fold(group: str) -> int:
+def fold_of(group: str) -> int:
     return hashlib.sha256(group.encode()).digest()[0] % FOLDS
