@@ -4,7 +4,7 @@ from gatehouse.foundation.errors import Conflict, FieldFault, Forbidden, NotFoun
 
 
 class UsersOnly(Forbidden):
-    message = "A conversation belongs to a user: call with a session or an API key."
+    message = "A conversation belongs to a person: call with a session or an API key."
 
 
 class ConversationNotFound(NotFound):

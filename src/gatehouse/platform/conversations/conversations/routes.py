@@ -77,7 +77,7 @@ _REFUSALS: Final[dict[int | str, dict[str, Any]]] = {
     }
     for status, description in {
         400: "The request is malformed, or the model refuses it.",
-        402: "The request would exceed the budget.",
+        402: "The request would cost more than allowed.",
         403: "The credential, a policy rule, a content filter or DLP does not permit the request.",
         404: "The conversation or the model does not exist.",
         429: "Too many requests. `Retry-After` is the time until the next one is accepted.",
