@@ -25,8 +25,8 @@ Regex = Annotated[
 StreamMaxLength = Annotated[
     int | None,
     Field(
-        description="Longest match in a streamed answer, in characters. Null: the pattern has no longer match, or there"
-        " is no pattern.",
+        description="Number of characters of one match that are inspected in a streamed answer. Null: no match is"
+        " longer than this limit, or there is no pattern.",
         examples=[4096],
     ),
 ]
