@@ -4,14 +4,19 @@ from uuid import uuid4
 
 import pytest
 
-from gatehouse.platform.conversations.conversations.context import UNKNOWN_WINDOW, Said, room, that_fit
+from gatehouse.platform.conversations.conversations.context import (
+    DEFAULT_WINDOW_TOKENS,
+    PromptMessage,
+    max_prompt_tokens,
+    newest_that_fit,
+)
 from gatehouse.policy.records import ModelRecord
 
 
-def _said(text: str) -> list[Said]:
+def _said(text: str) -> list[PromptMessage]:
     """Four letters, which are five tokens, a message: `Q` and `A` tell whose; `.` is an answer without a word."""
     roles = {"Q": "user", "A": "assistant", ".": "assistant"}
-    return [Said(roles[each], "" if each == "." else f"{each}{n:03}") for n, each in enumerate(text)]
+    return [PromptMessage(roles[each], "" if each == "." else f"{each}{n:03}") for n, each in enumerate(text)]
 
 
 @pytest.mark.parametrize(
@@ -29,13 +34,13 @@ def _said(text: str) -> list[Said]:
     ],
 )
 def test_the_newest_that_fit_are_sent_from_a_question_on(said: str, tokens: int, sent: str) -> None:
-    assert " ".join(each.content for each in that_fit(_said(said), tokens)) == sent
+    assert " ".join(each.content for each in newest_that_fit(_said(said), tokens)) == sent
 
 
 @pytest.mark.parametrize(
     ("window", "output", "tokens"),
     [
-        (None, None, UNKNOWN_WINDOW * 3 // 4),
+        (None, None, DEFAULT_WINDOW_TOKENS * 3 // 4),
         (8_000, None, 6_000),
         (8_000, 1_000, 7_000),
         (8_000, 8_000, 6_000),
@@ -43,8 +48,8 @@ def test_the_newest_that_fit_are_sent_from_a_question_on(said: str, tokens: int,
 )
 def test_a_quarter_of_the_window_is_the_answers_or_less(window: int | None, output: int | None, tokens: int) -> None:
     model = ModelRecord(id=uuid4(), provider="p", model_id="m", context_window=window, max_output_tokens=output)
-    assert room(model) == tokens
+    assert max_prompt_tokens(model) == tokens
 
 
 def test_tokens_are_counted_by_bytes() -> None:
-    assert [Said("user", text).tokens for text in ("abcd", "abcde", "\u9580\u9580")] == [5, 6, 6]
+    assert [PromptMessage("user", text).tokens for text in ("abcd", "abcde", "\u9580\u9580")] == [5, 6, 6]

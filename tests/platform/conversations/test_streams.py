@@ -180,7 +180,7 @@ async def test_a_client_that_leaves_before_the_first_word_leaves_nothing(
 async def test_what_has_come_of_a_running_answer_is_kept_now_and_then(
     platform: RunningPlatform, talking: Tenant, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept_stream, "EVERY_SECONDS", 0.02)
+    monkeypatch.setattr(kept_stream, "SAVE_INTERVAL_SECONDS", 0.02)
     begun, go_on = asyncio.Event(), asyncio.Event()
 
     async def behave(connection: Connection) -> None:

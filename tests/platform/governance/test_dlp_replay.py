@@ -242,7 +242,7 @@ async def test_one_replay_runs_at_a_time_and_the_next_is_429(tenant: Tenant) -> 
 async def test_what_time_does_not_allow_is_left_out_and_said_so(
     tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pace, "LONGEST", 0.3)
+    monkeypatch.setattr(pace, "MAX_REPLAY_SECONDS", 0.3)
     told = await replayed(tenant, rules=[PEOPLE], samples=["x"] * 100)
     assert not told["complete"]
     assert 0 < told["samples"] == len(told["results"]) < 100
@@ -262,7 +262,7 @@ async def test_a_replay_rests_as_long_as_it_has_worked(monkeypatch: pytest.Monke
     monkeypatch.setattr(pace, "asyncio", SimpleNamespace(sleep=rest))
     of_a_replay = pace.Pace()
     for seconds in (0.002, 0.002, 0.004, 0.001, 0.5):
-        await of_a_replay.worked(seconds)
+        await of_a_replay.pause_after(seconds)
     assert rests == [pytest.approx(0.008), pytest.approx(0.501)]
 
 
@@ -272,7 +272,7 @@ async def test_every_sample_is_work_that_is_rested_from(tenant: Tenant, monkeypa
     async def note(_: pace.Pace, seconds: float) -> None:
         worked.append(seconds)
 
-    monkeypatch.setattr(pace.Pace, "worked", note)
+    monkeypatch.setattr(pace.Pace, "pause_after", note)
     told = await replayed(tenant, rules=[PROJECT], samples=[CARD] * 7)
     assert len(worked) == 7
     assert sum(worked) * 1e6 >= 7 * told["cost"]["mean_us"]

@@ -145,7 +145,7 @@ async def test_it_says_what_the_gateway_has_against_the_model_now(tenant: Tenant
 
 
 async def test_a_long_history_is_cut_to_the_newest_and_says_so(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evidence, "MOST", 2)
+    monkeypatch.setattr(evidence, "MAX_ITEMS", 2)
     entry_id = await made(tenant)
     for owner in ("Ada", "Bob", "Cy"):
         await tenant.admin.client.put(f"{BASE}/{entry_id}", json={"owner": owner})

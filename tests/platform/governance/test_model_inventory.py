@@ -150,7 +150,7 @@ async def test_another_organizations_calls_are_not_found(
 async def test_a_full_registry_takes_no_more(
     platform: RunningPlatform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "MOST", 1)
+    monkeypatch.setattr(service, "MAX_MODELS", 1)
     called(platform, tenant, "one")
     called(platform, tenant, "two")
     answer = await tenant.admin.client.post(DISCOVER, json={}, headers=A)

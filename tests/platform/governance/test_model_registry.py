@@ -172,7 +172,7 @@ async def test_a_move_that_is_not_permitted_changes_nothing_else(tenant: Tenant)
     path = f"{BASE}/{entry['id']}"
     answer = await tenant.admin.client.put(path, json={"owner": "Ada", "validation_status": "validated"})
     assert answer.json()["message"] == (
-        "validation_status: draft cannot become validated; what may follow is pending_validation."
+        "validation_status: draft cannot become validated; permitted: pending_validation."
     )
     assert (await tenant.admin.client.get(path)).json() == entry
 

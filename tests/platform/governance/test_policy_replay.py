@@ -183,7 +183,7 @@ async def test_what_time_does_not_allow_is_left_out_and_said_so(
     for _ in range(2):
         await chat(sandbox.user, "Hello")
     await drained(platform)
-    monkeypatch.setattr(pace, "LONGEST", -1.0)
+    monkeypatch.setattr(pace, "MAX_REPLAY_SECONDS", -1.0)
     told = await replayed(sandbox, add_rule=ECHO)
     assert (told["samples"], told["complete"], told["left_out"]) == (0, False, 0)
 

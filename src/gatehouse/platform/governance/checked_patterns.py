@@ -1,4 +1,4 @@
-"""Compiling aside: what an organization writes as a pattern is tried before anything is stored."""
+"""Checks organizations' regular expressions in a thread, before they are stored."""
 
 import asyncio
 from collections.abc import Sequence
@@ -8,12 +8,12 @@ from gatehouse.foundation.errors import FieldFault, Unprocessable
 
 
 def faults(patterns: Sequence[tuple[str, str]]) -> list[FieldFault]:
-    """What is wrong with patterns, each given behind the name of its field. Blocks, some ten milliseconds for a hostile
-    one: for a thread."""
+    """Return the faults of `patterns`, which are pairs of field name and pattern. Blocks some ten milliseconds for a
+    hostile pattern: call it in a thread."""
     return [FieldFault(field, str(fault)) for field, regex in patterns if (fault := check_pattern(regex)) is not None]
 
 
-async def refuse_bad(field: str, pattern: str) -> None:
-    """Raises `Unprocessable` (here 400: the family's word) with RE2's reason and the place in the pattern."""
-    if found := await asyncio.to_thread(faults, [(field, pattern)]):
-        raise Unprocessable(faults=found)
+async def require_valid(field: str, pattern: str) -> None:
+    """Check `pattern` in a thread. Raises `Unprocessable` with RE2's reason and the position in the pattern."""
+    if pattern_faults := await asyncio.to_thread(faults, [(field, pattern)]):
+        raise Unprocessable(faults=pattern_faults)

@@ -1,4 +1,4 @@
-"""Kinds of fields that DLP rules, custom patterns and drafts share."""
+"""Field types shared by DLP rules, custom patterns and drafts."""
 
 from typing import Annotated, Final
 
@@ -16,7 +16,7 @@ Name = Annotated[
 EntityType = Annotated[str, Field(pattern=ENTITY_TYPE_PATTERN, examples=["employee_id"])]
 Threshold = Annotated[float, Field(ge=0, le=1, examples=[0.5])]
 
-#: RE2 syntax. White space counts.
+#: RE2 syntax. White space is significant.
 Regex = Annotated[
     str,
     StringConstraints(strip_whitespace=False, min_length=1, max_length=2_000),
@@ -25,8 +25,8 @@ Regex = Annotated[
 StreamMaxLength = Annotated[
     int | None,
     Field(
-        description="Characters that a streamed answer is looked at for one match; null: no match is longer, or there"
-        " is no pattern.",
+        description="Number of characters of one match that are inspected in a streamed answer. Null: no match is"
+        " longer than this limit, or there is no pattern.",
         examples=[4096],
     ),
 ]
@@ -34,37 +34,43 @@ ContextWord = Annotated[str, Field(min_length=1, max_length=64)]
 ContextWords = Annotated[
     list[ContextWord],
     Field(
-        max_length=50, description="A match counts in full only beside one of these.", examples=[["employee", "badge"]]
+        max_length=50,
+        description="A match has its full confidence only near one of these words.",
+        examples=[["employee", "badge"]],
     ),
 ]
 
-#: What a recogniser looks for, in any case and with blanks or `_`; made to the name that findings have.
+#: A recogniser's entity name, in any case, with spaces or `_`. Validation converts it to the name used in findings.
 Recogniser = Annotated[
     str,
     Field(min_length=1, max_length=100, pattern=r"^\w[\w '&/-]*$", examples=["person"]),
     AfterValidator(own_name),
 ]
 
-#: In one rule: a model needs time for each name that it does not always look for.
-MOST_RECOGNISERS: Final = 50
+#: Recognisers in one rule. The limit bounds inference time, which grows with each name beyond the model's own.
+MAX_RECOGNISERS: Final = 50
 
 
 def _recognisers(host: TheHost) -> Recognisers:
     return offered(host.settings.ner_model_path)
 
 
-#: Which names rules may look for here.
+#: The recognisers that rules may name in this installation.
 TheRecognisers = Annotated[Recognisers, Depends(_recognisers)]
 
-#: A label of the semantic tier, in words.
+#: A label of the semantic tier, in natural language.
 Label = Annotated[
     str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$", examples=["prompt injection"])
 ]
 
-#: Rules an organization may have, and as many patterns of its own.
-MOST: Final = 1_000
-#: Code points of a text that administration looks at: what is found in it is answered at once.
-LONGEST_TEXT: Final = 100_000
+#: DLP rules of an organization.
+MAX_RULES: Final = 1_000
+#: Custom patterns of an organization.
+MAX_CUSTOM_PATTERNS: Final = 1_000
+#: Code points of a text that a trial inspects. The limit keeps trials synchronous.
+MAX_TEXT_CHARACTERS: Final = 100_000
 Text = Annotated[
-    str, StringConstraints(strip_whitespace=False, max_length=LONGEST_TEXT), Field(examples=["Call EMP-123456 back."])
+    str,
+    StringConstraints(strip_whitespace=False, max_length=MAX_TEXT_CHARACTERS),
+    Field(examples=["Call EMP-123456 back."]),
 ]

@@ -1,1 +1,1 @@
-"""The organization: its tenant row, its settings, flags and configuration (reference 2)."""
+"""The organization: its tenant row, settings, feature flags and configuration (docs/organization.md)."""

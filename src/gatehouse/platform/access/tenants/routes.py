@@ -17,14 +17,14 @@ from gatehouse.platform.access.tenants.schemas import (
     TenantUpdate,
 )
 from gatehouse.platform.callers import RESPONSES, PlatformClient
-from gatehouse.platform.organization.tenants.table import TenantRecord, living
+from gatehouse.platform.organization.tenants.table import TenantRecord, lock_tenant
 from gatehouse.platform.requests import Changing, Session
 
 router = APIRouter(prefix="/v1/platform/tenants", tags=["Tenants"], responses=RESPONSES)
 
 
 async def _tenant(caller: PlatformClient, session: Session, tenant_id: UUID) -> TenantRecord:
-    found = await living(session, tenant_id)
+    found = await lock_tenant(session, tenant_id)
     if found is None:
         raise TenantNotFound
     return found

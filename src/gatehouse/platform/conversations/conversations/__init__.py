@@ -1,14 +1,14 @@
-"""Conversations: chats that the platform keeps for a person (decisions 4, Conversations).
+"""Conversations: chats that the platform stores for a user (docs/conversations.md).
 
-    empty -> with messages        POST messages: a question and its answer, together or not at all
-    untitled -> titled            the owner's PATCH, or a model after the first whole answer
+    empty -> with messages        POST messages: a question and its answer, both or neither
+    untitled -> titled            the owner's PATCH, or a model after the first complete answer
     any -> removed                DELETE, or with its owner
 
     message:  pending -> complete     the model has answered
-              pending -> incomplete   it has begun to: its stream runs, or broke off
-              pending -> removed      the request was refused or failed: nothing is kept of it
+              pending -> incomplete   the answer has begun: its stream is running, or was interrupted
+              pending -> removed      the request was refused or failed; nothing of it is stored
 
-A conversation is its owner's alone; nobody else sees it, whatever their role. A post goes through the whole pipeline as
-the caller. Kept is what the model was shown and has said, labels in the place of what was redacted, and all texts are
-sealed under a key of the conversation's own.
+A conversation is visible to its owner only, regardless of roles. A post passes the whole pipeline as a request of the
+caller. The platform stores the texts as the model received and sent them, with labels in place of redacted values. All
+texts are sealed under a key of the conversation.
 """

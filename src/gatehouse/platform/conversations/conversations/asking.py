@@ -1,5 +1,5 @@
-"""Asking a model from within administration: the caller's request, through the whole pipeline, as if it had come to
-`/v1/chat/completions`. It is authenticated and limited, judged, inspected and recorded like any other."""
+"""Calls models for conversations: sends the caller's request through the whole pipeline, as for `/v1/chat/completions`.
+It is authenticated, limited, inspected and recorded like any other request."""
 
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -17,7 +17,7 @@ from gatehouse.engine.stages.route import AUTO, default_model
 from gatehouse.foundation.http import request_id
 from gatehouse.foundation.identity import Caller
 from gatehouse.ingress.in_progress import InProgressCall
-from gatehouse.platform.conversations.conversations.context import Said
+from gatehouse.platform.conversations.conversations.context import PromptMessage
 from gatehouse.platform.conversations.conversations.errors import ModelNotUsable
 from gatehouse.platform.ports import Host, TheHost
 from gatehouse.policy.records import ModelRecord
@@ -26,8 +26,8 @@ from gatehouse.policy.snapshot import Snapshot
 DIALECT: Final = "openai_chat"
 
 
-class Models:
-    """One request's way to the models. `labels`: the highest numbers of labels in the conversation so far."""
+class ModelCaller:
+    """Calls models for one request. `labels` are the highest label numbers in the conversation so far."""
 
     def __init__(self, request: Request, host: Host, call: InProgressCall) -> None:
         state = request.scope["state"]
@@ -39,14 +39,19 @@ class Models:
         self._rate = state["rate"]
         self.received: Received = msgspec.structs.replace(state["received"], dialect=DIALECT)
 
-    async def ask(self, model: str, said: Sequence[Said], labels: Mapping[str, int], *, stream: bool = False) -> Answer:
-        """For this request itself, which was counted against its limit when it arrived. Refusals are answers too."""
-        return await self._answer(self.received, self._call, model, said, labels, stream=stream)
+    async def ask(
+        self, model: str, messages: Sequence[PromptMessage], labels: Mapping[str, int], *, stream: bool = False
+    ) -> Answer:
+        """Call a model for this request, which was counted against the rate limit when it arrived. A refusal is
+        returned as an answer."""
+        return await self._answer(self.received, self._call, model, messages, labels, stream=stream)
 
-    async def ask_aside(self, path: str, model: str, said: Sequence[Said], labels: Mapping[str, int]) -> Answer:
-        """A request of its own that this one has caused: with its own id and record, under a path that says what it is
-        for, and within what this one was counted as."""
-        x = msgspec.structs.replace(
+    async def ask_separately(
+        self, path: str, model: str, messages: Sequence[PromptMessage], labels: Mapping[str, int]
+    ) -> Answer:
+        """Call a model in a separate request caused by this one. It has its own id and record, a `path` that names its
+        purpose, and is not counted against the rate limit again."""
+        received = msgspec.structs.replace(
             self.received,
             path=path,
             request_id=request_id.choose(None),
@@ -54,10 +59,10 @@ class Models:
             started=time.monotonic(),
         )
         with self._calls.one() as call:
-            return await self._answer(x, call, model, said, labels)
+            return await self._answer(received, call, model, messages, labels)
 
-    async def named(self, name: str) -> ModelRecord | None:
-        """The catalog's entry, None for `auto`. Raises `ModelNotUsable`."""
+    async def usable_model(self, name: str) -> ModelRecord | None:
+        """Return the catalog's entry of a model, None for `auto`. Raises `ModelNotUsable`."""
         if name == AUTO:
             return None
         policy = await self._policy()
@@ -68,8 +73,8 @@ class Models:
             raise ModelNotUsable(name)
         return model
 
-    async def known(self, name: str) -> ModelRecord | None:
-        """What the catalog says of it, where it says something; of `auto`, what its default is."""
+    async def catalog_entry(self, name: str) -> ModelRecord | None:
+        """Return the catalog's entry of a model, for `auto` that of the default model, or None if there is none."""
         policy = await self._policy()
         return default_model(policy) if name == AUTO else policy.find_model(name)
 
@@ -79,31 +84,32 @@ class Models:
 
     async def _answer(
         self,
-        x: Received,
+        received: Received,
         call: InProgressCall,
         model: str,
-        said: Sequence[Said],
+        messages: Sequence[PromptMessage],
         labels: Mapping[str, int],
         *,
         stream: bool = False,
     ) -> Answer:
-        messages = [msgspec.structs.asdict(each) for each in said]
-        x.body = msgspec.json.encode({"model": model, "stream": stream, "messages": messages})
-        answer = await self._engine.answer(x, on_admitted=call.let_in, counted=self._rate, labels=labels)
-        return answer if answer.answered is None or answer.stream is not None else _readable(answer)
+        body = {"model": model, "stream": stream, "messages": [msgspec.structs.asdict(message) for message in messages]}
+        received.body = msgspec.json.encode(body)
+        answer = await self._engine.answer(received, on_admitted=call.let_in, counted=self._rate, labels=labels)
+        return answer if answer.answered is None or answer.stream is not None else _require_readable(answer)
 
 
-async def _models(request: Request, host: TheHost) -> AsyncIterator[Models]:
-    """In progress until the request's answer is sent, streams too."""
+async def _model_caller(request: Request, host: TheHost) -> AsyncIterator[ModelCaller]:
+    """Yield the request's caller. The call is in progress until the response, including a stream, is sent."""
     with host.calls.one() as call:
-        yield Models(request, host, call)
+        yield ModelCaller(request, host, call)
 
 
-TheModels = Annotated[Models, Depends(_models)]
+TheModelCaller = Annotated[ModelCaller, Depends(_model_caller)]
 
 
-def _readable(answer: Answer) -> Answer:
-    """The gateway passes on what a provider of the same dialect says, whatever it is; here it has to say something."""
+def _require_readable(answer: Answer) -> Answer:
+    """Return the answer, or an error if it cannot be parsed. The gateway passes answers of the same dialect through
+    unparsed, but a conversation needs their text."""
     try:
         completion(answer)
     except NotConvertible:
@@ -114,20 +120,20 @@ def _readable(answer: Answer) -> Answer:
 
 
 def completion(answer: Answer) -> Completion:
-    """Of a whole answer that is no error."""
-    told: Completion = PASSING[DIALECT].parse_reply(answer.body)
-    return told
+    """Parse a complete answer that is not an error."""
+    result: Completion = PASSING[DIALECT].parse_reply(answer.body)
+    return result
 
 
-def text_of(said: Completion) -> str:
-    return "".join(part.text for part in said.parts if isinstance(part, Text))
+def completion_text(reply: Completion) -> str:
+    return "".join(part.text for part in reply.parts if isinstance(part, Text))
 
 
-def question_in(asked: Asked) -> str:
-    """What the model was shown of the last message."""
+def inspected_question(asked: Asked) -> str:
+    """Return the last message as the model received it, with labels in place of redacted values."""
     content: str = asked.call.body["messages"][-1]["content"]
     return content
 
 
-def name_of(model: ModelRecord) -> str:
+def full_name(model: ModelRecord) -> str:
     return f"{model.provider}/{model.model_id}"

@@ -1,4 +1,4 @@
-"""How much of what was said before is sent along with a question."""
+"""Selects the earlier messages that are sent with a question."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -7,44 +7,45 @@ import msgspec
 
 from gatehouse.policy.records import ModelRecord
 
-#: Tokens of context that a model is believed to have whose catalog entry does not say.
-UNKNOWN_WINDOW: Final = 32_768
-#: Earlier messages that are sent at most.
-MOST_MESSAGES: Final = 500
+#: Context window of a model whose catalog entry has none.
+DEFAULT_WINDOW_TOKENS: Final = 32_768
+#: Earlier messages sent with a question.
+MAX_MESSAGES: Final = 500
 #: The same estimate as for policy rules' `tokens`.
-_BYTES_A_TOKEN: Final = 4
-#: What surrounds a message on the wire.
-_TOKENS_A_MESSAGE: Final = 4
+_BYTES_PER_TOKEN: Final = 4
+#: Overhead of a message.
+_TOKENS_PER_MESSAGE: Final = 4
 
 
-class Said(msgspec.Struct, frozen=True):
+class PromptMessage(msgspec.Struct, frozen=True):
     role: str
     content: str
 
     @property
     def tokens(self) -> int:
-        """An estimate."""
-        return -(-len(self.content.encode()) // _BYTES_A_TOKEN) + _TOKENS_A_MESSAGE
+        """Estimated number of tokens, including overhead."""
+        return -(-len(self.content.encode()) // _BYTES_PER_TOKEN) + _TOKENS_PER_MESSAGE
 
 
-def room(model: ModelRecord | None) -> int:
-    """Tokens for what is sent. A quarter of the window, or what the model can say if that is less, is the answer's."""
-    window = (model.context_window if model else None) or UNKNOWN_WINDOW
+def max_prompt_tokens(model: ModelRecord | None) -> int:
+    """Return the tokens available for the prompt. A quarter of the context window, or `max_output_tokens` if that is
+    less, is reserved for the answer."""
+    window = (model.context_window if model else None) or DEFAULT_WINDOW_TOKENS
     answer = window // 4
     if model is not None and model.max_output_tokens is not None:
         answer = min(answer, model.max_output_tokens)
     return window - answer
 
 
-def text_bytes(model: ModelRecord | None) -> int:
-    return room(model) * _BYTES_A_TOKEN
+def max_prompt_bytes(model: ModelRecord | None) -> int:
+    return max_prompt_tokens(model) * _BYTES_PER_TOKEN
 
 
-def that_fit(said: Sequence[Said], tokens: int) -> list[Said]:
-    """The newest that have room together, oldest first, from a question on: an answer alone says little. Answers that
-    broke off before their first word are left out."""
-    fitting: list[Said] = []
-    for message in reversed(said):
+def newest_that_fit(messages: Sequence[PromptMessage], tokens: int) -> list[PromptMessage]:
+    """Return the newest messages that fit into `tokens`, oldest first. The first one is a question, because an answer
+    without its question is of little use. Empty answers are left out."""
+    fitting: list[PromptMessage] = []
+    for message in reversed(messages):
         if not message.content:
             continue
         tokens -= message.tokens

@@ -1,9 +1,9 @@
-"""What can go wrong with conversations."""
+"""Errors of conversations."""
 
 from gatehouse.foundation.errors import Conflict, FieldFault, Forbidden, NotFound, Unprocessable
 
 
-class PeopleOnly(Forbidden):
+class UsersOnly(Forbidden):
     message = "A conversation belongs to a person: call with a session or an API key."
 
 
@@ -12,18 +12,18 @@ class ConversationNotFound(NotFound):
 
 
 class ModelNotUsable(Unprocessable):
-    """The same words whether there is no such model or the caller may not use it."""
+    """The model does not exist, or the caller may not use it. The message does not distinguish these cases."""
 
     def __init__(self, name: str) -> None:
-        told = f"no model {name[:200]!r} that you may use: GET /v1/models lists yours"
-        super().__init__(faults=[FieldFault("model", told)])
+        message = f"no model {name[:200]!r} that you may use: GET /v1/models lists yours"
+        super().__init__(faults=[FieldFault("model", message)])
 
 
 class ConversationFull(Conflict):
     code = "conversation_full"
 
-    def __init__(self, most: int) -> None:
-        super().__init__(f"A conversation may have {most} messages (max_conversation_messages). Start another one.")
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"A conversation may have {limit} messages (max_conversation_messages). Start another one.")
 
 
 class NothingToSummarize(Conflict):

@@ -1,5 +1,4 @@
-"""A post's two messages on their way into the database: a place for both before the model is asked, then what was asked
-and answered, or nothing."""
+"""Stores a post's two messages: reserves a row for each before the model is called, then fills or removes them."""
 
 import re
 from collections.abc import Mapping
@@ -13,9 +12,9 @@ from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.sealing import Sealer
 from gatehouse.platform.conversations.conversations import context, table
-from gatehouse.platform.conversations.conversations.asking import name_of, question_in
-from gatehouse.platform.conversations.conversations.contents import Contents
-from gatehouse.platform.conversations.conversations.context import Said
+from gatehouse.platform.conversations.conversations.asking import full_name, inspected_question
+from gatehouse.platform.conversations.conversations.contents import SealedContents
+from gatehouse.platform.conversations.conversations.context import PromptMessage
 from gatehouse.platform.conversations.conversations.errors import ConversationFull, ConversationNotFound
 from gatehouse.platform.conversations.conversations.schemas import Message
 from gatehouse.platform.conversations.conversations.table import ConversationRow, MessageRow
@@ -23,31 +22,32 @@ from gatehouse.platform.organization.system_config.table import value
 from gatehouse.platform.requests import Apart
 from gatehouse.policy.records import ModelRecord
 
-#: Characters of an answer that are kept; one that goes on is kept as incomplete.
-MOST_CHARACTERS: Final = 1_000_000
+#: Characters of a stored answer. A longer one is cut and stored as incomplete.
+MAX_ANSWER_CHARACTERS: Final = 1_000_000
 
 
-class Given(msgspec.Struct):
-    """An answer as far as it has come, as the caller reads it."""
+class AnswerText(msgspec.Struct):
+    """An answer, or the part of it received so far, as the caller reads it."""
 
     text: str
     complete: bool
     finish_reason: str | None = None
 
 
-class Turn:
-    """One post's. Each step is a transaction of its own, so that no connection is held while the model answers."""
+class ConversationTurn:
+    """The two messages of one post. Each step has its own transaction, so that no connection is held while the model
+    answers."""
 
-    def __init__(self, parts: Apart, row: ConversationRow, contents: Contents, request_id: str) -> None:
+    def __init__(self, parts: Apart, row: ConversationRow, contents: SealedContents, request_id: str) -> None:
         self._parts = parts
         self._row = row
         self._contents = contents
         self.request_id = request_id
-        self._places = (new_id(), new_id())
+        self._message_ids = (new_id(), new_id())
         self._sequence = 0
-        #: what was said before, as much as the model has room for
-        self.earlier: list[Said] = []
-        #: the highest numbers of labels in all that was said before
+        #: Earlier messages that fit into the model's context window.
+        self.earlier: list[PromptMessage] = []
+        #: Highest label numbers in the earlier messages.
         self.labels: Mapping[str, int] = {}
 
     @classmethod
@@ -60,41 +60,42 @@ class Turn:
         request_id: str,
         model: ModelRecord | None,
         question: str,
-    ) -> "Turn":
-        """Keeps two places behind all that was posted before. Raises `ConversationNotFound`, `ConversationFull`."""
-        contents = Contents.of(sealer, row.id, row.sealed_key)
+    ) -> "ConversationTurn":
+        """Reserve two rows at the end of the conversation. Raises `ConversationNotFound`, `ConversationFull`."""
+        contents = SealedContents.of(sealer, row.id, row.sealed_key)
         turn = cls(parts, row, contents, request_id)
         async with parts.changing() as change:
             session = change.session
-            # Locked: two posts at once are one after the other, each with a pair of its own.
+            # The lock serializes concurrent posts, so that each gets a pair of rows.
             locked = await table.owned(session, row.id, row.user_id, lock=True)
             if locked is None:
                 raise ConversationNotFound
             turn.labels = locked.label_numbers
-            most = int(await value(session, "max_conversation_messages"))
-            count, last = await table.places(session, row.id)
-            if count + 2 > most:
-                raise ConversationFull(most)
-            turn._sequence = last + 1
-            for place, role in enumerate(("user", "assistant")):
-                session.add(turn._place(place, role))
-            found = await table.earlier(
+            limit = int(await value(session, "max_conversation_messages"))
+            count, last_sequence = await table.count_messages(session, row.id)
+            if count + 2 > limit:
+                raise ConversationFull(limit)
+            turn._sequence = last_sequence + 1
+            for index, role in enumerate(("user", "assistant")):
+                session.add(turn._pending_row(index, role))
+            rows = await table.earlier_messages(
                 session,
                 row.id,
                 before=turn._sequence,
-                most=context.MOST_MESSAGES,
-                text_bytes=context.text_bytes(model),
+                limit=context.MAX_MESSAGES,
+                text_bytes=context.max_prompt_bytes(model),
             )
-        said = [Said(each.role, contents.open(each.content, each.id) or "") for each in found]
-        turn.earlier = context.that_fit(said, context.room(model) - Said("user", question).tokens)
+        earlier = [PromptMessage(message.role, contents.open(message.content, message.id) or "") for message in rows]
+        tokens = context.max_prompt_tokens(model) - PromptMessage("user", question).tokens
+        turn.earlier = context.newest_that_fit(earlier, tokens)
         return turn
 
-    def _place(self, place: int, role: str) -> MessageRow:
+    def _pending_row(self, index: int, role: str) -> MessageRow:
         return MessageRow(
-            id=self._places[place],
+            id=self._message_ids[index],
             tenant_id=self._row.tenant_id,
             conversation_id=self._row.id,
-            sequence=self._sequence + place,
+            sequence=self._sequence + index,
             role=role,
             status=table.PENDING,
             content=None,
@@ -106,42 +107,45 @@ class Turn:
 
     @property
     def answer_id(self) -> UUID:
-        return self._places[1]
+        return self._message_ids[1]
 
-    async def keep(self, given: Given, answered: Answered) -> tuple[Message, Message]:
-        """Question and answer, or as much of it as there is. Can be done again with more. The answer's `content` in
-        what is returned is the caller's; kept is `as_shown`."""
+    async def store(self, answer: AnswerText, answered: Answered) -> tuple[Message, Message]:
+        """Store question and answer, or the part of the answer received so far. Can be repeated with a longer part.
+
+        The returned answer has the text for the caller. The stored one is `with_labels`.
+        """
         asked = answered.asked
         assert asked is not None
-        question = question_in(asked)
+        question = inspected_question(asked)
         messages = (
             self._message(0, "user", question, complete=True),
-            self._message(1, "assistant", given.text, complete=given.complete),
+            self._message(1, "assistant", answer.text, complete=answer.complete),
         )
-        messages[1].finish_reason = given.finish_reason
-        messages[1].model = name_of(answered.chosen.model) if answered.chosen else None
-        kept = (question, as_shown(given.text, asked))
+        messages[1].finish_reason = answer.finish_reason
+        messages[1].model = full_name(answered.chosen.model) if answered.chosen else None
+        stored_texts = (question, with_labels(answer.text, asked))
         async with self._parts.changing() as change:
-            # Locked before its messages, as by who deletes it. One that was deleted meanwhile stays deleted.
+            # Lock order: the conversation before its messages, as in deletion. A deleted conversation stays deleted.
             row = await table.owned(change.session, self._row.id, self._row.user_id, lock=True)
             if row is None:
                 return messages
-            for message, text in zip(messages, kept, strict=True):
+            for message, text in zip(messages, stored_texts, strict=True):
                 values = message.model_dump(include={"status", "model", "finish_reason", "created_at"})
-                await table.fill(change.session, message.id, content=self._contents.seal(text, message.id), **values)
-            table.stir(row, asked.inspection.labels.numbers if asked.inspection is not None else {})
+                content = self._contents.seal(text, message.id)
+                await table.fill_message(change.session, message.id, content=content, **values)
+            table.record_activity(row, asked.inspection.labels.numbers if asked.inspection is not None else {})
         return messages
 
-    async def give_up(self) -> None:
-        """Nothing is kept of a request that was refused or failed."""
+    async def discard(self) -> None:
+        """Remove the reserved rows after a refusal or a failure."""
         async with self._parts.changing() as change:
-            await table.give_up(change.session, self._places)
+            await table.delete_pending(change.session, self._message_ids)
 
-    def _message(self, place: int, role: str, content: str, *, complete: bool) -> Message:
+    def _message(self, index: int, role: str, content: str, *, complete: bool) -> Message:
         return Message.model_validate(
             {
-                "id": self._places[place],
-                "sequence": self._sequence + place,
+                "id": self._message_ids[index],
+                "sequence": self._sequence + index,
                 "role": role,
                 "status": "complete" if complete else "incomplete",
                 "content": content,
@@ -153,12 +157,12 @@ class Turn:
         )
 
 
-def as_shown(text: str, asked: Asked) -> str:
-    """An answer as the model gave it: what was turned back for the caller is a label again (decisions 4)."""
+def with_labels(text: str, asked: Asked) -> str:
+    """Return an answer as the model sent it: values restored for the caller are replaced by their labels again."""
     values = asked.inspection.labels.values if asked.inspection is not None else {}
     if not values:
         return text
     labels = {value: label for label, value in values.items()}
-    # The longest first: a value may be part of another.
-    any_of_them = "|".join(re.escape(each) for each in sorted(labels, key=len, reverse=True))
-    return re.sub(any_of_them, lambda found: labels[found[0]], text)
+    # Longest first, because a value may be part of another.
+    pattern = "|".join(re.escape(value) for value in sorted(labels, key=len, reverse=True))
+    return re.sub(pattern, lambda match: labels[match[0]], text)

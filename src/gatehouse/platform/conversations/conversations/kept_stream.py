@@ -1,4 +1,4 @@
-"""A streamed answer that is kept while it passes to the client."""
+"""Stores a streamed answer while it is passed to the client."""
 
 import asyncio
 import contextlib
@@ -15,13 +15,13 @@ from gatehouse.engine.streaming import Blocks
 from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.tasks import wanted
 from gatehouse.platform.conversations.conversations.asking import DIALECT
-from gatehouse.platform.conversations.conversations.keeping import MOST_CHARACTERS, Given, Turn
+from gatehouse.platform.conversations.conversations.keeping import MAX_ANSWER_CHARACTERS, AnswerText, ConversationTurn
 from gatehouse.platform.later import Later
 
 log = structlog.get_logger(__name__)
 
-#: How much of an answer is lost at most with a worker that is killed.
-EVERY_SECONDS: Final = 5.0
+#: Interval for storing a running answer: at most so much of it is lost if the worker is killed.
+SAVE_INTERVAL_SECONDS: Final = 5.0
 _END: Final = b"[DONE]"
 
 
@@ -39,11 +39,11 @@ class _Chunk(msgspec.Struct):
     choices: list[_Choice] = []
 
 
-_chunk: Final = msgspec.json.Decoder(_Chunk)
+_chunk_decoder: Final = msgspec.json.Decoder(_Chunk)
 
 
-class Heard:
-    """What a stream of chat completions has said so far."""
+class StreamTranscript:
+    """Collects the text of a stream of chat completions."""
 
     def __init__(self) -> None:
         self._texts: list[str] = []
@@ -52,8 +52,8 @@ class Heard:
         self.ended = False
         self.finish_reason: str | None = None
 
-    def take(self, block: bytes) -> None:
-        """Whole events."""
+    def feed(self, block: bytes) -> None:
+        """Add a block of complete events."""
         for event in events(block):
             data = data_of(event)
             if data == _END:
@@ -63,103 +63,109 @@ class Heard:
 
     def _read(self, data: bytes) -> None:
         try:
-            chunk = _chunk.decode(data)
+            chunk = _chunk_decoder.decode(data)
         except msgspec.MsgspecError:
             return
         for choice in chunk.choices[:1]:
             self.begun = True
             self.finish_reason = choice.finish_reason or self.finish_reason
             for text in filter(None, (choice.delta.content, choice.delta.refusal)):
-                if self._length < MOST_CHARACTERS:
+                if self._length < MAX_ANSWER_CHARACTERS:
                     self._texts.append(text)
                 self._length += len(text)
 
-    def given(self) -> Given:
-        complete = self.ended and self._length <= MOST_CHARACTERS
-        return Given("".join(self._texts)[:MOST_CHARACTERS], complete, self.finish_reason)
+    def answer(self) -> AnswerText:
+        """Return the text received so far. It is complete if the stream has ended within the limit."""
+        complete = self.ended and self._length <= MAX_ANSWER_CHARACTERS
+        return AnswerText("".join(self._texts)[:MAX_ANSWER_CHARACTERS], complete, self.finish_reason)
 
 
-class NotKept(Unavailable):
+class AnswerNotStored(Unavailable):
     code = "not_kept"
     message = "The answer could not be kept in the conversation."
 
 
 class KeptStream(Blocks):
-    """The engine's events, untouched. Before the first word passes on, the question is kept, and the answer as
-    incomplete; every few seconds, what has come of it; before the last event, all of it. So whoever has read an answer
-    finds it, and what came of one that broke off (at the provider, at the client, with this worker) is there too. A
-    stream that is refused before its first word leaves nothing. `whole` makes what is to be done after a whole
-    answer."""
+    """Passes the engine's events through unchanged and stores the answer.
+
+    Before the first text is passed on, the question and an incomplete answer are stored; then the text received so far,
+    every few seconds; before the last event, the whole answer. An answer that the client has received is therefore
+    stored, and so is the received part of one that is interrupted by the provider, the client or the end of this
+    worker. A stream that is refused before its first text stores nothing. `on_complete` returns the coroutine to run
+    after a complete answer.
+    """
 
     def __init__(
         self,
         stream: AsyncIterator[bytes],
         answered: Answered,
-        turn: Turn,
-        later: Later,
-        whole: Callable[[], Coroutine[Any, Any, None]],
+        turn: ConversationTurn,
+        background: Later,
+        on_complete: Callable[[], Coroutine[Any, Any, None]],
     ) -> None:
         self._stream = stream
         self._answered = answered
         self._turn = turn
-        self._later = later
-        self._whole = whole
-        self._heard = Heard()
-        self._kept = False
-        self._over = False
-        self._keeping: asyncio.Task[None] | None = None
+        self._background = background
+        self._on_complete = on_complete
+        self._transcript = StreamTranscript()
+        self._is_stored = False
+        self._is_finished = False
+        self._saving: asyncio.Task[None] | None = None
         super().__init__()
 
     async def _end(self) -> None:
-        """Does not wait for the database: the client may have left, and the server may be about to."""
+        """Finish in the background: the client may have disconnected, and the server may be shutting down."""
         await self._stream.aclose()  # type: ignore[attr-defined]
-        if not self._over:
-            self._over = True
-            await self._later.run(self._settle())
+        if not self._is_finished:
+            self._is_finished = True
+            await self._background.run(self._finish())
 
     async def _read(self) -> AsyncGenerator[bytes, None]:
         try:
             async for block in self._stream:
-                self._heard.take(block)
-                if self._heard.ended and not self._over:
-                    await self._settle()
-                elif self._heard.begun and not self._kept:
-                    await self._turn.keep(self._heard.given(), self._answered)
-                    self._kept = True
-                elif self._kept and self._keeping is None:
-                    self._keeping = asyncio.create_task(self._keep_now_and_then())
+                self._transcript.feed(block)
+                if self._transcript.ended and not self._is_finished:
+                    await self._finish()
+                elif self._transcript.begun and not self._is_stored:
+                    await self._turn.store(self._transcript.answer(), self._answered)
+                    self._is_stored = True
+                elif self._is_stored and self._saving is None:
+                    self._saving = asyncio.create_task(self._save_periodically())
                 yield block
-            if not self._over:
-                await self._settle()
+            if not self._is_finished:
+                await self._finish()
         except Exception:
-            # The engine tells its own faults: this is the database's.
+            # The engine renders its own errors as events: this one is the database's.
             log.exception("conversations.not_kept", request_id=self._turn.request_id)
-            yield DIALECTS[DIALECT].render_stream_error(NotKept())
+            yield DIALECTS[DIALECT].render_stream_error(AnswerNotStored())
 
-    async def _keep_now_and_then(self) -> None:
-        """Beside the stream, which does not wait for it. What fails is made up for at the end."""
-        kept = 0
+    async def _save_periodically(self) -> None:
+        """Store the text received so far at intervals, as a separate task that does not delay the stream. Failures are
+        ignored, because `_finish` stores the whole answer."""
+        stored_characters = 0
         while wanted():
-            await asyncio.sleep(EVERY_SECONDS)
-            given = self._heard.given()
-            if len(given.text) == kept:
+            await asyncio.sleep(SAVE_INTERVAL_SECONDS)
+            answer = self._transcript.answer()
+            if len(answer.text) == stored_characters:
                 continue
             with contextlib.suppress(Exception):
-                await self._turn.keep(given, self._answered)
-                kept = len(given.text)
+                await self._turn.store(answer, self._answered)
+                stored_characters = len(answer.text)
 
-    async def _settle(self) -> None:
-        if self._keeping is not None:
-            # Not after what follows.
-            self._keeping.cancel()
-            await asyncio.wait({self._keeping})
-        if not self._heard.begun:
-            await self._turn.give_up()
-            self._over = True
+    async def _finish(self) -> None:
+        """Store the answer, or discard the turn if there is none."""
+        if self._saving is not None:
+            # An older part must not overwrite the whole answer.
+            self._saving.cancel()
+            await asyncio.wait({self._saving})
+        if not self._transcript.begun:
+            await self._turn.discard()
+            self._is_finished = True
             return
-        given = self._heard.given()
-        await self._turn.keep(given, self._answered)
-        # Not before: whoever is cancelled here leaves it to `_end`.
-        self._over = True
-        if given.complete:
-            await self._later.run(self._whole())
+        answer = self._transcript.answer()
+        await self._turn.store(answer, self._answered)
+        # Set after storing, so that `_end` retries if this task is cancelled before.
+        self._is_finished = True
+        if answer.complete:
+            await self._background.run(self._on_complete())

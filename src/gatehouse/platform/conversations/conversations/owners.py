@@ -1,8 +1,8 @@
-"""Who calls about conversations: people, by a session or an API key of theirs.
+"""Caller types for routes of conversations: users with a session or an API key.
 
-OwnerReader   a person; a key with scopes needs `api:read`
-OwnerWriter   the same with `api:write`
-OwnerChatter  the same with `chat:write`: what calls a model
+OwnerReader   a user; a key with scopes needs `api:read`
+OwnerWriter   a user; a key with scopes needs `api:write`
+OwnerChatter  a user; a key with scopes needs `chat:write`, for routes that call a model
 """
 
 from collections.abc import Callable
@@ -13,10 +13,10 @@ from fastapi import Depends
 
 from gatehouse.foundation.identity import Caller
 from gatehouse.platform.callers import scoped
-from gatehouse.platform.conversations.conversations.errors import PeopleOnly
+from gatehouse.platform.conversations.conversations.errors import UsersOnly
 
 
-def _person(scope: str) -> Callable[..., Caller]:
+def _user(scope: str) -> Callable[..., Caller]:
     def check(caller: Annotated[Caller, Depends(scoped(scope))]) -> Caller:
         owner_id(caller)
         return caller
@@ -25,12 +25,12 @@ def _person(scope: str) -> Callable[..., Caller]:
 
 
 def owner_id(caller: Caller) -> UUID:
-    """Raises `PeopleOnly`."""
+    """Return the caller's user id. Raises `UsersOnly` for OAuth clients."""
     if caller.user_id is None:
-        raise PeopleOnly
+        raise UsersOnly
     return caller.user_id
 
 
-OwnerReader = Annotated[Caller, Depends(_person("api:read"))]
-OwnerWriter = Annotated[Caller, Depends(_person("api:write"))]
-OwnerChatter = Annotated[Caller, Depends(_person("chat:write"))]
+OwnerReader = Annotated[Caller, Depends(_user("api:read"))]
+OwnerWriter = Annotated[Caller, Depends(_user("api:write"))]
+OwnerChatter = Annotated[Caller, Depends(_user("chat:write"))]

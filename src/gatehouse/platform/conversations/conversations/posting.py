@@ -1,12 +1,12 @@
-"""A post: a question to the model, with as much of what was said before as it has room for, and its answer."""
+"""Posts a message: sends a question with the earlier messages to the model, and stores both question and answer."""
 
 import msgspec
 
 from gatehouse.engine.exchange import Answer
 from gatehouse.platform.conversations.conversations import titles
-from gatehouse.platform.conversations.conversations.asking import Models, completion, text_of
-from gatehouse.platform.conversations.conversations.context import Said
-from gatehouse.platform.conversations.conversations.keeping import MOST_CHARACTERS, Given, Turn
+from gatehouse.platform.conversations.conversations.asking import ModelCaller, completion, completion_text
+from gatehouse.platform.conversations.conversations.context import PromptMessage
+from gatehouse.platform.conversations.conversations.keeping import MAX_ANSWER_CHARACTERS, AnswerText, ConversationTurn
 from gatehouse.platform.conversations.conversations.kept_stream import KeptStream
 from gatehouse.platform.conversations.conversations.schemas import NewMessage, Posted
 from gatehouse.platform.conversations.conversations.table import ConversationRow
@@ -15,45 +15,47 @@ from gatehouse.platform.requests import Apart
 
 
 class Post:
-    """One, whose messages have their places. What the pipeline refuses is an answer; nothing of it is kept."""
+    """One post, whose messages have reserved rows. A refusal by the pipeline is returned as an answer, not stored."""
 
-    def __init__(self, parts: Apart, host: Host, models: Models, row: ConversationRow, new: NewMessage) -> None:
+    def __init__(self, parts: Apart, host: Host, models: ModelCaller, row: ConversationRow, new: NewMessage) -> None:
         self._parts = parts
         self._host = host
         self._models = models
         self._row = row
         self._new = new
-        self._turn: Turn
+        self._turn: ConversationTurn
 
     @classmethod
-    async def begin(cls, parts: Apart, host: Host, models: Models, row: ConversationRow, new: NewMessage) -> "Post":
-        """Raises `ConversationFull`, `ConversationNotFound`."""
+    async def begin(
+        cls, parts: Apart, host: Host, models: ModelCaller, row: ConversationRow, new: NewMessage
+    ) -> "Post":
+        """Reserve rows for the two messages. Raises `ConversationFull`, `ConversationNotFound`."""
         post = cls(parts, host, models, row, new)
-        post._turn = await Turn.begin(
+        post._turn = await ConversationTurn.begin(
             parts,
             host.sealer,
             row,
             request_id=models.received.request_id,
-            model=await models.known(new.model or row.model),
+            model=await models.catalog_entry(new.model or row.model),
             question=new.content,
         )
         return post
 
-    async def whole(self) -> tuple[Answer, Posted | None]:
-        """The engine's answer, and the two messages where it is no refusal."""
+    async def complete_answer(self) -> tuple[Answer, Posted | None]:
+        """Return the engine's answer, and the two messages unless it is a refusal."""
         answer = await self._ask()
         if answer.answered is None:
             return answer, None
-        said = completion(answer)
-        text = text_of(said)
-        given = Given(text[:MOST_CHARACTERS], len(text) <= MOST_CHARACTERS, said.finish)
-        question, reply = await self._turn.keep(given, answer.answered)
-        if given.complete:
+        reply = completion(answer)
+        text = completion_text(reply)
+        stored = AnswerText(text[:MAX_ANSWER_CHARACTERS], len(text) <= MAX_ANSWER_CHARACTERS, reply.finish)
+        user_message, assistant_message = await self._turn.store(stored, answer.answered)
+        if stored.complete:
             await self._host.later.run(self._title())
-        return answer, Posted(user_message=question, assistant_message=reply)
+        return answer, Posted(user_message=user_message, assistant_message=assistant_message)
 
-    async def streamed(self) -> Answer:
-        """A stream that keeps what it passes on, or a refusal."""
+    async def streamed_answer(self) -> Answer:
+        """Return a stream that stores the answer while passing it on, or a refusal."""
         answer = await self._ask()
         if answer.stream is None or answer.answered is None:
             return answer
@@ -61,18 +63,18 @@ class Post:
         return msgspec.structs.replace(answer, stream=stream)
 
     async def _ask(self) -> Answer:
-        said = [*self._turn.earlier, Said("user", self._new.content)]
+        messages = [*self._turn.earlier, PromptMessage("user", self._new.content)]
         try:
             answer = await self._models.ask(
-                self._new.model or self._row.model, said, self._turn.labels, stream=self._new.stream
+                self._new.model or self._row.model, messages, self._turn.labels, stream=self._new.stream
             )
         except BaseException:
-            # The client has left, or the server stops: nobody waits for the database.
-            await self._host.later.run(self._turn.give_up())
+            # The client has disconnected, or the server is shutting down: clean up in the background.
+            await self._host.later.run(self._turn.discard())
             raise
         if answer.answered is None:
-            await self._turn.give_up()
+            await self._turn.discard()
         return answer
 
-    def _title(self) -> titles.Making:
-        return titles.make(self._parts, self._host.sealer, self._models, self._row, self._turn.answer_id)
+    def _title(self) -> titles.TitleTask:
+        return titles.make_title(self._parts, self._host.sealer, self._models, self._row, self._turn.answer_id)

@@ -1,4 +1,4 @@
-"""The conversations' endpoints (decisions 4, Conversations)."""
+"""Endpoints of conversations."""
 
 from typing import Annotated, Any, Final
 from uuid import UUID
@@ -10,7 +10,7 @@ from gatehouse.engine.exchange import Answer
 from gatehouse.foundation.http.lists import CursorWindow, OffsetWindow, cursor_window, offset_window
 from gatehouse.platform.callers import RESPONSES
 from gatehouse.platform.conversations.conversations import service, summaries, table
-from gatehouse.platform.conversations.conversations.asking import TheModels
+from gatehouse.platform.conversations.conversations.asking import TheModelCaller
 from gatehouse.platform.conversations.conversations.errors import ConversationNotFound
 from gatehouse.platform.conversations.conversations.owners import OwnerChatter, OwnerReader, OwnerWriter, owner_id
 from gatehouse.platform.conversations.conversations.posting import Post
@@ -24,7 +24,7 @@ from gatehouse.platform.conversations.conversations.schemas import (
     Posted,
     Summary,
 )
-from gatehouse.platform.conversations.conversations.streaming import Events
+from gatehouse.platform.conversations.conversations.streaming import EngineStreamResponse
 from gatehouse.platform.conversations.conversations.table import ConversationRow
 from gatehouse.platform.ports import TheHost
 from gatehouse.platform.requests import Changing, InParts, Session, loaded
@@ -32,21 +32,21 @@ from gatehouse.platform.requests import Changing, InParts, Session, loaded
 router = APIRouter(prefix="/api/conversations", tags=["Conversations"], responses=RESPONSES)
 
 Window = Annotated[OffsetWindow, Depends(offset_window(default=50, maximum=200))]
-Messages = Annotated[CursorWindow, Depends(cursor_window(default=100, maximum=500))]
+MessagesWindow = Annotated[CursorWindow, Depends(cursor_window(default=100, maximum=500))]
 
-_any = loaded(ConversationRow, "conversation_id", ConversationNotFound)
-
-
-def _read(caller: OwnerReader, row: Annotated[ConversationRow, Depends(_any)]) -> ConversationRow:
-    return service.owned(row, caller)
+_load = loaded(ConversationRow, "conversation_id", ConversationNotFound)
 
 
-def _written(caller: OwnerWriter, row: Annotated[ConversationRow, Depends(_any)]) -> ConversationRow:
-    return service.owned(row, caller)
+def _for_reading(caller: OwnerReader, row: Annotated[ConversationRow, Depends(_load)]) -> ConversationRow:
+    return service.require_owner(row, caller)
 
 
-async def _chatted(caller: OwnerChatter, parts: InParts, conversation_id: Annotated[UUID, Path()]) -> ConversationRow:
-    """Without a connection that is held while the model answers."""
+def _for_writing(caller: OwnerWriter, row: Annotated[ConversationRow, Depends(_load)]) -> ConversationRow:
+    return service.require_owner(row, caller)
+
+
+async def _for_chat(caller: OwnerChatter, parts: InParts, conversation_id: Annotated[UUID, Path()]) -> ConversationRow:
+    """Load the row in a transaction of its own, so that no connection is held while the model answers."""
     async with parts.reading() as session:
         row = await table.owned(session, conversation_id, owner_id(caller))
     if row is None:
@@ -54,14 +54,14 @@ async def _chatted(caller: OwnerChatter, parts: InParts, conversation_id: Annota
     return row
 
 
-Read = Annotated[ConversationRow, Depends(_read)]
-Written = Annotated[ConversationRow, Depends(_written)]
-Chatted = Annotated[ConversationRow, Depends(_chatted)]
+ReadableConversation = Annotated[ConversationRow, Depends(_for_reading)]
+WritableConversation = Annotated[ConversationRow, Depends(_for_writing)]
+ChatConversation = Annotated[ConversationRow, Depends(_for_chat)]
 
-#: What the pipeline answers, in the gateway's envelope.
+#: Refusals by the pipeline, in the gateway's envelope.
 _REFUSALS: Final[dict[int | str, dict[str, Any]]] = {
     status: {
-        "description": told,
+        "description": description,
         "content": {
             "application/json": {
                 "schema": {
@@ -75,21 +75,21 @@ _REFUSALS: Final[dict[int | str, dict[str, Any]]] = {
             }
         },
     }
-    for status, told in {
+    for status, description in {
         400: "The request is malformed, or the model refuses it.",
-        402: "It would cost more than allowed.",
-        403: "The credential, a policy rule, a content filter or DLP does not permit it.",
-        404: "No such conversation, or no such model.",
-        429: "Too many requests; `Retry-After` says when the next one is let in.",
+        402: "The request would cost more than allowed.",
+        403: "The credential, a policy rule, a content filter or DLP does not permit the request.",
+        404: "The conversation or the model does not exist.",
+        429: "Too many requests. `Retry-After` is the time until the next one is accepted.",
         500: "Unexpected error.",
         502: "No provider answered.",
-        503: "Not available now, or closed for maintenance.",
+        503: "Temporarily unavailable, or closed for maintenance.",
         504: "The provider did not answer in time.",
     }.items()
 }
 _STREAMED: Final[dict[int | str, dict[str, Any]]] = {
     200: {
-        "description": "With `stream`: chunks as of chat completions.",
+        "description": "With `stream`: chunks of chat completions.",
         "content": {"text/event-stream": {"schema": {"type": "string"}}},
     }
 }
@@ -97,71 +97,86 @@ _STREAMED: Final[dict[int | str, dict[str, Any]]] = {
 
 @router.post("", status_code=201, response_model=Conversation)
 async def create_conversation(
-    caller: OwnerWriter, body: NewConversation, change: Changing, models: TheModels, host: TheHost
+    caller: OwnerWriter, body: NewConversation, change: Changing, models: TheModelCaller, host: TheHost
 ) -> Conversation:
-    """Begins a conversation. Nobody but you sees it."""
+    """Creates a conversation. Only you can see it."""
     return await service.create(change, host.sealer, models, caller, body)
 
 
 @router.get("", response_model=ConversationList)
 async def list_conversations(caller: OwnerReader, session: Session, window: Window, host: TheHost) -> object:
-    """Your conversations; the one that something was said in last stands first."""
-    return await service.listed(session, host.sealer, caller, window)
+    """Lists your conversations, the most recently used first."""
+    return await service.list_page(session, host.sealer, caller, window)
 
 
 @router.get("/{conversation_id}", response_model=Conversation)
-async def read_conversation(caller: OwnerReader, row: Read, session: Session, host: TheHost) -> Conversation:
-    """One of your conversations."""
-    return await service.shown(session, host.sealer, row)
+async def read_conversation(
+    caller: OwnerReader, row: ReadableConversation, session: Session, host: TheHost
+) -> Conversation:
+    """Returns one of your conversations."""
+    return await service.to_shown(session, host.sealer, row)
 
 
 @router.patch("/{conversation_id}", response_model=Conversation)
 async def update_conversation(
-    *, caller: OwnerWriter, row: Written, body: ConversationUpdate, change: Changing, models: TheModels, host: TheHost
+    *,
+    caller: OwnerWriter,
+    row: WritableConversation,
+    body: ConversationUpdate,
+    change: Changing,
+    models: TheModelCaller,
+    host: TheHost,
 ) -> Conversation:
-    """Changes the title, or the model for what is asked from now on."""
+    """Changes the title, or the model for subsequent messages."""
     return await service.update(change, host.sealer, models, row, body)
 
 
 @router.delete("/{conversation_id}", status_code=204)
-async def delete_conversation(caller: OwnerWriter, row: Written, change: Changing) -> None:
-    """Removes a conversation for good, with its messages and share links."""
+async def delete_conversation(caller: OwnerWriter, row: WritableConversation, change: Changing) -> None:
+    """Removes a conversation permanently, with its messages and share links."""
     await service.delete(change, row)
 
 
 @router.get("/{conversation_id}/messages", response_model=MessagePage)
 async def list_messages(
-    caller: OwnerReader, row: Read, session: Session, window: Messages, host: TheHost
+    caller: OwnerReader, row: ReadableConversation, session: Session, window: MessagesWindow, host: TheHost
 ) -> dict[str, Any]:
-    """What was said, oldest first. An answer that runs still is `incomplete`."""
+    """Lists the messages, oldest first. A running answer is `incomplete`."""
     opened = window.open(host.cursors, {}, context=f"messages:{row.id}")
     return await service.messages(session, host.sealer, row, opened)
 
 
 @router.post("/{conversation_id}/messages", status_code=201, response_model=Posted, responses=_REFUSALS | _STREAMED)
 async def post_message(
-    *, caller: OwnerChatter, row: Chatted, body: NewMessage, parts: InParts, models: TheModels, host: TheHost
+    *,
+    caller: OwnerChatter,
+    row: ChatConversation,
+    body: NewMessage,
+    parts: InParts,
+    models: TheModelCaller,
+    host: TheHost,
 ) -> Response:
-    """Asks the model, with as much of the conversation as it has room for, and keeps question and answer.
+    """Sends a question to the model, with the newest messages that fit into its context window, and stores question and
+    answer.
 
-    The request passes every check of `/v1/chat/completions`; refusals look as they do there, and nothing of a refused
-    request is kept."""
+    The request passes every check of `/v1/chat/completions`. Refusals have the form of that endpoint, and nothing of a
+    refused request is stored."""
     post = await Post.begin(parts, host, models, row, body)
     if body.stream:
-        return Events(post.streamed, models.received)
-    return _answered(*await post.whole(), 201)
+        return EngineStreamResponse(post.streamed_answer, models.received)
+    return _response(*await post.complete_answer(), 201)
 
 
 @router.post("/{conversation_id}/summary", response_model=Summary, responses=_REFUSALS)
 async def summarize_conversation(
-    caller: OwnerChatter, row: Chatted, parts: InParts, models: TheModels, host: TheHost
+    caller: OwnerChatter, row: ChatConversation, parts: InParts, models: TheModelCaller, host: TheHost
 ) -> Response:
-    """Has a model sum the conversation up, and keeps what it says with the conversation."""
-    return _answered(*await summaries.summarize(parts, host.sealer, models, row), 200)
+    """Lets a model summarize the conversation, and stores the summary."""
+    return _response(*await summaries.summarize(parts, host.sealer, models, row), 200)
 
 
-def _answered(answer: Answer, body: BaseModel | None, status: int) -> Response:
-    """The pipeline's own words where it refused; else the body with what the pipeline says in headers."""
+def _response(answer: Answer, body: BaseModel | None, status: int) -> Response:
+    """Return the pipeline's refusal, or the body with the pipeline's `x-` headers."""
     if body is None:
         return Response(answer.body, answer.status, answer.headers)
     headers = {name: value for name, value in answer.headers.items() if name.lower().startswith("x-")}

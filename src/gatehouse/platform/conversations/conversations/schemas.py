@@ -1,4 +1,4 @@
-"""Bodies of the conversations' endpoints (decisions 4, Conversations)."""
+"""Bodies of the conversations' endpoints."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -21,28 +21,28 @@ ModelName = Annotated[
 
 
 class NewConversation(Body):
-    title: Annotated[Title | None, Field(description="Omitted: a model makes one after the first answer.")] = None
-    model: Annotated[ModelName | None, Field(description="Omitted: your preferred model, else `auto`.")] = None
+    title: Annotated[Title | None, Field(description="Default: a model creates one after the first answer.")] = None
+    model: Annotated[ModelName | None, Field(description="Default: your preferred model, or `auto`.")] = None
 
 
 class ConversationUpdate(Body):
-    """Partial: what is left out stays; null takes the title away."""
+    """Partial: omitted fields keep their values. Null removes the title."""
 
     title: Title | None = None
     model: Annotated[ModelName, Field(default_factory=unsent)]
 
 
 class NewMessage(Body):
-    # Blanks before a line of code mean something.
+    # Leading white space is significant, for example in code.
     model_config = ConfigDict(str_strip_whitespace=False)
 
     content: Annotated[str, Field(max_length=1_000_000, pattern=r"\S", examples=["Which is faster?"])]
-    stream: Annotated[bool, Field(description="Answer by server-sent events, as chat completions do.")] = False
-    model: Annotated[ModelName | None, Field(description="For this answer alone.")] = None
+    stream: Annotated[bool, Field(description="Answer with server-sent events, as for chat completions.")] = False
+    model: Annotated[ModelName | None, Field(description="Model for this answer only.")] = None
 
 
 class ModelSnapshot(Shown):
-    """The catalog's entry as it was when the model was chosen. It outlives the entry."""
+    """A copy of the catalog's entry from the time the model was selected. It is kept if the entry is removed."""
 
     id: UUID
     provider: str
@@ -76,12 +76,12 @@ class Message(Shown):
     sequence: Annotated[int, Field(description="Ascending within the conversation.")]
     role: Literal["user", "assistant"]
     status: Annotated[
-        Literal["complete", "incomplete"], Field(description="`incomplete`: the answer runs still, or broke off.")
+        Literal["complete", "incomplete"], Field(description="`incomplete`: the answer is running, or was interrupted.")
     ]
-    content: Annotated[str, Field(description="Labels such as `[EMAIL_1]` stand for what was redacted.")]
+    content: Annotated[str, Field(description="Labels such as `[EMAIL_1]` replace redacted values.")]
     model: Annotated[str | None, Field(description="`provider/model-id` that answered.")]
     finish_reason: Annotated[str | None, Field(examples=["stop"])]
-    request_id: Annotated[str | None, Field(description="Of the request's records.")]
+    request_id: Annotated[str | None, Field(description="Request id in the records.")]
     created_at: datetime
 
 
@@ -94,12 +94,14 @@ class MessagePage(Shown):
 class Posted(Shown):
     user_message: Message
     assistant_message: Annotated[
-        Message, Field(description="Its `content` is as you may read it: labels that can be are turned back.")
+        Message, Field(description="In `content` reversible labels are replaced by their values.")
     ]
 
 
 class Summary(Shown):
     summary: str
     model: str
-    messages: Annotated[int, Field(description="The newest messages, as many as the model has room for.")]
+    messages: Annotated[
+        int, Field(description="Number of messages summarized: the newest that fit into the model's context window.")
+    ]
     summarized_at: datetime

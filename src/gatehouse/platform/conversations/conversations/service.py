@@ -1,4 +1,4 @@
-"""The rules of conversations."""
+"""Creates, lists, changes and deletes conversations."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,8 +14,8 @@ from gatehouse.foundation.sealing import Sealer
 from gatehouse.platform.access.preferences.table import preferences
 from gatehouse.platform.change import Change
 from gatehouse.platform.conversations.conversations import table
-from gatehouse.platform.conversations.conversations.asking import Models, name_of
-from gatehouse.platform.conversations.conversations.contents import Contents
+from gatehouse.platform.conversations.conversations.asking import ModelCaller, full_name
+from gatehouse.platform.conversations.conversations.contents import SealedContents
 from gatehouse.platform.conversations.conversations.errors import ConversationNotFound, ModelNotUsable
 from gatehouse.platform.conversations.conversations.owners import owner_id
 from gatehouse.platform.conversations.conversations.schemas import (
@@ -29,31 +29,33 @@ from gatehouse.platform.conversations.conversations.table import ConversationRow
 from gatehouse.policy.records import ModelRecord
 
 
-def owned(row: ConversationRow, caller: Caller) -> ConversationRow:
-    """The conversation, if it is the caller's own; another's behaves as nonexistent, whoever asks."""
+def require_owner(row: ConversationRow, caller: Caller) -> ConversationRow:
+    """Return the conversation if the caller owns it. Raises `ConversationNotFound` for all other callers."""
     if row.user_id != caller.user_id:
         raise ConversationNotFound
     return row
 
 
-async def listed(session: AsyncSession, sealer: Sealer, caller: Caller, window: OffsetWindow) -> dict[str, Any]:
-    query = table.of_owner(owner_id(caller))
+async def list_page(session: AsyncSession, sealer: Sealer, caller: Caller, window: OffsetWindow) -> dict[str, Any]:
+    query = table.conversations_of(owner_id(caller))
     rows = (await session.scalars(window.apply(query))).all()
     total = await session.scalar(counted(query)) or 0
-    return window.envelope("conversations", await _all_shown(session, sealer, rows), total)
+    return window.envelope("conversations", await _to_shown_list(session, sealer, rows), total)
 
 
-async def shown(session: AsyncSession, sealer: Sealer, row: ConversationRow) -> Conversation:
-    (one,) = await _all_shown(session, sealer, [row])
-    return one
+async def to_shown(session: AsyncSession, sealer: Sealer, row: ConversationRow) -> Conversation:
+    (conversation,) = await _to_shown_list(session, sealer, [row])
+    return conversation
 
 
-async def create(change: Change, sealer: Sealer, models: Models, caller: Caller, new: NewConversation) -> Conversation:
-    """Raises `ModelNotUsable` for a model that the body names."""
+async def create(
+    change: Change, sealer: Sealer, models: ModelCaller, caller: Caller, new: NewConversation
+) -> Conversation:
+    """Create a conversation. Raises `ModelNotUsable` for a model in the body."""
     user_id = owner_id(caller)
-    name, model = await _chosen(change.session, models, caller, new.model)
+    name, model = await _select_model(change.session, models, caller, new.model)
     now, conversation_id = utc_now(), new_id()
-    sealed_key, contents = Contents.new(sealer, conversation_id)
+    sealed_key, contents = SealedContents.new(sealer, conversation_id)
     row = ConversationRow(
         id=conversation_id,
         tenant_id=change.tenant_id,
@@ -70,80 +72,83 @@ async def create(change: Change, sealer: Sealer, models: Models, caller: Caller,
     )
     change.session.add(row)
     change.record("conversation.created", "conversation", row.id, model=name)
-    answers = model or await models.known(name)
+    answering_model = model or await models.catalog_entry(name)
     payload = {
         "conversation_id": str(row.id),
         "user_id": str(user_id),
-        "provider": answers.provider if answers else None,
-        "model": answers.model_id if answers else None,
+        "provider": answering_model.provider if answering_model else None,
+        "model": answering_model.model_id if answering_model else None,
         "created_at": iso(now),
     }
     change.announce("new_conversation", payload)
-    return _shown(row, contents, 0)
+    return _conversation(row, contents, 0)
 
 
 async def update(
-    change: Change, sealer: Sealer, models: Models, row: ConversationRow, body: ConversationUpdate
+    change: Change, sealer: Sealer, models: ModelCaller, row: ConversationRow, body: ConversationUpdate
 ) -> Conversation:
-    """Raises `ModelNotUsable`."""
-    contents = Contents.of(sealer, row.id, row.sealed_key)
-    sent = body.sent()
-    if "title" in sent:
+    """Change title or model. Raises `ModelNotUsable`."""
+    contents = SealedContents.of(sealer, row.id, row.sealed_key)
+    changes = body.sent()
+    if "title" in changes:
         row.title = None if body.title is None else contents.seal(body.title, "title")
-    if "model" in sent:
-        model = await models.named(body.model)
-        row.model, row.model_snapshot = AUTO if model is None else name_of(model), _snapshot(model)
-    if sent:
-        # The title itself says what the conversation is about.
-        change.record("conversation.updated", "conversation", row.id, fields=sorted(sent))
-    return await shown(change.session, sealer, row)
+    if "model" in changes:
+        model = await models.usable_model(body.model)
+        row.model, row.model_snapshot = AUTO if model is None else full_name(model), _snapshot(model)
+    if changes:
+        # The event names the fields only, because the title may be confidential.
+        change.record("conversation.updated", "conversation", row.id, fields=sorted(changes))
+    return await to_shown(change.session, sealer, row)
 
 
 async def delete(change: Change, row: ConversationRow) -> None:
-    """Messages and share links go with it (by the database)."""
+    """Delete a conversation. The database deletes its messages and share links."""
     await change.session.delete(row)
     change.record("conversation.deleted", "conversation", row.id)
 
 
 async def messages(session: AsyncSession, sealer: Sealer, row: ConversationRow, window: OpenCursor) -> dict[str, Any]:
-    """What was said, oldest first."""
-    contents = Contents.of(sealer, row.id, row.sealed_key)
-    rows = (await session.scalars(window.apply(table.said_in(row.id), MessageRow.sequence))).all()
+    """Return a page of messages, oldest first."""
+    contents = SealedContents.of(sealer, row.id, row.sealed_key)
+    rows = (await session.scalars(window.apply(table.visible_messages(row.id), MessageRow.sequence))).all()
     return window.envelope(
-        "messages", rows, position=lambda each: each.sequence, shown=lambda each: _message(each, contents)
+        "messages", rows, position=lambda message: message.sequence, shown=lambda message: _message(message, contents)
     )
 
 
-async def _chosen(
-    session: AsyncSession, models: Models, caller: Caller, named: str | None
+async def _select_model(
+    session: AsyncSession, models: ModelCaller, caller: Caller, requested: str | None
 ) -> tuple[str, ModelRecord | None]:
-    """The model that was named; else the one that the owner prefers, if they may still use it; else `auto`."""
-    if named is None:
+    """Return name and catalog entry of the requested model, or of the owner's preferred model if they may use it, or
+    `auto`. Raises `ModelNotUsable` for a requested model."""
+    if requested is None:
         preferred = (await preferences(session, owner_id(caller))).default_model_id
         try:
-            model = await models.named(preferred or AUTO)
+            model = await models.usable_model(preferred or AUTO)
         except ModelNotUsable:
             model = None
     else:
-        model = await models.named(named)
-    return AUTO if model is None else name_of(model), model
+        model = await models.usable_model(requested)
+    return AUTO if model is None else full_name(model), model
 
 
 def _snapshot(model: ModelRecord | None) -> dict[str, Any] | None:
     return None if model is None else ModelSnapshot.model_validate(model).model_dump(mode="json")
 
 
-async def _all_shown(session: AsyncSession, sealer: Sealer, rows: Sequence[ConversationRow]) -> list[Conversation]:
+async def _to_shown_list(session: AsyncSession, sealer: Sealer, rows: Sequence[ConversationRow]) -> list[Conversation]:
     counts = await table.counts(session, [row.id for row in rows])
-    return [_shown(row, Contents.of(sealer, row.id, row.sealed_key), counts.get(row.id, 0)) for row in rows]
+    return [
+        _conversation(row, SealedContents.of(sealer, row.id, row.sealed_key), counts.get(row.id, 0)) for row in rows
+    ]
 
 
-def _shown(row: ConversationRow, contents: Contents, messages: int) -> Conversation:
-    opened = {what: contents.open(getattr(row, what), what) for what in ("title", "summary")}
+def _conversation(row: ConversationRow, contents: SealedContents, messages: int) -> Conversation:
+    opened = {field: contents.open(getattr(row, field), field) for field in ("title", "summary")}
     return Conversation.model_validate(_fields(row) | opened | {"message_count": messages})
 
 
-def _message(row: MessageRow, contents: Contents) -> Message:
+def _message(row: MessageRow, contents: SealedContents) -> Message:
     return Message.model_validate(_fields(row) | {"content": contents.open(row.content, row.id) or ""})
 
 

@@ -1,4 +1,5 @@
-"""A stream as an answer of administration: made, written, watched and cut off as the gateway does it."""
+"""Sends an engine's answer as a response of the administration API, with the gateway's functions for writing and for
+disconnects."""
 
 import asyncio
 import contextlib
@@ -11,8 +12,9 @@ from gatehouse.engine.exchange import Answer, ClientLeft, Received
 from gatehouse.ingress.gateway import while_connected, write
 
 
-class Events(Response):
-    """Whatever `make` gives, which may still be a refusal. A client that leaves ends it, also before the first byte."""
+class EngineStreamResponse(Response):
+    """Sends the answer that `make` returns, a stream or a refusal. It is cancelled if the client disconnects, even
+    before the first byte."""
 
     def __init__(self, make: Callable[[], Awaitable[Answer]], received: Received) -> None:
         super().__init__()
@@ -23,8 +25,8 @@ class Events(Response):
         async def work() -> None:
             await write(await self._make(), self._received, send)
 
-        whole = asyncio.Event()
-        # The request's body was read before its route was called.
-        whole.set()
+        body_received = asyncio.Event()
+        # FastAPI reads the request's body before it calls the route.
+        body_received.set()
         with contextlib.suppress(ClientLeft):
-            await while_connected(scope, receive, whole, work())
+            await while_connected(scope, receive, body_received, work())

@@ -1,4 +1,4 @@
-"""Rows of conversations and their messages, and named queries."""
+"""Rows and queries of conversations and their messages."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -15,14 +15,14 @@ from gatehouse.foundation.storage.rows import TenantRow
 
 PENDING: Final = "pending"
 
-#: A kept place whose request must have ended long ago: its worker was killed meanwhile.
-_STALE: Final = timedelta(hours=1)
+#: Age after which a pending message belongs to a worker that was killed.
+_PENDING_TIMEOUT: Final = timedelta(hours=1)
 
-#: Sealed texts are base64, and a little longer than what they hold.
-_SEALED_BYTES: Final = 64
-_BYTES_SEALED: Final = 4 / 3
+#: Size of a sealed text: base64 of the text, plus overhead.
+_SEALING_OVERHEAD_BYTES: Final = 64
+_BASE64_FACTOR: Final = 4 / 3
 
-_EARLIER: Final = text(
+_EARLIER_MESSAGES: Final = text(
     "SELECT id, role, content FROM ("
     " SELECT id, role, content, sequence, sum(octet_length(content)) OVER (ORDER BY sequence DESC) AS size FROM ("
     "  SELECT * FROM conversation_messages WHERE conversation_id = :conversation AND status <> 'pending'"
@@ -42,14 +42,14 @@ class ConversationRow(TenantRow):
     model_snapshot: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     summary: Mapped[str | None]
     summarized_at: Mapped[datetime | None]
-    #: the highest number of a label, by entity type
+    #: Highest label number by entity type.
     label_numbers: Mapped[dict[str, int]] = mapped_column(JSONB)
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
 
 
 class MessageRow(TenantRow):
-    """`content` is sealed under the conversation's key; null while the model is asked."""
+    """A message. `content` is sealed under the conversation's key. It is null while the message is pending."""
 
     __tablename__ = "conversation_messages"
 
@@ -65,14 +65,16 @@ class MessageRow(TenantRow):
     created_at: Mapped[datetime]
 
 
-class Earlier(NamedTuple):
+class EarlierMessage(NamedTuple):
+    """`content` is sealed."""
+
     id: UUID
     role: str
     content: str
 
 
-def of_owner(user_id: UUID) -> Select[ConversationRow]:
-    """The one that something was said in last stands first."""
+def conversations_of(user_id: UUID) -> Select[ConversationRow]:
+    """Return the query for a user's conversations, the most recently used first."""
     query = select(ConversationRow).where(ConversationRow.user_id == user_id)
     return query.order_by(ConversationRow.updated_at.desc(), ConversationRow.id)
 
@@ -85,7 +87,7 @@ async def owned(
 
 
 async def counts(session: AsyncSession, conversation_ids: Sequence[UUID]) -> dict[UUID, int]:
-    """Messages of each conversation, without those that have only a place yet."""
+    """Return the number of messages of each conversation, without pending ones."""
     query = (
         select(MessageRow.conversation_id, func.count())
         .where(MessageRow.conversation_id.in_(conversation_ids), MessageRow.status != PENDING)
@@ -94,18 +96,19 @@ async def counts(session: AsyncSession, conversation_ids: Sequence[UUID]) -> dic
     return {row[0]: row[1] for row in await session.execute(query)}
 
 
-def said_in(conversation_id: UUID) -> Select[MessageRow]:
+def visible_messages(conversation_id: UUID) -> Select[MessageRow]:
+    """Return the query for a conversation's messages, without pending ones."""
     return select(MessageRow).where(MessageRow.conversation_id == conversation_id, MessageRow.status != PENDING)
 
 
-async def places(session: AsyncSession, conversation_id: UUID) -> tuple[int, int]:
-    """How many messages there are, kept places included, and the last one's sequence. Places that nobody will fill any
-    more are given up first."""
+async def count_messages(session: AsyncSession, conversation_id: UUID) -> tuple[int, int]:
+    """Return the number of messages, including pending ones, and the last sequence. Deletes stale pending messages
+    first."""
     await session.execute(
         delete(MessageRow).where(
             MessageRow.conversation_id == conversation_id,
             MessageRow.status == PENDING,
-            MessageRow.created_at < utc_now() - _STALE,
+            MessageRow.created_at < utc_now() - _PENDING_TIMEOUT,
         )
     )
     query = select(func.count(), func.max(MessageRow.sequence)).where(MessageRow.conversation_id == conversation_id)
@@ -113,51 +116,51 @@ async def places(session: AsyncSession, conversation_id: UUID) -> tuple[int, int
     return count, last or 0
 
 
-async def earlier(
-    session: AsyncSession, conversation_id: UUID, *, before: int, most: int, text_bytes: int
-) -> list[Earlier]:
-    """The newest messages before a sequence, oldest first: `most` of them, and about `text_bytes` of text at most."""
+async def earlier_messages(
+    session: AsyncSession, conversation_id: UUID, *, before: int, limit: int, text_bytes: int
+) -> list[EarlierMessage]:
+    """Return the newest messages before a sequence, oldest first: at most `limit`, with about `text_bytes` of text."""
     values = {
         "conversation": conversation_id,
         "before": before,
-        "most": most,
-        "bytes": int(text_bytes * _BYTES_SEALED) + most * _SEALED_BYTES,
+        "most": limit,
+        "bytes": int(text_bytes * _BASE64_FACTOR) + limit * _SEALING_OVERHEAD_BYTES,
     }
-    return [Earlier(*row) for row in await session.execute(_EARLIER, values)]
+    return [EarlierMessage(*row) for row in await session.execute(_EARLIER_MESSAGES, values)]
 
 
-async def fill(session: AsyncSession, message_id: UUID, **values: Any) -> None:
+async def fill_message(session: AsyncSession, message_id: UUID, **values: Any) -> None:
     await session.execute(update(MessageRow).where(MessageRow.id == message_id).values(**values))
 
 
-async def give_up(session: AsyncSession, message_ids: Sequence[UUID]) -> None:
-    """Places that were kept for nothing."""
+async def delete_pending(session: AsyncSession, message_ids: Sequence[UUID]) -> None:
+    """Delete the messages that are still pending."""
     await session.execute(delete(MessageRow).where(MessageRow.id.in_(message_ids), MessageRow.status == PENDING))
 
 
-def stir(row: ConversationRow, labels: Mapping[str, int]) -> None:
-    """Something was said, with labels up to these numbers. The row is locked."""
-    known = row.label_numbers
-    row.label_numbers = known | {kind: max(number, known.get(kind, 0)) for kind, number in labels.items()}
+def record_activity(row: ConversationRow, labels: Mapping[str, int]) -> None:
+    """Update the time of the last message and the highest label numbers. The caller has locked the row."""
+    previous = row.label_numbers
+    row.label_numbers = previous | {kind: max(number, previous.get(kind, 0)) for kind, number in labels.items()}
     row.updated_at = utc_now()
 
 
 async def first_answer(session: AsyncSession, conversation_id: UUID) -> UUID | None:
-    """The first whole one."""
-    query = said_in(conversation_id).where(MessageRow.role == "assistant", MessageRow.status == "complete")
+    """Return the id of the first complete answer, or None."""
+    query = visible_messages(conversation_id).where(MessageRow.role == "assistant", MessageRow.status == "complete")
     row = (await session.scalars(query.order_by(MessageRow.sequence).limit(1))).one_or_none()
     return row.id if row else None
 
 
-async def opening(session: AsyncSession, conversation_id: UUID, answer_id: UUID) -> Sequence[MessageRow]:
-    """An answer and the question before it."""
+async def question_and_answer(session: AsyncSession, conversation_id: UUID, answer_id: UUID) -> Sequence[MessageRow]:
+    """Return an answer and the question before it, in order."""
     answer = select(MessageRow.sequence).where(MessageRow.id == answer_id).scalar_subquery()
-    query = said_in(conversation_id).where(MessageRow.sequence.in_((answer - 1, answer)))
+    query = visible_messages(conversation_id).where(MessageRow.sequence.in_((answer - 1, answer)))
     return (await session.scalars(query.order_by(MessageRow.sequence))).all()
 
 
-async def entitle(session: AsyncSession, conversation_id: UUID, title: str) -> None:
-    """Unless it was given a title meanwhile."""
+async def set_title_if_none(session: AsyncSession, conversation_id: UUID, title: str) -> None:
+    """Set the sealed title unless the conversation has one."""
     await session.execute(
         update(ConversationRow)
         .where(ConversationRow.id == conversation_id, ConversationRow.title.is_(None))
@@ -165,7 +168,7 @@ async def entitle(session: AsyncSession, conversation_id: UUID, title: str) -> N
     )
 
 
-async def keep_summary(session: AsyncSession, conversation_id: UUID, summary: str, at: datetime) -> None:
+async def store_summary(session: AsyncSession, conversation_id: UUID, summary: str, at: datetime) -> None:
     await session.execute(
         update(ConversationRow).where(ConversationRow.id == conversation_id).values(summary=summary, summarized_at=at)
     )

@@ -1,9 +1,9 @@
-"""Share links: a conversation for everybody who has the link, to read (reference 2, Share link).
+"""Share links: read access to a conversation for everyone with the link (docs/conversations.md, Sharing).
 
-    active -> revoked     DELETE; stays in listings
+    active -> revoked     DELETE; still listed
     any    -> removed     with its conversation
 
-What a link shows is the conversation as it is now. It shows nothing once it is revoked, or its owner is deactivated or
-gone, or the organization has ended. Looked up by the token's SHA-256; the token itself is sealed, because the owner may
+A link shows the current conversation. It shows nothing if it is revoked, its owner is deactivated or deleted, or the
+organization is deleted. Links are looked up by the token's SHA-256. The token is stored sealed, because the owner can
 list it.
 """

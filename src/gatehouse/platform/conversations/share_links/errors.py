@@ -1,10 +1,11 @@
-"""What can go wrong with share links."""
+"""Errors of share links."""
 
 from gatehouse.foundation.errors import Conflict, NotFound
 
 
 class ShareLinkNotFound(NotFound):
-    """The same words for a link that never was, is revoked, or whose owner may not show it any more."""
+    """The link does not exist, is revoked, or its owner was deactivated. The message does not distinguish these
+    cases."""
 
     message = "Share link not found"
 
@@ -12,5 +13,5 @@ class ShareLinkNotFound(NotFound):
 class TooManyShareLinks(Conflict):
     code = "too_many_share_links"
 
-    def __init__(self, most: int) -> None:
-        super().__init__(f"A conversation may have {most} share links, revoked ones included.")
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"A conversation may have {limit} share links, revoked ones included.")

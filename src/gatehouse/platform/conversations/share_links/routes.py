@@ -1,4 +1,4 @@
-"""The share links' endpoints (reference 2, Endpoints, Share links; decisions 4, Conversations)."""
+"""Endpoints of share links."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -23,29 +23,29 @@ router = APIRouter(tags=["Conversations"])
 
 _BASE = "/api/conversations/{conversation_id}/share_links"
 
-Messages = Annotated[CursorWindow, Depends(cursor_window(default=200, maximum=500))]
+MessagesWindow = Annotated[CursorWindow, Depends(cursor_window(default=200, maximum=500))]
 
-_any = loaded(ConversationRow, "conversation_id", ConversationNotFound)
-
-
-def _read(caller: OwnerReader, row: Annotated[ConversationRow, Depends(_any)]) -> ConversationRow:
-    return conversations.owned(row, caller)
+_load = loaded(ConversationRow, "conversation_id", ConversationNotFound)
 
 
-def _written(caller: OwnerWriter, row: Annotated[ConversationRow, Depends(_any)]) -> ConversationRow:
-    return conversations.owned(row, caller)
+def _for_reading(caller: OwnerReader, row: Annotated[ConversationRow, Depends(_load)]) -> ConversationRow:
+    return conversations.require_owner(row, caller)
+
+
+def _for_writing(caller: OwnerWriter, row: Annotated[ConversationRow, Depends(_load)]) -> ConversationRow:
+    return conversations.require_owner(row, caller)
 
 
 def _base_url(request: Request, host: TheHost) -> str:
     return host.settings.public_url or str(request.base_url)
 
 
-Read = Annotated[ConversationRow, Depends(_read)]
-Written = Annotated[ConversationRow, Depends(_written)]
+ReadableConversation = Annotated[ConversationRow, Depends(_for_reading)]
+WritableConversation = Annotated[ConversationRow, Depends(_for_writing)]
 
 
 async def _link(
-    conversation: Written,
+    conversation: WritableConversation,
     session: Session,
     versions: TheVersions,
     token_id: Annotated[UUID, Path(description="The link's `id`, or its `token`.")],
@@ -62,29 +62,31 @@ BaseUrl = Annotated[str, Depends(_base_url)]
 
 
 @router.get("/api/conversations/shared/{token}", response_model=SharedConversation)
-async def read_shared_conversation(token: str, window: Messages, host: TheHost) -> dict[str, Any]:
-    """What a link shows, without a credential: title, model and messages, oldest first, as they are now. 404 once the
-    link is revoked, the conversation deleted, or its owner deactivated."""
+async def read_shared_conversation(token: str, window: MessagesWindow, host: TheHost) -> dict[str, Any]:
+    """Returns title, model and messages of a shared conversation in its current state, oldest message first, without a
+    credential. 404 if the link is revoked, the conversation deleted, or its owner deactivated."""
     return await service.read(host, token, window)
 
 
 @router.post(_BASE, status_code=201, response_model=ShareLink, responses=RESPONSES)
 async def create_share_link(
-    caller: OwnerWriter, conversation: Written, change: Changing, host: TheHost, base_url: BaseUrl
+    caller: OwnerWriter, conversation: WritableConversation, change: Changing, host: TheHost, base_url: BaseUrl
 ) -> ShareLink:
-    """Makes a link with which everybody can read the conversation, now and as it goes on."""
+    """Creates a link. Everyone with the link can read the conversation, including later messages."""
     return await service.create(change, host.sealer, conversation, base_url)
 
 
 @router.get(_BASE, response_model=list[ShareLink], responses=RESPONSES)
 async def list_share_links(
-    caller: OwnerReader, conversation: Read, session: Session, host: TheHost, base_url: BaseUrl
+    caller: OwnerReader, conversation: ReadableConversation, session: Session, host: TheHost, base_url: BaseUrl
 ) -> list[ShareLink]:
-    """All links of the conversation, revoked ones too, oldest first."""
-    return await service.listed(session, host.sealer, conversation, base_url)
+    """Lists all links of the conversation, including revoked ones, oldest first."""
+    return await service.list_links(session, host.sealer, conversation, base_url)
 
 
 @router.delete(_BASE + "/{token_id}", status_code=204, responses=RESPONSES)
-async def revoke_share_link(caller: OwnerWriter, conversation: Written, link: Link, change: Changing) -> None:
-    """Revokes a link, named by its `id` or its `token`: it shows nothing from the answer on."""
+async def revoke_share_link(
+    caller: OwnerWriter, conversation: WritableConversation, link: Link, change: Changing
+) -> None:
+    """Revokes a link by its `id` or `token`. It shows nothing after the response."""
     service.revoke(change, link)

@@ -1,4 +1,4 @@
-"""Bodies of the share links' endpoints (reference 2, Share link)."""
+"""Bodies of the share links' endpoints."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -11,11 +11,11 @@ from gatehouse.foundation.http.bodies import Shown
 
 class ShareLink(Shown):
     id: UUID
-    token: Annotated[str, Field(description="Whoever has it can read the conversation.")]
+    token: Annotated[str, Field(description="Everyone with this token can read the conversation.")]
     conversation_id: UUID
     created_at: datetime
     revoked: bool
-    url: Annotated[str, Field(description="Where everybody can read it.")]
+    url: Annotated[str, Field(description="Public URL of the conversation.")]
 
 
 class SharedMessage(Shown):
@@ -27,7 +27,7 @@ class SharedMessage(Shown):
 
 
 class SharedConversation(Shown):
-    """Nothing in it says whose it is."""
+    """A shared conversation, without data about its owner."""
 
     title: str | None
     model: str

@@ -1,4 +1,4 @@
-"""The rules of share links."""
+"""Creates, lists, reads and revokes share links."""
 
 from functools import partial
 from typing import Any, Final
@@ -21,25 +21,25 @@ from gatehouse.platform.conversations.share_links.schemas import ShareLink
 from gatehouse.platform.conversations.share_links.table import ShareLinkRow
 from gatehouse.platform.ports import Host
 
-#: Where a link leads to, below the platform's address.
-SHARED: Final = "/api/conversations/shared"
+#: Path of a link's target, below the platform's base URL.
+SHARED_PATH: Final = "/api/conversations/shared"
 
-_MOST: Final = 1_000
+_MAX_LINKS: Final = 1_000
 
 
 def token_context(link_id: object) -> bytes:
-    """What a sealed token is bound to."""
+    """Return the context of a sealed token."""
     return f"share_link:{link_id}".encode()
 
 
 async def create(change: Change, sealer: Sealer, conversation: ConversationRow, base_url: str) -> ShareLink:
-    """Raises `TooManyShareLinks`. The conversation is locked."""
+    """Create a link. Raises `TooManyShareLinks`. The caller has locked the conversation."""
     await require_room(
         change.session,
         ScopedLock.SHARE_LINKS,
         partial(table.count, conversation_id=conversation.id),
-        limit=_MOST,
-        full=partial(TooManyShareLinks, _MOST),
+        limit=_MAX_LINKS,
+        full=partial(TooManyShareLinks, _MAX_LINKS),
         scope=conversation.id,
     )
     token, link_id = str(uuid4()), new_id()
@@ -54,14 +54,14 @@ async def create(change: Change, sealer: Sealer, conversation: ConversationRow, 
     )
     change.session.add(row)
     change.record("share_link.created", "share_link", row.id, conversation_id=conversation.id)
-    return _shown(row, token, base_url)
+    return _to_shown(row, token, base_url)
 
 
-async def listed(
+async def list_links(
     session: AsyncSession, sealer: Sealer, conversation: ConversationRow, base_url: str
 ) -> list[ShareLink]:
     rows = await table.of_conversation(session, conversation.id)
-    return [_shown(row, _token(sealer, row), base_url) for row in rows]
+    return [_to_shown(row, _token(sealer, row), base_url) for row in rows]
 
 
 def revoke(change: Change, link: ShareLinkRow) -> None:
@@ -71,17 +71,17 @@ def revoke(change: Change, link: ShareLinkRow) -> None:
 
 
 async def read(host: Host, token: str, window: CursorWindow) -> dict[str, Any]:
-    """What a link shows: title, model and messages. Raises `ShareLinkNotFound`, `BadCursor`."""
+    """Return title, model and messages of a shared conversation. Raises `ShareLinkNotFound`, `BadCursor`."""
     async with host.database.service() as session:
-        showing = await table.showing(session, tokens.digest(token))
-    if showing is None:
+        link = await table.find_active(session, tokens.digest(token))
+    if link is None:
         raise ShareLinkNotFound
-    async with host.database.tenant(showing.tenant_id) as session:
-        conversation = await session.get(ConversationRow, showing.conversation_id)
+    async with host.database.tenant(link.tenant_id) as session:
+        conversation = await session.get(ConversationRow, link.conversation_id)
         if conversation is None:
             raise ShareLinkNotFound
-        opened = window.open(host.cursors, {}, context=f"shared:{showing.link_id}")
-        shown = await conversations.shown(session, host.sealer, conversation)
+        opened = window.open(host.cursors, {}, context=f"shared:{link.link_id}")
+        shown = await conversations.to_shown(session, host.sealer, conversation)
         page = await conversations.messages(session, host.sealer, conversation, opened)
     return shown.model_dump(include={"title", "model", "created_at", "updated_at"}) | page
 
@@ -90,12 +90,12 @@ def _token(sealer: Sealer, row: ShareLinkRow) -> str:
     return sealer.open(row.sealed_token, context=token_context(row.id)).decode()
 
 
-def _shown(row: ShareLinkRow, token: str, base_url: str) -> ShareLink:
+def _to_shown(row: ShareLinkRow, token: str, base_url: str) -> ShareLink:
     return ShareLink(
         id=row.id,
         token=token,
         conversation_id=row.conversation_id,
         created_at=row.created_at,
         revoked=row.revoked,
-        url=f"{base_url.rstrip('/')}{SHARED}/{token}",
+        url=f"{base_url.rstrip('/')}{SHARED_PATH}/{token}",
     )

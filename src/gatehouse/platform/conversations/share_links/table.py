@@ -1,4 +1,4 @@
-"""Share links' rows and named queries."""
+"""Rows and queries of share links."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,8 +13,8 @@ from gatehouse.foundation import tokens
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.rows import TenantRow
 
-#: Across tenants: a link's token is all that its reader has.
-_SHOWING = text(
+#: Searches all tenants, because a reader has only the link's token.
+_ACTIVE_LINK = text(
     "SELECT s.id, s.tenant_id, s.conversation_id FROM share_links s"
     " JOIN conversations c ON c.id = s.conversation_id"
     " JOIN users u ON u.id = c.user_id AND u.is_active"
@@ -34,16 +34,16 @@ class ShareLinkRow(TenantRow):
     created_at: Mapped[datetime]
 
 
-class Showing(NamedTuple):
+class ActiveLink(NamedTuple):
     link_id: UUID
     tenant_id: TenantId
     conversation_id: UUID
 
 
-async def showing(session: AsyncSession, digest: bytes) -> Showing | None:
-    """As the service role: what a link shows now, if anything."""
-    row = (await session.execute(_SHOWING, {"digest": digest})).first()
-    return None if row is None else Showing(row.id, TenantId(row.tenant_id), row.conversation_id)
+async def find_active(session: AsyncSession, digest: bytes) -> ActiveLink | None:
+    """Return the active link with this digest, or None. Requires a session of the service role."""
+    row = (await session.execute(_ACTIVE_LINK, {"digest": digest})).first()
+    return None if row is None else ActiveLink(row.id, TenantId(row.tenant_id), row.conversation_id)
 
 
 async def of_conversation(session: AsyncSession, conversation_id: UUID) -> Sequence[ShareLinkRow]:
@@ -52,7 +52,7 @@ async def of_conversation(session: AsyncSession, conversation_id: UUID) -> Seque
 
 
 async def for_change(session: AsyncSession, conversation_id: UUID, id_or_token: UUID) -> ShareLinkRow | None:
-    """The conversation's link with this id or this token, locked."""
+    """Return the conversation's link with this id or token, locked."""
     matches = or_(ShareLinkRow.id == id_or_token, ShareLinkRow.digest == tokens.digest(str(id_or_token)))
     query = select(ShareLinkRow).where(ShareLinkRow.conversation_id == conversation_id, matches)
     return (await session.scalars(query.with_for_update())).one_or_none()

@@ -1,4 +1,4 @@
-"""What can go wrong with approvals."""
+"""Errors of the approvals family."""
 
 from gatehouse.foundation.errors import Conflict, Forbidden, NotFound
 
@@ -8,7 +8,7 @@ class ApprovalNotFound(NotFound):
 
 
 class MayNotApprove(Forbidden):
-    """This caller may not approve the request. `code` says why."""
+    """The caller may not approve the request. `code` is the reason."""
 
     def __init__(self) -> None:
         super().__init__(code=self.code)
@@ -16,16 +16,16 @@ class MayNotApprove(Forbidden):
 
 class OwnRequest(MayNotApprove):
     code = "own_request"
-    message = "Nobody approves their own request, or that of their key or OAuth client: another administrator has to."
+    message = "You cannot approve your own request, or one of your key or OAuth client. Ask another administrator."
 
 
 class PeopleApprove(MayNotApprove):
     code = "person_required"
-    message = "Only a signed-in person approves a held request. APPROVAL_BY_MACHINES lets keys and OAuth clients do so."
+    message = "Only a signed-in user can approve a held request. APPROVAL_BY_MACHINES allows keys and OAuth clients."
 
 
 class NotPending(Conflict):
-    """Somebody has decided, or nobody waits any more. `status` says which."""
+    """The approval is in a final state, which `status` names."""
 
     code = "not_pending"
 

@@ -1,4 +1,4 @@
-"""The approvals' endpoints (decisions of the contract: DLP, `human_in_loop`)."""
+"""Endpoints of approvals."""
 
 from typing import Annotated, Any
 
@@ -25,21 +25,21 @@ Window = Annotated[PageWindow, Depends(page_window(default=50, maximum=200))]
 async def list_approvals(
     caller: AdminReader, session: Session, window: Window, status: Status | None = None
 ) -> dict[str, Any]:
-    """Requests that wait for a person, or waited, newest first."""
+    """Lists approvals of all statuses, newest first."""
     rows, total = await page_of_approvals(session, window, status)
     return window.envelope("items", rows, total)
 
 
 @router.get(_BASE + "/{approval_id}", response_model=Approval)
 async def read_approval(caller: AdminReader, approval: LoadedApproval) -> object:
-    """One of them: what it is about and what became of it, never what was written."""
+    """Returns one approval: its reason and its status. It never contains text of the request."""
     return approval
 
 
 @router.post(
     _BASE + "/{approval_id}/approve",
     response_model=Approval,
-    responses={403: {"description": "`own_request`: it is your own; `person_required`: only people approve."}},
+    responses={403: {"description": "`own_request`: the request is your own. `person_required`: only users approve."}},
 )
 async def approve_request(
     caller: Admin,
@@ -50,12 +50,12 @@ async def approve_request(
     host: TheHost,
     decision: Decision | None = None,
 ) -> object:
-    """Lets the request go on. 409 when it does not wait any more."""
+    """Approves the request, which then proceeds. 409 if the approval is not pending."""
     try:
         return await service.approve(change, caller, approval, decision, by_machines=host.settings.approval_by_machines)
     except MayNotApprove as error:
-        async with parts.changing() as aside:
-            service.refused(aside, approval, error)
+        async with parts.changing() as separate_change:
+            service.record_refusal(separate_change, approval, error)
         raise
 
 
@@ -63,5 +63,5 @@ async def approve_request(
 async def deny_request(
     caller: Admin, approval: LoadedApproval, change: Changing, decision: Decision | None = None
 ) -> object:
-    """Refuses the request: its caller gets 403 with `X-DLP-Action: CANCEL`. 409 when it does not wait any more."""
+    """Denies the request: its caller gets 403 with `X-DLP-Action: CANCEL`. 409 if the approval is not pending."""
     return service.deny(change, caller, approval, decision)

@@ -1,4 +1,4 @@
-"""Bodies of the approvals' endpoints (decisions of the contract: DLP, `human_in_loop`)."""
+"""Bodies of the approvals' endpoints."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -14,7 +14,7 @@ Status = Literal["pending", "approved", "denied", "expired", "cancelled"]
 class Decision(Body):
     reason: Annotated[
         str | None,
-        Field(max_length=1000, description="Kept with the decision.", examples=["Test data, checked with finance."]),
+        Field(max_length=1000, description="Stored with the decision.", examples=["Test data, checked with finance."]),
     ] = None
 
 
@@ -23,17 +23,17 @@ class Approval(Shown):
     request_id: str
     user_id: UUID | None
     client_id: UUID | None
-    reason: Annotated[str, Field(description="What is asked about, without the text.")]
+    reason: Annotated[str, Field(description="Why the request is held, without its text.")]
     rule_id: str | None
     rule_name: str | None
     entity_types: list[str]
     direction: Literal["input", "output"]
-    model: Annotated[str | None, Field(description="As the caller named it.")]
+    model: Annotated[str | None, Field(description="The model as named in the request.")]
     status: Status
     created_at: datetime
     expires_at: datetime
     decided_at: datetime | None
-    decided_by: Annotated[str | None, Field(description="The user or client who decided; null where nobody did.")]
+    decided_by: Annotated[str | None, Field(description="User or client who decided. Null: no decision.")]
     decision_reason: str | None
 
 

@@ -1,4 +1,4 @@
-"""The rules of approvals."""
+"""Decides approvals: who may approve, and the transitions of status."""
 
 from uuid import UUID
 
@@ -9,13 +9,13 @@ from gatehouse.foundation.identity import Caller, CallerKind
 from gatehouse.platform.change import Change
 from gatehouse.platform.governance.approvals.errors import MayNotApprove, NotPending, OwnRequest, PeopleApprove
 from gatehouse.platform.governance.approvals.schemas import Decision
-from gatehouse.platform.governance.approvals.table import ApprovalRow, made_by, makers_of_keys
+from gatehouse.platform.governance.approvals.table import ApprovalRow, creator_of_client, creators_of_keys
 
 
 async def approve(
     change: Change, caller: Caller, row: ApprovalRow, decision: Decision | None, *, by_machines: bool
 ) -> ApprovalRow:
-    """The request goes on. `by_machines`: whether keys and OAuth clients may approve. Raises `MayNotApprove`,
+    """Approve the request. `by_machines`: API keys and OAuth clients may approve. Raises `MayNotApprove`,
     `NotPending`."""
     if caller.kind is not CallerKind.USER and not by_machines:
         raise PeopleApprove
@@ -27,12 +27,12 @@ async def approve(
 
 
 def deny(change: Change, caller: Caller, row: ApprovalRow, decision: Decision | None) -> ApprovalRow:
-    """The request is refused. Raises `NotPending`."""
+    """Deny the request. Raises `NotPending`."""
     return _decide(change, caller, row, "denied", decision)
 
 
-def refused(change: Change, row: ApprovalRow, error: MayNotApprove) -> None:
-    """Records that somebody tried to approve what is not theirs to approve."""
+def record_refusal(change: Change, row: ApprovalRow, error: MayNotApprove) -> None:
+    """Record an attempt to approve by a caller who may not."""
     change.record(
         "approval.refused",
         "approval",
@@ -45,15 +45,15 @@ def refused(change: Change, row: ApprovalRow, error: MayNotApprove) -> None:
 
 
 async def _identities(session: AsyncSession, user_id: UUID | None, client_id: UUID | None) -> set[UUID]:
-    """The user, the OAuth client, the user who made the client, and the users who made the user's API keys."""
-    client_maker = None if client_id is None else await made_by(session, client_id)
-    key_makers = set() if user_id is None else await makers_of_keys(session, user_id)
-    return key_makers | {identity for identity in (user_id, client_id, client_maker) if identity is not None}
+    """Return the user, the OAuth client, the user who created the client, and those who created the user's API keys."""
+    client_creator = None if client_id is None else await creator_of_client(session, client_id)
+    key_creators = set() if user_id is None else await creators_of_keys(session, user_id)
+    return key_creators | {identity for identity in (user_id, client_id, client_creator) if identity is not None}
 
 
 def _decide(change: Change, caller: Caller, row: ApprovalRow, status: str, decision: Decision | None) -> ApprovalRow:
     now = utc_now()
-    # A worker that sleeps has not said so itself yet, and will refuse the request when it wakes.
+    # A suspended worker has not marked the row expired yet. It refuses the request when it resumes.
     if row.status != "pending" or row.expires_at <= now:
         raise NotPending("expired" if row.status == "pending" else row.status)
     row.status, row.decided_at, row.decided_by = status, now, caller.actor_id
@@ -63,7 +63,7 @@ def _decide(change: Change, caller: Caller, row: ApprovalRow, status: str, decis
         "approval",
         row.id,
         reason=row.decision_reason,
-        # The change's own request id is the decision's.
+        # The audit event's own request id is that of the decision.
         held_request_id=row.request_id,
         rule_id=row.rule_id,
         rule_name=row.rule_name,

@@ -1,4 +1,4 @@
-"""Approvals' rows and named queries."""
+"""Rows and queries of approvals."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,12 +12,12 @@ from sqlalchemy.orm import Mapped, mapped_column
 from gatehouse.foundation.http.lists import Window, counted
 from gatehouse.foundation.storage.rows import TenantRow
 
-_MADE_BY: Final = text("SELECT created_by FROM oauth_clients WHERE client_id = :client")
-_KEYS_MADE_BY: Final = text("SELECT DISTINCT created_by FROM api_keys WHERE user_id = :user AND created_by IS NOT NULL")
+_CLIENT_CREATOR: Final = text("SELECT created_by FROM oauth_clients WHERE client_id = :client")
+_KEY_CREATORS: Final = text("SELECT DISTINCT created_by FROM api_keys WHERE user_id = :user AND created_by IS NOT NULL")
 
 
 class ApprovalRow(TenantRow):
-    """`node` is the worker that holds the request."""
+    """An approval. `node` is the worker that holds the request."""
 
     __tablename__ = "approvals"
 
@@ -40,21 +40,21 @@ class ApprovalRow(TenantRow):
     decision_reason: Mapped[str | None]
 
 
-async def made_by(session: AsyncSession, client_id: UUID) -> UUID | None:
-    """The user who made an OAuth client, if that is known."""
-    made: UUID | None = (await session.execute(_MADE_BY, {"client": client_id})).scalar_one_or_none()
-    return made
+async def creator_of_client(session: AsyncSession, client_id: UUID) -> UUID | None:
+    """Return the user who created an OAuth client, or None if no user is recorded."""
+    creator: UUID | None = (await session.execute(_CLIENT_CREATOR, {"client": client_id})).scalar_one_or_none()
+    return creator
 
 
-async def makers_of_keys(session: AsyncSession, user_id: UUID) -> set[UUID]:
-    """Who made an API key of this user: of a service account, the people who can call in its name."""
-    return set((await session.execute(_KEYS_MADE_BY, {"user": user_id})).scalars())
+async def creators_of_keys(session: AsyncSession, user_id: UUID) -> set[UUID]:
+    """Return the users who created API keys of this user. For a service account these can call in its name."""
+    return set((await session.execute(_KEY_CREATORS, {"user": user_id})).scalars())
 
 
 async def page_of_approvals(
     session: AsyncSession, window: Window, status: str | None
 ) -> tuple[Sequence[ApprovalRow], int]:
-    """The newest first, and how many there are in all."""
+    """Return a page of approvals, newest first, and the total count."""
     query = select(ApprovalRow)
     if status is not None:
         query = query.where(ApprovalRow.status == status)

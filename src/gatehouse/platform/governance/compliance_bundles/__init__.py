@@ -1,10 +1,10 @@
-"""Compliance bundles: which entity types an organization watches for a framework's sake, and the figures about them
-(reference 3, Compliance bundle; decisions of the contract: compliance).
+"""Compliance bundles: the entity types that an organization monitors for a regulatory framework, and statistics about
+them (docs/compliance.md).
 
     active    <-> archived       POST archive, POST activate
     enabled   <-> disabled       PUT enabled
-              -> acknowledged    POST acknowledge; taken back when what was acknowledged changes
+              -> acknowledged    POST acknowledge; reset when framework, version or entity types change
 
-A bundle that is active and enabled puts the patterns of its entity types in force with at least `redact`. Each of these
-moves is announced as `bundle_state_change`.
+A bundle that is active and enabled puts the patterns of its entity types in force with at least `redact`. Each
+transition is announced as `bundle_state_change`.
 """

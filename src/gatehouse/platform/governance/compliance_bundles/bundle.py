@@ -1,4 +1,4 @@
-"""What compliance bundles give to a tenant's policy."""
+"""Reads compliance bundles for a tenant's policy."""
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -13,7 +13,7 @@ _QUERY = text(
 
 
 async def records(session: AsyncSession, tenant_id: TenantId) -> tuple[BundleRecord, ...]:
-    """Those in force."""
+    """Return the bundles in force: active and enabled."""
     rows = await session.execute(_QUERY, {"tenant": tenant_id})
     return tuple(
         BundleRecord(

@@ -1,4 +1,4 @@
-"""What can go wrong with compliance bundles."""
+"""Errors of the compliance bundles family."""
 
 from gatehouse.foundation.errors import BadRequest, Conflict, NotFound
 
@@ -15,11 +15,11 @@ class BundleNameTaken(Conflict):
     code = "bundle_name_taken"
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"There is a compliance bundle called {name!r} already.")
+        super().__init__(f"A compliance bundle named {name!r} already exists.")
 
 
-class NameTwice(Conflict):
+class DuplicateBundleName(Conflict):
     code = "bundle_name_twice"
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"The file holds two bundles called {name!r}.")
+        super().__init__(f"The file contains two bundles named {name!r}.")

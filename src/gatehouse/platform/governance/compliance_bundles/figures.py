@@ -1,7 +1,7 @@
-"""What happened to the entity types of bundles, from the counts by day that the keeper adds to: their number does not
-grow with the events.
+"""Statistics of the bundles' entity types, read from the keeper's daily counts, whose number does not grow with the
+events.
 
-Each question is one statement, so that all figures in an answer are of the same moment.
+Each read is one statement, so that all numbers in a response are consistent.
 """
 
 from collections.abc import Iterable
@@ -15,13 +15,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.platform.governance.compliance_bundles.table import BundleRow
 
-# Joined, not `= ANY`: with that, PostgreSQL expects a search of the index a type, and reads everybody's rows instead.
+# A join instead of `= ANY`: for that, PostgreSQL estimates one index search per type and scans all tenants' rows.
 _HITS: Final = (
     "WITH hits AS MATERIALIZED (SELECT day, entity_type, rule_name, action, severity, events FROM dlp_counts"
     " JOIN unnest(CAST(:types AS text[])) AS wanted (entity_type) USING (entity_type)"
     " WHERE tenant_id = :tenant AND day BETWEEN :first AND :last) "
 )
-#: Each gives what it is, up to three texts and a number.
+# Each query returns a tag, up to three texts and a number.
 _KINDS: Final = (
     "SELECT 'kind' AS what, entity_type AS one, action AS two, severity AS three, sum(events)::bigint AS number"
     " FROM hits GROUP BY entity_type, action, severity"
@@ -50,63 +50,70 @@ _OF_ALL: Final = _statement(_KINDS, _RULES, _REQUESTS)
 _EVERYTHING: Final = _statement(_KINDS, _RULES, _DAYS, _REQUESTS)
 
 
-class Kind(NamedTuple):
+class EventCount(NamedTuple):
+    """Events of one entity type, action and severity."""
+
     entity_type: str
     action: str
     severity: str
     events: int
 
 
-class Rule(NamedTuple):
+class RuleCount(NamedTuple):
+    """Events of one rule and entity type."""
+
     entity_type: str
     name: str
     events: int
 
 
-class Figures(msgspec.Struct):
-    kinds: list[Kind] = []
-    rules: list[Rule] = []
-    #: events by bundle and day (ISO)
+class BundleCounts(msgspec.Struct):
+    """Counts of a period. Fields that the query did not read are empty."""
+
+    kinds: list[EventCount] = []
+    rules: list[RuleCount] = []
+    #: Events by bundle and day (ISO 8601).
     days: dict[tuple[UUID, str], int] = {}
-    #: requests that hit one of the entity types
+    #: Requests that matched at least one of the entity types.
     covered: int = 0
     requests: int = 0
 
 
-async def of_bundle(session: AsyncSession, bundle: BundleRow, first: date, last: date) -> Figures:
-    """Kinds and days."""
-    return await _ask(session, _OF_BUNDLE, [bundle], first, last)
+async def of_bundle(session: AsyncSession, bundle: BundleRow, first: date, last: date) -> BundleCounts:
+    """Return `kinds` and `days` of one bundle."""
+    return await _read(session, _OF_BUNDLE, [bundle], first, last)
 
 
-async def of_all(session: AsyncSession, bundles: Iterable[BundleRow], first: date, last: date) -> Figures:
-    """Kinds, rules and requests."""
-    return await _ask(session, _OF_ALL, bundles, first, last)
+async def of_all(session: AsyncSession, bundles: Iterable[BundleRow], first: date, last: date) -> BundleCounts:
+    """Return `kinds`, `rules`, `covered` and `requests` of the bundles together."""
+    return await _read(session, _OF_ALL, bundles, first, last)
 
 
-async def everything(session: AsyncSession, bundles: Iterable[BundleRow], first: date, last: date) -> Figures:
-    return await _ask(session, _EVERYTHING, bundles, first, last)
+async def everything(session: AsyncSession, bundles: Iterable[BundleRow], first: date, last: date) -> BundleCounts:
+    """Return all fields."""
+    return await _read(session, _EVERYTHING, bundles, first, last)
 
 
-async def _ask(
+async def _read(
     session: AsyncSession, statement: TextClause, bundles: Iterable[BundleRow], first: date, last: date
-) -> Figures:
+) -> BundleCounts:
     pairs = [(bundle.id, entity_type) for bundle in bundles for entity_type in bundle.seed_rule_mappings]
     values = {
         "tenant": session.info["tenant_id"], "first": first, "last": last,
         "types": sorted({entity_type for _, entity_type in pairs}),
         "bundles": [bundle_id for bundle_id, _ in pairs], "of_bundles": [entity_type for _, entity_type in pairs],
     }  # fmt: skip
-    wanted = {name: value for name, value in values.items() if name in statement._bindparams}
-    found = Figures()
-    for what, one, two, three, number in await session.execute(statement, wanted):
-        match what:
+    parameters = {name: value for name, value in values.items() if name in statement._bindparams}
+    counts = BundleCounts()
+    for tag, one, two, three, number in await session.execute(statement, parameters):
+        match tag:
             case "kind":
-                found.kinds.append(Kind(one, two, three, number))
+                counts.kinds.append(EventCount(one, two, three, number))
             case "rule":
-                found.rules.append(Rule(one, two, number))
+                counts.rules.append(RuleCount(one, two, number))
             case "day":
-                found.days[UUID(one), two] = number
+                counts.days[UUID(one), two] = number
             case _:
-                found.requests += number
-                found.covered += number if what == "covered" else 0
-    return found
+                counts.requests += number
+                counts.covered += number if tag == "covered" else 0
+    return counts

@@ -1,6 +1,6 @@
-"""The report as a page that an auditor reads and prints: one file, no script, nothing from elsewhere.
+"""Renders the report as a self-contained HTML page for reading and printing, without scripts.
 
-Built as a tree, so that nothing in it can become markup.
+The page is built as an element tree, so that no value can become markup.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; mar
 svg { width: 100%; height: 60px } path { fill: #00796b }
 """
 
-#: Only this page's own style is in force, and nothing else is loaded or run.
+#: The policy allows this page's own style only. No resource is loaded and no script runs.
 HEADERS: Final = {
     "Content-Security-Policy": (
         f"default-src 'none'; style-src 'sha256-{b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()}';"
@@ -49,7 +49,7 @@ _NOTES: Final = (
 
 
 def render(report: Report, bundles: Sequence[BundleRow], organization: str) -> str:
-    """`bundles` are those of `report.bundle_details`, in its order."""
+    """Return the page. `bundles` are those of `report.bundle_details`, in the same order."""
     html = Element("html", lang="en")
     head = SubElement(html, "head")
     SubElement(head, "meta", charset="utf-8")
@@ -62,7 +62,7 @@ def render(report: Report, bundles: Sequence[BundleRow], organization: str) -> s
         body,
         ("Organization", organization),
         ("Period", f"{days} day{'s' if days != 1 else ''} up to {report.generated_at:%Y-%m-%d}"),
-        ("Generated", _moment(report.generated_at)),
+        ("Generated", _format_time(report.generated_at)),
     )
     _summary(body, report.summary, bundles)
     for details, bundle in zip(report.bundle_details, bundles, strict=True):
@@ -85,15 +85,15 @@ def _summary(body: Element, summary: Summary, bundles: Sequence[BundleRow]) -> N
         ("Bundle", "Framework", "#Events", "#Blocked", "#Held for approval", "#Redacted", "#Allowed"),
         (
             (
-                each.bundle_name, bundle.regulatory_framework, each.total_events, each.by_action.block,
-                each.by_action.require_approval, each.by_action.redact, each.by_action.allow,
+                figures.bundle_name, bundle.regulatory_framework, figures.total_events, figures.by_action.block,
+                figures.by_action.require_approval, figures.by_action.redact, figures.by_action.allow,
             )
-            for each, bundle in zip(summary.bundles, bundles, strict=True)
+            for figures, bundle in zip(summary.bundles, bundles, strict=True)
         ),
     )  # fmt: skip
     if summary.top_triggers:
         _text(body, "h3", "Rules that found most")
-        rows = ((each.rule_name, each.bundle, each.event_count) for each in summary.top_triggers)
+        rows = ((trigger.rule_name, trigger.bundle, trigger.event_count) for trigger in summary.top_triggers)
         _table(body, ("Rule", "Bundle", "#Events"), rows)
 
 
@@ -102,14 +102,14 @@ def _bundle(body: Element, details: BundleStats, bundle: BundleRow) -> None:
     _text(section, "h2", bundle.name)
     if bundle.description:
         _text(section, "p", bundle.description)
-    seen = "no"
+    acknowledgement = "no"
     if bundle.acknowledged_at is not None:
-        seen = f"by {bundle.acknowledged_by}, {_moment(bundle.acknowledged_at)}"
+        acknowledgement = f"by {bundle.acknowledged_by}, {_format_time(bundle.acknowledged_at)}"
     _terms(
         section,
         ("Framework", f"{bundle.regulatory_framework}, version {bundle.version}"),
         ("In force", "yes" if bundle.enabled else "no: disabled"),
-        ("Acknowledged", seen),
+        ("Acknowledged", acknowledgement),
         ("Entity types", ", ".join(bundle.seed_rule_mappings) or "none"),
         ("Events", f"{details.total_events:,}"),
     )
@@ -121,20 +121,20 @@ def _bundle(body: Element, details: BundleStats, bundle: BundleRow) -> None:
 
 def _trend(section: Element, details: BundleStats) -> None:
     days = details.daily_trend
-    most = max(day.event_count for day in days)
-    if most == 0:
+    peak = max(day.event_count for day in days)
+    if peak == 0:
         return
     _text(section, "h3", "Events a day")
     svg = SubElement(section, "svg", viewBox=f"0 0 {len(days) * 10} 100", preserveAspectRatio="none", role="img")
-    _text(svg, "title", f"At most {most:,} events a day")
-    # One shape for all bars: a year of them, a bundle, would be most of the page.
+    _text(svg, "title", f"At most {peak:,} events a day")
+    # One path for all bars: 365 elements for each bundle would make up most of the page.
     bars = (
-        f"M{place * 10 + 1} 100v-{100 * day.event_count / most:.1f}h8V100z"
-        for place, day in enumerate(days)
+        f"M{index * 10 + 1} 100v-{100 * day.event_count / peak:.1f}h8V100z"
+        for index, day in enumerate(days)
         if day.event_count
     )
     SubElement(svg, "path", d="".join(bars))
-    _text(section, "p", f"{days[0].date} to {days[-1].date}; at most {most:,} a day.").set("class", "note")
+    _text(section, "p", f"{days[0].date} to {days[-1].date}; at most {peak:,} a day.").set("class", "note")
 
 
 def _text(parent: Element, tag: str, text: str) -> Element:
@@ -144,14 +144,14 @@ def _text(parent: Element, tag: str, text: str) -> Element:
 
 
 def _terms(parent: Element, *terms: tuple[str, str]) -> None:
-    listed = SubElement(parent, "dl")
+    term_list = SubElement(parent, "dl")
     for name, value in terms:
-        _text(listed, "dt", name)
-        _text(listed, "dd", value)
+        _text(term_list, "dt", name)
+        _text(term_list, "dd", value)
 
 
 def _table(parent: Element, columns: Sequence[str], rows: Iterable[Sequence[str | int]]) -> None:
-    """A column of numbers has a name that begins with `#`."""
+    """Append a table. A column whose name begins with `#` is numeric."""
     table = SubElement(parent, "table")
     heads = SubElement(SubElement(table, "thead"), "tr")
     for column in columns:
@@ -167,5 +167,5 @@ def _table(parent: Element, columns: Sequence[str], rows: Iterable[Sequence[str 
                 _text(line, "td", value)
 
 
-def _moment(moment: datetime) -> str:
+def _format_time(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M} UTC"

@@ -1,5 +1,5 @@
-"""Stats, summary and report (reference 3, Compliance bundles, Reporting objects). Figures join on the entity type: an
-event counts for each bundle that names its own, and once in a sum over several bundles."""
+"""Statistics, summary and report of compliance bundles. Events are matched by entity type: an event counts for each
+bundle that names its type, and once in a sum over several bundles."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.platform.governance.compliance_bundles import figures
-from gatehouse.platform.governance.compliance_bundles.figures import Figures
+from gatehouse.platform.governance.compliance_bundles.figures import BundleCounts
 from gatehouse.platform.governance.compliance_bundles.schemas import (
     BundleFigures,
     BundleStats,
@@ -23,9 +23,9 @@ from gatehouse.platform.governance.compliance_bundles.schemas import (
 )
 from gatehouse.platform.governance.compliance_bundles.table import BundleRow, active_bundles
 
-_TOP: Final = 10
-#: What the figures call an action.
-_ACTIONS: Final = {
+_MAX_TOP_TRIGGERS: Final = 10
+#: Field of `ByAction` for each action of a DLP event.
+_ACTION_FIELDS: Final = {
     "block": "block", "redact": "redact", "prompt": "require_approval", "log_only": "allow", "allow": "allow",
 }  # fmt: skip
 
@@ -36,57 +36,57 @@ async def stats(session: AsyncSession, bundle: BundleRow, days: int) -> BundleSt
 
 
 async def summary(session: AsyncSession, days: int) -> Summary:
-    """Of the active bundles."""
+    """Return the summary of the active bundles."""
     period, bundles = _period(days), await active_bundles(session)
     return _summary(bundles, await figures.of_all(session, bundles, period[0], period[-1]), days)
 
 
 async def report(session: AsyncSession, days: int) -> tuple[Report, Sequence[BundleRow]]:
-    """The report, and the bundles that it is about, in its order."""
+    """Return the report, and the active bundles in the order of `bundle_details`."""
     period, bundles = _period(days), await active_bundles(session)
-    found = await figures.everything(session, bundles, period[0], period[-1])
-    made = Report(
+    counts = await figures.everything(session, bundles, period[0], period[-1])
+    result = Report(
         generated_at=utc_now(),
         period_days=days,
-        summary=_summary(bundles, found, days),
-        bundle_details=[_stats(bundle, found, period) for bundle in bundles],
+        summary=_summary(bundles, counts, days),
+        bundle_details=[_stats(bundle, counts, period) for bundle in bundles],
     )
-    return made, bundles
+    return result, bundles
 
 
 def _period(days: int) -> list[date]:
-    """So many days (UTC), today the last."""
+    """Return the last `days` days (UTC), up to and including today."""
     today = utc_now().date()
     return [today - timedelta(days=ago) for ago in reversed(range(days))]
 
 
-def _summary(bundles: Sequence[BundleRow], found: Figures, days: int) -> Summary:
+def _summary(bundles: Sequence[BundleRow], counts: BundleCounts, days: int) -> Summary:
     return Summary(
         days=days,
-        total_events=sum(kind.events for kind in found.kinds),
-        coverage_percent=round(100 * found.covered / found.requests, 2) if found.requests else 0.0,
-        top_triggers=_top(bundles, found),
-        bundles=[_figures(bundle, found) for bundle in bundles],
+        total_events=sum(event_count.events for event_count in counts.kinds),
+        coverage_percent=round(100 * counts.covered / counts.requests, 2) if counts.requests else 0.0,
+        top_triggers=_top(bundles, counts),
+        bundles=[_figures(bundle, counts) for bundle in bundles],
     )
 
 
-def _top(bundles: Sequence[BundleRow], found: Figures) -> list[TopTrigger]:
+def _top(bundles: Sequence[BundleRow], counts: BundleCounts) -> list[TopTrigger]:
     events: Counter[tuple[str, str]] = Counter()
     for bundle in bundles:
         names = frozenset(bundle.seed_rule_mappings)
-        for rule in found.rules:
+        for rule in counts.rules:
             if rule.entity_type in names:
                 events[rule.name, bundle.name] += rule.events
-    strongest = sorted(events.items(), key=lambda item: (-item[1], item[0]))[:_TOP]
-    return [TopTrigger(rule_name=rule, bundle=bundle, event_count=count) for (rule, bundle), count in strongest]
+    top = sorted(events.items(), key=lambda item: (-item[1], item[0]))[:_MAX_TOP_TRIGGERS]
+    return [TopTrigger(rule_name=rule, bundle=bundle, event_count=count) for (rule, bundle), count in top]
 
 
-def _figures(bundle: BundleRow, found: Figures) -> BundleFigures:
+def _figures(bundle: BundleRow, counts: BundleCounts) -> BundleFigures:
     by_action: Counter[str] = Counter()
     names = frozenset(bundle.seed_rule_mappings)
-    for kind in found.kinds:
-        if kind.entity_type in names:
-            by_action[_ACTIONS[kind.action]] += kind.events
+    for event_count in counts.kinds:
+        if event_count.entity_type in names:
+            by_action[_ACTION_FIELDS[event_count.action]] += event_count.events
     return BundleFigures(
         bundle_id=bundle.id,
         bundle_name=bundle.name,
@@ -95,15 +95,15 @@ def _figures(bundle: BundleRow, found: Figures) -> BundleFigures:
     )
 
 
-def _stats(bundle: BundleRow, found: Figures, period: Sequence[date]) -> BundleStats:
+def _stats(bundle: BundleRow, counts: BundleCounts, period: Sequence[date]) -> BundleStats:
     by_severity: Counter[str] = Counter()
     names = frozenset(bundle.seed_rule_mappings)
-    for kind in found.kinds:
-        if kind.entity_type in names:
-            by_severity[kind.severity] += kind.events
+    for event_count in counts.kinds:
+        if event_count.entity_type in names:
+            by_severity[event_count.severity] += event_count.events
     days = [day.isoformat() for day in period]
     return BundleStats(
-        **dict(_figures(bundle, found)),
+        **dict(_figures(bundle, counts)),
         by_severity=BySeverity.model_validate(by_severity),
-        daily_trend=[Day(date=day, event_count=found.days.get((bundle.id, day), 0)) for day in days],
+        daily_trend=[Day(date=day, event_count=counts.days.get((bundle.id, day), 0)) for day in days],
     )

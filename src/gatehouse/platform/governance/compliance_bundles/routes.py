@@ -1,4 +1,4 @@
-"""The endpoints of compliance bundles and of the reports about them (reference 3, Endpoints, Compliance bundles)."""
+"""Endpoints of compliance bundles and their reports."""
 
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -10,7 +10,7 @@ from gatehouse.platform.callers import RESPONSES, Admin, AdminReader
 from gatehouse.platform.governance.compliance_bundles import page, reporting, service
 from gatehouse.platform.governance.compliance_bundles.errors import BundleNotFound, InvalidBundleId
 from gatehouse.platform.governance.compliance_bundles.schemas import (
-    MOST,
+    MAX_IMPORTED_BUNDLES,
     Bundle,
     BundleStats,
     BundleUpdate,
@@ -34,102 +34,101 @@ _FIGURES = "/api/admin/compliance"
 LoadedBundle = Annotated[BundleRow, Depends(loaded(BundleRow, "bundle_id", BundleNotFound))]
 
 
-async def _found(session: Session, bundle_id: str) -> BundleRow:
-    """As `loaded`, but an id that is none is 400 here."""
+async def _load_bundle(session: Session, bundle_id: str) -> BundleRow:
+    """Load a bundle as `loaded` does, but answer 400 for a malformed id."""
     try:
-        wanted = UUID(bundle_id)
+        parsed_id = UUID(bundle_id)
     except ValueError:
         raise InvalidBundleId from None
-    row = await session.get(BundleRow, wanted)
+    row = await session.get(BundleRow, parsed_id)
     if row is None:
         raise BundleNotFound
     return row
 
 
-FoundBundle = Annotated[BundleRow, Depends(_found)]
-Days = Annotated[int, Query(ge=1, le=365, description="Days (UTC) up to now, today included.")]
-Records = Annotated[list[ImportedBundle], Body(max_length=MOST)]
+ReportedBundle = Annotated[BundleRow, Depends(_load_bundle)]
+Days = Annotated[int, Query(ge=1, le=365, description="Number of days (UTC), including today.")]
+Records = Annotated[list[ImportedBundle], Body(max_length=MAX_IMPORTED_BUNDLES)]
 
 
 @router.get(_BASE, response_model=list[Bundle])
 async def list_bundles(caller: AdminReader, session: Session) -> object:
-    """The organization's bundles, by name."""
+    """Lists the organization's bundles by name."""
     return await all_bundles(session)
 
 
 @router.post(_BASE, status_code=201, response_model=Bundle)
 async def create_bundle(caller: Admin, body: NewBundle, change: Changing) -> object:
-    """Makes a bundle. Enabled, it is in force when the answer is there: what it names is redacted at least."""
+    """Creates a bundle. If enabled, it is in force when the response arrives: its types are at least redacted."""
     return await service.create(change, body)
 
 
 @router.get(_BASE + "/{bundle_id}", response_model=Bundle)
 async def read_bundle(caller: AdminReader, bundle: LoadedBundle) -> object:
-    """One bundle."""
+    """Returns one bundle."""
     return bundle
 
 
 @router.put(_BASE + "/{bundle_id}", response_model=Bundle)
 async def update_bundle(caller: Admin, bundle: LoadedBundle, body: BundleUpdate, change: Changing) -> object:
-    """Changes what the body names. What was acknowledged is so no more once framework, version or entity types are
-    others."""
+    """Changes the fields in the body. A change of framework, version or entity types resets the acknowledgement."""
     return await service.update(change, bundle, body)
 
 
 @router.delete(_BASE + "/{bundle_id}", status_code=204)
 async def delete_bundle(caller: Admin, bundle: LoadedBundle, change: Changing) -> None:
-    """Removes a bundle. The events stay."""
+    """Removes a bundle. Its events are kept."""
     await service.delete(change, bundle)
 
 
 @router.post(_BASE + "/{bundle_id}/archive", response_model=Bundle)
 async def archive_bundle(caller: Admin, bundle: LoadedBundle, change: Changing) -> object:
-    """Takes a bundle out of force and out of summary and report; its own stats can still be read."""
+    """Archives a bundle: it is not in force, and not in summary and report. Its own statistics remain readable."""
     return service.move(change, bundle, "archived")
 
 
 @router.post(_BASE + "/{bundle_id}/activate", response_model=Bundle)
 async def activate_bundle(caller: Admin, bundle: LoadedBundle, change: Changing) -> object:
-    """Brings an archived bundle back."""
+    """Activates an archived bundle."""
     return service.move(change, bundle, "active")
 
 
 @router.post(_BASE + "/{bundle_id}/acknowledge", response_model=Bundle)
 async def acknowledge_bundle(caller: Admin, bundle: LoadedBundle, change: Changing) -> object:
-    """Says that you have read the bundle as it is now, and accept it."""
+    """Records that you have read and accepted the bundle in its current form."""
     return service.acknowledge(change, caller, bundle)
 
 
 @router.get(_EXPORT + "/", response_model=list[ExportRecord])
 async def export_bundles(caller: AdminReader, session: Session) -> object:
-    """All bundles as records that another organization can import."""
+    """Returns all bundles as records that another organization can import."""
     return await service.export(session)
 
 
 @router.get(_EXPORT + "/{bundle_id}", response_model=ExportRecord)
 async def export_bundle(caller: AdminReader, bundle: LoadedBundle) -> object:
-    """One bundle as such a record."""
-    return service.exported(bundle)
+    """Returns one bundle as a record that another organization can import."""
+    return service.to_export_record(bundle)
 
 
 @router.post(_EXPORT + "/", response_model=ImportSummary)
 async def import_bundles(
     caller: Admin, records: Records, change: Changing, mode: Literal["skip", "replace"] = "skip"
 ) -> object:
-    """Imports a file, all of it or nothing. Where there is a bundle of the same name, `skip` leaves it and `replace`
-    gives it the record's content. 409 for a name that stands in the file twice."""
+    """Imports a file as a whole or not at all. If a bundle of the same name exists, `skip` keeps it and `replace`
+    overwrites its content. 409 if a name occurs twice in the file."""
     return await service.import_all(change, records, mode)
 
 
 @router.get(_FIGURES + "/bundles/{bundle_id}/stats", response_model=BundleStats)
-async def read_stats(caller: AdminReader, bundle: FoundBundle, session: Session, days: Days = 30) -> object:
-    """What was found of a bundle's entity types, and what was done about it."""
+async def read_stats(caller: AdminReader, bundle: ReportedBundle, session: Session, days: Days = 30) -> object:
+    """Returns the findings of a bundle's entity types by action, severity and day."""
     return await reporting.stats(session, bundle, days)
 
 
 @router.get(_FIGURES + "/summary", response_model=Summary)
 async def read_summary(caller: AdminReader, session: Session, days: Days = 30) -> object:
-    """The active bundles in figures."""
+    """Returns the statistics of the active bundles."""
     return await reporting.summary(session, days)
 
 
@@ -141,7 +140,7 @@ async def read_summary(caller: AdminReader, session: Session, days: Days = 30) -
 async def read_report(
     caller: AdminReader, session: Session, days: Days = 30, format: Literal["json", "html"] = "json"
 ) -> Any:
-    """Summary and full stats of every active bundle; with `format=html` as a page to read and print."""
+    """Returns the summary and the statistics of every active bundle. `format=html` returns a printable page."""
     report, bundles = await reporting.report(session, days)
     if format == "json":
         return report

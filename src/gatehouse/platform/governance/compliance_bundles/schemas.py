@@ -1,4 +1,4 @@
-"""Bodies of the compliance bundles' endpoints (reference 3, Compliance bundle export record)."""
+"""Bodies of the compliance bundles' endpoints."""
 
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, TypeAlias
@@ -9,10 +9,10 @@ from pydantic import AfterValidator, Field
 from gatehouse.detection.taxonomy import TAXONOMY
 from gatehouse.foundation.http.bodies import Body, Moment, Shown, unsent
 
-#: Of the export's form.
+#: Version of the export's format.
 EXPORT_VERSION: Final = "1.0"
 #: Records of one file.
-MOST: Final = 1_000
+MAX_IMPORTED_BUNDLES: Final = 1_000
 
 Framework = Literal[
     "SOC2", "HIPAA", "GDPR", "PCI-DSS", "ISO27001", "NIST-800-53", "CCPA", "GLBA", "FERPA", "EU-AI-ACT", "SOX",
@@ -20,16 +20,16 @@ Framework = Literal[
 ]  # fmt: skip
 State = Literal["active", "archived"]
 
-_KNOWN: Final = frozenset(TAXONOMY)
+_ENTITY_TYPES: Final = frozenset(TAXONOMY)
 
 
-def _canonical(entity_type: str) -> str:
-    if entity_type not in _KNOWN:
+def _require_entity_type(entity_type: str) -> str:
+    if entity_type not in _ENTITY_TYPES:
         raise ValueError("not an entity type of the taxonomy; GET /api/admin/dlp-rules/entity-types lists them")
     return entity_type
 
 
-def _once(entity_types: list[str]) -> list[str]:
+def _without_duplicates(entity_types: list[str]) -> list[str]:
     return list(dict.fromkeys(entity_types))
 
 
@@ -39,9 +39,9 @@ Name: TypeAlias = Annotated[
 Description: TypeAlias = Annotated[str, Field(max_length=2000)]
 Version: TypeAlias = Annotated[str, Field(min_length=1, max_length=50, examples=["4.0.1"])]
 EntityTypes: TypeAlias = Annotated[
-    list[Annotated[str, Field(max_length=100), AfterValidator(_canonical)]],
+    list[Annotated[str, Field(max_length=100), AfterValidator(_require_entity_type)]],
     Field(max_length=500, description="Entity types of the taxonomy.", examples=[["credit_card", "iban"]]),
-    AfterValidator(_once),
+    AfterValidator(_without_duplicates),
 ]
 
 
@@ -55,18 +55,18 @@ class NewBundle(Body):
 
 
 class ImportedBundle(NewBundle):
-    """A record as it was exported; when and in which form is not looked at."""
+    """An exported record. `exported_at` and `export_version` are ignored."""
 
     state: Annotated[
         State | None,
-        Field(description="Omitted: a new bundle is active, one that is replaced stays as it is."),
+        Field(description="Default: `active` for a new bundle, unchanged for a replaced one."),
     ] = None
     exported_at: Moment | None = None
     export_version: Annotated[str | None, Field(max_length=50)] = None
 
 
 class BundleUpdate(Body):
-    """Partial: what is left out stays."""
+    """Partial: omitted fields keep their values."""
 
     name: Annotated[Name, Field(default_factory=unsent)]
     regulatory_framework: Annotated[Framework, Field(default_factory=unsent)]
@@ -88,7 +88,7 @@ class _Content(Shown):
 class Bundle(_Content):
     id: UUID
     state: State
-    acknowledged_by: Annotated[str | None, Field(description="Who has read and accepted it as it is now.")]
+    acknowledged_by: Annotated[str | None, Field(description="Who accepted the bundle in its current form.")]
     acknowledged_at: datetime | None
     created_at: datetime
     updated_at: datetime
@@ -108,7 +108,7 @@ class ImportSummary(Shown):
     skipped_names: list[str]
     replaced_names: list[str]
     archived_names: Annotated[
-        list[str], Field(description="Of those created and replaced: archived ones, which are not in force.")
+        list[str], Field(description="Created or replaced bundles that are archived and therefore not in force.")
     ]
 
 
@@ -120,7 +120,7 @@ class BySeverity(Shown):
 
 
 class ByAction(Shown):
-    """`allow` holds what was only logged."""
+    """Numbers of events by action. `allow` counts events that were only logged."""
 
     block: int = 0
     redact: int = 0
@@ -142,7 +142,7 @@ class BundleFigures(Shown):
 
 class BundleStats(BundleFigures):
     by_severity: BySeverity
-    daily_trend: Annotated[list[Day], Field(description="Every day of the period (UTC), the oldest first.")]
+    daily_trend: Annotated[list[Day], Field(description="Every day of the period (UTC), oldest first.")]
 
 
 class TopTrigger(Shown):
@@ -154,7 +154,9 @@ class TopTrigger(Shown):
 class Summary(Shown):
     days: int
     total_events: int
-    coverage_percent: Annotated[float, Field(description="Share of requests that hit at least one compliance rule.")]
+    coverage_percent: Annotated[
+        float, Field(description="Share of requests that matched at least one compliance rule.")
+    ]
     top_triggers: list[TopTrigger]
     bundles: list[BundleFigures]
 
@@ -167,5 +169,5 @@ class Report(Shown):
 
 
 def content(body: NewBundle) -> dict[str, Any]:
-    """The columns that a bundle takes from it."""
+    """Return the column values of a bundle."""
     return {name: getattr(body, name) for name in _Content.model_fields}

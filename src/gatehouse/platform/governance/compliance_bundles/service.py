@@ -1,4 +1,4 @@
-"""The rules of compliance bundles."""
+"""Creates, changes, deletes, exports and imports compliance bundles, and moves them between their states."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import Caller
 from gatehouse.foundation.ids import new_id
 from gatehouse.platform.change import Change
-from gatehouse.platform.governance.compliance_bundles.errors import BundleNameTaken, NameTwice
+from gatehouse.platform.governance.compliance_bundles.errors import BundleNameTaken, DuplicateBundleName
 from gatehouse.platform.governance.compliance_bundles.schemas import (
     EXPORT_VERSION,
     BundleUpdate,
@@ -24,94 +24,96 @@ from gatehouse.platform.governance.compliance_bundles.schemas import (
 )
 from gatehouse.platform.governance.compliance_bundles.table import BundleRow, all_bundles, lock_by_name
 
-#: What was acknowledged: when one of these changes, it has to be read again.
-_ACKNOWLEDGED: Final = frozenset({"regulatory_framework", "version", "seed_rule_mappings"})
+#: Fields whose change resets the acknowledgement.
+_ACKNOWLEDGED_FIELDS: Final = frozenset({"regulatory_framework", "version", "seed_rule_mappings"})
 
 
 async def create(change: Change, new: NewBundle) -> BundleRow:
-    """Raises `BundleNameTaken`."""
+    """Add a bundle. Raises `BundleNameTaken`."""
     row = _new_row(change, new)
     await _flush(change, row.name)
-    _touch(change)
+    _touch_policy(change)
     return row
 
 
 async def update(change: Change, row: BundleRow, body: BundleUpdate) -> BundleRow:
-    """Raises `BundleNameTaken`."""
+    """Change a bundle. Raises `BundleNameTaken`."""
     _apply(change, row, body.sent())
     await _flush(change, row.name)
-    _touch(change)
+    _touch_policy(change)
     return row
 
 
 async def delete(change: Change, row: BundleRow) -> None:
     await change.session.delete(row)
     change.record("compliance_bundle.deleted", "compliance_bundle", row.id, name=row.name)
-    _touch(change)
+    _touch_policy(change)
 
 
 def move(change: Change, row: BundleRow, state: State) -> BundleRow:
-    """To `active` or `archived`. Where it is there already, nothing happened."""
+    """Set the state to `active` or `archived`. Idempotent: without a change nothing is recorded."""
     if row.state != state:
-        before = _stage(row)
+        before = _event_state(row)
         row.state, row.updated_at = state, utc_now()
-        _announce(change, row, before, _stage(row))
+        _announce(change, row, before, _event_state(row))
         verb = "activated" if state == "active" else "archived"
         change.record(f"compliance_bundle.{verb}", "compliance_bundle", row.id, name=row.name)
-        _touch(change)
+        _touch_policy(change)
     return row
 
 
 def acknowledge(change: Change, caller: Caller, row: BundleRow) -> BundleRow:
-    """The first to acknowledge a bundle as it is now stays the one who did."""
+    """Acknowledge a bundle. Idempotent: a recorded acknowledgement is kept."""
     if row.acknowledged_at is None:
-        before = _stage(row)
+        before = _event_state(row)
         row.acknowledged_by, row.acknowledged_at = caller.actor_id, utc_now()
         change.record("compliance_bundle.acknowledged", "compliance_bundle", row.id, name=row.name, version=row.version)
-        _announce(change, row, before, _stage(row))
+        _announce(change, row, before, _event_state(row))
     return row
 
 
 async def export(session: AsyncSession) -> list[ExportRecord]:
-    return [exported(row) for row in await all_bundles(session)]
+    return [to_export_record(row) for row in await all_bundles(session)]
 
 
-def exported(row: BundleRow) -> ExportRecord:
-    own = {name: getattr(row, name) for name in ExportRecord.model_fields if hasattr(row, name)}
-    return ExportRecord.model_validate({**own, "exported_at": utc_now(), "export_version": EXPORT_VERSION})
+def to_export_record(row: BundleRow) -> ExportRecord:
+    columns = {name: getattr(row, name) for name in ExportRecord.model_fields if hasattr(row, name)}
+    return ExportRecord.model_validate({**columns, "exported_at": utc_now(), "export_version": EXPORT_VERSION})
 
 
 async def import_all(
     change: Change, records: Sequence[ImportedBundle], mode: Literal["skip", "replace"]
 ) -> ImportSummary:
-    """All of the file or nothing. Raises `NameTwice`; `BundleNameTaken` where somebody was faster."""
+    """Import all records, or none. Raises `DuplicateBundleName`, or `BundleNameTaken` if a concurrent transaction adds
+    one of the names."""
     names = Counter(record.name for record in records)
-    for name, times in names.items():
-        if times > 1:
-            raise NameTwice(name)
-    there = await lock_by_name(change.session, names)
-    done: dict[str, list[str]] = {"created": [], "skipped": [], "replaced": []}
-    archived: list[str] = []
+    for name, count in names.items():
+        if count > 1:
+            raise DuplicateBundleName(name)
+    existing = await lock_by_name(change.session, names)
+    outcomes: dict[str, list[str]] = {"created": [], "skipped": [], "replaced": []}
+    archived_names: list[str] = []
     for record in records:
-        row = there.get(record.name)
+        row = existing.get(record.name)
         if row is None:
             row = _new_row(change, record, record.state or "active")
-            done["created"].append(record.name)
+            outcomes["created"].append(record.name)
             await _flush(change, record.name)
         elif mode == "replace":
             _apply(change, row, content(record))
             if record.state is not None:
                 move(change, row, record.state)
-            done["replaced"].append(record.name)
+            outcomes["replaced"].append(record.name)
         else:
-            done["skipped"].append(record.name)
+            outcomes["skipped"].append(record.name)
             continue
         if row.state == "archived":
-            archived.append(record.name)
-    if done["created"] or done["replaced"]:
-        _touch(change)
-    counts = {what: len(of) for what, of in done.items()}
-    return ImportSummary(**counts, **{f"{what}_names": of for what, of in done.items()}, archived_names=archived)
+            archived_names.append(record.name)
+    if outcomes["created"] or outcomes["replaced"]:
+        _touch_policy(change)
+    counts = {outcome: len(bundle_names) for outcome, bundle_names in outcomes.items()}
+    name_lists = {f"{outcome}_names": bundle_names for outcome, bundle_names in outcomes.items()}
+    return ImportSummary(**counts, **name_lists, archived_names=archived_names)
 
 
 def _new_row(change: Change, new: NewBundle, state: State = "active") -> BundleRow:
@@ -127,29 +129,30 @@ def _new_row(change: Change, new: NewBundle, state: State = "active") -> BundleR
 
 
 def _apply(change: Change, row: BundleRow, values: Mapping[str, Any]) -> None:
-    changed = {name: value for name, value in values.items() if getattr(row, name) != value}
-    if not changed:
+    """Set the values that differ. Announces and records the change."""
+    changes = {name: value for name, value in values.items() if getattr(row, name) != value}
+    if not changes:
         return
-    if "enabled" in changed:
-        moves = ("disabled", "enabled") if changed["enabled"] else ("enabled", "disabled")
-        _announce(change, row, *moves)
-    if not _ACKNOWLEDGED.isdisjoint(changed):
-        before = _stage(row)
+    if "enabled" in changes:
+        before, after = ("disabled", "enabled") if changes["enabled"] else ("enabled", "disabled")
+        _announce(change, row, before, after)
+    if not _ACKNOWLEDGED_FIELDS.isdisjoint(changes):
+        before = _event_state(row)
         row.acknowledged_by = row.acknowledged_at = None
-        _announce(change, row, before, _stage(row))
-    for name, value in changed.items():
+        _announce(change, row, before, _event_state(row))
+    for name, value in changes.items():
         setattr(row, name, value)
     row.updated_at = utc_now()
-    change.record("compliance_bundle.updated", "compliance_bundle", row.id, **changed)
+    change.record("compliance_bundle.updated", "compliance_bundle", row.id, **changes)
 
 
-def _stage(row: BundleRow) -> str:
-    """The bundle's state as its events name it: `active`, `acknowledged` or `archived`."""
+def _event_state(row: BundleRow) -> str:
+    """Return the bundle's state as events name it: `active`, `acknowledged` or `archived`."""
     return "acknowledged" if row.state == "active" and row.acknowledged_at is not None else row.state
 
 
 def _announce(change: Change, row: BundleRow, before: str, after: str) -> None:
-    """Announces `bundle_state_change`, unless the state is the same."""
+    """Announce `bundle_state_change` if the states differ."""
     if before == after:
         return
     payload = {
@@ -163,8 +166,8 @@ def _announce(change: Change, row: BundleRow, before: str, after: str) -> None:
     change.announce("bundle_state_change", payload)
 
 
-def _touch(change: Change) -> None:
-    """What a bundle asks for is in force on every worker when the answer is there."""
+def _touch_policy(change: Change) -> None:
+    """Publish the policy. The response waits until it is in force on every worker."""
     change.touch("policy", change.tenant_id, urgent=True)
 
 

@@ -1,4 +1,4 @@
-"""Compliance bundles' rows and named queries."""
+"""Rows and queries of compliance bundles."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -29,17 +29,17 @@ class BundleRow(TenantRow):
 
 
 async def all_bundles(session: AsyncSession) -> Sequence[BundleRow]:
-    """By name."""
+    """Return the tenant's bundles by name."""
     return (await session.scalars(select(BundleRow).order_by(BundleRow.name, BundleRow.id))).all()
 
 
 async def active_bundles(session: AsyncSession) -> Sequence[BundleRow]:
-    """By name; disabled ones too."""
+    """Return the active bundles by name, including disabled ones."""
     query = select(BundleRow).where(BundleRow.state == "active").order_by(BundleRow.name, BundleRow.id)
     return (await session.scalars(query)).all()
 
 
 async def lock_by_name(session: AsyncSession, names: Collection[str]) -> dict[str, BundleRow]:
-    """Those that there are, in one order whoever asks, locked for a change."""
+    """Return the existing bundles of these names, locked for a change. Rows are locked by id, to avoid deadlocks."""
     query = select(BundleRow).where(BundleRow.name.in_(names)).order_by(BundleRow.id).with_for_update()
     return {row.name: row for row in await session.scalars(query)}

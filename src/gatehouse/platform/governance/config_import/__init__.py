@@ -1,11 +1,11 @@
-"""Taking an outpost's configuration over into an organization (reference 1, What the service does, 8): the document
-that its `GET /admin/config/export` answers.
+"""Imports an outpost's configuration into an organization (docs/moving-to-the-cloud.md): the document that its
+`GET /admin/config/export` returns.
 
-    patterns            the standard set is here already; others must be among the custom patterns, or are `missing`
+    patterns            built-in patterns exist already; others must be among the custom patterns, or are `missing`
     dlp_rules, custom_patterns, suppressions, compliance_bundles, content_filters
-                        made here; where one has the name, it stays as it is
-    group_overrides     of groups that are here
-    overrides           the outpost's own: it keeps them
+                        created; an existing one of the same name is not changed
+    group_overrides     imported for groups that exist
+    overrides           local to the outpost, not imported
 
-What is good is imported, the rest is told by its place in the document; once more changes nothing.
+Valid records are imported. Errors are reported with their path in the document. The import is idempotent.
 """

@@ -1,4 +1,4 @@
-"""What the document holds, as bodies of the families that make it here."""
+"""Converts records of the document to request bodies of the families that create them."""
 
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
@@ -19,22 +19,22 @@ R = TypeVar("R")
 B = TypeVar("B", bound=Body)
 
 
-class Rule(DlpRuleRecord, frozen=True, kw_only=True):
-    """A file that somebody has looked over need not say what things were called where it comes from."""
+class ImportedRule(DlpRuleRecord, frozen=True, kw_only=True):
+    """A rule or custom pattern. Ids are optional, because they are not used and a user may have edited the file."""
 
     id: str = ""
 
 
-class Bundle(BundleRecord, frozen=True, kw_only=True):
+class ImportedBundleRecord(BundleRecord, frozen=True, kw_only=True):
     id: UUID | None = None  # type: ignore[assignment]
 
 
-class Filter(FilterRecord, frozen=True, kw_only=True):
+class ImportedFilter(FilterRecord, frozen=True, kw_only=True):
     id: UUID | None = None  # type: ignore[assignment]
 
 
-#: what a body's field is called in the document, where that differs
-_IN_THE_DOCUMENT: Final = {
+#: Names in the document of body fields that have another name there.
+_DOCUMENT_NAMES: Final = {
     "detector_name": "name",
     "action_tier": "action",
     "confidence_threshold": "threshold",
@@ -45,25 +45,25 @@ _IN_THE_DOCUMENT: Final = {
 }
 
 
-class Misplaced(Exception):
-    """Something in the document is not good: where, from the record on, and why."""
+class InvalidRecord(Exception):
+    """A record of the document is invalid. `path` is relative to the record."""
 
-    def __init__(self, place: str, message: str) -> None:
-        super().__init__(place, message)
-        self.place, self.message = place, message
+    def __init__(self, path: str, message: str) -> None:
+        super().__init__(path, message)
+        self.path, self.message = path, message
 
 
-def of(kind: type[R], raw: Mapping[str, Any]) -> R:
-    """Raises `Misplaced`."""
+def parse(record_type: type[R], raw: Mapping[str, Any]) -> R:
+    """Convert a raw record. Raises `InvalidRecord`."""
     try:
-        return msgspec.convert(raw, kind)
+        return msgspec.convert(raw, record_type)
     except msgspec.ValidationError as error:
         message, _, path = str(error).partition(" - at `$")
-        raise Misplaced(path.rstrip("`"), message) from None
+        raise InvalidRecord(path.rstrip("`"), message) from None
 
 
-def new_rule(record: Rule) -> NewDlpRule:
-    """Raises `Misplaced`."""
+def new_rule(record: ImportedRule) -> NewDlpRule:
+    """Return the body of a DLP rule. Raises `InvalidRecord`."""
     config: dict[str, Any]
     if record.detector_type == "llm":
         config = {"labels": list(record.labels), "threshold": record.label_threshold}
@@ -84,8 +84,8 @@ def new_rule(record: Rule) -> NewDlpRule:
     )
 
 
-def new_pattern(record: Rule) -> NewCustomPattern:
-    """Raises `Misplaced`."""
+def new_pattern(record: ImportedRule) -> NewCustomPattern:
+    """Return the body of a custom pattern. Raises `InvalidRecord`."""
     return _body(
         NewCustomPattern,
         name=record.name,
@@ -97,8 +97,8 @@ def new_pattern(record: Rule) -> NewCustomPattern:
     )
 
 
-def new_bundle(record: Bundle) -> NewBundle:
-    """Raises `Misplaced`."""
+def new_bundle(record: ImportedBundleRecord) -> NewBundle:
+    """Return the body of a compliance bundle. Raises `InvalidRecord`."""
     return _body(
         NewBundle,
         name=record.name,
@@ -108,8 +108,8 @@ def new_bundle(record: Bundle) -> NewBundle:
     )
 
 
-def new_filter(record: Filter) -> NewContentFilter:
-    """Raises `Misplaced`."""
+def new_filter(record: ImportedFilter) -> NewContentFilter:
+    """Return the body of a content filter. Raises `InvalidRecord`."""
     configs: dict[str, dict[str, Any]] = {
         "keyword_block": {"keywords": list(record.keywords)},
         "topic_block": {"topics": list(record.topics), "threshold": record.threshold},
@@ -126,25 +126,25 @@ def new_filter(record: Filter) -> NewContentFilter:
     )
 
 
-def told(error: Refusal) -> Misplaced:
-    """What a family refuses, in the document's words."""
+def invalid_record(error: Refusal) -> InvalidRecord:
+    """Convert a family's refusal to an error with the document's names."""
     if isinstance(error, Unprocessable) and error.faults:
-        return _placed(error.faults[0])
-    return Misplaced("", error.text)
+        return _invalid_field(error.faults[0])
+    return InvalidRecord("", error.text)
 
 
-def _body(kind: type[B], **values: Any) -> B:
+def _body(body_type: type[B], **values: Any) -> B:
     try:
-        return kind.model_validate(values)
+        return body_type.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise _placed(FieldFault(place, str(first["msg"]).removeprefix("Value error, "))) from None
+        field = ".".join(map(str, first["loc"]))
+        raise _invalid_field(FieldFault(field, str(first["msg"]).removeprefix("Value error, "))) from None
 
 
-def _placed(fault: FieldFault) -> Misplaced:
-    place = _IN_THE_DOCUMENT.get(fault.field)
-    if place is None:
+def _invalid_field(fault: FieldFault) -> InvalidRecord:
+    path = _DOCUMENT_NAMES.get(fault.field)
+    if path is None:
         first, _, rest = fault.field.removeprefix("config_json.").removeprefix("config.").partition(".")
-        place = ".".join(filter(None, (_IN_THE_DOCUMENT.get(first, first), rest)))
-    return Misplaced(f".{place}", fault.message)
+        path = ".".join(filter(None, (_DOCUMENT_NAMES.get(first, first), rest)))
+    return InvalidRecord(f".{path}", fault.message)

@@ -1,4 +1,4 @@
-"""The import's endpoint, for the portal (decisions 8, Config import)."""
+"""Endpoint of the configuration import, for the portal."""
 
 from fastapi import APIRouter
 
@@ -16,6 +16,7 @@ router = APIRouter(prefix="/v1/platform/tenants/{tenant_id}/config-import", tags
 async def import_config(
     caller: PlatformClient, tenant: LoadedTenant, body: ConfigImport, change: Changing, recognisers: TheRecognisers
 ) -> ConfigImported:
-    """Takes an outpost's configuration over into an organization. Names that are there stay as they are, so once more
-    changes nothing; what is not good is named in `errors`, the rest is in force when the answer is there."""
-    return await service.take_over(change, tenant, body, recognisers)
+    """Imports an outpost's configuration into an organization. Existing records of the same name are not changed, so
+    the import is idempotent. Invalid records are listed in `errors`. The others are in force when the response arrives.
+    """
+    return await service.import_config(change, tenant, body, recognisers)

@@ -1,4 +1,4 @@
-"""The rules of the import."""
+"""Imports an outpost's configuration."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import islice
@@ -16,7 +16,12 @@ from gatehouse.platform.change import Change
 from gatehouse.platform.governance.compliance_bundles import service as bundles
 from gatehouse.platform.governance.compliance_bundles.table import all_bundles
 from gatehouse.platform.governance.config_import import records
-from gatehouse.platform.governance.config_import.records import Bundle, Filter, Misplaced, Rule
+from gatehouse.platform.governance.config_import.records import (
+    ImportedBundleRecord,
+    ImportedFilter,
+    ImportedRule,
+    InvalidRecord,
+)
 from gatehouse.platform.governance.config_import.schemas import (
     ConfigImport,
     ConfigImported,
@@ -34,46 +39,46 @@ from gatehouse.platform.governance.dlp_rules import service as rules
 from gatehouse.platform.governance.dlp_rules.table import all_rules
 from gatehouse.platform.organization.tenants.table import TenantRecord
 
-_STANDARD: Final = frozenset(pattern.id for pattern in BUILT_IN)
-_STANDARD_TYPES: Final = frozenset(pattern.entity_type for pattern in BUILT_IN)
-#: Of the document itself.
-_HEADING: Final = frozenset({"exported_at", "outpost_id", "policy_version"})
-#: Of as many parts that this version does not know it is told.
-_MOST_UNKNOWN: Final = 100
-_THERE: Final = "one of this name is here already"
-_NO_GROUP: Final = "its group is not here"
-_REASON: Final = "imported from an outpost"
+_BUILT_IN_IDS: Final = frozenset(pattern.id for pattern in BUILT_IN)
+_BUILT_IN_TYPES: Final = frozenset(pattern.entity_type for pattern in BUILT_IN)
+#: Metadata of the document.
+_METADATA_FIELDS: Final = frozenset({"exported_at", "outpost_id", "policy_version"})
+#: Unknown parts that the report lists.
+_MAX_UNKNOWN_PARTS: Final = 100
+_NAME_EXISTS: Final = "one of this name already exists"
+_NO_GROUP: Final = "its group does not exist"
+_SUPPRESSION_REASON: Final = "imported from an outpost"
 
 
-async def take_over(
+async def import_config(
     change: Change, tenant: TenantRecord, body: ConfigImport, recognisers: Recognisers
 ) -> ConfigImported:
-    """Into the organization, in the change's transaction; of a dry run nothing is left."""
+    """Import the configuration into the organization, in the transaction of `change`. A dry run is rolled back."""
     async with change.inside(tenant.id) as inside:
         if not body.dry_run:
-            found = await _Import(inside, body.config, recognisers).run()
+            result = await _Import(inside, body.config, recognisers).run()
             inside.record(
                 "config.imported",
                 "tenant",
                 tenant.id,
-                imported=len(found.imported),
-                skipped=len(found.skipped),
-                errors=len(found.errors),
-                missing_patterns=found.missing_patterns,
+                imported=len(result.imported),
+                skipped=len(result.skipped),
+                errors=len(result.errors),
+                missing_patterns=result.missing_patterns,
             )
-            return found
-        # What this one would record and tell goes nowhere.
+            return result
+        # A separate change whose audit events and notifications are discarded.
         trial = Change(inside.session, inside.caller, tenant_id=tenant.id)
-        undone = await inside.session.begin_nested()
+        savepoint = await inside.session.begin_nested()
         try:
-            found = await _Import(trial, body.config, recognisers).run()
+            result = await _Import(trial, body.config, recognisers).run()
         finally:
-            await undone.rollback()
-        return found.model_copy(update={"dry_run": True})
+            await savepoint.rollback()
+        return result.model_copy(update={"dry_run": True})
 
 
 class _Import:
-    """One document on its way in."""
+    """One run of the import."""
 
     def __init__(self, change: Change, config: ExportedConfig, recognisers: Recognisers) -> None:
         self._change = change
@@ -86,131 +91,142 @@ class _Import:
 
     async def run(self) -> ConfigImported:
         config, session = self._config, self._change.session
-        # Custom patterns first: rules and overrides speak of what they find.
-        await self._each("custom_patterns", config.custom_patterns, await all_patterns(session), self._pattern)
+        # Custom patterns first: rules and overrides refer to their entity types.
+        await self._import_records(
+            "custom_patterns", config.custom_patterns, await all_patterns(session), self._create_pattern
+        )
         await self._find_missing()
-        # Before the rows: an import of rules takes the two locks in this order.
+        # Lock order: this lock before the rows' locks, as in the import of rules.
         await acquire_scoped(session, ScopedLock.DLP_RULES, str(self._change.tenant_id))
-        known_rules = await all_rules(session, lock=True)
-        await self._each("dlp_rules", config.dlp_rules, known_rules, self._rule, name="detector_name")
-        await self._suppress()
-        await self._each("compliance_bundles", config.compliance_bundles, await all_bundles(session), self._bundle)
-        await self._each("content_filters", config.content_filters, await all_filters(session), self._filter)
-        await self._override()
-        for part in islice(config.model_extra or {}, _MOST_UNKNOWN):
-            if part not in _HEADING:
+        existing_rules = await all_rules(session, lock=True)
+        await self._import_records(
+            "dlp_rules", config.dlp_rules, existing_rules, self._create_rule, name_field="detector_name"
+        )
+        await self._import_suppressions()
+        await self._import_records(
+            "compliance_bundles", config.compliance_bundles, await all_bundles(session), self._create_bundle
+        )
+        await self._import_records(
+            "content_filters", config.content_filters, await all_filters(session), self._create_filter
+        )
+        await self._import_overrides()
+        for part in islice(config.model_extra or {}, _MAX_UNKNOWN_PARTS):
+            if part not in _METADATA_FIELDS:
                 self._skip(part[:100], "", "unknown to this version")
         if any(config.overrides.values()):
-            self._skip("overrides", "", "the outpost's own: it keeps them")
+            self._skip("overrides", "", "local to the outpost")
         return ConfigImported(
             dry_run=False,
-            standard_patterns=len(_STANDARD & set(config.patterns)),
+            standard_patterns=len(_BUILT_IN_IDS & set(config.patterns)),
             imported=self._imported,
             skipped=self._skipped,
             missing_patterns=list(self._missing),
             errors=self._errors,
         )
 
-    async def _each(
+    async def _import_records(
         self,
         part: str,
         raw: Sequence[Mapping[str, Any]],
-        there: Sequence[Any],
-        make: Callable[[Mapping[str, Any]], Awaitable[str | None]],
+        existing: Sequence[Any],
+        create: Callable[[Mapping[str, Any]], Awaitable[str | None]],
         *,
-        name: str = "name",
+        name_field: str = "name",
     ) -> None:
-        """`make` gives the reason why one is left out, or None."""
-        known = {getattr(row, name) for row in there}
-        for place, record in enumerate(raw):
-            # A name that is no Unicode (half a surrogate pair) cannot be told as it came.
-            called = str(record.get("name", "")).strip()[:255].encode(errors="replace").decode()
-            if called in known:
-                self._skip(part, called, _THERE)
+        """Import the records of one part. `create` returns the reason for skipping a record, or None."""
+        existing_names = {getattr(row, name_field) for row in existing}
+        for index, record in enumerate(raw):
+            # A lone surrogate cannot be encoded as UTF-8, so it is replaced.
+            name = str(record.get("name", "")).strip()[:255].encode(errors="replace").decode()
+            if name in existing_names:
+                self._skip(part, name, _NAME_EXISTS)
                 continue
             try:
                 async with self._change.attempt():
-                    reason = await make(record)
-            except (Misplaced, Refusal) as error:
-                self._fault(f"{part}[{place}]", error)
+                    reason = await create(record)
+            except (InvalidRecord, Refusal) as error:
+                self._fault(f"{part}[{index}]", error)
                 continue
             if reason is None:
-                self._imported.append(Imported(part=part, name=called))
+                self._imported.append(Imported(part=part, name=name))
             else:
-                self._skip(part, called, reason)
+                self._skip(part, name, reason)
 
-    async def _pattern(self, raw: Mapping[str, Any]) -> None:
-        await customization.create(self._change, records.new_pattern(records.of(Rule, raw)))
+    async def _create_pattern(self, raw: Mapping[str, Any]) -> None:
+        await customization.create(self._change, records.new_pattern(records.parse(ImportedRule, raw)))
 
-    async def _rule(self, raw: Mapping[str, Any]) -> str | None:
-        record = records.of(Rule, raw)
+    async def _create_rule(self, raw: Mapping[str, Any]) -> str | None:
+        record = records.parse(ImportedRule, raw)
         if record.entity_type in self._missing and record.pattern is None:
-            return "it speaks of a pattern that is missing"
+            return "it refers to a missing pattern"
         await rules.create(self._change, records.new_rule(record), self._recognisers)
         return None
 
-    async def _bundle(self, raw: Mapping[str, Any]) -> str | None:
-        record = records.of(Bundle, raw)
+    async def _create_bundle(self, raw: Mapping[str, Any]) -> str | None:
+        record = records.parse(ImportedBundleRecord, raw)
         if not record.framework:
-            return "the document does not say of which framework it is"
+            return "the document does not name its framework"
         await bundles.create(self._change, records.new_bundle(record))
         return None
 
-    async def _filter(self, raw: Mapping[str, Any]) -> str | None:
-        record = records.of(Filter, raw)
+    async def _create_filter(self, raw: Mapping[str, Any]) -> str | None:
+        record = records.parse(ImportedFilter, raw)
         if record.group_id is not None and await self._change.session.get(GroupRow, record.group_id) is None:
             return _NO_GROUP
         await filters.create(self._change, records.new_filter(record))
         return None
 
     async def _find_missing(self) -> None:
-        """What is named and defined nowhere: neither here, nor in the document."""
-        there = await all_patterns(self._change.session)
-        names = {row.name for row in there} | {row.entity_type for row in there}
-        # Be one of them not good: then it is an error, and not missing.
-        names |= {str(each.get(key)) for each in self._config.custom_patterns for key in ("name", "entity_type", "id")}
-        for pattern in self._config.patterns:
-            if pattern not in _STANDARD and pattern not in names:
-                self._missing[pattern] = None
+        """Collect the patterns that are defined neither in the organization nor in the document."""
+        existing = await all_patterns(self._change.session)
+        names = {row.name for row in existing} | {row.entity_type for row in existing}
+        # An invalid custom pattern of the document is reported as an error, not as missing.
+        fields = ("name", "entity_type", "id")
+        names |= {str(pattern.get(field)) for pattern in self._config.custom_patterns for field in fields}
+        for pattern_id in self._config.patterns:
+            if pattern_id not in _BUILT_IN_IDS and pattern_id not in names:
+                self._missing[pattern_id] = None
         for rule in self._config.dlp_rules:
-            by_name = rule.get("detector_type") == "regex" and rule.get("pattern") is None
+            has_no_pattern = rule.get("detector_type") == "regex" and rule.get("pattern") is None
             entity_type = rule.get("entity_type")
-            if by_name and isinstance(entity_type, str) and entity_type not in _STANDARD_TYPES | names:
+            if has_no_pattern and isinstance(entity_type, str) and entity_type not in _BUILT_IN_TYPES | names:
                 self._missing[entity_type[:100]] = None
 
-    async def _suppress(self) -> None:
-        there = {row.pattern_id for row in await all_suppressions(self._change.session)}
-        for place, pattern_id in enumerate(self._config.suppressions):
-            if pattern_id in there:
-                self._skip("suppressions", pattern_id, "it is switched off here already")
+    async def _import_suppressions(self) -> None:
+        suppressed = {row.pattern_id for row in await all_suppressions(self._change.session)}
+        for index, pattern_id in enumerate(self._config.suppressions):
+            if pattern_id in suppressed:
+                self._skip("suppressions", pattern_id, "it is already suppressed")
                 continue
             try:
                 async with self._change.attempt():
-                    await customization.suppress(self._change, NewSuppression(pattern_id=pattern_id, reason=_REASON))
+                    await customization.suppress(
+                        self._change, NewSuppression(pattern_id=pattern_id, reason=_SUPPRESSION_REASON)
+                    )
                 self._imported.append(Imported(part="suppressions", name=pattern_id))
-                there.add(pattern_id)
+                suppressed.add(pattern_id)
             except (Refusal, ValueError) as error:
-                self._fault(f"suppressions[{place}]", error)
+                self._fault(f"suppressions[{index}]", error)
 
-    async def _override(self) -> None:
+    async def _import_overrides(self) -> None:
         session = self._change.session
-        for named, actions in self._config.group_overrides.items():
+        for group_id, actions in self._config.group_overrides.items():
             try:
-                group = await session.get(GroupRow, UUID(named), with_for_update=True)
+                group = await session.get(GroupRow, UUID(group_id), with_for_update=True)
             except ValueError:
                 group = None
             if group is None:
-                self._skip("group_overrides", named[:100], _NO_GROUP)
+                self._skip("group_overrides", group_id[:100], _NO_GROUP)
             elif await overrides_of(session, group.id):
-                self._skip("group_overrides", group.name, "the group has overrides here already")
+                self._skip("group_overrides", group.name, "the group already has overrides")
             else:
-                await self._override_group(group, actions)
+                await self._import_group_overrides(group, actions)
 
-    async def _override_group(self, group: GroupRow, actions: Mapping[str, str]) -> None:
+    async def _import_group_overrides(self, group: GroupRow, actions: Mapping[str, str]) -> None:
         try:
-            wanted = [NewOverride.model_validate({"entity_type": k, "action": v}) for k, v in actions.items()]
+            overrides = [NewOverride.model_validate({"entity_type": k, "action": v}) for k, v in actions.items()]
             async with self._change.attempt():
-                await groups.replace_overrides(self._change, group, wanted)
+                await groups.replace_overrides(self._change, group, overrides)
             self._imported.append(Imported(part="group_overrides", name=group.name))
         except (Refusal, ValueError) as error:
             self._fault(f"group_overrides.{group.id}", error)
@@ -219,8 +235,9 @@ class _Import:
         self._skipped.append(Skipped(part=part, name=name, reason=reason))
 
     def _fault(self, where: str, error: Exception) -> None:
-        found = records.told(error) if isinstance(error, Refusal) else error
-        if isinstance(found, Misplaced):
-            self._errors.append(Fault(where=where + found.place, message=found.message))
+        if isinstance(error, Refusal):
+            error = records.invalid_record(error)
+        if isinstance(error, InvalidRecord):
+            self._errors.append(Fault(where=where + error.path, message=error.message))
         else:
-            self._errors.append(Fault(where=where, message="is not one that this version knows"))
+            self._errors.append(Fault(where=where, message="is unknown to this version"))

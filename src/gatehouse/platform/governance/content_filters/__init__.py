@@ -1,9 +1,10 @@
-"""Content filters: what an organization, or one of its groups, will not have talked about, and what it tells every
-model (reference 3, Content filter).
+"""Content filters: keywords and topics that an organization or one of its groups blocks, and instructions that it adds
+to every prompt (docs/content-filters.md).
 
-    enabled <-> disabled     `enabled`; a disabled filter is as good as absent
-    any      -> removed      DELETE; a group's filters go with it
+    enabled <-> disabled     `enabled`; a disabled filter has no effect
+    any      -> removed      DELETE; deleting a group deletes its filters
 
-Looked at in ascending `priority`, of equals the oldest first. The first `keyword_block` or `topic_block` that matches
-refuses the request, before any DLP; all `custom_instruction` texts are put before the system prompt.
+Filters are evaluated in ascending `priority`, equal ones by age, oldest first. The first `keyword_block` or
+`topic_block` that matches refuses the request, before DLP. All `custom_instruction` texts are prepended to the system
+prompt.
 """

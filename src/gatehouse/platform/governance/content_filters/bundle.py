@@ -1,4 +1,4 @@
-"""What content filters give to a tenant's policy."""
+"""Reads content filters for a tenant's policy."""
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession

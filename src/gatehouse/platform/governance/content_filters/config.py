@@ -1,4 +1,4 @@
-"""What a filter's `config` may hold, by its type (reference 3, Content filter)."""
+"""Schemas of a filter's `config`, one for each type."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, TypeAlias
@@ -10,17 +10,17 @@ from gatehouse.foundation.errors import FieldFault, Unprocessable
 from gatehouse.foundation.http.bodies import Body
 from gatehouse.policy.governance import FilterType
 
-#: Keywords of all of an organization's filters.
-MOST_KEYWORDS: Final = 10_000
+#: Keywords of all filters of an organization together.
+MAX_KEYWORDS: Final = 10_000
 
 
-def _can_be_seen(keyword: str) -> str:
+def _require_visible(keyword: str) -> str:
     if not folded(keyword):
-        raise ValueError("has nothing in it that can be seen")
+        raise ValueError("has no visible character")
     return keyword
 
 
-Keyword = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_can_be_seen)]
+Keyword = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_require_visible)]
 Topic = Annotated[str, Field(min_length=1, max_length=300, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 
@@ -39,7 +39,7 @@ class InstructionConfig(Body):
 
 Config: TypeAlias = KeywordConfig | TopicConfig | InstructionConfig
 
-_KINDS: Final[Mapping[FilterType, type[Config]]] = {
+_SCHEMAS: Final[Mapping[FilterType, type[Config]]] = {
     "keyword_block": KeywordConfig,
     "topic_block": TopicConfig,
     "custom_instruction": InstructionConfig,
@@ -47,13 +47,13 @@ _KINDS: Final[Mapping[FilterType, type[Config]]] = {
 
 
 def read(filter_type: FilterType, config: dict[str, Any]) -> Config:
-    """Raises `Unprocessable`, which names the fields."""
+    """Validate `config`. Raises `Unprocessable` with the names of the fields."""
     try:
-        return _KINDS[filter_type].model_validate(config)
+        return _SCHEMAS[filter_type].model_validate(config)
     except ValidationError as error:
-        raise Unprocessable(faults=[_fault(each) for each in error.errors(include_url=False)]) from None
+        raise Unprocessable(faults=[_fault(detail) for detail in error.errors(include_url=False)]) from None
 
 
 def _fault(error: Any) -> FieldFault:
-    place = ".".join(str(part) for part in ("config", *error["loc"]))
-    return FieldFault(place, str(error["msg"]).removeprefix("Value error, "))
+    field = ".".join(str(part) for part in ("config", *error["loc"]))
+    return FieldFault(field, str(error["msg"]).removeprefix("Value error, "))

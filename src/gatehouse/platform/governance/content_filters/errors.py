@@ -1,4 +1,4 @@
-"""What can go wrong with content filters. A malformed body is 400 (reference 3, Endpoints, Content filters)."""
+"""Errors of the content filters family. A malformed body is 400."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ class TooManyFilters(Conflict):
 
 
 class BadScope(Unprocessable):
-    """`scope` and `group_id` do not go together, or there is no such group."""
+    """`scope` and `group_id` contradict each other, or the group does not exist."""
 
     def __init__(self, fault: str) -> None:
         super().__init__(faults=[FieldFault("group_id", fault)])

@@ -1,4 +1,4 @@
-"""The content filters' endpoints (reference 3, Endpoints, Content filters). `test` stands before `{filter_id}`."""
+"""Endpoints of content filters. `test` is registered before `{filter_id}`, which would match it."""
 
 from typing import Annotated
 
@@ -25,27 +25,27 @@ LoadedFilter = Annotated[ContentFilterRow, Depends(loaded(ContentFilterRow, "fil
 
 @router.get("/", response_model=list[ContentFilter])
 async def list_content_filters(caller: AdminReader, session: Session) -> object:
-    """All filters, in the order in which they are looked at."""
+    """Lists all filters in the order of evaluation."""
     return await all_filters(session)
 
 
 @router.post(
-    "/", status_code=201, response_model=ContentFilter, responses={409: {"description": "There are too many."}}
+    "/", status_code=201, response_model=ContentFilter, responses={409: {"description": "The limit is reached."}}
 )
 async def create_content_filter(caller: Admin, body: NewContentFilter, change: Changing) -> object:
-    """Adds a filter. It is in force when the answer is there."""
+    """Adds a filter. It is in force when the response arrives."""
     return await service.create(change, body)
 
 
 @router.post("/test", response_model=FilterTried)
 async def test_content_filters(caller: Admin, body: FilterTrial, parts: InParts, host: TheHost) -> FilterTried:
-    """What the filters in force do about a text. Stores nothing."""
+    """Returns what the filters in force do with a text. Stores nothing."""
     return await service.try_out(parts, host.ports, body)
 
 
 @router.get("/{filter_id}", response_model=ContentFilter)
 async def read_content_filter(caller: AdminReader, content_filter: LoadedFilter) -> object:
-    """One filter."""
+    """Returns one filter."""
     return content_filter
 
 
@@ -53,7 +53,7 @@ async def read_content_filter(caller: AdminReader, content_filter: LoadedFilter)
 async def update_content_filter(
     caller: Admin, content_filter: LoadedFilter, body: ContentFilterUpdate, change: Changing
 ) -> object:
-    """Changes what the body names. It is in force when the answer is there."""
+    """Changes the fields in the body. The change is in force when the response arrives."""
     return await service.update(change, content_filter, body)
 
 

@@ -1,4 +1,4 @@
-"""Bodies of the content filters' endpoints (reference 3, Content filter)."""
+"""Bodies of the content filters' endpoints."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -13,13 +13,13 @@ Name = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f
 Description = Annotated[str, Field(max_length=2_000)]
 Scope = Literal["org", "group"]
 Priority = Annotated[
-    int, Field(ge=-1_000_000, le=1_000_000, description="The lowest is looked at first.", examples=[10])
+    int, Field(ge=-1_000_000, le=1_000_000, description="The lowest is evaluated first.", examples=[10])
 ]
-#: What it must hold depends on the type: see `config`.
+#: The required fields depend on the type: see `config`.
 Config = Annotated[
     dict[str, Any],
     Field(
-        description="`keyword_block`: `keywords`; `topic_block`: `topics`, and `threshold` if not 0.5;"
+        description="`keyword_block`: `keywords`. `topic_block`: `topics`, and optionally `threshold` (default 0.5)."
         " `custom_instruction`: `instruction`.",
         examples=[{"keywords": ["Project Falcon"]}],
     ),
@@ -32,13 +32,13 @@ class NewContentFilter(Body):
     filter_type: Annotated[FilterType, Field(examples=["keyword_block"])]
     config: Config
     scope: Scope
-    group_id: Annotated[Id | None, Field(description="Needed for the scope `group`, and only there.")] = None
+    group_id: Annotated[Id | None, Field(description="Required for the scope `group`, forbidden for `org`.")] = None
     enabled: bool = True
     priority: Priority
 
 
 class ContentFilterUpdate(Body):
-    """Partial: what is left out stays. `config` is replaced whole; with `scope` `org` the group is forgotten."""
+    """Partial: omitted fields keep their values. `config` is replaced as a whole. `scope` `org` removes the group."""
 
     name: Annotated[Name, Field(default_factory=unsent)]
     description: Description | None = None
@@ -71,7 +71,9 @@ class FilterTrial(Body):
         StringConstraints(strip_whitespace=False, max_length=100_000),
         Field(examples=["What is Project Falcon about?"]),
     ]
-    group_id: Annotated[Id | None, Field(description="As a member of this group; else of none.")] = None
+    group_id: Annotated[Id | None, Field(description="Evaluate as a member of this group. Default: of no group.")] = (
+        None
+    )
 
 
 class TriedFilter(Shown):
@@ -90,8 +92,8 @@ class FilterTried(Shown):
     blocked: bool
     blocked_by: Annotated[TriedFilter | None, Field(description="The first filter that refuses the text.")]
     instructions: Annotated[
-        list[TriedInstruction], Field(description="What is put before the system prompt, in this order.")
+        list[TriedInstruction], Field(description="Texts prepended to the system prompt, in this order.")
     ]
-    filters_evaluated: Annotated[int, Field(description="Enabled filters that hold for the group, or for everybody.")]
-    failed: Annotated[list[TriedFilter], Field(description="Topics that could not be judged.")]
-    failure: Annotated[str | None, Field(description="Why they could not.", examples=["timeout"])]
+    filters_evaluated: Annotated[int, Field(description="Enabled filters that apply to the group or to all users.")]
+    failed: Annotated[list[TriedFilter], Field(description="Topic filters that could not be evaluated.")]
+    failure: Annotated[str | None, Field(description="Why they failed.", examples=["timeout"])]

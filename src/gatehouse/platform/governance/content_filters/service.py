@@ -1,4 +1,4 @@
-"""The rules of content filters."""
+"""Creates, changes, deletes and tries out content filters."""
 
 from typing import Any, Final
 from uuid import UUID
@@ -30,68 +30,69 @@ from gatehouse.platform.governance.content_filters.table import (
 )
 from gatehouse.platform.requests import Apart
 
-#: Filters an organization may have.
-MOST: Final = 1_000
+#: Filters of an organization.
+MAX_FILTERS: Final = 1_000
 
 
 async def create(change: Change, new: NewContentFilter) -> ContentFilterRow:
-    """Raises `TooManyFilters`, and `Unprocessable` where configuration or scope are not good; then nothing changes."""
-    known = config.read(new.filter_type, new.config)
-    await _judge_scope(change.session, new.scope, new.group_id)
+    """Add a filter. Raises `TooManyFilters`, or `Unprocessable` if the configuration or the scope is invalid."""
+    filter_config = config.read(new.filter_type, new.config)
+    await _check_scope(change.session, new.scope, new.group_id)
     session = change.session
-    await require_room(session, ScopedLock.CONTENT_FILTERS, count_filters, limit=MOST, full=TooManyFilters)
-    _judge_keywords(await count_keywords(session), known)
+    await require_room(session, ScopedLock.CONTENT_FILTERS, count_filters, limit=MAX_FILTERS, full=TooManyFilters)
+    _check_keyword_count(await count_keywords(session), filter_config)
     now = utc_now()
-    values = {**new.model_dump(), "config": known.model_dump(exclude_unset=True)}
+    values = {**new.model_dump(), "config": filter_config.model_dump(exclude_unset=True)}
     row = ContentFilterRow(id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, **values)
     change.session.add(row)
-    _say(change, "content_filter.created", row)
+    _record(change, "content_filter.created", row)
     return row
 
 
 async def update(change: Change, row: ContentFilterRow, body: ContentFilterUpdate) -> ContentFilterRow:
-    """The filter as it would be is judged whole: what was good for one type need not be for another."""
-    sent = body.sent()
-    if sent.get("scope") == "org":
-        sent.setdefault("group_id", None)
-    would: dict[str, Any] = {name: getattr(row, name) for name in NewContentFilter.model_fields} | sent
-    known = config.read(would["filter_type"], would["config"])
-    await _judge_scope(change.session, would["scope"], would["group_id"])
+    """Change a filter. The merged filter is validated as a whole, because a `config` is valid for one type only.
+    Raises as `create` does."""
+    changes = body.sent()
+    if changes.get("scope") == "org":
+        changes.setdefault("group_id", None)
+    merged: dict[str, Any] = {name: getattr(row, name) for name in NewContentFilter.model_fields} | changes
+    filter_config = config.read(merged["filter_type"], merged["config"])
+    await _check_scope(change.session, merged["scope"], merged["group_id"])
     await acquire_scoped(change.session, ScopedLock.CONTENT_FILTERS, str(change.tenant_id))
     keywords = await count_keywords(change.session)
-    _judge_keywords(keywords - len(row.config.get("keywords", ())), known)
-    for name, value in {**would, "config": known.model_dump(exclude_unset=True)}.items():
+    _check_keyword_count(keywords - len(row.config.get("keywords", ())), filter_config)
+    for name, value in {**merged, "config": filter_config.model_dump(exclude_unset=True)}.items():
         setattr(row, name, value)
     row.updated_at = utc_now()
-    _say(change, "content_filter.updated", row, changed=sorted(sent))
+    _record(change, "content_filter.updated", row, changed=sorted(changes))
     return row
 
 
 async def delete(change: Change, row: ContentFilterRow) -> None:
     await change.session.delete(row)
-    _say(change, "content_filter.deleted", row)
+    _record(change, "content_filter.deleted", row)
 
 
 async def try_out(parts: Apart, ports: Ports, trial: FilterTrial) -> FilterTried:
-    """What the filters in force do about a text. Raises `BadScope` where there is no such group."""
+    """Return what the filters in force do with a text. Raises `BadScope` if the group does not exist."""
     if trial.group_id is not None:
         async with parts.reading() as session:
-            await _judge_scope(session, "group", trial.group_id)
+            await _check_scope(session, "group", trial.group_id)
     filter_set = (await ports.policies.current(parts.tenant_id)).filters
     filters = filter_set.of(() if trial.group_id is None else (trial.group_id,))
     blocking, failed, reason = await content_filters.judge(filter_set, filters, {"text": trial.text}, ports)
     return FilterTried(
         blocked=blocking is not None,
         blocked_by=None if blocking is None else TriedFilter.model_validate(blocking),
-        instructions=[TriedInstruction.model_validate(each) for each in filters if each.instruction],
+        instructions=[TriedInstruction.model_validate(rule) for rule in filters if rule.instruction],
         filters_evaluated=len(filters),
-        failed=[TriedFilter.model_validate(each) for each in failed],
+        failed=[TriedFilter.model_validate(rule) for rule in failed],
         failure=reason,
     )
 
 
-async def _judge_scope(session: AsyncSession, scope: str, group_id: UUID | None) -> None:
-    """Raises `BadScope`."""
+async def _check_scope(session: AsyncSession, scope: str, group_id: UUID | None) -> None:
+    """Check that scope and group agree. Raises `BadScope`."""
     if scope == "org":
         if group_id is not None:
             raise BadScope("belongs to the scope 'group'")
@@ -102,15 +103,20 @@ async def _judge_scope(session: AsyncSession, scope: str, group_id: UUID | None)
         raise BadScope("is not a group of this organization")
 
 
-def _judge_keywords(others: int, known: config.Config) -> None:
-    """Raises `TooManyFilters`."""
-    if isinstance(known, config.KeywordConfig) and others + len(known.keywords) > config.MOST_KEYWORDS:
+def _check_keyword_count(other_keywords: int, filter_config: config.Config) -> None:
+    """Check the limit of keywords. Raises `TooManyFilters`."""
+    if not isinstance(filter_config, config.KeywordConfig):
+        return
+    if other_keywords + len(filter_config.keywords) > config.MAX_KEYWORDS:
         raise TooManyFilters
 
 
-def _say(change: Change, action: str, row: ContentFilterRow, **more: Any) -> None:
-    """Without the configuration: a list of what must not be spoken of is nothing for everybody who reads the log."""
-    told = ContentFilter.model_validate(row).model_dump(include={"name", "filter_type", "scope", "enabled", "priority"})
+def _record(change: Change, action: str, row: ContentFilterRow, **more: Any) -> None:
+    """Record and publish a change. The event leaves out `config`: readers of the audit log need not see blocked
+    keywords."""
+    details = ContentFilter.model_validate(row).model_dump(
+        include={"name", "filter_type", "scope", "enabled", "priority"}
+    )
     group = None if row.group_id is None else str(row.group_id)
-    change.record(action, "content_filter", row.id, **told, group_id=group, **more)
+    change.record(action, "content_filter", row.id, **details, group_id=group, **more)
     change.touch("policy", change.tenant_id, urgent=True)

@@ -1,4 +1,4 @@
-"""Content filters' rows and named queries."""
+"""Rows and queries of content filters."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -30,7 +30,7 @@ class ContentFilterRow(TenantRow):
 
 
 async def all_filters(session: AsyncSession) -> Sequence[ContentFilterRow]:
-    """The tenant's, in the order in which they are looked at."""
+    """Return the tenant's filters in the order of evaluation."""
     order = (ContentFilterRow.priority, ContentFilterRow.created_at, ContentFilterRow.id)
     return (await session.scalars(select(ContentFilterRow).order_by(*order))).all()
 
@@ -40,12 +40,12 @@ async def count_filters(session: AsyncSession) -> int:
 
 
 async def count_keywords(session: AsyncSession) -> int:
-    """Of all filters."""
+    """Return the number of keywords of all filters."""
     keywords = func.coalesce(func.jsonb_array_length(ContentFilterRow.config["keywords"]), 0)
     return int((await session.execute(select(func.coalesce(func.sum(keywords), 0)))).scalar_one())
 
 
 async def lock_group(session: AsyncSession, group_id: UUID) -> bool:
-    """Whether there is such a group; then it is not removed meanwhile."""
+    """Return whether the group exists. Locks its row, so that it is not deleted before this transaction ends."""
     query = select(GroupRow.id).where(GroupRow.id == group_id).with_for_update(read=True, key_share=True)
     return (await session.scalars(query)).one_or_none() is not None

@@ -1,4 +1,4 @@
-"""What suppressions and custom patterns give to the policy."""
+"""Reads suppressions and custom patterns for a tenant's policy."""
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -14,7 +14,7 @@ _SUPPRESSED = text("SELECT pattern_id FROM dlp_suppressions WHERE tenant_id = :t
 
 
 async def records(session: AsyncSession, tenant_id: TenantId) -> tuple[DlpRuleRecord, ...]:
-    """The enabled patterns: rules that find by a pattern of their own."""
+    """Return the enabled custom patterns as regex rules."""
     rows = await session.execute(_PATTERNS, {"tenant": tenant_id})
     return tuple(
         DlpRuleRecord(
@@ -33,5 +33,5 @@ async def records(session: AsyncSession, tenant_id: TenantId) -> tuple[DlpRuleRe
 
 
 async def suppressions(session: AsyncSession, tenant_id: TenantId) -> frozenset[str]:
-    """Ids of built-in patterns."""
+    """Return the ids of the suppressed built-in patterns."""
     return frozenset((await session.execute(_SUPPRESSED, {"tenant": tenant_id})).scalars())

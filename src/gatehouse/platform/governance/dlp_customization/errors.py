@@ -1,4 +1,4 @@
-"""What can go wrong with suppressions and custom patterns. A malformed body is 400, as all below `dlp-rules`."""
+"""Errors of suppressions and custom patterns. A malformed body is 400, as on all paths below `dlp-rules`."""
 
 from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
 
@@ -13,8 +13,10 @@ class CustomPatternNotFound(NotFound):
 
 class UnknownPattern(Unprocessable):
     def __init__(self, pattern_id: str) -> None:
-        told = f"{pattern_id!r} is no built-in pattern. GET /api/admin/dlp-rules/available-patterns lists their ids."
-        super().__init__(faults=[FieldFault("pattern_id", told)])
+        message = (
+            f"{pattern_id!r} is not a built-in pattern. GET /api/admin/dlp-rules/available-patterns lists their ids."
+        )
+        super().__init__(faults=[FieldFault("pattern_id", message)])
 
 
 class SuppressedAlready(Conflict):

@@ -1,4 +1,4 @@
-"""The endpoints of suppressions and custom patterns (decisions of the contract: DLP)."""
+"""Endpoints of suppressions and custom patterns."""
 
 from typing import Annotated
 
@@ -27,48 +27,48 @@ router = APIRouter(prefix="/api/admin/dlp-rules", tags=["DLP"], responses=RESPON
 LoadedSuppression = Annotated[SuppressionRow, Depends(loaded(SuppressionRow, "suppression_id", SuppressionNotFound))]
 LoadedPattern = Annotated[CustomPatternRow, Depends(loaded(CustomPatternRow, "pattern_id", CustomPatternNotFound))]
 
-_TAKEN: dict[int | str, dict[str, str]] = {409: {"description": "There is one already."}}
+_CONFLICT: dict[int | str, dict[str, str]] = {409: {"description": "It already exists."}}
 
 
 @router.get("/suppressions", response_model=list[Suppression])
 async def list_suppressions(caller: AdminReader, session: Session) -> object:
-    """The built-in patterns that the organization does not want."""
+    """Lists the built-in patterns that the organization has suppressed."""
     return await all_suppressions(session)
 
 
-@router.post("/suppressions", status_code=201, response_model=Suppression, responses=_TAKEN)
+@router.post("/suppressions", status_code=201, response_model=Suppression, responses=_CONFLICT)
 async def suppress_pattern(caller: Admin, body: NewSuppression, change: Changing) -> object:
-    """Takes a built-in pattern out of force for the organization, unless a compliance bundle demands it."""
+    """Suppresses a built-in pattern for the organization. Patterns that a compliance bundle requires stay in force."""
     return await service.suppress(change, body)
 
 
 @router.delete("/suppressions/{suppression_id}", status_code=204)
 async def delete_suppression(caller: Admin, suppression: LoadedSuppression, change: Changing) -> None:
-    """Puts the pattern in force again."""
+    """Removes a suppression: the pattern is in force again."""
     await service.unsuppress(change, suppression)
 
 
 @router.get("/custom-patterns", response_model=list[CustomPattern])
 async def list_custom_patterns(caller: AdminReader, session: Session) -> object:
-    """The organization's own patterns, oldest first."""
+    """Lists the organization's custom patterns, oldest first."""
     return await all_patterns(session)
 
 
-@router.post("/custom-patterns", status_code=201, response_model=CustomPattern, responses=_TAKEN)
+@router.post("/custom-patterns", status_code=201, response_model=CustomPattern, responses=_CONFLICT)
 async def create_custom_pattern(caller: Admin, body: NewCustomPattern, change: Changing) -> object:
-    """Adds a pattern. It is compiled first: a bad one is 400 with the reason and its place, and changes nothing."""
+    """Adds a pattern. An invalid pattern is 400 with the reason and the position, and nothing is stored."""
     return await service.create(change, body)
 
 
-@router.put("/custom-patterns/{pattern_id}", response_model=CustomPattern, responses=_TAKEN)
+@router.put("/custom-patterns/{pattern_id}", response_model=CustomPattern, responses=_CONFLICT)
 async def update_custom_pattern(
     caller: Admin, pattern: LoadedPattern, body: CustomPatternUpdate, change: Changing
 ) -> object:
-    """Changes what the body names. It is in force when the answer is there."""
+    """Changes the fields in the body. The change is in force when the response arrives."""
     return await service.update(change, pattern, body)
 
 
 @router.delete("/custom-patterns/{pattern_id}", status_code=204)
 async def delete_custom_pattern(caller: Admin, pattern: LoadedPattern, change: Changing) -> None:
-    """Removes a pattern for good."""
+    """Removes a pattern permanently."""
     await service.delete(change, pattern)

@@ -13,7 +13,7 @@ from gatehouse.platform.governance.dlp_fields import ContextWords, EntityType, N
 
 class NewSuppression(Body):
     pattern_id: Annotated[
-        str, Field(min_length=1, max_length=100, description="Of a built-in pattern.", examples=["email"])
+        str, Field(min_length=1, max_length=100, description="Id of a built-in pattern.", examples=["email"])
     ]
     reason: Annotated[str | None, Field(max_length=1_000, examples=["Support answers customers by name."])] = None
 
@@ -38,7 +38,7 @@ class NewCustomPattern(Body):
 
 
 class CustomPatternUpdate(Body):
-    """Partial: what is left out stays."""
+    """Partial: omitted fields keep their values."""
 
     name: Annotated[Name, Field(default_factory=unsent)]
     entity_type: Annotated[EntityType, Field(default_factory=unsent)]

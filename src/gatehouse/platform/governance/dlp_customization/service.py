@@ -1,4 +1,4 @@
-"""The rules of suppressions and custom patterns."""
+"""Creates, changes and deletes suppressions and custom patterns."""
 
 from typing import Any, Final
 
@@ -22,14 +22,14 @@ from gatehouse.platform.governance.dlp_customization.schemas import (
     NewSuppression,
 )
 from gatehouse.platform.governance.dlp_customization.table import CustomPatternRow, SuppressionRow, count_patterns
-from gatehouse.platform.governance.dlp_fields import MOST
+from gatehouse.platform.governance.dlp_fields import MAX_CUSTOM_PATTERNS
 
-_IDS: Final = frozenset(pattern.id for pattern in BUILT_IN)
+_BUILT_IN_IDS: Final = frozenset(pattern.id for pattern in BUILT_IN)
 
 
 async def suppress(change: Change, new: NewSuppression) -> SuppressionRow:
-    """Raises `UnknownPattern`, `SuppressedAlready`."""
-    if new.pattern_id not in _IDS:
+    """Suppress a built-in pattern. Raises `UnknownPattern`, `SuppressedAlready`."""
+    if new.pattern_id not in _BUILT_IN_IDS:
         raise UnknownPattern(new.pattern_id)
     row = SuppressionRow(
         id=new_id(),
@@ -39,63 +39,68 @@ async def suppress(change: Change, new: NewSuppression) -> SuppressionRow:
         **new.model_dump(),
     )
     change.session.add(row)
-    await _flushed(change, SuppressedAlready)
+    await _flush(change, SuppressedAlready)
     change.record("dlp_suppression.created", "dlp_suppression", row.id, reason=row.reason, pattern_id=row.pattern_id)
-    _touch(change)
+    _touch_policy(change)
     return row
 
 
 async def unsuppress(change: Change, row: SuppressionRow) -> None:
     await change.session.delete(row)
     change.record("dlp_suppression.deleted", "dlp_suppression", row.id, pattern_id=row.pattern_id)
-    _touch(change)
+    _touch_policy(change)
 
 
 async def create(change: Change, new: NewCustomPattern) -> CustomPatternRow:
-    """Raises `Unprocessable` for a bad pattern, `PatternNameTaken`, `TooManyPatterns`."""
-    await checked_patterns.refuse_bad("pattern", new.pattern)
-    await require_room(change.session, ScopedLock.DLP_PATTERNS, count_patterns, limit=MOST, full=TooManyPatterns)
+    """Add a custom pattern. Raises `Unprocessable` if it does not compile, `PatternNameTaken`, `TooManyPatterns`."""
+    await checked_patterns.require_valid("pattern", new.pattern)
+    await require_room(
+        change.session, ScopedLock.DLP_PATTERNS, count_patterns, limit=MAX_CUSTOM_PATTERNS, full=TooManyPatterns
+    )
     now = utc_now()
     row = CustomPatternRow(id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, **new.model_dump())
     change.session.add(row)
-    await _flushed(change, PatternNameTaken)
-    change.record("dlp_custom_pattern.created", "dlp_custom_pattern", row.id, **_told(row))
-    _touch(change)
+    await _flush(change, PatternNameTaken)
+    change.record("dlp_custom_pattern.created", "dlp_custom_pattern", row.id, **_audit_details(row))
+    _touch_policy(change)
     return row
 
 
 async def update(change: Change, row: CustomPatternRow, body: CustomPatternUpdate) -> CustomPatternRow:
-    """Raises as `create` does."""
-    sent = body.sent()
-    if "pattern" in sent:
-        await checked_patterns.refuse_bad("pattern", sent["pattern"])
-    for name, value in sent.items():
+    """Change a custom pattern. Raises as `create` does, but not `TooManyPatterns`."""
+    changes = body.sent()
+    if "pattern" in changes:
+        await checked_patterns.require_valid("pattern", changes["pattern"])
+    for name, value in changes.items():
         setattr(row, name, value)
     row.updated_at = utc_now()
-    await _flushed(change, PatternNameTaken)
-    change.record("dlp_custom_pattern.updated", "dlp_custom_pattern", row.id, **_told(row), changed=sorted(sent))
-    _touch(change)
+    await _flush(change, PatternNameTaken)
+    change.record(
+        "dlp_custom_pattern.updated", "dlp_custom_pattern", row.id, **_audit_details(row), changed=sorted(changes)
+    )
+    _touch_policy(change)
     return row
 
 
 async def delete(change: Change, row: CustomPatternRow) -> None:
     await change.session.delete(row)
-    change.record("dlp_custom_pattern.deleted", "dlp_custom_pattern", row.id, **_told(row))
-    _touch(change)
+    change.record("dlp_custom_pattern.deleted", "dlp_custom_pattern", row.id, **_audit_details(row))
+    _touch_policy(change)
 
 
-async def _flushed(change: Change, taken: type[Exception]) -> None:
+async def _flush(change: Change, conflict: type[Exception]) -> None:
+    """Flush the session. Raises `conflict` if a unique constraint is violated."""
     try:
         await change.session.flush()
     except IntegrityError:
-        raise taken from None
+        raise conflict from None
 
 
-def _touch(change: Change) -> None:
-    """The policy is compiled anew. The answer waits for it: what it says is then in force."""
+def _touch_policy(change: Change) -> None:
+    """Publish the policy. The response waits until it is in force."""
     change.touch("policy", change.tenant_id, urgent=True)
 
 
-def _told(row: CustomPatternRow) -> dict[str, Any]:
-    """Without the pattern, which may spell out what it looks for."""
+def _audit_details(row: CustomPatternRow) -> dict[str, Any]:
+    """Return the fields for the audit event. The pattern is left out: it may contain the text it matches."""
     return {name: getattr(row, name) for name in ("name", "entity_type", "category", "action_tier", "enabled")}

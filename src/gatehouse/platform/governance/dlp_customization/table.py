@@ -1,4 +1,4 @@
-"""Suppressions' and custom patterns' rows, and named queries."""
+"""Rows and queries of suppressions and custom patterns."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -43,12 +43,12 @@ class CustomPatternRow(TenantRow):
 
 
 async def all_suppressions(session: AsyncSession) -> Sequence[SuppressionRow]:
-    """The tenant's, oldest first."""
+    """Return the tenant's suppressions, oldest first."""
     return (await session.scalars(select(SuppressionRow).order_by(SuppressionRow.created_at, SuppressionRow.id))).all()
 
 
 async def all_patterns(session: AsyncSession) -> Sequence[CustomPatternRow]:
-    """The tenant's, oldest first."""
+    """Return the tenant's custom patterns, oldest first."""
     query = select(CustomPatternRow).order_by(CustomPatternRow.created_at, CustomPatternRow.id)
     return (await session.scalars(query)).all()
 

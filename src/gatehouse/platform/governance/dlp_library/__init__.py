@@ -1,2 +1,2 @@
-"""What can be found at all: the library of built-in patterns, and the taxonomy of entity types (reference 3, Pattern
-library entry; decisions of the contract: DLP). Nothing here changes but with the release."""
+"""Read-only lists of the built-in patterns and of the taxonomy of entity types. They change with the release only
+(docs/dlp-patterns.md, docs/dlp-entities.md)."""

@@ -1,4 +1,4 @@
-"""The library's endpoints (reference 3, Endpoints, DLP rules: available-patterns; decisions of the contract: DLP)."""
+"""Endpoints of the pattern library and the taxonomy."""
 
 from fastapi import APIRouter
 
@@ -18,24 +18,26 @@ router = APIRouter(prefix="/api/admin/dlp-rules", tags=["DLP"], responses=RESPON
 
 @router.get("/available-patterns", response_model=AvailablePatterns)
 async def list_available_patterns(caller: AdminReader, category: Category | None = None) -> AvailablePatterns:
-    """The built-in patterns by category: in force for everybody, unless suppressed or replaced by a rule."""
-    wanted = CATEGORIES if category is None else (category,)
-    shown = {name: [_shown(pattern) for pattern in BUILT_IN if pattern.category == name] for name in wanted}
-    return AvailablePatterns(total_patterns=sum(map(len, shown.values())), categories=shown)
+    """Lists the built-in patterns by category. A pattern is in force unless it is suppressed or replaced by a rule."""
+    names = CATEGORIES if category is None else (category,)
+    categories = {name: [_to_shown(pattern) for pattern in BUILT_IN if pattern.category == name] for name in names}
+    return AvailablePatterns(total_patterns=sum(map(len, categories.values())), categories=categories)
 
 
 @router.get("/entity-types", response_model=EntityTypes)
 async def list_entity_types(caller: AdminReader) -> EntityTypes:
-    """The taxonomy: what the built-in patterns and the recognisers find. Group overrides and compliance bundles name
-    these."""
-    by_pattern: dict[str, list[Pattern]] = {}
+    """Lists the entity types that the built-in patterns and the recognisers detect. Group overrides and compliance
+    bundles refer to these names."""
+    patterns_by_type: dict[str, list[Pattern]] = {}
     for pattern in BUILT_IN:
-        by_pattern.setdefault(pattern.entity_type, []).append(pattern)
-    names = sorted({*by_pattern, *ENTITIES})
-    return EntityTypes(total=len(names), entity_types=[_type(name, by_pattern.get(name, [])) for name in names])
+        patterns_by_type.setdefault(pattern.entity_type, []).append(pattern)
+    names = sorted({*patterns_by_type, *ENTITIES})
+    return EntityTypes(
+        total=len(names), entity_types=[_entity_type(name, patterns_by_type.get(name, [])) for name in names]
+    )
 
 
-def _type(name: str, patterns: list[Pattern]) -> EntityTypeShown:
+def _entity_type(name: str, patterns: list[Pattern]) -> EntityTypeShown:
     return EntityTypeShown(
         entity_type=name,
         category=patterns[0].category if patterns else "pii",
@@ -44,7 +46,7 @@ def _type(name: str, patterns: list[Pattern]) -> EntityTypeShown:
     )
 
 
-def _shown(pattern: Pattern) -> LibraryPattern:
+def _to_shown(pattern: Pattern) -> LibraryPattern:
     return LibraryPattern(
         id=pattern.id,
         name=pattern.name,

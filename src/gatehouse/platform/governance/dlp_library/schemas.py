@@ -1,4 +1,4 @@
-"""Bodies of the library's endpoints."""
+"""Bodies of the pattern library's endpoints."""
 
 from typing import Annotated, Literal
 
@@ -9,7 +9,7 @@ from gatehouse.foundation.http.bodies import Shown
 
 
 class LibraryPattern(Shown):
-    id: Annotated[str, Field(description="What a suppression names.")]
+    id: Annotated[str, Field(description="The id that a suppression refers to.")]
     name: str
     entity_type: str
     confidence_threshold: float
@@ -25,8 +25,8 @@ class AvailablePatterns(Shown):
 class EntityTypeShown(Shown):
     entity_type: Annotated[str, Field(examples=["credit_card"])]
     category: Category | None
-    detectors: Annotated[list[Literal["regex", "ner"]], Field(description="What finds it.")]
-    patterns: Annotated[list[str], Field(description="Ids of the built-in patterns that do.")]
+    detectors: Annotated[list[Literal["regex", "ner"]], Field(description="Detectors of this entity type.")]
+    patterns: Annotated[list[str], Field(description="Ids of the built-in patterns that detect it.")]
 
 
 class EntityTypes(Shown):

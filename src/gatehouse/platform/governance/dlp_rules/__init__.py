@@ -1,8 +1,8 @@
-"""DLP rules: what an organization looks for by itself, and what is done about it (reference 3, DLP rule).
+"""DLP rules: an organization's own detectors, and the action on each finding (docs/dlp-rules.md).
 
-    enabled <-> disabled     `enabled`; a disabled rule is as good as absent
-    any      -> removed      DELETE; its versions stay
+    enabled <-> disabled     `enabled`; a disabled rule has no effect
+    any      -> removed      DELETE; its versions are kept
 
-Each change writes a version. A `regex` rule without `config_json.pattern` speaks for the built-in patterns of its
-entity type, in the place of the platform's rules. Names need not be unique; an import goes by them.
+Each change writes a version. A `regex` rule without `config_json.pattern` replaces the platform's rules for the
+built-in patterns of its entity type. Names need not be unique. An import matches rules by name.
 """

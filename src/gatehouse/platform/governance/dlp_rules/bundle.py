@@ -1,4 +1,4 @@
-"""What an organization's rules give to its policy."""
+"""Reads an organization's DLP rules for its policy."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ async def records(session: AsyncSession, tenant_id: TenantId) -> tuple[DlpRuleRe
 
 
 def record(rule: Any, rule_id: str) -> DlpRuleRecord:
-    """Of a row, or of a rule that is none yet."""
+    """Return the policy record of a stored row or of a draft rule."""
     config = rule.config_json
     return DlpRuleRecord(
         id=rule_id,

@@ -1,4 +1,4 @@
-"""What a rule's `config_json` may hold, by its detector (reference 3, DLP rule)."""
+"""Schemas of a rule's `config_json`, one for each detector type."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
@@ -9,7 +9,7 @@ from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.entities.offered import Recognisers
 from gatehouse.foundation.errors import FieldFault, Unprocessable
 from gatehouse.foundation.http.bodies import Body
-from gatehouse.platform.governance.dlp_fields import MOST_RECOGNISERS, ContextWords, Label, Recogniser, Regex, Threshold
+from gatehouse.platform.governance.dlp_fields import MAX_RECOGNISERS, ContextWords, Label, Recogniser, Regex, Threshold
 from gatehouse.platform.governance.dlp_rules.schemas import NewDlpRule
 from gatehouse.policy.governance import DetectorType
 
@@ -23,9 +23,9 @@ class RegexConfig(Body):
 
 
 class NerConfig(Body):
-    """All of `ENTITIES` where `entities` is left out."""
+    """Configuration of a `ner` rule. Without `entities` the rule uses all of `ENTITIES`."""
 
-    entities: Annotated[list[Recogniser], Field(min_length=1, max_length=MOST_RECOGNISERS)] | None = None
+    entities: Annotated[list[Recogniser], Field(min_length=1, max_length=MAX_RECOGNISERS)] | None = None
     reversible: bool = False
 
 
@@ -34,7 +34,7 @@ class LlmConfig(Body):
     threshold: Threshold = 0.5
 
 
-_KINDS: Final[Mapping[DetectorType, type[RegexConfig | NerConfig | LlmConfig]]] = {
+_SCHEMAS: Final[Mapping[DetectorType, type[RegexConfig | NerConfig | LlmConfig]]] = {
     "regex": RegexConfig,
     "ner": NerConfig,
     "llm": LlmConfig,
@@ -42,26 +42,29 @@ _KINDS: Final[Mapping[DetectorType, type[RegexConfig | NerConfig | LlmConfig]]] 
 
 
 def read(rule: NewDlpRule, recognisers: Recognisers) -> RegexConfig | NerConfig | LlmConfig:
-    """Raises `Unprocessable`, which names the fields. A pattern is not compiled here. A disabled rule may look for what
-    the installation's model does not recognise: so one can be disabled after the model is gone."""
+    """Validate a rule's configuration. Raises `Unprocessable` with the names of the fields.
+
+    Patterns are not compiled here. A disabled rule may name recognisers that the installation's model lacks, so that
+    a rule can be disabled after the model is removed.
+    """
     try:
-        known = _KINDS[rule.detector_type].model_validate(rule.config_json)
+        parsed = _SCHEMAS[rule.detector_type].model_validate(rule.config_json)
     except ValidationError as error:
-        raise Unprocessable(faults=[_fault(each) for each in error.errors(include_url=False)]) from None
-    if isinstance(known, RegexConfig) and known.pattern is None:
+        raise Unprocessable(faults=[_fault(detail) for detail in error.errors(include_url=False)]) from None
+    if isinstance(parsed, RegexConfig) and parsed.pattern is None:
         if rule.entity_type not in _BUILT_IN_TYPES:
-            told = f"is required: no built-in pattern finds {rule.entity_type!r}"
-            raise Unprocessable(faults=[FieldFault("config_json.pattern", told)])
-        if known.context:
-            raise Unprocessable(faults=[FieldFault("config_json.context", "belongs to a pattern of the rule's own")])
-    if isinstance(known, NerConfig) and rule.enabled:
-        refusals = [(place, recognisers.refusal(name)) for place, name in enumerate(known.entities or ())]
-        faults = [FieldFault(f"config_json.entities.{place}", why) for place, why in refusals if why is not None]
+            message = f"is required: no built-in pattern detects {rule.entity_type!r}"
+            raise Unprocessable(faults=[FieldFault("config_json.pattern", message)])
+        if parsed.context:
+            raise Unprocessable(faults=[FieldFault("config_json.context", "requires config_json.pattern")])
+    if isinstance(parsed, NerConfig) and rule.enabled:
+        refusals = [(index, recognisers.refusal(name)) for index, name in enumerate(parsed.entities or ())]
+        faults = [FieldFault(f"config_json.entities.{index}", why) for index, why in refusals if why is not None]
         if faults:
             raise Unprocessable(faults=faults)
-    return known
+    return parsed
 
 
 def _fault(error: Any) -> FieldFault:
-    place = ".".join(str(part) for part in ("config_json", *error["loc"]))
-    return FieldFault(place, str(error["msg"]).removeprefix("Value error, "))
+    field = ".".join(str(part) for part in ("config_json", *error["loc"]))
+    return FieldFault(field, str(error["msg"]).removeprefix("Value error, "))

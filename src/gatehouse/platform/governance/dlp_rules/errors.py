@@ -1,4 +1,4 @@
-"""What can go wrong with DLP rules. A malformed body is 400 on all paths below (reference 3, Endpoints, DLP rules)."""
+"""Errors of the DLP rules family. A malformed body is 400 on all paths below `dlp-rules`."""
 
 from typing import Final
 
@@ -17,10 +17,10 @@ class TooManyRules(Conflict):
     message = "The organization has as many DLP rules as it may have. Remove some first."
 
 
-class NameTwice(Conflict):
-    """A file to be imported in `skip` mode names a rule twice: which of the two is meant?"""
+class DuplicateName(Conflict):
+    """A file imported in `skip` mode contains two rules of one name, which is ambiguous."""
 
     code = "name_conflict"
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"rules: {name!r} stands twice in the import.")
+        super().__init__(f"rules: {name!r} occurs twice in the import.")

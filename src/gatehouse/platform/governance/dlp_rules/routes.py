@@ -1,7 +1,7 @@
-"""The DLP rules' endpoints (reference 3, Endpoints, DLP rules).
+"""Endpoints of DLP rules.
 
-Those with a name of their own (`test`, `suppressions` and the like) are families beside this one, and registered before
-it: `{rule_id}` would take their names for an id.
+Other families own the literal paths below this prefix (`test`, `suppressions` and others). Their routers are registered
+first, because `{rule_id}` would match these paths.
 """
 
 from typing import Annotated
@@ -33,7 +33,7 @@ LoadedRule = Annotated[DlpRuleRow, Depends(loaded(DlpRuleRow, "rule_id", DlpRule
 
 @router.post("/", status_code=201, response_model=DlpRule)
 async def create_dlp_rule(caller: Admin, body: NewDlpRule, change: Changing, recognisers: TheRecognisers) -> object:
-    """Adds a rule. It is compiled first: a bad pattern is 400 with the reason and its place, and changes nothing."""
+    """Adds a rule. An invalid pattern is 400 with the reason and the position, and nothing is stored."""
     return await service.create(change, body, recognisers)
 
 
@@ -41,31 +41,31 @@ async def create_dlp_rule(caller: Admin, body: NewDlpRule, change: Changing, rec
 async def list_dlp_rules(
     caller: AdminReader, session: Session, enabled: bool | None = None, detector_type: DetectorType | None = None
 ) -> object:
-    """The organization's own rules, oldest first. The built-in patterns are in `available-patterns`."""
+    """Lists the organization's own rules, oldest first. `available-patterns` lists the built-in patterns."""
     return await all_rules(session, enabled=enabled, detector_type=detector_type)
 
 
 @router.get("/export", response_model=DlpRulesExport)
 async def export_dlp_rules(caller: AdminReader, session: Session) -> DlpRulesExport:
-    """All rules as a file that another organization can import."""
+    """Returns all rules as a file that another organization can import."""
     return await service.export(session)
 
 
 @router.post(
     "/import",
     response_model=DlpRulesImported,
-    responses={409: {"description": "A name stands twice (`skip`), or there would be too many rules."}},
+    responses={409: {"description": "A name occurs twice (`skip`), or the limit of rules would be exceeded."}},
 )
 async def import_dlp_rules(
     caller: Admin, body: DlpRulesImport, change: Changing, recognisers: TheRecognisers
 ) -> DlpRulesImported:
-    """Takes over rules. Those that are not good are named in `errors` and left out."""
-    return await importing.take_over(change, body, recognisers)
+    """Imports rules. Invalid rules are listed in `errors` and left out."""
+    return await importing.import_rules(change, body, recognisers)
 
 
 @router.get("/{rule_id}", response_model=DlpRule)
 async def read_dlp_rule(caller: AdminReader, rule: LoadedRule) -> object:
-    """One rule."""
+    """Returns one rule."""
     return rule
 
 
@@ -73,17 +73,17 @@ async def read_dlp_rule(caller: AdminReader, rule: LoadedRule) -> object:
 async def update_dlp_rule(
     caller: Admin, rule: LoadedRule, body: DlpRuleUpdate, change: Changing, recognisers: TheRecognisers
 ) -> object:
-    """Changes what the body names. It is in force when the answer is there."""
+    """Changes the fields in the body. The change is in force when the response arrives."""
     return await service.update(change, rule, body, recognisers)
 
 
 @router.delete("/{rule_id}", status_code=204)
 async def delete_dlp_rule(caller: Admin, rule: LoadedRule, change: Changing) -> None:
-    """Removes a rule. Its versions stay."""
+    """Removes a rule. Its versions are kept."""
     await service.delete(change, rule)
 
 
 @router.get("/{rule_id}/versions", response_model=list[DlpRuleVersion])
 async def list_dlp_rule_versions(caller: AdminReader, rule_id: UUID, session: Session) -> object:
-    """What became of a rule, newest first; of a removed one too."""
+    """Lists the versions of a rule, newest first, also after its removal."""
     return await service.versions(session, rule_id)

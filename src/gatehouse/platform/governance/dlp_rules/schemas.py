@@ -1,4 +1,4 @@
-"""Bodies of the DLP rules' endpoints (reference 3, DLP rule)."""
+"""Bodies of the DLP rules' endpoints."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -8,10 +8,10 @@ from pydantic import Field
 
 from gatehouse.detection.pattern import ActionTier
 from gatehouse.foundation.http.bodies import Body, Shown, unsent
-from gatehouse.platform.governance.dlp_fields import MOST, EntityType, Name, StreamMaxLength, Threshold
+from gatehouse.platform.governance.dlp_fields import MAX_RULES, EntityType, Name, StreamMaxLength, Threshold
 from gatehouse.policy.governance import DetectorType
 
-#: What it may hold depends on the detector: see `config`.
+#: The allowed fields depend on the detector type: see `config`.
 Config = Annotated[
     dict[str, Any],
     Field(
@@ -33,7 +33,7 @@ class NewDlpRule(Body):
 
 
 class DlpRuleUpdate(Body):
-    """Partial: what is left out stays. `config_json` is replaced whole."""
+    """Partial: omitted fields keep their values. `config_json` is replaced as a whole."""
 
     detector_name: Annotated[Name, Field(default_factory=unsent)]
     detector_type: Annotated[DetectorType, Field(default_factory=unsent)]
@@ -77,12 +77,12 @@ class DlpRulesExport(Shown):
 
 
 class DlpRulesImport(Body):
-    """An export can be sent back as it is: what it holds beside `rules` is looked over."""
+    """An import. An export is accepted unchanged: fields other than `rules` and `conflict_mode` are ignored."""
 
     rules: Annotated[
         list[dict[str, Any]],
         Field(
-            max_length=MOST,
+            max_length=MAX_RULES,
             examples=[[{
                 "detector_name": "Employee numbers", "detector_type": "regex", "entity_type": "employee_id",
                 "action_tier": "redact", "config_json": {"pattern": "EMP-[0-9]{6}"},
@@ -96,7 +96,7 @@ class DlpRulesImport(Body):
 
 
 class ImportFault(Shown):
-    index: Annotated[int, Field(description="Place in `rules`, from 0.")]
+    index: Annotated[int, Field(description="Index in `rules`, from 0.")]
     detector_name: str | None
     error: str
 

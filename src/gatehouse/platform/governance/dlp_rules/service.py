@@ -1,4 +1,4 @@
-"""The rules of DLP rules."""
+"""Creates, changes, deletes, checks and exports DLP rules."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.change import Change
 from gatehouse.platform.governance import checked_patterns
-from gatehouse.platform.governance.dlp_fields import MOST
+from gatehouse.platform.governance.dlp_fields import MAX_RULES
 from gatehouse.platform.governance.dlp_rules import config
 from gatehouse.platform.governance.dlp_rules.errors import DlpRuleNotFound, TooManyRules
 from gatehouse.platform.governance.dlp_rules.schemas import DlpRulesExport, DlpRuleUpdate, ExportedRule, NewDlpRule
@@ -24,43 +24,44 @@ from gatehouse.platform.governance.dlp_rules.table import (
     versions_of,
 )
 
-#: Of the envelope (reference 1, Versioning).
+#: Version of the export's format.
 EXPORT_VERSION = "1.0"
 
 
 async def create(change: Change, new: NewDlpRule, recognisers: Recognisers) -> DlpRuleRow:
-    """Raises `TooManyRules`, and `Unprocessable` where the configuration is not good; then nothing changes."""
-    await judge(new, recognisers)
-    await require_room(change.session, ScopedLock.DLP_RULES, count_rules, limit=MOST, full=TooManyRules)
-    row = added(change, new)
-    change.record("dlp_rule.created", "dlp_rule", row.id, **_told(row))
-    touch(change)
+    """Add a rule. Raises `TooManyRules`, or `Unprocessable` if the configuration is invalid."""
+    await check(new, recognisers)
+    await require_room(change.session, ScopedLock.DLP_RULES, count_rules, limit=MAX_RULES, full=TooManyRules)
+    row = add_row(change, new)
+    change.record("dlp_rule.created", "dlp_rule", row.id, **_audit_details(row))
+    touch_policy(change)
     return row
 
 
 async def update(change: Change, row: DlpRuleRow, body: DlpRuleUpdate, recognisers: Recognisers) -> DlpRuleRow:
-    """The rule as it would be is judged whole: what was good for one detector need not be for another."""
-    sent = body.sent()
-    await judge(NewDlpRule.model_construct(**{**values(row), **sent}), recognisers)
-    changed(change, row, sent)
-    change.record("dlp_rule.updated", "dlp_rule", row.id, **_told(row), changed=sorted(sent))
-    touch(change)
+    """Change a rule. The merged rule is validated as a whole, because a configuration is valid for one detector type
+    only. Raises `Unprocessable`."""
+    changes = body.sent()
+    await check(NewDlpRule.model_construct(**{**values(row), **changes}), recognisers)
+    change_row(change, row, changes)
+    change.record("dlp_rule.updated", "dlp_rule", row.id, **_audit_details(row), changed=sorted(changes))
+    touch_policy(change)
     return row
 
 
 async def delete(change: Change, row: DlpRuleRow) -> None:
-    _version(change, row.id, "delete", values(row), None)
+    _add_version(change, row.id, "delete", values(row), None)
     await change.session.delete(row)
-    change.record("dlp_rule.deleted", "dlp_rule", row.id, **_told(row))
-    touch(change)
+    change.record("dlp_rule.deleted", "dlp_rule", row.id, **_audit_details(row))
+    touch_policy(change)
 
 
 async def versions(session: AsyncSession, rule_id: UUID) -> Sequence[DlpRuleVersionRow]:
-    """Of a removed rule too: its history is what an auditor asks for. Raises `DlpRuleNotFound`."""
-    found = await versions_of(session, rule_id)
-    if not found:
+    """Return the versions of a rule, also of a removed one, for auditors. Raises `DlpRuleNotFound` if it has none."""
+    rows = await versions_of(session, rule_id)
+    if not rows:
         raise DlpRuleNotFound
-    return found
+    return rows
 
 
 async def export(session: AsyncSession) -> DlpRulesExport:
@@ -69,45 +70,47 @@ async def export(session: AsyncSession) -> DlpRulesExport:
     return DlpRulesExport(version=EXPORT_VERSION, exported_at=utc_now(), tenant_id=tenant_id, rules=rules)
 
 
-async def judge(rule: NewDlpRule, recognisers: Recognisers) -> None:
-    """Compiles aside. Raises `Unprocessable` that names the field."""
+async def check(rule: NewDlpRule, recognisers: Recognisers) -> None:
+    """Validate a rule; its pattern is compiled in a thread. Raises `Unprocessable` with the name of the field."""
     if (pattern := pattern_of(rule, recognisers)) is not None:
-        await checked_patterns.refuse_bad("config_json.pattern", pattern)
+        await checked_patterns.require_valid("config_json.pattern", pattern)
 
 
 def pattern_of(rule: NewDlpRule, recognisers: Recognisers) -> str | None:
-    """The pattern of its own, to be checked, if it has one. Raises `Unprocessable` where its configuration is wrong."""
-    known = config.read(rule, recognisers)
-    return known.pattern if isinstance(known, config.RegexConfig) else None
+    """Return the rule's own pattern, not compiled, or None. Raises `Unprocessable` if the configuration is invalid."""
+    rule_config = config.read(rule, recognisers)
+    return rule_config.pattern if isinstance(rule_config, config.RegexConfig) else None
 
 
-def added(change: Change, new: NewDlpRule) -> DlpRuleRow:
+def add_row(change: Change, new: NewDlpRule) -> DlpRuleRow:
+    """Add a row and its first version, without an audit event."""
     now = utc_now()
     row = DlpRuleRow(id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, **new.model_dump())
     change.session.add(row)
-    _version(change, row.id, "create", None, values(row))
+    _add_version(change, row.id, "create", None, values(row))
     return row
 
 
-def changed(change: Change, row: DlpRuleRow, sent: dict[str, Any]) -> None:
+def change_row(change: Change, row: DlpRuleRow, changes: dict[str, Any]) -> None:
+    """Change a row and add a version, without an audit event."""
     before = values(row)
-    for name, value in sent.items():
+    for name, value in changes.items():
         setattr(row, name, value)
     row.updated_at = utc_now()
-    _version(change, row.id, "update", before, values(row))
+    _add_version(change, row.id, "update", before, values(row))
 
 
-def touch(change: Change) -> None:
-    """The policy is compiled anew. The answer waits for it: what it says is then in force."""
+def touch_policy(change: Change) -> None:
+    """Publish the policy. The response waits until it is in force."""
     change.touch("policy", change.tenant_id, urgent=True)
 
 
 def values(row: DlpRuleRow) -> dict[str, Any]:
-    """A rule without its id: as it is exported, and as a version holds it."""
+    """Return a rule's fields without its id, as in exports and versions."""
     return {name: getattr(row, name) for name in ExportedRule.model_fields}
 
 
-def _version(
+def _add_version(
     change: Change, rule_id: UUID, change_type: str, old: dict[str, Any] | None, new: dict[str, Any] | None
 ) -> None:
     change.session.add(
@@ -124,6 +127,7 @@ def _version(
     )
 
 
-def _told(row: DlpRuleRow) -> dict[str, Any]:
-    """Without the configuration, which versions hold: patterns may spell out what they look for."""
+def _audit_details(row: DlpRuleRow) -> dict[str, Any]:
+    """Return the fields for the audit event. `config_json` is left out, because a pattern may contain the text it
+    matches. The versions hold it."""
     return {name: value for name, value in values(row).items() if name != "config_json"}

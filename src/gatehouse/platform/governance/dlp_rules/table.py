@@ -1,4 +1,4 @@
-"""DLP rules' rows, their versions, and named queries."""
+"""Rows and queries of DLP rules and their versions."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -35,7 +35,7 @@ class DlpRuleRow(TenantRow):
 
 
 class DlpRuleVersionRow(TenantRow):
-    """`old_values` is SQL's null on create, `new_values` on delete."""
+    """A version of a rule. `old_values` is SQL NULL on create, `new_values` on delete."""
 
     __tablename__ = "dlp_rule_versions"
 
@@ -51,7 +51,7 @@ class DlpRuleVersionRow(TenantRow):
 async def all_rules(
     session: AsyncSession, *, enabled: bool | None = None, detector_type: str | None = None, lock: bool = False
 ) -> Sequence[DlpRuleRow]:
-    """The tenant's, oldest first."""
+    """Return the tenant's rules, oldest first. `lock` locks the rows until the transaction ends."""
     query = select(DlpRuleRow).order_by(DlpRuleRow.created_at, DlpRuleRow.id)
     if enabled is not None:
         query = query.where(DlpRuleRow.enabled == enabled)
@@ -65,7 +65,7 @@ async def count_rules(session: AsyncSession) -> int:
 
 
 async def versions_of(session: AsyncSession, rule_id: UUID) -> Sequence[DlpRuleVersionRow]:
-    """A rule's, removed or not, newest first."""
+    """Return the versions of a rule, removed or not, newest first."""
     query = select(DlpRuleVersionRow).where(DlpRuleVersionRow.rule_id == rule_id)
     return (
         await session.scalars(query.order_by(DlpRuleVersionRow.changed_at.desc(), DlpRuleVersionRow.id.desc()))

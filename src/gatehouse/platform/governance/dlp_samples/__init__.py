@@ -1,8 +1,8 @@
-"""Samples of an organization's own requests, on which drafts of its rules are tried (`dlp_trials`, `policies`).
+"""Samples of an organization's own requests, on which drafts of its rules are replayed (docs/dlp-replay.md).
 
-    kept -> labelled     PUT `labels`: a reviewer says which entity types are in it, and what policy
-                         rules should have said
+    kept -> labelled     PUT `labels`: a reviewer names the entity types in it, and the expected action of
+                         policy rules
     any  -> removed      DELETE; by age (`organization.dlp_sampling`); with its user or organization
 
-The gateway keeps them by way of the journal, sealed; each look at what they say is in the audit chain.
+The gateway writes samples sealed, through the journal. Each read of their contents is recorded in the audit chain.
 """

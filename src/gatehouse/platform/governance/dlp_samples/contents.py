@@ -1,6 +1,6 @@
-"""What a sample says, at rest: sealed under a key of the sample's own.
+"""Seals and opens samples. Each sample is sealed under a key of its own, and that key under the master key.
 
-Only that key is sealed under the master key: another master key means sealing one short text a sample again.
+A rotation of the master key therefore re-seals one short key for each sample, not its contents.
 """
 
 import os
@@ -11,50 +11,51 @@ from uuid import UUID
 from gatehouse.engine.samples import Contents, decode
 from gatehouse.foundation.sealing import Sealer
 
-#: Of an organization, that one worker keeps in a minute.
+#: Samples of one organization that one worker keeps in a minute.
 MAX_PER_MINUTE: Final = 20
 
 _KEY_BYTES: Final = 32
 _KEY_ID: Final = "s"
-#: What the contents are bound to: their key has no other use.
-_TEXTS: Final = b"texts"
+#: Context of the sealed contents. It is constant, because their key has no other use.
+_CONTENTS_CONTEXT: Final = b"texts"
 
 
 def key_context(tenant_id: object, sample_id: object) -> bytes:
-    """What the sealed key is bound to."""
+    """Return the context of the sealed key."""
     return f"dlp_sample:{tenant_id}:{sample_id}".encode()
 
 
 def opened(sealer: Sealer, tenant_id: UUID, sample_id: UUID, sealed_key: str, contents: str) -> Contents:
-    """Raises `CannotOpen`."""
+    """Return the opened contents of a sample. Raises `CannotOpen`."""
     key = sealer.open(sealed_key, context=key_context(tenant_id, sample_id))
-    return decode(_under(key).open(contents, context=_TEXTS))
+    return decode(_sealer_of(key).open(contents, context=_CONTENTS_CONTEXT))
 
 
 class SealingSampler:
-    """One worker's: the engine's `Sampler`."""
+    """Implements the engine's `Sampler` for one worker."""
 
     def __init__(self, sealer: Sealer) -> None:
         self._sealer = sealer
         self._minute = 0
-        #: by organization, of this minute
-        self._kept: dict[UUID, int] = {}
+        #: Samples kept in this minute by organization.
+        self._counts: dict[UUID, int] = {}
 
     def admits(self, tenant_id: UUID) -> bool:
         minute = int(time.monotonic() // 60)
         if minute != self._minute:
-            self._minute, self._kept = minute, {}
-        kept = self._kept.get(tenant_id, 0)
-        if kept >= MAX_PER_MINUTE:
+            self._minute, self._counts = minute, {}
+        count = self._counts.get(tenant_id, 0)
+        if count >= MAX_PER_MINUTE:
             return False
-        self._kept[tenant_id] = kept + 1
+        self._counts[tenant_id] = count + 1
         return True
 
     def seal(self, tenant_id: UUID, sample_id: UUID, contents: bytes) -> tuple[str, str]:
+        """Return the sealed key and the sealed contents."""
         key = os.urandom(_KEY_BYTES)
-        sealed = _under(key).seal(contents, context=_TEXTS)
+        sealed = _sealer_of(key).seal(contents, context=_CONTENTS_CONTEXT)
         return self._sealer.seal(key, context=key_context(tenant_id, sample_id)), sealed
 
 
-def _under(key: bytes) -> Sealer:
+def _sealer_of(key: bytes) -> Sealer:
     return Sealer({_KEY_ID: key}, _KEY_ID)

@@ -1,4 +1,4 @@
-"""What can go wrong with samples. A malformed body is 400, as all below `dlp-rules`."""
+"""Errors of samples. A malformed body is 400, as on all paths below `dlp-rules`."""
 
 from gatehouse.foundation.errors import NotFound
 

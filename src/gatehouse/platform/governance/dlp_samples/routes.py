@@ -1,4 +1,4 @@
-"""The samples' endpoints."""
+"""Endpoints of samples."""
 
 from typing import Annotated
 
@@ -23,24 +23,24 @@ Window = Annotated[OffsetWindow, Depends(offset_window(default=50, maximum=200))
 async def list_dlp_samples(
     caller: AdminReader, session: Session, window: Window, labelled: bool | None = None
 ) -> object:
-    """Samples of the organization's requests, newest first, without what they say."""
-    return await service.listed(session, window, labelled)
+    """Lists samples of the organization's requests, newest first, without their contents."""
+    return await service.list_page(session, window, labelled)
 
 
 @router.post("/{sample_id}/reveal", response_model=RevealedSample)
 async def reveal_dlp_sample(caller: Admin, sample: LoadedSample, change: Changing, host: TheHost) -> object:
-    """What a sample says, for who labels it. It is in the audit chain who looked."""
+    """Returns the contents of a sample, for labelling. The access is recorded in the audit chain."""
     return await service.reveal(change, host.sealer, sample)
 
 
 @router.put("/{sample_id}/labels", response_model=Sample)
 async def label_dlp_sample(caller: Admin, sample: LoadedSample, body: NewLabels, change: Changing) -> object:
-    """Which entity types are in a sample and which are not, and what policy rules should have come to: what replays are
-    measured by."""
+    """Labels a sample: the entity types that it contains or does not contain, and the expected action of policy rules.
+    Replays are scored by these labels."""
     return service.label(change, sample, body)
 
 
 @router.delete("/{sample_id}", status_code=204)
 async def delete_dlp_sample(caller: Admin, sample: LoadedSample, change: Changing) -> None:
-    """Removes a sample for good."""
+    """Removes a sample permanently."""
     await service.delete(change, sample)

@@ -14,33 +14,33 @@ Labels = Annotated[
     dict[EntityType, bool],
     Field(
         max_length=200,
-        description="By entity type, whether it is in the sample. Types that are left out were not looked for.",
+        description="By entity type: the sample contains it. Omitted types were not reviewed.",
         examples=[{"credit_card": True, "email": False}],
     ),
 ]
-ExpectedAction = Annotated[
-    PolicyAction, Field(description="What policy rules should have come to.", examples=["BLOCK"])
-]
+ExpectedAction = Annotated[PolicyAction, Field(description="Expected action of policy rules.", examples=["BLOCK"])]
 
 
 class NewLabels(Body):
-    """What is sent takes the place of what is there; null takes it away."""
+    """Labels of a sample. Fields in the body replace the stored ones. Null removes them."""
 
     labels: Annotated[Labels | None, Field(default_factory=unsent)]
     expected_action: Annotated[ExpectedAction | None, Field(default_factory=unsent)]
 
 
 class Sample(Shown):
-    """Without what it says."""
+    """A sample without its contents."""
 
     id: UUID
     request_id: str
     timestamp: datetime
     user_id: UUID | None
     requested_model: str | None
-    texts: Annotated[int, Field(description="How many the request had: prompts, tools' results and the like.")]
-    answer_texts: Annotated[int | None, Field(description="How many the answer had; null: no answer is kept.")]
-    characters: Annotated[int, Field(description="Unicode code points of all texts, the answer's too.")]
+    texts: Annotated[int, Field(description="Number of texts of the request: prompts, tool results and others.")]
+    answer_texts: Annotated[
+        int | None, Field(description="Number of texts of the answer. Null: the answer is not kept.")
+    ]
+    characters: Annotated[int, Field(description="Unicode code points of all texts, including the answer.")]
     labels: Labels | None
     expected_action: ExpectedAction | None
     labelled_by: str | None
@@ -48,19 +48,21 @@ class Sample(Shown):
 
 
 class RevealedSample(Sample):
-    contents: Annotated[list[str], Field(description="The texts as they were sent, before DLP.")]
-    answer: Annotated[list[str] | None, Field(description="The answer's, before DLP; null: no answer is kept.")]
+    contents: Annotated[list[str], Field(description="Texts of the request before DLP.")]
+    answer: Annotated[
+        list[str] | None, Field(description="Texts of the answer before DLP. Null: the answer is not kept.")
+    ]
     dlp_action: Annotated[
         str | None,
-        Field(description="The strongest of what DLP did about these texts then.", examples=["redact"]),
+        Field(description="Recorded DLP action: the strongest for these texts.", examples=["redact"]),
     ]
     policy_action: Annotated[
         PolicyAction | None,
-        Field(description="What policy rules came to then, for the first place; null: they were not asked."),
+        Field(description="Recorded action of policy rules for the first candidate. Null: they were not evaluated."),
     ]
     context: Annotated[
         dict[str, Any] | None,
-        Field(description="The variables of policy rules, as they were; null: they were not asked."),
+        Field(description="Recorded variables of policy rules. Null: they were not evaluated."),
     ]
 
 

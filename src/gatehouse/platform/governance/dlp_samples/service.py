@@ -1,4 +1,4 @@
-"""The rules of samples."""
+"""Lists, reveals, labels and deletes samples."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from gatehouse.platform.governance.dlp_samples.schemas import NewLabels, Reveale
 from gatehouse.platform.governance.dlp_samples.table import SampleRow, is_labelled
 
 
-async def listed(session: AsyncSession, window: OffsetWindow, labelled: bool | None) -> dict[str, Any]:
+async def list_page(session: AsyncSession, window: OffsetWindow, labelled: bool | None) -> dict[str, Any]:
     query = select(SampleRow)
     if labelled is not None:
         any_label = is_labelled("labels", "expected_action")
@@ -26,6 +26,7 @@ async def listed(session: AsyncSession, window: OffsetWindow, labelled: bool | N
 
 
 async def reveal(change: Change, sealer: Sealer, row: SampleRow) -> RevealedSample:
+    """Return a sample with its contents, and record the access."""
     change.record("dlp_sample.revealed", "dlp_sample", row.id, sampled_request_id=row.request_id)
     await change.session.refresh(row, ["contents"])
     contents = opened(sealer, row.tenant_id, row.id, row.sealed_key, row.contents)
@@ -40,16 +41,16 @@ async def reveal(change: Change, sealer: Sealer, row: SampleRow) -> RevealedSamp
 
 
 def label(change: Change, row: SampleRow, body: NewLabels) -> SampleRow:
-    """Raises `Unprocessable` where nothing is said."""
-    said = body.sent()
-    if not said:
+    """Label a sample. Raises `Unprocessable` if the body has no field."""
+    changes = body.sent()
+    if not changes:
         raise Unprocessable(faults=[FieldFault("labels", "send `labels`, `expected_action` or both")])
-    for name, value in said.items():
+    for name, value in changes.items():
         setattr(row, name, value)
     is_labelled_now = row.labels is not None or row.expected_action is not None
     row.labelled_by = change.caller.actor_id if change.caller and is_labelled_now else None
     row.labelled_at = utc_now() if is_labelled_now else None
-    change.record("dlp_sample.labelled", "dlp_sample", row.id, **said)
+    change.record("dlp_sample.labelled", "dlp_sample", row.id, **changes)
     return row
 
 

@@ -1,4 +1,4 @@
-"""Samples' rows, and named queries."""
+"""Rows and queries of samples."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -26,7 +26,7 @@ class SampleRow(TenantRow):
     answer_texts: Mapped[int | None]
     characters: Mapped[int]
     sealed_key: Mapped[str]
-    #: read where it is asked for: it may have a megabyte
+    #: Loaded on demand, because it may have a megabyte.
     contents: Mapped[str] = mapped_column(deferred=True)
     labels: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     expected_action: Mapped[str | None]
@@ -34,26 +34,26 @@ class SampleRow(TenantRow):
     labelled_at: Mapped[datetime | None]
 
 
-#: What a replay is measured by: the labels of DLP rules, or those of policy rules.
+#: The label that a replay is scored by: that of DLP rules, or that of policy rules.
 LabelKind: TypeAlias = Literal["labels", "expected_action"]
 
 
 def is_labelled(*kinds: LabelKind) -> ColumnElement[bool]:
-    """With a label of any of these kinds."""
+    """Return the condition that a sample has a label of any of these kinds."""
     return or_(*(getattr(SampleRow, kind).is_not(None) for kind in kinds))
 
 
 async def newest(
-    session: AsyncSession, *, last: int, days: int | None, labelled: bool | None, by: LabelKind, characters: int
+    session: AsyncSession, *, last: int, days: int | None, labelled: bool | None, label_kind: LabelKind, characters: int
 ) -> Sequence[SampleRow]:
-    """Newest first; as many as have so many `characters` together."""
-    before = func.sum(SampleRow.characters).over(order_by=SampleRow.id.desc())
-    query = select(SampleRow.id, before.label("so_far"))
+    """Return at most `last` samples, newest first, as long as they have at most `characters` in total."""
+    running_total = func.sum(SampleRow.characters).over(order_by=SampleRow.id.desc())
+    query = select(SampleRow.id, running_total.label("so_far"))
     if days is not None:
         query = query.where(SampleRow.timestamp >= utc_now() - timedelta(days=days))
     if labelled is not None:
-        query = query.where(is_labelled(by) if labelled else not_(is_labelled(by)))
-    wanted = query.order_by(SampleRow.id.desc()).limit(last).subquery()
-    chosen = select(SampleRow).options(undefer(SampleRow.contents)).join(wanted, wanted.c.id == SampleRow.id)
-    chosen = chosen.where(wanted.c.so_far <= characters)
-    return (await session.scalars(chosen.order_by(SampleRow.id.desc()))).all()
+        query = query.where(is_labelled(label_kind) if labelled else not_(is_labelled(label_kind)))
+    newest_ids = query.order_by(SampleRow.id.desc()).limit(last).subquery()
+    rows = select(SampleRow).options(undefer(SampleRow.contents)).join(newest_ids, newest_ids.c.id == SampleRow.id)
+    rows = rows.where(newest_ids.c.so_far <= characters)
+    return (await session.scalars(rows.order_by(SampleRow.id.desc()))).all()

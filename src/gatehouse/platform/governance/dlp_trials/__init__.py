@@ -1,5 +1,5 @@
-"""Trying out: what a pattern would find (`test`), what the organization's policy does about a text (`evaluate`), what a
-draft of it would do about many (`replay`). Nothing is stored, and nothing changes (reference 3, Endpoints, DLP rules).
+"""Trials of DLP: test a pattern on a text (`test`), evaluate the policy in force on a text (`evaluate`), replay a draft
+on many texts (`replay`). Trials store nothing and change nothing (docs/dlp-rules.md, docs/dlp-replay.md).
 
-All of it asks what requests ask: the compiled policy, the same tiers, the same decision.
+Trials use the same compiled policy, tiers and decision as requests.
 """

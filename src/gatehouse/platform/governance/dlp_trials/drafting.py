@@ -1,4 +1,4 @@
-"""A draft of an organization's rules, checked and compiled as if it were in force."""
+"""Validates and compiles drafts of an organization's DLP rules as if they were in force."""
 
 import asyncio
 from typing import Final
@@ -19,11 +19,12 @@ from gatehouse.policy.dlp import DlpPolicy
 from gatehouse.policy.governance import DlpRuleRecord
 from gatehouse.policy.snapshot import Snapshot
 
-_IDS: Final = frozenset(pattern.id for pattern in BUILT_IN)
+_BUILT_IN_IDS: Final = frozenset(pattern.id for pattern in BUILT_IN)
 
 
 async def compiled(draft: Draft, snapshot: Snapshot, recognisers: Recognisers) -> DlpPolicy:
-    """Raises `Unprocessable`, which names the fields. With DLP switched off the draft is judged as if it were on."""
+    """Compile a draft. Raises `Unprocessable` with the names of the fields. The draft is compiled as if the feature
+    flag `dlp_enabled` were on."""
     records = snapshot.dlp.records
     if draft.rules is not None:
         custom = tuple(rule for rule in records.dlp_rules if rule.custom)
@@ -33,40 +34,41 @@ async def compiled(draft: Draft, snapshot: Snapshot, recognisers: Recognisers) -
         try:
             added = await asyncio.to_thread(_rules, [draft.add_rule], recognisers)
         except Unprocessable as error:
-            told = [FieldFault(_of_added(fault.field), fault.message) for fault in error.faults]
-            raise Unprocessable(faults=told) from None
+            faults = [FieldFault(_added_rule_field(fault.field), fault.message) for fault in error.faults]
+            raise Unprocessable(faults=faults) from None
         renamed = tuple(msgspec.structs.replace(rule, id="draft-added") for rule in added)
         records = msgspec.structs.replace(records, dlp_rules=records.dlp_rules + renamed)
     if draft.suppressions is not None:
-        _known(draft.suppressions)
+        _require_built_in(draft.suppressions)
         records = msgspec.structs.replace(records, suppressions=frozenset(draft.suppressions))
     flags = {**snapshot.feature_flags, "dlp_enabled": True}
-    policy, faults = await asyncio.to_thread(compile_dlp, records, flags, snapshot.dlp)
-    if faults:
-        raise Unprocessable(faults=[FieldFault("rules", fault) for fault in faults])
+    policy, compile_faults = await asyncio.to_thread(compile_dlp, records, flags, snapshot.dlp)
+    if compile_faults:
+        raise Unprocessable(faults=[FieldFault("rules", fault) for fault in compile_faults])
     return policy
 
 
-def _of_added(field: str) -> str:
+def _added_rule_field(field: str) -> str:
     return field.replace("rules.0", "add_rule", 1)
 
 
 def _rules(drafted: list[dict[str, object]], recognisers: Recognisers) -> tuple[DlpRuleRecord, ...]:
+    """Return the records of the enabled rules. Blocks: for a thread. Raises `Unprocessable`."""
     records: list[DlpRuleRecord] = []
     patterns: list[tuple[str, str]] = []
     faults: list[FieldFault] = []
     for index, raw in enumerate(drafted):
         try:
             rule = NewDlpRule.model_validate(raw)
-            known = config.read(rule, recognisers)
+            rule_config = config.read(rule, recognisers)
         except ValidationError as error:
-            faults += [_fault(index, each["loc"], each["msg"]) for each in error.errors(include_url=False)]
+            faults += [_fault(index, detail["loc"], detail["msg"]) for detail in error.errors(include_url=False)]
             continue
         except Unprocessable as error:
             faults += [FieldFault(f"rules.{index}.{fault.field}", fault.message) for fault in error.faults]
             continue
-        if isinstance(known, config.RegexConfig) and known.pattern is not None:
-            patterns.append((f"rules.{index}.config_json.pattern", known.pattern))
+        if isinstance(rule_config, config.RegexConfig) and rule_config.pattern is not None:
+            patterns.append((f"rules.{index}.config_json.pattern", rule_config.pattern))
         if rule.enabled:
             records.append(record(rule, f"draft-{index}"))
     faults += checked_patterns.faults(patterns)
@@ -75,15 +77,15 @@ def _rules(drafted: list[dict[str, object]], recognisers: Recognisers) -> tuple[
     return tuple(records)
 
 
-def _fault(index: int, place: tuple[int | str, ...], message: str) -> FieldFault:
-    return FieldFault(".".join(map(str, ("rules", index, *place))), message.removeprefix("Value error, "))
+def _fault(index: int, path: tuple[int | str, ...], message: str) -> FieldFault:
+    return FieldFault(".".join(map(str, ("rules", index, *path))), message.removeprefix("Value error, "))
 
 
-def _known(suppressions: list[str]) -> None:
+def _require_built_in(suppressions: list[str]) -> None:
     faults = [
-        FieldFault(f"suppressions.{index}", f"{pattern_id!r} is no built-in pattern")
+        FieldFault(f"suppressions.{index}", f"{pattern_id!r} is not a built-in pattern")
         for index, pattern_id in enumerate(suppressions)
-        if pattern_id not in _IDS
+        if pattern_id not in _BUILT_IN_IDS
     ]
     if faults:
         raise Unprocessable(faults=faults)

@@ -1,4 +1,4 @@
-"""What can go wrong with a trial. A malformed body is 400, as all below `dlp-rules`."""
+"""Errors of trials. A malformed body is 400, as on all paths below `dlp-rules`."""
 
 from gatehouse.foundation.errors import NotFound
 

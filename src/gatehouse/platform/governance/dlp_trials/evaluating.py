@@ -1,4 +1,4 @@
-"""What the organization's policy does about a text, and why (reference 3, Endpoints, DLP rules: evaluate)."""
+"""Evaluates the organization's policy on a text, with a trace of the decision."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -14,23 +14,23 @@ from gatehouse.platform.governance.dlp_trials.table import group_exists, groups_
 from gatehouse.platform.requests import Apart
 from gatehouse.policy.dlp import STRENGTH, DlpPolicy, Rule
 
-#: Matches of a rule that are shown.
-MOST_MATCHES: Final = 20
+#: Matches of one rule in the response.
+MAX_MATCHES: Final = 20
 #: Sentences of the trace.
-_LONGEST_TRACE: Final = 1_000
+_MAX_TRACE_SENTENCES: Final = 1_000
 
 
-async def evaluate(parts: Apart, ports: Ports, asked: NewEvaluation) -> Evaluation:
-    """Raises `OrganizationNotFound`, `GroupNotFound`, `UserNotFound`."""
-    if asked.org_id not in (None, parts.tenant_id):
+async def evaluate(parts: Apart, ports: Ports, body: NewEvaluation) -> Evaluation:
+    """Evaluate the policy in force. Raises `OrganizationNotFound`, `GroupNotFound`, `UserNotFound`."""
+    if body.org_id not in (None, parts.tenant_id):
         raise OrganizationNotFound
-    groups = await _groups(parts, asked)
+    groups = await _groups(parts, body)
     policy = (await ports.policies.current(parts.tenant_id)).dlp
-    trace = _preface(policy, asked, groups)
-    examined = await examine(policy, ports, asked.text, groups, trace, owner=owner(parts.caller))
+    trace = _trace_start(policy, body, groups)
+    examined = await examine(policy, ports, body.text, groups, trace, owner=owner(parts.caller))
     matched = _matched(examined.decision.hits)
     return Evaluation(
-        text_length=len(asked.text),
+        text_length=len(body.text),
         org_id=parts.tenant_id,
         rules_evaluated=len(_rules(policy)),
         rules_matched=len({rule.rule_id for rule in matched}),
@@ -38,57 +38,57 @@ async def evaluate(parts: Apart, ports: Ports, asked: NewEvaluation) -> Evaluati
         matched_rules=matched,
         suppressed_rule_ids=sorted(policy.suppressed),
         custom_org_patterns=list(policy.custom_patterns),
-        decision_trace=[*_shortened(trace), _conclusion(examined)],
+        decision_trace=[*_truncated(trace), _conclusion(examined)],
     )
 
 
-async def _groups(parts: Apart, asked: NewEvaluation) -> tuple[UUID, ...]:
-    if asked.group_id is None and asked.user_id is None:
+async def _groups(parts: Apart, body: NewEvaluation) -> tuple[UUID, ...]:
+    if body.group_id is None and body.user_id is None:
         return ()
     groups: dict[UUID, None] = {}
     async with parts.reading() as session:
-        if asked.user_id is not None:
-            memberships = await groups_of(session, asked.user_id)
+        if body.user_id is not None:
+            memberships = await groups_of(session, body.user_id)
             if memberships is None:
                 raise UserNotFound
             groups.update(dict.fromkeys(memberships))
-        if asked.group_id is not None:
-            if not await group_exists(session, asked.group_id):
+        if body.group_id is not None:
+            if not await group_exists(session, body.group_id):
                 raise GroupNotFound
-            groups[asked.group_id] = None
+            groups[body.group_id] = None
     return tuple(groups)
 
 
-def _preface(policy: DlpPolicy, asked: NewEvaluation, groups: Sequence[UUID]) -> list[str]:
+def _trace_start(policy: DlpPolicy, body: NewEvaluation, groups: Sequence[UUID]) -> list[str]:
     if not policy.enabled:
         return []
-    trace = [f"{len(asked.text)} code points, {len(_rules(policy))} rules in force"]
+    trace = [f"{len(body.text)} code points, {len(_rules(policy))} rules in force"]
     for pattern_id in sorted(policy.suppressed):
         kept = ", but a compliance bundle keeps it in force" if pattern_id in policy.patterns else ""
         trace.append(f"{pattern_id}: suppressed{kept}")
     for group in groups:
         overrides = policy.overrides.get(group, {})
-        told = ", ".join(f"{entity}: {action}" for entity, action in sorted(overrides.items()))
-        trace.append(f"group {group}: {told or 'no overrides'}")
+        actions = ", ".join(f"{entity}: {action}" for entity, action in sorted(overrides.items()))
+        trace.append(f"group {group}: {actions or 'no overrides'}")
     return trace
 
 
 def _rules(policy: DlpPolicy) -> set[str]:
-    """Ids of all rules in force."""
+    """Return the ids of all rules in force."""
     tiers = (policy.patterns, policy.entities, policy.labels)
     return {rule.id for tier in tiers for rules in tier.values() for rule in rules}
 
 
 def _matched(hits: Sequence[Hit]) -> list[MatchedRule]:
-    """One entry a rule, the strongest action first."""
-    by_rule: dict[str, list[Hit]] = {}
+    """Return one entry for each rule, the strongest action first."""
+    hits_by_rule: dict[str, list[Hit]] = {}
     for hit in hits:
-        by_rule.setdefault(hit.rule.id, []).append(hit)
-    matched = [_shown(of_rule[0].rule, of_rule) for of_rule in by_rule.values()]
+        hits_by_rule.setdefault(hit.rule.id, []).append(hit)
+    matched = [_to_shown(rule_hits[0].rule, rule_hits) for rule_hits in hits_by_rule.values()]
     return sorted(matched, key=lambda rule: -STRENGTH[rule.action_tier])
 
 
-def _shown(rule: Rule, hits: Sequence[Hit]) -> MatchedRule:
+def _to_shown(rule: Rule, hits: Sequence[Hit]) -> MatchedRule:
     return MatchedRule(
         rule_id=rule.id,
         rule_name=rule.name,
@@ -98,16 +98,16 @@ def _shown(rule: Rule, hits: Sequence[Hit]) -> MatchedRule:
         match_count=len(hits),
         matches=[
             EvaluatedMatch(start=hit.finding.start, end=hit.finding.end, score=round(hit.finding.score, 4))
-            for hit in hits[:MOST_MATCHES]
+            for hit in hits[:MAX_MATCHES]
         ],
         source="platform" if rule.source == "platform" else "organization",
     )
 
 
-def _shortened(trace: list[str]) -> list[str]:
-    if len(trace) <= _LONGEST_TRACE:
+def _truncated(trace: list[str]) -> list[str]:
+    if len(trace) <= _MAX_TRACE_SENTENCES:
         return trace
-    return [*trace[:_LONGEST_TRACE], f"and {len(trace) - _LONGEST_TRACE} more"]
+    return [*trace[:_MAX_TRACE_SENTENCES], f"and {len(trace) - _MAX_TRACE_SENTENCES} more"]
 
 
 def _conclusion(examined: Examined) -> str:

@@ -1,4 +1,4 @@
-"""One text through the tiers and the decision, as a request's text goes."""
+"""Examines one text by the tiers and decides on the findings, as for a request's text."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias
@@ -17,7 +17,8 @@ Direction: TypeAlias = Literal["input", "output"]
 
 
 class Examined(NamedTuple):
-    """`effect` is what would be done about the text; `failures` are tiers that gave no answer, with the reason."""
+    """Result of an examination. `effect` is the action on the text. `failures` are the tiers that failed, with the
+    reason."""
 
     decision: Decision
     effect: Effect
@@ -34,8 +35,9 @@ async def examine(
     owner: Owner,
     direction: Direction = "input",
 ) -> Examined:
-    """`trace` takes what was done, in sentences without any of the text. A long text takes its turn as `owner`."""
-    told: list[str] = []
+    """Examine `text`. Appends sentences about each step to `trace`, which never contain parts of the text. Long texts
+    are scheduled fairly by `owner`."""
+    steps: list[str] = []
     if not policy.enabled:
         if trace is not None:
             trace.append("The feature flag dlp_enabled is off: nothing is inspected.")
@@ -48,21 +50,21 @@ async def examine(
     refused = False
     try:
         patterns = await examiner.patterns(text)
-        told.append(f"pattern tier: {len(patterns)} findings")
+        steps.append(f"pattern tier: {len(patterns)} findings")
         (entities,) = await examiner.entities_of([text])
-        told.append(_told("entities tier", policy.entities, len(entities)))
+        steps.append(_tier_step("entities tier", policy.entities, len(entities)))
         (labels,) = await examiner.labels_of([text])
-        told.append(_told("semantic tier", policy.labels, len(labels)))
+        steps.append(_tier_step("semantic tier", policy.labels, len(labels)))
     except DlpUnavailable:
         refused = True
     failures = tuple(event.rule_name for event in inspection.events())
-    then = "blocks the request" if refused else "lets it pass by that tier"
-    told += [f"{failure}: the tier gave no answer; DLP_FAIL_MODE {then}" for failure in failures]
+    consequence = "blocks the request" if refused else "lets it pass by that tier"
+    steps += [f"{failure}: the tier gave no answer; DLP_FAIL_MODE {consequence}" for failure in failures]
     if trace is not None:
-        trace += told
+        trace += steps
     decision = decide(policy, Found(patterns, entities, labels), groups, trace)
     return Examined(decision, "block" if refused else decision.effect, failures)
 
 
-def _told(tier: str, wanted: object, findings: int) -> str:
-    return f"{tier}: {findings} findings" if wanted else f"{tier}: not asked, no rule needs it"
+def _tier_step(tier: str, rules: object, findings: int) -> str:
+    return f"{tier}: {findings} findings" if rules else f"{tier}: not used, no rule needs it"

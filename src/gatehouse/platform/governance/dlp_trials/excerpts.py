@@ -1,4 +1,4 @@
-"""What a match looks like without what it says: its letters are `x`, its digits `9`, as are those of other matches."""
+"""Makes excerpts around matches in which all matches are masked: letters as `x`, digits as `9`."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,32 +7,33 @@ from typing import Final
 from gatehouse.engine.dlp.decide import Hit
 
 #: Code points on each side of a match.
-AROUND: Final = 30
-#: Of the match itself.
-LONGEST: Final = 80
+CONTEXT_CHARACTERS: Final = 30
+#: Code points of the match.
+MAX_MATCH_CHARACTERS: Final = 80
 
 
 def masked(text: str) -> str:
     return "".join("9" if char.isdigit() else "x" if char.isalpha() else char for char in text)
 
 
-def excerpt(text: str, start: int, end: int, hidden: Sequence[tuple[int, int]]) -> str:
-    """`hidden` are stretches in order, apart from each other, that are masked as the match is."""
-    first, last = max(0, start - AROUND), min(len(text), min(end, start + LONGEST) + AROUND)
+def excerpt(text: str, start: int, end: int, masked_spans: Sequence[tuple[int, int]]) -> str:
+    """Return the excerpt around a match. `masked_spans` are sorted and disjoint, and include the match."""
+    first = max(0, start - CONTEXT_CHARACTERS)
+    last = min(len(text), min(end, start + MAX_MATCH_CHARACTERS) + CONTEXT_CHARACTERS)
     pieces: list[str] = []
-    place = first
-    for stretch in hidden[max(0, bisect_right(hidden, (first, 0)) - 1) :]:
-        begin, stop = max(stretch[0], place), min(stretch[1], last)
-        if stretch[0] >= last:
+    position = first
+    for span in masked_spans[max(0, bisect_right(masked_spans, (first, 0)) - 1) :]:
+        begin, stop = max(span[0], position), min(span[1], last)
+        if span[0] >= last:
             break
         if stop > begin:
-            pieces += (text[place:begin], masked(text[begin:stop]))
-            place = stop
-    return "".join([*pieces, text[place:last]])
+            pieces += (text[position:begin], masked(text[begin:stop]))
+            position = stop
+    return "".join([*pieces, text[position:last]])
 
 
-def stretches(hits: Iterable[Hit]) -> list[tuple[int, int]]:
-    """What any of them covers, in order, apart from each other."""
+def merged_spans(hits: Iterable[Hit]) -> list[tuple[int, int]]:
+    """Return the union of the hits' spans, sorted and disjoint."""
     merged: list[tuple[int, int]] = []
     for start, end in sorted((hit.finding.start, hit.finding.end) for hit in hits):
         if merged and start <= merged[-1][1]:
@@ -45,20 +46,20 @@ def stretches(hits: Iterable[Hit]) -> list[tuple[int, int]]:
 def excerpts(
     texts: Sequence[str], hits: Sequence[Sequence[Hit]], others: Sequence[Sequence[Hit]]
 ) -> Iterator[tuple[int, dict[str, object]]]:
-    """Of the matches of each text, with the text's number; what `others` found is masked, too."""
-    for number, text in enumerate(texts):
-        if hits[number]:
-            hidden = stretches([*hits[number], *others[number]])
-            for hit in hits[number]:
+    """Yield the index of a text and an excerpt for each of its hits. The spans of `others` are masked, too."""
+    for index, text in enumerate(texts):
+        if hits[index]:
+            masked_spans = merged_spans([*hits[index], *others[index]])
+            for hit in hits[index]:
                 finding, rule = hit.finding, hit.rule
                 yield (
-                    number,
+                    index,
                     {
                         "rule_name": rule.name,
                         "entity_type": rule.entity_type,
                         "start": finding.start,
                         "end": finding.end,
                         "score": round(finding.score, 4),
-                        "excerpt": excerpt(text, finding.start, finding.end, hidden),
+                        "excerpt": excerpt(text, finding.start, finding.end, masked_spans),
                     },
                 )

@@ -1,4 +1,4 @@
-"""What a draft would do about many texts, beside what is in force does (replay)."""
+"""Replays texts: compares a draft of DLP rules with the policy in force."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,58 +19,59 @@ from gatehouse.platform.governance.replays.pace import Pace, one_at_a_time
 from gatehouse.platform.governance.replays.recorded import RecordedSample
 from gatehouse.policy.dlp import STRENGTH, DlpPolicy, Rule
 
-#: Of one sample.
-MOST_EXCERPTS: Final = 20
+#: Excerpts of one sample.
+MAX_EXCERPTS: Final = 20
 
 _ACTIONS: Final = ("allow", "log_only", "redact", "prompt", "block")
 
 
-class _Side:
-    """What one of the two policies did: the draft, or what is in force."""
+class _PolicyResults:
+    """The results of one policy, the draft or the one in force, on all samples."""
 
     def __init__(self) -> None:
         self.totals: dict[str, int] = dict.fromkeys(_ACTIONS, 0)
         self.rules: dict[tuple[str, str, str], Rule] = {}
         self.samples: Counter[tuple[str, str, str]] = Counter()
         self.matches: Counter[tuple[str, str, str]] = Counter()
-        self.costs: list[float] = []
+        self.costs_us: list[float] = []
 
-    def note(self, effect: str, hits: Iterable[Hit], seconds: float) -> list[str]:
-        """The names of the rules that matched."""
+    def add(self, effect: str, hits: Iterable[Hit], seconds: float) -> list[str]:
+        """Add the result of one sample. Return the names of the rules that matched."""
         self.totals[effect] += 1
-        self.costs.append(seconds * 1e6)
+        self.costs_us.append(seconds * 1e6)
         names: dict[str, None] = {}
-        seen: set[tuple[str, str, str]] = set()
+        matched_keys: set[tuple[str, str, str]] = set()
         for hit in hits:
             key = (hit.rule.name, hit.rule.entity_type, hit.rule.source)
             self.rules[key] = hit.rule
             self.matches[key] += 1
-            seen.add(key)
+            matched_keys.add(key)
             names[hit.rule.name] = None
-        self.samples.update(seen)
+        self.samples.update(matched_keys)
         return list(names)
 
 
-class Examinee(msgspec.Struct, frozen=True):
-    """One sample: its texts are examined one by one, and the strongest action counts. `recorded`: a request's of the
-    organization, of which the result has excerpts. `labels` are a reviewer's: whether an entity type is in it."""
+class ReplaySample(msgspec.Struct, frozen=True):
+    """One sample. Its texts are examined one by one, and the strongest action is the sample's. `recorded`: the sample
+    is a request of the organization, and the result has excerpts. `labels` come from a reviewer: by entity type, the
+    sample contains it."""
 
-    #: a request's
+    #: Texts of the request.
     texts: Sequence[str]
     id: str | int | None = None
     recorded: bool = False
     labels: Mapping[str, bool] | None = None
-    #: the texts of the answer to it
+    #: Texts of the answer.
     answer: Sequence[str] = ()
-    #: whose overrides hold
+    #: Groups whose overrides apply.
     groups: Sequence[UUID] = ()
-    #: what was done when it was recorded; None: unknown
+    #: Recorded action. None: unknown.
     action_then: str | None = None
 
 
-def of_sample(sample: RecordedSample) -> Examinee:
+def from_recorded(sample: RecordedSample) -> ReplaySample:
     contents = sample.contents
-    return Examinee(
+    return ReplaySample(
         contents.texts,
         sample.id,
         recorded=True,
@@ -81,45 +82,48 @@ def of_sample(sample: RecordedSample) -> Examinee:
     )
 
 
-class _Seen(NamedTuple):
+class _SampleResult(NamedTuple):
     effect: Effect
-    #: by text
+    #: Hits of each text.
     hits: list[list[Hit]]
     failed: bool
 
 
-async def replay(ports: Ports, draft: DlpPolicy, now: DlpPolicy, samples: Sequence[Examinee], *, owner: Owner) -> bytes:
-    """A `schemas.Replayed` as JSON: encoded here, since ten thousand results would hold everybody up in pydantic.
+async def replay(
+    ports: Ports, draft: DlpPolicy, in_force: DlpPolicy, samples: Sequence[ReplaySample], *, owner: Owner
+) -> bytes:
+    """Return a `schemas.Replayed` as JSON. It is encoded by msgspec, because pydantic would block the event loop too
+    long for ten thousand results.
 
     Raises `ReplayRunning`.
     """
     async with one_at_a_time() as pace:
-        return msgspec.json.encode(await _replay(ports, draft, now, samples, owner=owner, pace=pace))
+        return msgspec.json.encode(await _replay(ports, draft, in_force, samples, owner=owner, pace=pace))
 
 
-def _by_direction(sample: Examinee) -> Sequence[tuple[Direction, Sequence[str]]]:
+def _by_direction(sample: ReplaySample) -> Sequence[tuple[Direction, Sequence[str]]]:
     return ("input", sample.texts), ("output", sample.answer)
 
 
-async def _see(policy: DlpPolicy, ports: Ports, sample: Examinee, owner: Owner) -> _Seen:
+async def _examine_sample(policy: DlpPolicy, ports: Ports, sample: ReplaySample, owner: Owner) -> _SampleResult:
     examined: list[Examined] = []
     for direction, texts in _by_direction(sample):
         examined += [
             await examine(policy, ports, text, sample.groups, owner=owner, direction=direction) for text in texts
         ]
-    effects = [each.effect for each in examined]
-    return _Seen(
+    effects = [result.effect for result in examined]
+    return _SampleResult(
         max(effects, key=STRENGTH.__getitem__, default="allow"),
-        [each.decision.hits for each in examined],
-        any(each.failures for each in examined),
+        [result.decision.hits for result in examined],
+        any(result.failures for result in examined),
     )
 
 
 async def _replay(
-    ports: Ports, draft: DlpPolicy, now: DlpPolicy, samples: Sequence[Examinee], *, owner: Owner, pace: Pace
+    ports: Ports, draft: DlpPolicy, in_force: DlpPolicy, samples: Sequence[ReplaySample], *, owner: Owner, pace: Pace
 ) -> dict[str, Any]:
-    drafted, present = _Side(), _Side()
-    measured, measured_now, labelled = Measure(), Measure(), 0
+    drafted, present = _PolicyResults(), _PolicyResults()
+    measure, measure_in_force, labelled = Measure(), Measure(), 0
     results: list[dict[str, Any]] = []
     differences = {"stricter": 0, "weaker": 0, "same": 0}
     failures = 0
@@ -129,24 +133,24 @@ async def _replay(
         if pace.is_over():
             break
         started = perf_counter()
-        new = await _see(draft, ports, sample, owner)
-        between = perf_counter()
-        old = await _see(now, ports, sample, owner)
+        new = await _examine_sample(draft, ports, sample, owner)
+        draft_done = perf_counter()
+        old = await _examine_sample(in_force, ports, sample, owner)
         ended = perf_counter()
-        names = drafted.note(new.effect, chain.from_iterable(new.hits), between - started)
-        present.note(old.effect, chain.from_iterable(old.hits), ended - between)
+        names = drafted.add(new.effect, chain.from_iterable(new.hits), draft_done - started)
+        present.add(old.effect, chain.from_iterable(old.hits), ended - draft_done)
         failures += new.failed
         if sample.labels is not None:
             labelled += 1
-            measured.note(sample.labels, _entity_types(new))
-            measured_now.note(sample.labels, _entity_types(old))
+            measure.add(sample.labels, _entity_types(new))
+            measure_in_force.add(sample.labels, _entity_types(old))
         change = STRENGTH[new.effect] - STRENGTH[old.effect]
         differences["stricter" if change > 0 else "weaker" if change < 0 else "same"] += 1
         if sample.action_then is not None:
             totals_then[sample.action_then] += 1
         if sample.id is not None and new.effect != (sample.action_then or old.effect):
             changed.append(sample.id)
-        excerpted = islice(_excerpts(sample, new, old), MOST_EXCERPTS) if sample.recorded else ()
+        matches = islice(_excerpts(sample, new, old), MAX_EXCERPTS) if sample.recorded else ()
         results.append(
             {
                 "index": index,
@@ -155,11 +159,11 @@ async def _replay(
                 "action_now": old.effect,
                 "action_then": sample.action_then,
                 "rules": names,
-                "cost_us": round(drafted.costs[-1], 1),
-                "matches": list(excerpted),
+                "cost_us": round(drafted.costs_us[-1], 1),
+                "matches": list(matches),
             }
         )
-        await pace.worked(perf_counter() - started)
+        await pace.pause_after(perf_counter() - started)
     return {
         "samples": len(results),
         "complete": len(results) == len(samples),
@@ -170,36 +174,36 @@ async def _replay(
         "changed": changed,
         "tier_failures": failures,
         "rules": _rules(drafted, present),
-        "cost": _cost(drafted.costs, present.costs),
+        "cost": _cost(drafted.costs_us, present.costs_us),
         "labelled": labelled,
         "measures": [
-            {"entity_type": name, **measured.shown(name), **measured_now.shown(name, "_now")}
+            {"entity_type": name, **measure.fields(name), **measure_in_force.fields(name, "_now")}
             for name in sorted({name for sample in samples[: len(results)] for name in sample.labels or ()})
         ],
         "results": results,
     }
 
 
-def _excerpts(sample: Examinee, new: _Seen, old: _Seen) -> Iterator[dict[str, object]]:
+def _excerpts(sample: ReplaySample, new: _SampleResult, old: _SampleResult) -> Iterator[dict[str, object]]:
     texts = [*sample.texts, *sample.answer]
-    for number, match in excerpts(texts, new.hits, old.hits):
-        is_answer = number >= len(sample.texts)
-        place = number - len(sample.texts) if is_answer else number
-        yield {**match, "direction": "output" if is_answer else "input", "text": place}
+    for text_index, match in excerpts(texts, new.hits, old.hits):
+        is_answer = text_index >= len(sample.texts)
+        index = text_index - len(sample.texts) if is_answer else text_index
+        yield {**match, "direction": "output" if is_answer else "input", "text": index}
 
 
-def _entity_types(seen: _Seen) -> set[str]:
-    return {hit.rule.entity_type for hits in seen.hits for hit in hits}
+def _entity_types(result: _SampleResult) -> set[str]:
+    return {hit.rule.entity_type for hits in result.hits for hit in hits}
 
 
-def _rules(drafted: _Side, present: _Side) -> list[dict[str, Any]]:
-    """Those that matched with either policy, told apart by name, entity type and source."""
-    told = []
+def _rules(drafted: _PolicyResults, present: _PolicyResults) -> list[dict[str, Any]]:
+    """Return the rules that matched under either policy, by name, entity type and source."""
+    rules = []
     for key in drafted.rules | present.rules:
         new, old = drafted.rules.get(key), present.rules.get(key)
         rule = new or old
         assert rule is not None
-        told.append(
+        rules.append(
             {
                 "rule_name": rule.name,
                 "entity_type": rule.entity_type,
@@ -213,14 +217,14 @@ def _rules(drafted: _Side, present: _Side) -> list[dict[str, Any]]:
                 "matches_now": present.matches[key],
             }
         )
-    return sorted(told, key=lambda one: (-one["matches"], -one["matches_now"], one["rule_name"]))
+    return sorted(rules, key=lambda row: (-row["matches"], -row["matches_now"], row["rule_name"]))
 
 
-def _cost(drafted: Sequence[float], present: Sequence[float]) -> dict[str, float]:
-    ordered = sorted(drafted) or [0.0]
+def _cost(draft_us: Sequence[float], in_force_us: Sequence[float]) -> dict[str, float]:
+    ordered = sorted(draft_us) or [0.0]
     return {
         "mean_us": round(sum(ordered) / len(ordered), 1),
         "p95_us": round(ordered[int(0.95 * (len(ordered) - 1))], 1),
         "max_us": round(ordered[-1], 1),
-        "mean_us_now": round(sum(present) / max(1, len(present)), 1),
+        "mean_us_now": round(sum(in_force_us) / max(1, len(in_force_us)), 1),
     }

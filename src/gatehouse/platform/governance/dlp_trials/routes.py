@@ -1,4 +1,4 @@
-"""The trials' endpoints (reference 3, Endpoints, DLP rules: test, evaluate; replay)."""
+"""Endpoints of trials."""
 
 from typing import Any, Final
 
@@ -28,19 +28,19 @@ router = APIRouter(prefix="/api/admin/dlp-rules", tags=["DLP"], responses=RESPON
 
 @router.post("/test", response_model=TestResult)
 async def test_dlp_pattern(caller: Admin, body: NewTest, host: TheHost, recognisers: TheRecognisers) -> TestResult:
-    """What a pattern, or the entities tier, finds in a text. A bad pattern is told in `error`."""
+    """Returns the matches of a pattern, or of the entities tier, in a text. `error` explains an invalid pattern."""
     return await testing.test(host.ports, body, recognisers)
 
 
 @router.post("/evaluate", response_model=Evaluation, responses={404: {"description": "Not in your organization."}})
 async def evaluate_dlp(caller: Admin, body: NewEvaluation, parts: InParts, host: TheHost) -> Evaluation:
-    """What is done about a text, by the policy in force, and why."""
+    """Returns the action of the policy in force on a text, with a trace of the decision."""
     return await evaluating.evaluate(parts, host.ports, body)
 
 
 _DRAFT: Final = Draft.model_json_schema()
 _SAMPLE: Final = {"anyOf": [{"type": "string"}, NewSample.model_json_schema()]}
-#: Read by hand, since it comes in two forms, and the file must never be spooled to a disk.
+#: The route parses the body itself: it has two forms, and an uploaded file must never be spooled to disk.
 _BODY: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
@@ -64,7 +64,7 @@ _BODY: Final[dict[str, Any]] = {
                         "file": {
                             "type": "string",
                             "format": "binary",
-                            "description": "JSON lines: a text, or an object with `text` and perhaps `id`.",
+                            "description": "JSON lines: a string, or an object with `text` and optionally `id`.",
                             "example": '{"id": "ticket-17", "text": "My card is 4111 1111 1111 1111."}',
                         },
                         "draft": {"type": "string", "description": "JSON: `rules`, `suppressions`."},
@@ -85,15 +85,16 @@ _BODY: Final[dict[str, Any]] = {
 async def replay_dlp_draft(
     caller: Admin, request: Request, parts: InParts, host: TheHost, recognisers: TheRecognisers
 ) -> Response:
-    """What a draft of your rules would do about the texts that you send, or about samples of your organization's own
-    requests (`recorded`), beside what is in force. Stores nothing; who reads samples so is in the audit chain."""
-    draft, wanted = await samples.read(request)
+    """Evaluates a draft of DLP rules on the texts in the body, or on samples of the organization's own requests
+    (`recorded`), and compares it with the policy in force. Stores nothing. The access to samples is recorded in the
+    audit chain."""
+    draft, selection = await samples.read(request)
     snapshot = await host.ports.policies.current(parts.tenant_id)
     policy = await drafting.compiled(draft, snapshot, recognisers)
-    if isinstance(wanted, Recorded):
-        kept = await recorded.read(parts, host.sealer, wanted, draft="dlp_rules", by="labels")
-        texts = [replaying.of_sample(each) for each in kept]
+    if isinstance(selection, Recorded):
+        stored = await recorded.read(parts, host.sealer, selection, draft="dlp_rules", label_kind="labels")
+        replay_samples = [replaying.from_recorded(sample) for sample in stored]
     else:
-        texts = [replaying.Examinee((each.text,), each.id) for each in wanted]
-    told = await replaying.replay(host.ports, policy, snapshot.dlp, texts, owner=owner(caller))
-    return Response(told, media_type="application/json")
+        replay_samples = [replaying.ReplaySample((sample.text,), sample.id) for sample in selection]
+    content = await replaying.replay(host.ports, policy, snapshot.dlp, replay_samples, owner=owner(caller))
+    return Response(content, media_type="application/json")

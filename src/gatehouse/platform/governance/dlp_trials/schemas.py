@@ -1,4 +1,4 @@
-"""Bodies of the trials' endpoints (reference 3, Endpoints, DLP rules: test, evaluate; replay)."""
+"""Bodies of the trials' endpoints."""
 
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -7,7 +7,14 @@ from pydantic import ConfigDict, Field
 
 from gatehouse.detection.pattern import ActionTier
 from gatehouse.foundation.http.bodies import Body, Id, Shown
-from gatehouse.platform.governance.dlp_fields import LONGEST_TEXT, MOST, EntityType, Regex, StreamMaxLength, Text
+from gatehouse.platform.governance.dlp_fields import (
+    MAX_RULES,
+    MAX_TEXT_CHARACTERS,
+    EntityType,
+    Regex,
+    StreamMaxLength,
+    Text,
+)
 from gatehouse.platform.governance.replays.schemas import Measured, Recorded, ReplaySummary
 from gatehouse.policy.governance import DetectorType
 
@@ -20,14 +27,14 @@ class NewTest(Body):
         Regex, Field(description="A regex in RE2 syntax, or comma-separated labels.", examples=["EMP-[0-9]{6}"])
     ]
     sample_text: Text
-    entity_type: Annotated[EntityType, Field(description="What a match of a regex is shown as.")] = "custom"
-    action_tier: Annotated[ActionTier, Field(description="What matches are shown with.")] = "log_only"
+    entity_type: Annotated[EntityType, Field(description="Entity type in the matches of a regex.")] = "custom"
+    action_tier: Annotated[ActionTier, Field(description="Action in the matches.")] = "log_only"
 
 
 class TestMatch(Shown):
     __test__ = False
 
-    start: Annotated[int, Field(description="Unicode code points of `sample_text`.")]
+    start: Annotated[int, Field(description="Offset in `sample_text`, in Unicode code points.")]
     end: int
     matched_text: str
     entity_type: str
@@ -48,12 +55,12 @@ class TestResult(Shown):
 class NewEvaluation(Body):
     text: Text
     org_id: Annotated[Id | None, Field(description="Your own organization.")] = None
-    group_id: Annotated[Id | None, Field(description="As for a member of this group.")] = None
-    user_id: Annotated[Id | None, Field(description="As for this user, with all their groups.")] = None
+    group_id: Annotated[Id | None, Field(description="Evaluate as a member of this group.")] = None
+    user_id: Annotated[Id | None, Field(description="Evaluate as this user, with all their groups.")] = None
 
 
 class EvaluatedMatch(Shown):
-    start: Annotated[int, Field(description="Unicode code points of `text`.")]
+    start: Annotated[int, Field(description="Offset in `text`, in Unicode code points.")]
     end: int
     score: float
 
@@ -63,7 +70,7 @@ class MatchedRule(Shown):
     rule_name: str
     detector_type: DetectorType
     entity_type: str
-    action_tier: Annotated[ActionTier, Field(description="The rule's own; an override may have changed what is done.")]
+    action_tier: Annotated[ActionTier, Field(description="The rule's own action. Overrides are not applied.")]
     match_count: int
     matches: Annotated[list[EvaluatedMatch], Field(description="The first 20.")]
     source: Literal["platform", "organization"]
@@ -85,33 +92,31 @@ class NewSample(Body):
     model_config = ConfigDict(str_strip_whitespace=False, extra="ignore")
 
     id: Annotated[str | int | None, Field(examples=["ticket-17"])] = None
-    text: Annotated[str, Field(max_length=LONGEST_TEXT, examples=["My card is 4111 1111 1111 1111."])]
+    text: Annotated[str, Field(max_length=MAX_TEXT_CHARACTERS, examples=["My card is 4111 1111 1111 1111."])]
 
 
 class Draft(Body):
-    """What would be in force in the place of what is. Left out: as it is. Custom patterns stay in force."""
+    """A draft of the rules. Omitted fields stand for what is in force. Custom patterns stay in force."""
 
     rules: Annotated[
         list[dict[str, Any]] | None,
         Field(
-            max_length=MOST,
-            description="In the place of the organization's rules; each as it is created.",
+            max_length=MAX_RULES,
+            description="Rules that replace the organization's rules, as in creation.",
             examples=[[{
                 "detector_name": "Cards", "detector_type": "regex", "entity_type": "credit_card",
                 "action_tier": "block",
             }]],
         ),
     ] = None  # fmt: skip
-    add_rule: Annotated[
-        dict[str, Any] | None, Field(description="One more rule, beside the others; as it is created.")
-    ] = None
+    add_rule: Annotated[dict[str, Any] | None, Field(description="One additional rule, as in creation.")] = None
     suppressions: Annotated[
-        list[str] | None, Field(max_length=MOST, description="Ids of built-in patterns.", examples=[["email"]])
+        list[str] | None, Field(max_length=MAX_RULES, description="Ids of built-in patterns.", examples=[["email"]])
     ] = None
 
 
 class NewReplay(Draft):
-    samples: list[NewSample | Annotated[str, Field(max_length=LONGEST_TEXT)]] | None = None
+    samples: list[NewSample | Annotated[str, Field(max_length=MAX_TEXT_CHARACTERS)]] | None = None
     recorded: Recorded | None = None
 
     model_config = ConfigDict(str_strip_whitespace=False)
@@ -121,33 +126,35 @@ class ReplayedMatch(Shown):
     rule_name: str
     entity_type: str
     direction: Literal["input", "output"]
-    text: Annotated[int, Field(description="Which of the request's texts, or of the answer's, from 0.")]
-    start: Annotated[int, Field(description="Unicode code points of that text.")]
+    text: Annotated[int, Field(description="Index of the text in the request or in the answer, from 0.")]
+    start: Annotated[int, Field(description="Offset in that text, in Unicode code points.")]
     end: int
     score: float
     excerpt: Annotated[
-        str, Field(description="Letters of what was found are `x`, digits `9`.", examples=["My card is 9999 9999."])
+        str,
+        Field(
+            description="The match in its context. Letters of matches are `x`, digits `9`.",
+            examples=["My card is 9999 9999."],
+        ),
     ]
 
 
 class ReplayMeasure(Measured):
-    """Samples in which a reviewer looked for an entity type: whether it is there, and whether it is found."""
+    """Scores of an entity type on the samples that a reviewer has labelled for it."""
 
     entity_type: str
 
 
 class ReplayedSample(Shown):
-    index: Annotated[int, Field(description="From 0; of a file, of its lines that are not empty.")]
+    index: Annotated[int, Field(description="Index from 0. Empty lines of a file are not counted.")]
     id: str | int | None
     action: FinalAction
-    action_now: Annotated[FinalAction, Field(description="By what is in force.")]
-    action_then: Annotated[
-        FinalAction | None, Field(description="What was done when it was recorded; null: that is not known.")
-    ]
+    action_now: Annotated[FinalAction, Field(description="Action of the policy in force.")]
+    action_then: Annotated[FinalAction | None, Field(description="Recorded action. Null: unknown.")]
     rules: Annotated[list[str], Field(description="Names of the draft's rules that matched.")]
-    cost_us: Annotated[float, Field(description="Microseconds that the draft took.")]
+    cost_us: Annotated[float, Field(description="Time of the draft's evaluation in microseconds.")]
     matches: Annotated[
-        list[ReplayedMatch], Field(description="The first 20 of the draft's; empty for samples that you send.")
+        list[ReplayedMatch], Field(description="The draft's first 20 matches. Empty for samples in the body.")
     ]
 
 
@@ -156,16 +163,16 @@ class ReplayedRule(Shown):
     entity_type: str
     detector_type: DetectorType
     source: Literal["platform", "organization"]
-    action_tier: Annotated[ActionTier | None, Field(description="By the draft; null: it has no such rule.")]
-    action_tier_now: Annotated[ActionTier | None, Field(description="By what is in force; null: no such rule.")]
-    samples: Annotated[int, Field(description="How many samples it matched in.")]
+    action_tier: Annotated[ActionTier | None, Field(description="Action in the draft. Null: no such rule.")]
+    action_tier_now: Annotated[ActionTier | None, Field(description="Action in force. Null: no such rule.")]
+    samples: Annotated[int, Field(description="Number of samples that it matched.")]
     samples_now: int
     matches: int
     matches_now: int
 
 
 class ReplayCost(Shown):
-    """Microseconds a sample."""
+    """Time of one sample's evaluation, in microseconds."""
 
     mean_us: float
     p95_us: float
@@ -176,8 +183,8 @@ class ReplayCost(Shown):
 class Replayed(ReplaySummary):
     totals: dict[FinalAction, int]
     totals_now: dict[FinalAction, int]
-    totals_then: Annotated[dict[FinalAction, int], Field(description="Of samples of which it is known.")]
-    tier_failures: Annotated[int, Field(description="Samples about which a model tier gave no answer.")]
+    totals_then: Annotated[dict[FinalAction, int], Field(description="Recorded actions, where known.")]
+    tier_failures: Annotated[int, Field(description="Number of samples for which a model tier failed.")]
     rules: list[ReplayedRule]
     cost: ReplayCost
     measures: list[ReplayMeasure]

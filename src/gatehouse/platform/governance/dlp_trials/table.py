@@ -1,4 +1,4 @@
-"""Which groups' overrides hold for whom: named queries."""
+"""Queries of groups and memberships, which determine the overrides that apply."""
 
 from uuid import UUID
 
@@ -14,7 +14,7 @@ async def group_exists(session: AsyncSession, group_id: UUID) -> bool:
 
 
 async def groups_of(session: AsyncSession, user_id: UUID) -> tuple[UUID, ...] | None:
-    """None: the tenant has no such user."""
+    """Return the ids of the user's groups, or None if the tenant has no such user."""
     if await session.get(UserRow, user_id) is None:
         return None
     query = select(MemberRow.group_id).where(MemberRow.user_id == user_id).order_by(MemberRow.group_id)

@@ -1,14 +1,14 @@
-"""The model registry: how risky a model is to this organization, and how far its validation is (reference 3, Model
-registry entry). Whether a model is there to be called is the catalog's affair; where the configuration
-`registry_enforcement` asks for it, the gateway warns of, or refuses, what the registry does not hold as validated
+"""The model registry: the risk tier and the validation status of each model in an organization
+(docs/model-registry.md). The catalog, not the registry, determines which models can be called. If the configuration
+`registry_enforcement` is `warn` or `block`, the gateway flags or refuses models that are not validated
 (`engine/stages/registry.py`).
 
-`validation_status` moves by update, one step at a time (`states.py`); `deprecated` is its end:
+An update changes `validation_status` by one permitted transition (`states.py`). `deprecated` is final:
 
     draft | unclassified -> pending_validation -> in_validation -> validated -> deprecated
     in_validation -> needs_remediation | deprecated
     needs_remediation -> in_validation | validated
 
-Policy rules judge by `risk_tier` and `validation_status`; a model that is not in the registry has the tier of the
+Policy rules use `risk_tier` and `validation_status`. A model that is not in the registry has the tier of the
 configuration entry `unregistered_model_tier`.
 """

@@ -1,4 +1,4 @@
-"""What the registry gives to a tenant's policy."""
+"""Reads the model registry for a tenant's policy."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -15,7 +15,7 @@ _QUERY = text(
 )
 
 
-#: of the configuration entry; each other value is `off`
+#: Values of the configuration entry. Any other value means `off`.
 _ENFORCEMENTS: Final[Mapping[str, RegistryEnforcement]] = {"warn": "warn", "block": "block"}
 
 

@@ -1,4 +1,4 @@
-"""What the gateway calls and nobody has registered."""
+"""Finds models that the gateway has called and that are not registered, and adds drafts for them."""
 
 from typing import Any
 
@@ -6,45 +6,45 @@ from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
 from gatehouse.platform.change import Change
 from gatehouse.platform.governance.model_registry import figures, service, table
-from gatehouse.platform.governance.model_registry.figures import Name, Use
+from gatehouse.platform.governance.model_registry.figures import ModelName, Use
 from gatehouse.platform.governance.model_registry.schemas import Discovered, DiscoveredModel, Discovery
 from gatehouse.platform.governance.model_registry.states import RiskTier
 from gatehouse.platform.governance.model_registry.tiers import inferred
 
 
-async def discover(change: Change, wanted: Discovery) -> Discovered:
-    """Adds a draft for every model that was called lately and is not in the registry. Raises `TooManyModels`."""
-    called = await figures.uses(change.session, lately=wanted.lookback_days)
-    held = await table.names(change.session)
-    missing = {name: _tier(name[1], wanted) for name in called if name not in held}
-    added: set[Name] = set()
-    if missing and not wanted.dry_run:
-        await service.make_room(change.session, len(missing))
+async def discover(change: Change, options: Discovery) -> Discovered:
+    """Add a draft for every model called in the lookback period that is not in the registry. Raises `TooManyModels`."""
+    called = await figures.uses(change.session, lookback_days=options.lookback_days)
+    registered = await table.rows_by_name(change.session)
+    missing = {name: _tier(name[1], options) for name in called if name not in registered}
+    added: set[ModelName] = set()
+    if missing and not options.dry_run:
+        await service.require_capacity(change.session, len(missing))
         rows = [_draft(change, name, tier) for name, tier in missing.items()]
         added = await table.add_missing(change.session, rows)
-        held = await table.names(change.session)
+        registered = await table.rows_by_name(change.session)
         for name in sorted(added):
-            new = held[name]
-            standing = {"risk_tier": new.risk_tier, "validation_status": new.validation_status}
-            service.say(change, "created", new.id, name, **standing, discovered=True)
+            new = registered[name]
+            fields = {"risk_tier": new.risk_tier, "validation_status": new.validation_status}
+            service.record(change, "created", new.id, name, **fields, discovered=True)
     models = []
     for name, use in sorted(called.items()):
-        row = held.get(name)
+        row = registered.get(name)
         tier, status = (missing[name], "draft") if row is None else (row.risk_tier, row.validation_status)
-        models.append(_shown(name, use, row is None or name in added, tier, status))
+        models.append(_to_shown(name, use, row is None or name in added, tier, status))
     existing = sum(model.status == "existing" for model in models)
     return Discovered(
-        discovered=len(models), created=len(added), existing=existing, dry_run=wanted.dry_run, models=models
+        discovered=len(models), created=len(added), existing=existing, dry_run=options.dry_run, models=models
     )
 
 
-def _tier(model_id: str, wanted: Discovery) -> RiskTier:
-    if isinstance(wanted.auto_assign_tier, str):
-        return wanted.auto_assign_tier
-    return inferred(model_id) if wanted.auto_assign_tier else "unclassified"
+def _tier(model_id: str, options: Discovery) -> RiskTier:
+    if isinstance(options.auto_assign_tier, str):
+        return options.auto_assign_tier
+    return inferred(model_id) if options.auto_assign_tier else "unclassified"
 
 
-def _draft(change: Change, name: Name, tier: RiskTier) -> dict[str, Any]:
+def _draft(change: Change, name: ModelName, tier: RiskTier) -> dict[str, Any]:
     now = utc_now()
     return {
         "id": new_id(),
@@ -59,12 +59,12 @@ def _draft(change: Change, name: Name, tier: RiskTier) -> dict[str, Any]:
     }
 
 
-def _shown(name: Name, use: Use, new: bool, risk_tier: str, validation_status: str) -> DiscoveredModel:
+def _to_shown(name: ModelName, use: Use, is_new: bool, risk_tier: str, validation_status: str) -> DiscoveredModel:
     return DiscoveredModel.model_validate(
         {
             "provider": name[0],
             "model_id": name[1],
-            "status": "created" if new else "existing",
+            "status": "created" if is_new else "existing",
             "risk_tier": risk_tier,
             "validation_status": validation_status,
             "request_count_30d": use.requests,

@@ -1,5 +1,5 @@
-"""What can go wrong with the model registry. A value that is not valid is 422 in variant A, 400 in B (reference 3,
-Endpoints, Model registry); a move that is not permitted is 422 in both."""
+"""Errors of the model registry. An invalid value is 422 in variant A, 400 in B. A transition that is not permitted is
+422 in both."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -12,16 +12,16 @@ FORM: Final[ErrorForm] = CODED.validating({"a": 422, "b": 400, "c": 422})
 
 class RegisteredModelNotFound(NotFound):
     code = "model_not_found"
-    message = "The registry has no such model."
+    message = "The model is not in the registry."
 
 
 class ModelAlreadyExists(Conflict):
     code = "model_already_exists"
 
     def __init__(self, provider: str | None, model_id: str) -> None:
-        """`provider` is None where it does not matter whose the other one is."""
-        there = repr(model_id) if provider is None else f"{model_id!r} of {provider}"
-        super().__init__(f"The registry has {there} already.")
+        """`provider` is None if model ids are unique across providers."""
+        name = repr(model_id) if provider is None else f"{model_id!r} of {provider}"
+        super().__init__(f"The registry already has {name}.")
 
 
 class TooManyModels(Conflict):
@@ -43,5 +43,5 @@ class InvalidStatusTransition(Unprocessable):
     code = "invalid_status_transition"
 
     def __init__(self, old: str, new: str, permitted: Iterable[str]) -> None:
-        told = ", ".join(sorted(permitted)) or "nothing: it is the end"
-        super().__init__(f"validation_status: {old} cannot become {new}; what may follow is {told}.")
+        successors = ", ".join(sorted(permitted)) or "none, it is final"
+        super().__init__(f"validation_status: {old} cannot become {new}; permitted: {successors}.")

@@ -1,5 +1,4 @@
-"""What a reviewer of model risk asks for, of one model: what was done to its entry and by whom, who decided about it,
-how it was used, and what went wrong."""
+"""Collects the evidence for a model risk review: the history of a model's entry, decisions, usage and incidents."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -14,7 +13,7 @@ from gatehouse.foundation.http.variants import Variant
 from gatehouse.platform.chain.table import AuditEventRow, AuditHead
 from gatehouse.platform.governance.approvals.table import ApprovalRow
 from gatehouse.platform.governance.model_registry import bundle, figures, service
-from gatehouse.platform.governance.model_registry.figures import Name
+from gatehouse.platform.governance.model_registry.figures import ModelName
 from gatehouse.platform.governance.model_registry.schemas import (
     ChainHead,
     Enforcement,
@@ -31,51 +30,54 @@ from gatehouse.platform.records.hot import shown_since
 
 T = TypeVar("T")
 
-#: of a list, the newest
-MOST: Final = 1_000
+#: Items of each list: the newest.
+MAX_ITEMS: Final = 1_000
 
 _HISTORY: Final = tuple(f"registered_model.{verb}" for verb in ("created", "updated", "deleted"))
-_OFF: Final = "kill_switch_disable"
-_SWITCHES: Final = (_OFF, "kill_switch_enable")
+_SWITCHED_OFF: Final = "kill_switch_disable"
+_SWITCHES: Final = (_SWITCHED_OFF, "kill_switch_enable")
 
 
 async def evidence(session: AsyncSession, row: RegisteredModelRow, variant: Variant) -> Evidence:
     name = row.provider, row.model_id
-    # One moment for all of it: what is written meanwhile is behind the head that is told.
+    # All lists end at this head: events that are written meanwhile come after it.
     head = (await session.scalars(select(AuditHead).where(AuditHead.tenant_id == session.info["tenant_id"]))).one()
     since = await shown_since(session)
     history = await _events(session, head, since, _HISTORY, name)
     switches = await _events(session, head, since, _SWITCHES, name, (row.provider, "*"))
-    held = await _approvals(session, name)
+    approvals = await _approvals(session, name)
     months = [_month(month) for month in await figures.by_month(session, name)]
     mode = bundle.enforcement(await system_config.value(session, "registry_enforcement"))
     objection = None if mode == "off" else objected(row.validation_status)
-    lists: tuple[Sequence[Any], ...] = (history, switches, held)
+    lists: tuple[Sequence[Any], ...] = (history, switches, approvals)
     return Evidence(
         generated_at=utc_now(),
         model=(await service.shown(session, [row], variant))[0],
         enforcement=Enforcement(mode=mode, objection=objection.code if objection else None),
         chain=ChainHead.model_validate(head),
         history=_oldest_first(EvidenceEvent.model_validate(event) for event in history),
-        validation=_oldest_first(_move(event) for event in history if "new_status" in event.details),
+        validation=_oldest_first(_transition(event) for event in history if "new_status" in event.details),
         kill_switches=_oldest_first(EvidenceEvent.model_validate(event) for event in switches),
-        approvals=_oldest_first(_held(approval) for approval in held),
+        approvals=_oldest_first(_held_request(approval) for approval in approvals),
         usage=months,
         incidents=Incidents(
             errors=sum(month.errors for month in months),
             dlp_blocks=sum(month.blocked for month in months),
             registry_flags=sum(month.flagged for month in months),
-            kill_switches=sum(event.action == _OFF and event.target_model == row.model_id for event in switches[:MOST]),
+            kill_switches=sum(
+                event.action == _SWITCHED_OFF and event.target_model == row.model_id for event in switches[:MAX_ITEMS]
+            ),
         ),
         events_since=since,
-        complete=all(len(found) <= MOST for found in lists) and (since is None or row.created_at >= since),
+        complete=all(len(items) <= MAX_ITEMS for items in lists) and (since is None or row.created_at >= since),
     )
 
 
 async def _events(
-    session: AsyncSession, head: AuditHead, since: datetime | None, actions: Sequence[str], *names: Name
+    session: AsyncSession, head: AuditHead, since: datetime | None, actions: Sequence[str], *names: ModelName
 ) -> Sequence[AuditEventRow]:
-    """By name, not by entry: a model that was removed and registered again has one history. Newest first."""
+    """Return audit events, newest first. They are selected by the model's name, not by the entry's id, so that a model
+    that was removed and registered again has one history."""
     query = (
         select(AuditEventRow)
         .where(
@@ -85,29 +87,29 @@ async def _events(
             tuple_(AuditEventRow.target_provider, AuditEventRow.target_model).in_(names),
         )
         .order_by(AuditEventRow.sequence.desc())
-        .limit(MOST + 1)
+        .limit(MAX_ITEMS + 1)
     )
     if since is not None:
         query = query.where(AuditEventRow.timestamp >= since)
     return (await session.scalars(query)).all()
 
 
-async def _approvals(session: AsyncSession, name: Name) -> Sequence[ApprovalRow]:
-    """Requests that named the model, with its provider or without. Newest first."""
+async def _approvals(session: AsyncSession, name: ModelName) -> Sequence[ApprovalRow]:
+    """Return held requests that named the model, with or without its provider, newest first."""
     query = (
         select(ApprovalRow)
         .where(ApprovalRow.model.in_([f"{name[0]}/{name[1]}", name[1]]))
         .order_by(ApprovalRow.created_at.desc(), ApprovalRow.id.desc())
-        .limit(MOST + 1)
+        .limit(MAX_ITEMS + 1)
     )
     return (await session.scalars(query)).all()
 
 
-def _oldest_first(found: Iterable[T]) -> list[T]:
-    return list(found)[:MOST][::-1]
+def _oldest_first(items: Iterable[T]) -> list[T]:
+    return list(items)[:MAX_ITEMS][::-1]
 
 
-def _move(event: AuditEventRow) -> Move:
+def _transition(event: AuditEventRow) -> Move:
     return Move.model_validate(
         {
             **{name: event.details[name] for name in ("old_status", "new_status")},
@@ -116,9 +118,9 @@ def _move(event: AuditEventRow) -> Move:
     )
 
 
-def _held(approval: ApprovalRow) -> HeldRequest:
-    own = {name: getattr(approval, name) for name in HeldRequest.model_fields if name != "requested_model"}
-    return HeldRequest.model_validate({**own, "requested_model": approval.model})
+def _held_request(approval: ApprovalRow) -> HeldRequest:
+    columns = {name: getattr(approval, name) for name in HeldRequest.model_fields if name != "requested_model"}
+    return HeldRequest.model_validate({**columns, "requested_model": approval.model})
 
 
 def _month(row: Any) -> MonthOfUse:

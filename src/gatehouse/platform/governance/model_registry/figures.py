@@ -1,4 +1,4 @@
-"""What was asked of the organization's models, as the keeper counts it."""
+"""Usage of the organization's models, read from the keeper's daily counts."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.storage.rows import Row
 
-#: What was asked of each model a day (UTC); the keeper's to write.
+#: Calls of each model by day (UTC). The keeper writes it.
 model_days: Final = Table(
     "model_days",
     Row.metadata,
@@ -27,12 +27,13 @@ model_days: Final = Table(
     Column("last_at", DateTime(timezone=True)),
 )
 
-#: A model as records name it: provider, model id.
-Name = tuple[str, str]
+#: Provider and model id.
+ModelName = tuple[str, str]
 
 
 class Use(NamedTuple):
-    """`requests` of today (UTC) and the 29 days before; when the model was called, None where it never was."""
+    """Usage of a model. `requests` counts today (UTC) and the 29 days before. `first_at` and `last_at` are the times of
+    the first and the last call, or None."""
 
     requests: int
     first_at: datetime | None
@@ -43,11 +44,14 @@ UNUSED: Final = Use(0, None, None)
 
 
 async def uses(
-    session: AsyncSession, wanted: Collection[Name] | None = None, *, lately: int | None = None
-) -> dict[Name, Use]:
-    """By name, of those that were asked for anything. `wanted` None: of all models, in the registry or not. `lately`:
-    only of those that were called in as many days, today (UTC) included."""
-    if wanted is not None and not wanted:
+    session: AsyncSession, names: Collection[ModelName] | None = None, *, lookback_days: int | None = None
+) -> dict[ModelName, Use]:
+    """Return the usage of models by name. Models without requests are left out.
+
+    `names` None: all models, registered or not. `lookback_days`: only models called in this number of days, including
+    today (UTC).
+    """
+    if names is not None and not names:
         return {}
     days, today = model_days.c, utc_now().date()
     query = (
@@ -61,18 +65,20 @@ async def uses(
         .where(days.tenant_id == session.info["tenant_id"])
         .group_by(days.provider, days.model_id)
     )
-    if wanted is not None:
-        query = query.where(tuple_(days.provider, days.model_id).in_(list(wanted)))
-    if lately is not None:
-        query = query.having(func.max(days.day).filter(days.last_at.is_not(None)) > today - timedelta(days=lately))
+    if names is not None:
+        query = query.where(tuple_(days.provider, days.model_id).in_(list(names)))
+    if lookback_days is not None:
+        first_day = today - timedelta(days=lookback_days)
+        query = query.having(func.max(days.day).filter(days.last_at.is_not(None)) > first_day)
     return {
         (provider, model_id): Use(int(requests), first_at, last_at)
         for provider, model_id, requests, first_at, last_at in await session.execute(query)
     }
 
 
-async def by_month(session: AsyncSession, name: Name) -> Sequence[Any]:
-    """A model's figures by month (UTC), oldest first: `month` as its first day, and sums by the names of the table."""
+async def by_month(session: AsyncSession, name: ModelName) -> Sequence[Any]:
+    """Return a model's sums by month (UTC), oldest first. `month` is its first day; the sums have the column names of
+    the table."""
     days = model_days.c
     month = func.date_trunc("month", days.day).label("month")
     sums = [

@@ -1,5 +1,5 @@
-"""The whole registry as a file. Twenty thousand entries are read in parts and written in a thread, so that nobody waits
-for it."""
+"""Exports the registry as a file. Rows are read in batches and serialized in a thread, so that the event loop is not
+blocked by twenty thousand entries."""
 
 import asyncio
 import csv
@@ -13,57 +13,59 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.http.variants import Variant
 from gatehouse.platform.governance.model_registry import figures, service, table, variants
-from gatehouse.platform.governance.model_registry.figures import UNUSED, Name, Use
+from gatehouse.platform.governance.model_registry.figures import UNUSED, ModelName, Use
 from gatehouse.platform.governance.model_registry.schemas import RegisteredModel
 from gatehouse.platform.governance.model_registry.table import Filters, RegisteredModelRow
 from gatehouse.platform.governance.model_registry.variants import Sheet
 
-#: What a spreadsheet takes for the beginning of a formula.
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+#: Characters that begin a formula in a spreadsheet.
+_FORMULA_PREFIXES: Final = ("=", "+", "-", "@", "\t", "\r")
 _ENTRIES: Final = TypeAdapter(list[RegisteredModel])
 
 
-class File(NamedTuple):
+class InventoryFile(NamedTuple):
     content: bytes
     media_type: str
-    #: for the browser to save it by; None where it is shown
+    #: Name for download; None if the browser displays the content.
     filename: str | None
 
 
-async def export(session: AsyncSession, filters: Filters, variant: Variant, format: str) -> File:
-    """Newest first, as the list."""
+async def export(session: AsyncSession, filters: Filters, variant: Variant, format: str) -> InventoryFile:
+    """Return the filtered registry as CSV or JSON (`format`), newest first."""
     uses = await figures.uses(session)
     if format == "json":
         entries = [
-            each
-            async for part in table.all_models(session, filters)
-            for each in await asyncio.to_thread(_entries, part, uses, variant)
+            entry
+            async for batch in table.all_models(session, filters)
+            for entry in await asyncio.to_thread(_entries, batch, uses, variant)
         ]
-        return File(await asyncio.to_thread(_ENTRIES.dump_json, entries), "application/json", None)
+        return InventoryFile(await asyncio.to_thread(_ENTRIES.dump_json, entries), "application/json", None)
     sheet = variants.sheet(variant, utc_now().date())
-    parts = [await asyncio.to_thread(_cells, part, uses, sheet) async for part in table.all_models(session, filters)]
-    return File("".join([_lines([sheet.columns]), *parts]).encode(), "text/csv; charset=utf-8", sheet.filename)
+    parts = [
+        await asyncio.to_thread(_csv_rows, batch, uses, sheet) async for batch in table.all_models(session, filters)
+    ]
+    return InventoryFile("".join([_csv([sheet.columns]), *parts]).encode(), "text/csv; charset=utf-8", sheet.filename)
 
 
-def _entries(rows: Sequence[RegisteredModelRow], uses: dict[Name, Use], variant: Variant) -> list[RegisteredModel]:
+def _entries(rows: Sequence[RegisteredModelRow], uses: dict[ModelName, Use], variant: Variant) -> list[RegisteredModel]:
     return [service.entry(row, uses.get((row.provider, row.model_id), UNUSED), variant) for row in rows]
 
 
-def _cells(rows: Sequence[RegisteredModelRow], uses: dict[Name, Use], sheet: Sheet) -> str:
+def _csv_rows(rows: Sequence[RegisteredModelRow], uses: dict[ModelName, Use], sheet: Sheet) -> str:
     lines = []
     for row in rows:
         entry = service.entry(row, uses.get((row.provider, row.model_id), UNUSED), Variant.B)
-        told = {**entry.model_dump(mode="json"), "tags": sheet.tags(row.tags)}
-        lines.append([_harmless(told[column]) for column in sheet.columns])
-    return _lines(lines)
+        values = {**entry.model_dump(mode="json"), "tags": sheet.tags(row.tags)}
+        lines.append([_escape_formula(values[column]) for column in sheet.columns])
+    return _csv(lines)
 
 
-def _harmless(value: object) -> object:
-    """Whoever names a model must not have a reviewer's spreadsheet calculate."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+def _escape_formula(value: object) -> object:
+    """Quote a text that a spreadsheet would evaluate as a formula."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA_PREFIXES) else value
 
 
-def _lines(rows: Sequence[Sequence[object]]) -> str:
-    written = io.StringIO()
-    csv.writer(written).writerows(rows)
-    return written.getvalue()
+def _csv(rows: Sequence[Sequence[object]]) -> str:
+    buffer = io.StringIO()
+    csv.writer(buffer).writerows(rows)
+    return buffer.getvalue()

@@ -1,4 +1,4 @@
-"""The registry's endpoints (reference 3, Endpoints, Model registry)."""
+"""Endpoints of the model registry."""
 
 from typing import Annotated, Any
 
@@ -23,8 +23,8 @@ from gatehouse.platform.governance.model_registry.variants import (
     InventoryFilters,
     ListWindow,
     NewModelBody,
-    OnceAnId,
     TheFilters,
+    UniqueModelId,
     items_name,
 )
 from gatehouse.platform.requests import Changing, Session, loaded
@@ -42,23 +42,23 @@ LoadedModel = Annotated[
 async def list_registered_models(
     caller: AdminReader, variant: RequestVariant, window: ListWindow, filters: TheFilters, session: Session
 ) -> dict[str, Any]:
-    """The registry, newest first."""
+    """Lists the entries of the registry, newest first."""
     rows, total = await page_of_models(session, window, filters)
     return window.envelope(items_name(variant), await service.shown(session, rows, variant), total)
 
 
 @router.post(_BASE, status_code=201, response_model=RegisteredModel)
 async def register_model(
-    caller: Admin, variant: RequestVariant, once_an_id: OnceAnId, body: NewModelBody, change: Changing
+    caller: Admin, variant: RequestVariant, unique_model_id: UniqueModelId, body: NewModelBody, change: Changing
 ) -> RegisteredModel:
-    """Adds a model, as `draft` or `unclassified`. It need not be in the catalog, nor be there to be called."""
-    row = await service.create(change, body, once_an_id=once_an_id)
+    """Adds a model with the status `draft` or `unclassified`. It need not be in the catalog or callable."""
+    row = await service.create(change, body, unique_model_id=unique_model_id)
     return (await service.shown(change.session, [row], variant))[0]
 
 
 @router.post(_BASE + "/discover", response_model=Discovered)
 async def discover_models(caller: Admin, body: DiscoveryBody, change: Changing) -> Discovered:
-    """Adds a draft for every model that was called and is not in the registry. With `dry_run` it only says which."""
+    """Adds a draft for every called model that is not in the registry. `dry_run` only lists them."""
     return await discovery.discover(change, body)
 
 
@@ -70,7 +70,7 @@ async def discover_models(caller: Admin, body: DiscoveryBody, change: Changing) 
 async def export_inventory(
     caller: AdminReader, variant: RequestVariant, format: Format, filters: InventoryFilters, session: Session
 ) -> Response:
-    """The whole registry, or what the filters leave of it, newest first, as JSON or CSV."""
+    """Exports the registry, optionally filtered, as JSON or CSV, newest first."""
     file = await inventory.export(session, filters, variant, format)
     headers = {} if file.filename is None else {"Content-Disposition": f'attachment; filename="{file.filename}"'}
     return Response(file.content, media_type=file.media_type, headers=headers)
@@ -80,7 +80,7 @@ async def export_inventory(
 async def read_registered_model(
     caller: AdminReader, variant: RequestVariant, model: LoadedModel, session: Session
 ) -> RegisteredModel:
-    """One entry."""
+    """Returns one entry."""
     return (await service.shown(session, [model], variant))[0]
 
 
@@ -88,19 +88,20 @@ async def read_registered_model(
 async def update_registered_model(
     caller: Admin, variant: RequestVariant, model: LoadedModel, body: RegisteredModelUpdate, change: Changing
 ) -> RegisteredModel:
-    """Changes what the body names. `validation_status` moves one permitted step; model and provider are fixed."""
+    """Changes the fields in the body. `validation_status` changes by one permitted transition. `model_id` and
+    `provider` cannot change."""
     row = await service.update(change, model, body)
     return (await service.shown(change.session, [row], variant))[0]
 
 
 @router.delete(_BASE + "/{registered_model_id}", status_code=204)
 async def delete_registered_model(caller: Admin, model: LoadedModel, change: Changing) -> None:
-    """Removes an entry: the model counts as unregistered from the answer on. Records keep its name."""
+    """Removes an entry. The model is unregistered when the response arrives. Records keep its name."""
     await service.delete(change, model)
 
 
 @router.get(_BASE + "/{registered_model_id}/evidence", response_model=Evidence)
 async def read_evidence(caller: AdminReader, variant: RequestVariant, model: LoadedModel, session: Session) -> Evidence:
-    """What a reviewer asks for: the entry's history as audit events with their hashes, who decided about the model, how
-    it was used month by month, and what went wrong."""
+    """Returns the evidence for a review: the entry's history as audit events with their hashes, decisions about the
+    model, usage by month, and incidents."""
     return await evidence.evidence(session, model, variant)

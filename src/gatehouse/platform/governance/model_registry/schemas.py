@@ -1,4 +1,4 @@
-"""Bodies of the registry's endpoints: the union of both variants' fields (reference 3, Model registry entry)."""
+"""Bodies of the registry's endpoints: the union of both variants' fields."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -12,13 +12,13 @@ from gatehouse.platform.governance.model_registry.states import FirstStatus, Ris
 from gatehouse.platform.records.audit.schemas import AuditEventShown, Hash
 from gatehouse.platform.routing.fields import Line, ModelId
 
-#: As the gateway calls it in `provider/model-id`: no slashes, no spaces.
+#: The provider in `provider/model-id`: no slashes, no spaces.
 Provider = Annotated[str, Field(pattern=r"^[^\s/\x00-\x1f\x7f]{1,63}$", examples=["openai"])]
 Description = Annotated[str, Field(max_length=2_000)]
 
 
 def _as_object(tags: object) -> object:
-    """A list of tags is an object of keys without values."""
+    """Convert a list of tags to an object of keys with empty values."""
     if not isinstance(tags, list):
         return tags
     if not all(isinstance(tag, str) for tag in tags):
@@ -42,7 +42,7 @@ Tags = Annotated[
                     "maxProperties": 100,
                 },
             ],
-            "description": "A list, or an object of key to value; whichever it was, answers show what the variant has.",
+            "description": "A list, or an object of keys and values. Responses use the form of the variant.",
             "examples": [["customer-facing"], {"team": "payments"}],
         }
     ),
@@ -54,22 +54,20 @@ class NewRegisteredModel(Body):
 
     model_id: ModelId
     provider: Provider
-    display_name: Annotated[Line | None, Field(description="Omitted: the model's id.", examples=["GPT-4o mini"])] = None
+    display_name: Annotated[Line | None, Field(description="Default: the model's id.", examples=["GPT-4o mini"])] = None
     risk_tier: Annotated[RiskTier | None, Field(examples=["tier_2"])] = None
     validation_status: FirstStatus = "draft"
-    owner: Annotated[Line | None, Field(description="Who is accountable.", examples=["Model risk"])] = None
+    owner: Annotated[Line | None, Field(description="The accountable person or team.", examples=["Model risk"])] = None
     description: Description | None = None
     tags: Tags = Field(default_factory=dict)
 
 
 class RegisteredModelUpdate(Body):
-    """Partial: what is left out stays. `tags` are replaced whole."""
+    """Partial: omitted fields keep their values. `tags` are replaced as a whole."""
 
     model_id: Annotated[str, Field(default_factory=unsent, description="Cannot change.")]
     provider: Annotated[str, Field(default_factory=unsent, description="Cannot change.")]
-    display_name: Annotated[Line | None, Field(description="Null: the model's id again.", examples=["GPT-4o mini"])] = (
-        None
-    )
+    display_name: Annotated[Line | None, Field(description="Null: the model's id.", examples=["GPT-4o mini"])] = None
     risk_tier: Annotated[RiskTier, Field(default_factory=unsent)]
     validation_status: Annotated[Status, Field(default_factory=unsent, examples=["pending_validation"])]
     owner: Annotated[Line | None, Field(examples=["Model risk"])] = None
@@ -87,9 +85,11 @@ class RegisteredModel(Shown):
     owner: str | None
     description: str | None
     tags: Annotated[list[str] | dict[str, str], Field(description="A list in variant A, an object in B.")]
-    request_count_30d: Annotated[int, Field(description="Calls that the model answered, today and 29 days before.")]
-    first_seen_at: Annotated[datetime | None, Field(description="When the gateway first called it; null: never.")]
-    last_seen_at: Annotated[datetime | None, Field(description="When the gateway last called it.")]
+    request_count_30d: Annotated[
+        int, Field(description="Calls that the model answered today and in the 29 days before.")
+    ]
+    first_seen_at: Annotated[datetime | None, Field(description="Time of the first call. Null: never called.")]
+    last_seen_at: Annotated[datetime | None, Field(description="Time of the last call.")]
     tenant_id: UUID
     created_at: datetime
     updated_at: datetime
@@ -114,12 +114,12 @@ class RegisteredModelsPageB(Shown):
 
 
 class Discovery(Body):
-    lookback_days: Annotated[int, Field(ge=1, le=365, description="Days (UTC) up to now, today included.")] = 30
+    lookback_days: Annotated[int, Field(ge=1, le=365, description="Number of days (UTC), including today.")] = 30
     auto_assign_tier: Annotated[
         Literal[True, False, "tier_1", "tier_2", "tier_3", "tier_4"] | None,
         Field(
-            description="True: by what the model id begins with. False: `unclassified`. A tier: that one for all."
-            " Omitted: false in variant A, `tier_4` in B.",
+            description="True: infer the tier from the model id. False: `unclassified`. A tier: assign it to all."
+            " Default: false in variant A, `tier_4` in B.",
             examples=[True],
         ),
     ] = None
@@ -130,7 +130,7 @@ class DiscoveredModel(Shown):
     model_id: str
     provider: str
     status: Annotated[
-        Literal["created", "existing"], Field(description="With `dry_run`, `created` is what would be created.")
+        Literal["created", "existing"], Field(description="With `dry_run`, `created` means that it would be created.")
     ]
     risk_tier: RiskTier
     validation_status: Status
@@ -140,7 +140,7 @@ class DiscoveredModel(Shown):
 
 
 class Discovered(Shown):
-    discovered: Annotated[int, Field(description="Models that were called: those created and those existing.")]
+    discovered: Annotated[int, Field(description="Number of called models, created and existing.")]
     created: Annotated[int, Field(description="0 with `dry_run`.")]
     existing: int
     dry_run: bool
@@ -148,23 +148,23 @@ class Discovered(Shown):
 
 
 class EvidenceEvent(AuditEventShown):
-    """An audit event, with what it takes to compute its hash again."""
+    """An audit event with all data needed to verify its hash."""
 
     personal_digest: Annotated[Hash, Field(description="SHA-256 over salt, actor, address and details; hexadecimal.")]
 
 
 class Move(Shown):
-    """A step of the validation."""
+    """A transition of the validation status."""
 
     old_status: str
     new_status: str
     timestamp: datetime
     actor_id: str | None
-    sequence: Annotated[int, Field(description="Of the audit event in `history`.")]
+    sequence: Annotated[int, Field(description="Sequence of the audit event in `history`.")]
 
 
 class HeldRequest(Shown):
-    """A request for the model that waited for a person's decision."""
+    """A request for the model that was held for approval."""
 
     id: UUID
     request_id: str
@@ -182,16 +182,16 @@ class HeldRequest(Shown):
 class MonthOfUse(Shown):
     month: Annotated[str, Field(description="UTC.", examples=["2026-11"])]
     requests: int
-    errors: Annotated[int, Field(description="Tries that failed, and answers that broke off.")]
-    blocked: Annotated[int, Field(description="Answers that DLP kept from the caller.")]
-    flagged: Annotated[int, Field(description="Requests for which the registry objected to the model.")]
+    errors: Annotated[int, Field(description="Failed attempts and interrupted answers.")]
+    blocked: Annotated[int, Field(description="Answers that DLP blocked.")]
+    flagged: Annotated[int, Field(description="Requests that the registry flagged.")]
     input_tokens: int
     output_tokens: int
     cost_usd: Decimal
 
 
 class Incidents(Shown):
-    """Sums over all months, and how often the model was switched off."""
+    """Sums over all months. `kill_switches` counts how often the model was disabled."""
 
     errors: int
     dlp_blocks: int
@@ -203,12 +203,12 @@ class Enforcement(Shown):
     mode: Literal["off", "warn", "block"]
     objection: Annotated[
         str | None,
-        Field(description="Why the gateway flags or refuses the model now.", examples=["model_not_validated"]),
+        Field(description="Why the gateway flags or refuses the model.", examples=["model_not_validated"]),
     ]
 
 
 class ChainHead(Shown):
-    """The last event of the organization's audit chain when the evidence was read."""
+    """The last event of the organization's audit chain at the time of the evidence."""
 
     sequence: int
     hash: Hash
@@ -219,17 +219,17 @@ class Evidence(Shown):
     model: RegisteredModel
     enforcement: Enforcement
     chain: ChainHead
-    history: Annotated[list[EvidenceEvent], Field(description="What was done to the model's entries, oldest first.")]
+    history: Annotated[list[EvidenceEvent], Field(description="Changes of the model's entries, oldest first.")]
     validation: list[Move]
-    kill_switches: Annotated[list[EvidenceEvent], Field(description="Off and on again, oldest first.")]
+    kill_switches: Annotated[list[EvidenceEvent], Field(description="Kill switch events, oldest first.")]
     approvals: Annotated[list[HeldRequest], Field(description="Oldest first.")]
     usage: Annotated[list[MonthOfUse], Field(description="Months with calls or incidents, oldest first.")]
     incidents: Incidents
     events_since: Annotated[
         datetime | None,
-        Field(description="Audit events before this moment are past the retention's hot window; null: all are there."),
+        Field(description="Audit events before this time are outside the hot retention window. Null: none are."),
     ]
     complete: Annotated[
         bool,
-        Field(description="False: the entry is older than `events_since`, or a list has only its newest 1,000."),
+        Field(description="False: the entry is older than `events_since`, or a list is cut to its newest 1,000 items."),
     ]

@@ -1,4 +1,4 @@
-"""The rules of the model registry."""
+"""Creates, changes and deletes entries of the model registry."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -19,17 +19,17 @@ from gatehouse.platform.governance.model_registry.errors import (
     ModelAlreadyExists,
     TooManyModels,
 )
-from gatehouse.platform.governance.model_registry.figures import UNUSED, Name, Use
+from gatehouse.platform.governance.model_registry.figures import UNUSED, ModelName, Use
 from gatehouse.platform.governance.model_registry.schemas import (
     NewRegisteredModel,
     RegisteredModel,
     RegisteredModelUpdate,
 )
-from gatehouse.platform.governance.model_registry.states import MOVES
+from gatehouse.platform.governance.model_registry.states import TRANSITIONS
 from gatehouse.platform.governance.model_registry.table import RegisteredModelRow
 
-#: Models a registry may have.
-MOST: Final = 20_000
+#: Models of a registry.
+MAX_MODELS: Final = 20_000
 RESOURCE: Final = "registered_model"
 
 
@@ -38,12 +38,12 @@ async def shown(session: AsyncSession, rows: Sequence[RegisteredModelRow], varia
     return [entry(row, uses.get((row.provider, row.model_id), UNUSED), variant) for row in rows]
 
 
-async def create(change: Change, new: NewRegisteredModel, *, once_an_id: bool) -> RegisteredModelRow:
-    """`once_an_id`: another provider's model of the same id is in the way too. Raises `ModelAlreadyExists`,
-    `TooManyModels`."""
-    if once_an_id and await table.lock_model_id(change.session, new.model_id):
+async def create(change: Change, new: NewRegisteredModel, *, unique_model_id: bool) -> RegisteredModelRow:
+    """Add an entry. `unique_model_id`: an entry of another provider with the same id conflicts, too. Raises
+    `ModelAlreadyExists`, `TooManyModels`."""
+    if unique_model_id and await table.lock_model_id(change.session, new.model_id):
         raise ModelAlreadyExists(None, new.model_id)
-    await make_room(change.session, 1)
+    await require_capacity(change.session, 1)
     now = utc_now()
     values = {**new.model_dump(), "risk_tier": new.risk_tier or "unclassified"}
     row = RegisteredModelRow(id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, **values)
@@ -52,59 +52,59 @@ async def create(change: Change, new: NewRegisteredModel, *, once_an_id: bool) -
         await change.session.flush()
     except IntegrityError:
         raise ModelAlreadyExists(new.provider, new.model_id) from None
-    say(change, "created", row.id, (row.provider, row.model_id), **_own(values))
+    record(change, "created", row.id, (row.provider, row.model_id), **_without_name(values))
     return row
 
 
-async def make_room(session: AsyncSession, more: int) -> None:
-    """Raises `TooManyModels`."""
+async def require_capacity(session: AsyncSession, new_models: int) -> None:
+    """Lock the registry against concurrent additions. Raises `TooManyModels` if the new models exceed the limit."""
     await require_room(
-        session, ScopedLock.MODEL_REGISTRY, table.count_models, limit=MOST, full=TooManyModels, adding=more
+        session, ScopedLock.MODEL_REGISTRY, table.count_models, limit=MAX_MODELS, full=TooManyModels, adding=new_models
     )
 
 
 async def update(change: Change, row: RegisteredModelRow, body: RegisteredModelUpdate) -> RegisteredModelRow:
-    """Raises `FixedField`, `InvalidStatusTransition`; then nothing changes."""
+    """Change an entry. Raises `FixedField`, `InvalidStatusTransition`."""
     changed = {name: value for name, value in body.sent().items() if _differs(getattr(row, name), value)}
     for field in ("model_id", "provider"):
         if field in changed:
             raise FixedField(field)
     if not changed:
         return row
-    moved: dict[str, str] = {}
+    transition: dict[str, str] = {}
     if "validation_status" in changed:
-        moved = _moved(row.validation_status, changed["validation_status"])
+        transition = _transition(row.validation_status, changed["validation_status"])
     changes = {name: {"old": getattr(row, name), "new": value} for name, value in changed.items()}
     for name, value in changed.items():
         setattr(row, name, value)
     row.updated_at = utc_now()
-    say(change, "updated", row.id, (row.provider, row.model_id), changes=changes, **moved)
+    record(change, "updated", row.id, (row.provider, row.model_id), changes=changes, **transition)
     return row
 
 
 async def delete(change: Change, row: RegisteredModelRow) -> None:
     await change.session.delete(row)
-    last = {name: getattr(row, name) for name in NewRegisteredModel.model_fields}
-    say(change, "deleted", row.id, (row.provider, row.model_id), **_own(last))
+    values = {name: getattr(row, name) for name in NewRegisteredModel.model_fields}
+    record(change, "deleted", row.id, (row.provider, row.model_id), **_without_name(values))
 
 
-def _moved(old: Any, new: Any) -> dict[str, str]:
-    """Raises `InvalidStatusTransition`."""
-    if new not in MOVES[old]:
-        raise InvalidStatusTransition(old, new, MOVES[old])
+def _transition(old: Any, new: Any) -> dict[str, str]:
+    """Return the audit details of a transition. Raises `InvalidStatusTransition` if it is not permitted."""
+    if new not in TRANSITIONS[old]:
+        raise InvalidStatusTransition(old, new, TRANSITIONS[old])
     return {"old_status": old, "new_status": new}
 
 
-def _differs(held: Any, wanted: Any) -> bool:
-    # The order of tags counts too.
-    return bool(held != wanted or (isinstance(held, dict) and list(held) != list(wanted)))
+def _differs(old: Any, new: Any) -> bool:
+    # The order of tags is significant, too.
+    return bool(old != new or (isinstance(old, dict) and list(old) != list(new)))
 
 
 def entry(row: RegisteredModelRow, use: Use, variant: Variant) -> RegisteredModel:
-    own = {name: getattr(row, name) for name in RegisteredModel.model_fields if hasattr(row, name)}
+    columns = {name: getattr(row, name) for name in RegisteredModel.model_fields if hasattr(row, name)}
     return RegisteredModel.model_validate(
         {
-            **own,
+            **columns,
             "display_name": row.display_name or row.model_id,
             "tags": variants.tags(variant, row.tags),
             "request_count_30d": use.requests,
@@ -114,8 +114,8 @@ def entry(row: RegisteredModelRow, use: Use, variant: Variant) -> RegisteredMode
     )
 
 
-def say(change: Change, verb: str, entry_id: UUID, name: Name, **details: Any) -> None:
-    """The gateway judges by the registry: the answer waits until every worker has compiled the policy anew."""
+def record(change: Change, verb: str, entry_id: UUID, name: ModelName, **details: Any) -> None:
+    """Record and publish a change. The response waits until every worker has compiled the policy."""
     provider, model_id = name
     change.record(
         f"registered_model.{verb}", RESOURCE, entry_id, target_provider=provider, target_model=model_id, **details
@@ -123,6 +123,6 @@ def say(change: Change, verb: str, entry_id: UUID, name: Name, **details: Any) -
     change.touch("policy", change.tenant_id, urgent=True)
 
 
-def _own(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Without the name, which each event has in places of its own."""
+def _without_name(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out provider and model id, which audit events hold as their target."""
     return {name: value for name, value in values.items() if name not in {"provider", "model_id"}}

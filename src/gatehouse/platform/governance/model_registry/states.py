@@ -1,4 +1,4 @@
-"""Which validation status may follow which (reference 3, Model validation status)."""
+"""Permitted transitions of the validation status."""
 
 from collections.abc import Mapping
 from typing import Final, Literal, get_args
@@ -6,11 +6,11 @@ from typing import Final, Literal, get_args
 Status = Literal[
     "draft", "pending_validation", "in_validation", "needs_remediation", "validated", "deprecated", "unclassified",
 ]  # fmt: skip
-#: What a new entry may begin with.
+#: Initial statuses of a new entry.
 FirstStatus = Literal["draft", "unclassified"]
 RiskTier = Literal["tier_1", "tier_2", "tier_3", "tier_4", "unclassified"]
 
-MOVES: Final[Mapping[Status, frozenset[Status]]] = {
+TRANSITIONS: Final[Mapping[Status, frozenset[Status]]] = {
     "draft": frozenset({"pending_validation"}),
     "unclassified": frozenset({"pending_validation"}),
     "pending_validation": frozenset({"in_validation"}),
@@ -19,4 +19,4 @@ MOVES: Final[Mapping[Status, frozenset[Status]]] = {
     "validated": frozenset({"deprecated"}),
     "deprecated": frozenset(),
 }
-assert set(MOVES) == set(get_args(Status))
+assert set(TRANSITIONS) == set(get_args(Status))

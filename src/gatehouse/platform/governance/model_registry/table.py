@@ -1,4 +1,4 @@
-"""The registry's rows and named queries."""
+"""Rows and queries of the model registry."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from sqlalchemy.orm import Mapped, mapped_column
 from gatehouse.foundation.http.lists import Window, counted
 from gatehouse.foundation.storage.locks import ScopedLock, acquire_scoped
 from gatehouse.foundation.storage.rows import TenantRow
-from gatehouse.platform.governance.model_registry.figures import Name
+from gatehouse.platform.governance.model_registry.figures import ModelName
 
 
 class RegisteredModelRow(TenantRow):
-    """`display_name` is null where it is the model's id. `tags` keep their order."""
+    """An entry of the registry. `display_name` null means the model's id. `tags` keep their order."""
 
     __tablename__ = "registered_models"
 
@@ -31,21 +31,21 @@ class RegisteredModelRow(TenantRow):
     owner: Mapped[str | None]
     description: Mapped[str | None]
     tags: Mapped[dict[str, str]] = mapped_column(JSON)
-    # The version before goes on reading these two; what is told comes from `model_days`.
+    # Read by the previous release only. The API's values come from `model_days`.
     first_seen_at: Mapped[datetime | None]
     last_seen_at: Mapped[datetime | None]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
 
 
-#: rows read at a time
-_PART: Final = 1_000
+#: Rows of one batch.
+_BATCH_ROWS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """None: whatever it is. `provider_part` is a part of the provider's name, whatever the case; `search` one of
-    `model_id`, `display_name` or `description`."""
+    """Filters of the list. None matches every value. `provider_part` matches a substring of the provider, `search` a
+    substring of `model_id`, `display_name` or `description`; both ignore case."""
 
     risk_tier: str | None = None
     validation_status: str | None = None
@@ -57,7 +57,7 @@ class Filters:
 async def page_of_models(
     session: AsyncSession, window: Window, filters: Filters
 ) -> tuple[Sequence[RegisteredModelRow], int]:
-    """The newest first, and how many there are in all."""
+    """Return a page of entries, newest first, and the total count."""
     query = _filtered(filters)
     total = (await session.execute(counted(query))).scalar_one()
     ordered = query.order_by(RegisteredModelRow.created_at.desc(), RegisteredModelRow.id.desc())
@@ -66,13 +66,13 @@ async def page_of_models(
 
 def _filtered(filters: Filters) -> Select[RegisteredModelRow]:
     row, query = RegisteredModelRow, select(RegisteredModelRow)
-    for column, wanted in (
+    for column, value in (
         (row.risk_tier, filters.risk_tier),
         (row.validation_status, filters.validation_status),
         (row.provider, filters.provider),
     ):
-        if wanted is not None:
-            query = query.where(column == wanted)
+        if value is not None:
+            query = query.where(column == value)
     if filters.provider_part:
         query = query.where(row.provider.icontains(filters.provider_part, autoescape=True))
     if filters.search:
@@ -86,27 +86,28 @@ async def count_models(session: AsyncSession) -> int:
 
 
 async def lock_model_id(session: AsyncSession, model_id: str) -> bool:
-    """Whether the registry has the id, of any provider; nobody else who asks this adds it until the commit."""
+    """Return whether an entry of any provider has the id. Locks the id for callers of this function until the
+    transaction ends."""
     await acquire_scoped(session, ScopedLock.REGISTERED_MODEL, f"{session.info['tenant_id']} {model_id}")
     query = select(RegisteredModelRow.id).where(RegisteredModelRow.model_id == model_id).limit(1)
     return await session.scalar(query) is not None
 
 
 async def all_models(session: AsyncSession, filters: Filters) -> AsyncIterator[Sequence[RegisteredModelRow]]:
-    """The same without an end, newest first, in parts."""
+    """Yield all filtered entries in batches, newest first."""
     ordered = _filtered(filters).order_by(RegisteredModelRow.created_at.desc(), RegisteredModelRow.id.desc())
-    found = await session.stream_scalars(ordered.execution_options(yield_per=_PART))
-    async for part in found.partitions():
-        yield part
+    result = await session.stream_scalars(ordered.execution_options(yield_per=_BATCH_ROWS))
+    async for batch in result.partitions():
+        yield batch
 
 
-async def names(session: AsyncSession) -> dict[Name, RegisteredModelRow]:
-    """The whole registry."""
+async def rows_by_name(session: AsyncSession) -> dict[ModelName, RegisteredModelRow]:
+    """Return all entries of the registry by provider and model id."""
     return {(row.provider, row.model_id): row for row in (await session.scalars(select(RegisteredModelRow))).all()}
 
 
-async def add_missing(session: AsyncSession, rows: Sequence[Mapping[str, Any]]) -> set[Name]:
-    """Adds those whose names are not there, and says which they were."""
+async def add_missing(session: AsyncSession, rows: Sequence[Mapping[str, Any]]) -> set[ModelName]:
+    """Add the rows whose names do not exist, and return the names of the added rows."""
     if not rows:
         return set()
     columns = RegisteredModelRow.provider, RegisteredModelRow.model_id

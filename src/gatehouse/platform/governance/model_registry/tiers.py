@@ -1,7 +1,7 @@
-"""The risk tier to begin with, by a model's id.
+"""Infers an initial risk tier from a model's id.
 
-It is a proposal by what a model can do: how it is used is what the risk depends on, and no id tells that. So
-nothing is `tier_1` by inference.
+The tier is a proposal based on the model's capability. Risk depends on how the model is used, which the id does not
+show, so `tier_1` is never inferred.
 """
 
 from collections.abc import Mapping
@@ -9,8 +9,8 @@ from typing import Final
 
 from gatehouse.platform.governance.model_registry.states import RiskTier
 
-#: By what a model id begins with; the longest prefix counts.
-PREFIXES: Final[Mapping[str, RiskTier]] = {
+#: Tier by prefix of the model id. The longest matching prefix applies.
+TIERS_BY_PREFIX: Final[Mapping[str, RiskTier]] = {
     "gpt-": "tier_2",
     "gpt-3.5": "tier_3",
     "gpt-4o-mini": "tier_3",
@@ -56,10 +56,12 @@ PREFIXES: Final[Mapping[str, RiskTier]] = {
     "qwen": "tier_3",
     "nomic-embed-": "tier_4",
 }
-_LONGEST_FIRST: Final = sorted(PREFIXES, key=len, reverse=True)
+_PREFIXES_LONGEST_FIRST: Final = sorted(TIERS_BY_PREFIX, key=len, reverse=True)
 
 
 def inferred(model_id: str) -> RiskTier:
-    """`unclassified` for an id that begins like none that is known. Case does not matter."""
+    """Return the tier of a model id, ignoring case, or `unclassified` if no prefix matches."""
     name = model_id.lower()
-    return next((PREFIXES[prefix] for prefix in _LONGEST_FIRST if name.startswith(prefix)), "unclassified")
+    return next(
+        (TIERS_BY_PREFIX[prefix] for prefix in _PREFIXES_LONGEST_FIRST if name.startswith(prefix)), "unclassified"
+    )

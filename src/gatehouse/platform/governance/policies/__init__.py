@@ -1,10 +1,9 @@
-"""Policy rules: conditions over a request and each model that could answer it, and what follows (decisions of the
-contract: Policy engine).
+"""Policy rules: conditions on a request and each candidate model, and the action if they hold (docs/policies.md).
 
-    enabled <-> disabled     `enabled`; a disabled rule is as good as absent
+    enabled <-> disabled     `enabled`; a disabled rule has no effect
     any      -> removed      DELETE
 
-Looked at in ascending `priority`, of equals the oldest first, until a terminal rule matches. None is in force while the
-configuration `governance_enabled` is false. Conditions are tried on a request that is described (`trying`), drafts of
-rules on recorded ones (`replaying`).
+Rules are evaluated in ascending `priority`, equal ones by age, oldest first, until a terminal rule matches. No rule is
+in force while the configuration `governance_enabled` is false. `trying` evaluates rules on a described request,
+`replaying` evaluates drafts on recorded requests.
 """

@@ -1,4 +1,4 @@
-"""What policy rules give to a tenant's policy."""
+"""Reads policy rules for a tenant's policy."""
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession

@@ -1,4 +1,4 @@
-"""A draft of policy rules, checked and compiled as if it were in force."""
+"""Validates and compiles drafts of policy rules as if they were in force."""
 
 import asyncio
 from collections.abc import Sequence
@@ -17,41 +17,43 @@ from gatehouse.policy.rules import RuleSet, compile_rules
 
 
 async def compiled(parts: Apart, draft: PolicyDraft, records: GovernanceRecords) -> RuleSet:
-    """Raises `Unprocessable`, which names the fields. With the configuration `governance_enabled` off the draft is
-    judged as if it were on."""
+    """Compile a draft. Raises `Unprocessable` with the names of the fields. The draft is compiled as if the
+    configuration `governance_enabled` were true."""
     drafted = [(f"rules.{index}", rule) for index, rule in enumerate(draft.rules or ())]
     if draft.add_rule is not None:
         drafted.append(("add_rule", draft.add_rule))
     async with parts.reading() as session:
-        targets = {pair for _, rule in drafted if (pair := _pair(rule)) is not None}
-        known = await known_pairs(session, list(targets))
-    faults = await asyncio.to_thread(_faults, drafted, known)
+        targets = {target for _, rule in drafted if (target := _target(rule)) is not None}
+        known_targets = await known_pairs(session, list(targets))
+    faults = await asyncio.to_thread(_faults, drafted, known_targets)
     if faults:
         raise Unprocessable(faults=faults)
     rules = records.policy_rules if draft.rules is None else ()
     rules += tuple(_record(rule) for _, rule in drafted if rule.enabled)
-    # Of equals the oldest first: those of the draft come last.
+    # The sort is stable: of equal priorities the oldest rule comes first, so the draft's rules come last.
     ordered = tuple(sorted(rules, key=lambda rule: rule.priority))
     in_force = msgspec.structs.replace(records, policy_rules=ordered, governance_enabled=True)
     rule_set, _ = await asyncio.to_thread(compile_rules, in_force)
     return rule_set
 
 
-def _pair(rule: NewPolicy) -> tuple[str, str] | None:
+def _target(rule: NewPolicy) -> tuple[str, str] | None:
+    """Return provider and model id of `route_to`."""
     if rule.route_to is None:
         return None
     provider, _, model_id = rule.route_to.partition("/")
     return provider, model_id
 
 
-def _faults(drafted: Sequence[tuple[str, NewPolicy]], known: set[tuple[str, str]]) -> list[FieldFault]:
+def _faults(drafted: Sequence[tuple[str, NewPolicy]], known_targets: set[tuple[str, str]]) -> list[FieldFault]:
+    """Return the faults of `drafted`, which are pairs of field path and rule."""
     faults: list[FieldFault] = []
-    for place, rule in drafted:
+    for path, rule in drafted:
         try:
             check_condition(rule.condition)
-            check_target(rule.action, rule.route_to, is_known=_pair(rule) in known)
+            check_target(rule.action, rule.route_to, is_known=_target(rule) in known_targets)
         except BadField as error:
-            faults += [FieldFault(f"{place}.{fault.field}", fault.message) for fault in error.faults]
+            faults += [FieldFault(f"{path}.{fault.field}", fault.message) for fault in error.faults]
     return faults
 
 

@@ -1,4 +1,4 @@
-"""What can go wrong with policy rules. A malformed body is 400, as a condition that does not compile is."""
+"""Errors of the policy rules family. A malformed body is 400, and so is a condition that does not compile."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What a draft of policy rules would say about recorded requests, beside what is in force and what was said then."""
+"""Replays recorded requests: compares a draft of policy rules with the rules in force and the recorded decision."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -26,13 +26,13 @@ _ACTIONS: Final[Sequence[PolicyAction]] = ("ALLOW", "LOG", "REQUIRE_APPROVAL", "
 _ALL: Final = frozenset(EXAMPLES.keys() | FUNCTIONS.keys())
 
 
-class _Side:
-    """What one of the two sets of rules did: the draft, or what is in force."""
+class _RuleSetResults:
+    """The decisions of one rule set, the draft or the one in force, on all samples."""
 
     def __init__(self, rules: RuleSet) -> None:
         self._rules = rules.rules
         self.totals: dict[PolicyAction, int] = dict.fromkeys(_ACTIONS, 0)
-        #: by a rule's name, which is an organization's once
+        #: Rules by name, which is unique in an organization.
         self.rules: dict[str, Rule] = {}
         self.samples: Counter[str] = Counter()
         self.failed: Counter[str] = Counter()
@@ -41,36 +41,36 @@ class _Side:
     def decide(self, variables: Mapping[str, Any], expected: PolicyAction | None) -> Ruling:
         ruling = decide(self._rules, context_of(variables, _ALL), variables["model"])
         self.totals[ruling.action] += 1
-        for said in ruling.said:
-            name = said.rule.name
-            self.rules[name] = said.rule
-            self.samples[name] += matched(said)
-            self.failed[name] += said.result == "failed"
+        for evaluation in ruling.said:
+            name = evaluation.rule.name
+            self.rules[name] = evaluation.rule
+            self.samples[name] += matched(evaluation)
+            self.failed[name] += evaluation.result == "failed"
         if expected is not None:
-            self.measure.note({action: action == expected for action in _ACTIONS}, {ruling.action})
+            self.measure.add({action: action == expected for action in _ACTIONS}, {ruling.action})
         return ruling
 
 
-async def replay(draft: RuleSet, now: RuleSet, samples: Sequence[RecordedSample]) -> PoliciesReplayed:
-    """Raises `ReplayRunning`."""
+async def replay(draft: RuleSet, in_force: RuleSet, samples: Sequence[RecordedSample]) -> PoliciesReplayed:
+    """Evaluate both rule sets on the samples. Raises `ReplayRunning`."""
     async with one_at_a_time() as pace:
-        return await _replay(draft, now, samples, pace)
+        return await _replay(draft, in_force, samples, pace)
 
 
-async def _replay(draft: RuleSet, now: RuleSet, samples: Sequence[RecordedSample], pace: Pace) -> PoliciesReplayed:
-    drafted, present = _Side(draft), _Side(now)
-    asked = [sample for sample in samples if sample.contents.facts is not None]
+async def _replay(draft: RuleSet, in_force: RuleSet, samples: Sequence[RecordedSample], pace: Pace) -> PoliciesReplayed:
+    drafted, present = _RuleSetResults(draft), _RuleSetResults(in_force)
+    applicable = [sample for sample in samples if sample.contents.facts is not None]
     totals_then: dict[PolicyAction, int] = dict.fromkeys(_ACTIONS, 0)
     differences = Differences(stricter=0, weaker=0, same=0)
     results: list[ReplayedRequest] = []
-    for index, sample in enumerate(asked):
+    for index, sample in enumerate(applicable):
         if pace.is_over():
             break
         started = perf_counter()
-        variables, then = _variables(sample), sample.contents.policy_action or "ALLOW"
+        variables, recorded_action = _variables(sample), sample.contents.policy_action or "ALLOW"
         new = drafted.decide(variables, sample.expected_action)
         old = present.decide(variables, sample.expected_action)
-        totals_then[then] += 1
+        totals_then[recorded_action] += 1
         change = STRENGTH[new.action] - STRENGTH[old.action]
         differences.stricter += change > 0
         differences.weaker += change < 0
@@ -81,19 +81,19 @@ async def _replay(draft: RuleSet, now: RuleSet, samples: Sequence[RecordedSample
                 id=sample.id,
                 action=new.action,
                 action_now=old.action,
-                action_then=then,
-                rules=[said.rule.name for said in new.said if matched(said)],
-                failed=[said.rule.name for said in new.said if said.result == "failed"],
+                action_then=recorded_action,
+                rules=[evaluation.rule.name for evaluation in new.said if matched(evaluation)],
+                failed=[evaluation.rule.name for evaluation in new.said if evaluation.result == "failed"],
                 model=variables["model"],
                 route_to=new.decisive.route_to if new.decisive and new.action == "ROUTE" else None,
             )
         )
-        await pace.worked(perf_counter() - started)
-    labelled = sum(sample.expected_action is not None for sample in asked[: len(results)])
+        await pace.pause_after(perf_counter() - started)
+    labelled = sum(sample.expected_action is not None for sample in applicable[: len(results)])
     return PoliciesReplayed(
         samples=len(results),
-        complete=len(results) == len(asked),
-        left_out=len(samples) - len(asked),
+        complete=len(results) == len(applicable),
+        left_out=len(samples) - len(applicable),
         totals=drafted.totals,
         totals_now=present.totals,
         totals_then=totals_then,
@@ -101,7 +101,7 @@ async def _replay(draft: RuleSet, now: RuleSet, samples: Sequence[RecordedSample
         changed=[result.id for result in results if result.action != result.action_then],
         labelled=labelled,
         measures=[
-            PolicyMeasure(action=action, **drafted.measure.shown(action), **present.measure.shown(action, "_now"))
+            PolicyMeasure(action=action, **drafted.measure.fields(action), **present.measure.fields(action, "_now"))
             for action in _ACTIONS
             if action in drafted.measure.names() | present.measure.names()
         ],
@@ -115,8 +115,8 @@ def _variables(sample: RecordedSample) -> dict[str, Any]:
     return {**sample.contents.facts, "time": msgspec.convert(sample.contents.facts["time"], datetime)}
 
 
-def _rules(drafted: _Side, present: _Side) -> list[ReplayedPolicy]:
-    """Those that matched or failed with either, told apart by name."""
+def _rules(drafted: _RuleSetResults, present: _RuleSetResults) -> list[ReplayedPolicy]:
+    """Return the rules of both sets that matched or failed on a sample, by name."""
     shown: list[ReplayedPolicy] = []
     for name in drafted.rules | present.rules:
         new, old = drafted.rules.get(name), present.rules.get(name)

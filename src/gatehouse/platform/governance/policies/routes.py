@@ -1,5 +1,4 @@
-"""The policy rules' endpoints (decisions of the contract: Policy engine). `test` and `replay` stand before
-`{policy_id}`."""
+"""Endpoints of policy rules. `test` and `replay` are registered before `{policy_id}`, which would match them."""
 
 from typing import Annotated, Any, Final
 
@@ -25,20 +24,20 @@ from gatehouse.platform.requests import Changing, InParts, Session, loaded
 router = APIRouter(prefix="/api/admin/policies", tags=["Policies"], responses=RESPONSES)
 
 LoadedPolicy = Annotated[PolicyRow, Depends(loaded(PolicyRow, "policy_id", PolicyNotFound))]
-_TAKEN: Final[dict[int | str, dict[str, Any]]] = {
-    409: {"description": "The name is taken, or there are too many rules."}
+_CONFLICT: Final[dict[int | str, dict[str, Any]]] = {
+    409: {"description": "The name is taken, or the limit of rules is reached."}
 }
 
 
 @router.get("", response_model=list[Policy])
 async def list_policies(caller: AdminReader, session: Session) -> object:
-    """All policy rules, in the order in which they are looked at."""
+    """Lists all policy rules in the order of evaluation."""
     return await all_policies(session)
 
 
-@router.post("", status_code=201, response_model=Policy, responses=_TAKEN)
+@router.post("", status_code=201, response_model=Policy, responses=_CONFLICT)
 async def create_policy(caller: Admin, body: NewPolicy, change: Changing) -> object:
-    """Adds a rule. A condition that does not compile is 400 with the reason and its place, and changes nothing."""
+    """Adds a rule. An invalid condition is 400 with the reason and the position, and nothing is stored."""
     return await service.create(change, body)
 
 
@@ -46,7 +45,7 @@ async def create_policy(caller: Admin, body: NewPolicy, change: Changing) -> obj
 async def test_policies(
     caller: Admin, body: PolicyTrial, request: Request, parts: InParts, host: TheHost
 ) -> PolicyTried:
-    """What a condition, or the rules in force, say about a request that you describe. Stores nothing."""
+    """Evaluates a condition, or the rules in force, on a described request. Stores nothing."""
     return await trying.try_out(parts, host.ports, body, request.scope["state"]["client_address"])
 
 
@@ -56,23 +55,24 @@ async def test_policies(
     responses={429: {"description": "A replay is running on this worker."}},
 )
 async def replay_policies(caller: Admin, body: NewPolicyReplay, parts: InParts, host: TheHost) -> PoliciesReplayed:
-    """What a draft of your policy rules would say about samples of your organization's own requests, beside what is in
-    force and what was said then. Changes nothing; who reads samples so is in the audit chain."""
+    """Evaluates a draft of policy rules on samples of the organization's own requests, and compares it with the rules
+    in force and with the recorded decisions. Changes nothing. The access to the samples is recorded in the audit chain.
+    """
     snapshot = await host.ports.policies.current(parts.tenant_id)
     draft = await drafting.compiled(parts, body, snapshot.dlp.records)
-    samples = await recorded.read(parts, host.sealer, body.recorded, draft="policies", by="expected_action")
+    samples = await recorded.read(parts, host.sealer, body.recorded, draft="policies", label_kind="expected_action")
     return await replaying.replay(draft, snapshot.rules, samples)
 
 
 @router.get("/{policy_id}", response_model=Policy)
 async def read_policy(caller: AdminReader, policy: LoadedPolicy) -> object:
-    """One rule."""
+    """Returns one rule."""
     return policy
 
 
-@router.put("/{policy_id}", response_model=Policy, responses=_TAKEN)
+@router.put("/{policy_id}", response_model=Policy, responses=_CONFLICT)
 async def update_policy(caller: Admin, policy: LoadedPolicy, body: PolicyUpdate, change: Changing) -> object:
-    """Changes what the body names. It is in force when the answer is there."""
+    """Changes the fields in the body. The change is in force when the response arrives."""
     return await service.update(change, policy, body)
 
 

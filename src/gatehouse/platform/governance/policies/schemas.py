@@ -1,4 +1,4 @@
-"""Bodies of the policy rules' endpoints (decisions of the contract: Policy engine)."""
+"""Bodies of the policy rules' endpoints."""
 
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
@@ -11,19 +11,19 @@ from gatehouse.platform.governance.replays.schemas import Measured, Recorded, Re
 from gatehouse.policy.conditions import LONGEST
 from gatehouse.policy.governance import PolicyAction
 
-#: Rules an organization may have.
+#: Policy rules of an organization.
 MAX_RULES: Final = 1_000
 
 Name = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]+$", examples=["No SSN abroad"])]
 Description = Annotated[str, Field(max_length=2_000)]
 Priority = Annotated[
-    int, Field(ge=-1_000_000, le=1_000_000, description="The lowest is looked at first.", examples=[10])
+    int, Field(ge=-1_000_000, le=1_000_000, description="The lowest is evaluated first.", examples=[10])
 ]
 Condition = Annotated[
     str,
     StringConstraints(min_length=1, max_length=LONGEST),
     Field(
-        description="CEL, true or false.",
+        description="CEL expression of type bool.",
         examples=['provider == "openai" && "ssn" in dlp.entities'],
     ),
 ]
@@ -32,14 +32,14 @@ RouteTo = Annotated[
     Field(
         min_length=3,
         max_length=320,
-        description="`provider/model-id` of the catalog; for ROUTE alone.",
+        description="`provider/model-id` of the catalog. Only for the action ROUTE.",
         examples=["local/llama-3"],
     ),
 ]
-Message = Annotated[str, Field(min_length=1, max_length=500, description="What a blocked caller is told.")]
+Message = Annotated[str, Field(min_length=1, max_length=500, description="Message for a blocked caller.")]
 Terminal = Annotated[
     bool,
-    Field(description="Whether no later rule is looked at once this one matches. Left out: true, for LOG false."),
+    Field(description="Stop the evaluation when this rule matches. Default: true, for LOG false."),
 ]
 
 
@@ -56,7 +56,7 @@ class NewPolicy(Body):
 
 
 class PolicyUpdate(Body):
-    """Partial: what is left out stays."""
+    """Partial: omitted fields keep their values."""
 
     name: Annotated[Name, Field(default_factory=unsent)]
     description: Description | None = None
@@ -103,8 +103,8 @@ class TrialRequest(Body):
 
 
 class TrialContext(Body):
-    """What the variables are. Left out: `user`, `groups` and `ip` are yours, `time` is now, what the registry says of
-    `model` is looked up, `provider` is read from it, nothing was found, and the cost is unknown."""
+    """Values of the variables. Defaults: `user`, `groups` and `ip` of the caller, the current `time`, the registry's
+    entry for `model`, the `provider` in `model`, no findings, and an unknown cost."""
 
     model: Annotated[str, Field(max_length=320, description="`provider/model-id`.", examples=["openai/gpt-4o"])] = ""
     provider: str | None = None
@@ -112,7 +112,7 @@ class TrialContext(Body):
     validation_status: str | None = None
     user: TrialUser | None = None
     groups: Annotated[list[str], Field(max_length=1_000)] | None = None
-    dlp: Annotated[TrialDlp | None, Field(description="What DLP found.")] = None
+    dlp: Annotated[TrialDlp | None, Field(description="Result of DLP inspection.")] = None
     tokens: Annotated[int, Field(ge=0, le=10**9)] = 0
     cost_usd: Annotated[float, Field(ge=0, le=10**9)] | None = None
     ip: Annotated[str, Field(max_length=64)] | None = None
@@ -122,13 +122,13 @@ class TrialContext(Body):
 
 class PolicyTrial(Body):
     condition: Annotated[
-        Condition | None, Field(description="Tried alone. Left out: the rules in force are asked, in their order.")
+        Condition | None, Field(description="A condition to evaluate alone. Default: evaluate the rules in force.")
     ] = None
     context: TrialContext | None = None
 
 
 class TriedRule(Shown):
-    """`result`: a condition that failed counts as matched for BLOCK, and as unmatched otherwise."""
+    """An evaluated rule. A condition that failed counts as matched for BLOCK, and as unmatched for other actions."""
 
     id: str
     name: str
@@ -139,26 +139,24 @@ class TriedRule(Shown):
 
 
 class PolicyTried(Shown):
-    matched: Annotated[bool, Field(description="Whether the condition holds, or a rule in force matches.")]
-    error: Annotated[str | None, Field(description="Why the condition came to no true or false.")]
-    action: Annotated[PolicyAction | None, Field(description="What the rules come to; null for a condition alone.")]
+    matched: Annotated[bool, Field(description="The condition holds, or a rule in force matches.")]
+    error: Annotated[str | None, Field(description="Why the condition's evaluation failed.")]
+    action: Annotated[PolicyAction | None, Field(description="Resulting action. Null for a condition alone.")]
     rule_id: str | None
     rule_name: str | None
     route_to: str | None
-    rules: Annotated[list[TriedRule], Field(description="The rules that were looked at, in order.")]
-    context: Annotated[dict[str, Any], Field(description="The variables, as they were.")]
+    rules: Annotated[list[TriedRule], Field(description="The evaluated rules, in order.")]
+    context: Annotated[dict[str, Any], Field(description="The variables of the evaluation.")]
 
 
 class PolicyDraft(Body):
-    """What would be in force in the place of what is. Left out: as it is."""
+    """A draft of the rules. Omitted fields stand for the rules in force."""
 
     rules: Annotated[
         list[NewPolicy] | None,
-        Field(max_length=MAX_RULES, description="In the place of the organization's rules; each as it is created."),
+        Field(max_length=MAX_RULES, description="Rules that replace the organization's rules, as in creation."),
     ] = None
-    add_rule: Annotated[NewPolicy | None, Field(description="One more rule, beside the others; as it is created.")] = (
-        None
-    )
+    add_rule: Annotated[NewPolicy | None, Field(description="One additional rule, as in creation.")] = None
 
 
 class NewPolicyReplay(PolicyDraft):
@@ -166,38 +164,41 @@ class NewPolicyReplay(PolicyDraft):
 
 
 class ReplayedRequest(Shown):
-    """`action_then` is what the rules of then came to for the first place that could answer."""
+    """A replayed sample. `action_then` is the recorded action for the first candidate model."""
 
-    index: Annotated[int, Field(description="From 0, newest first.")]
-    id: Annotated[str, Field(description="The sample's.")]
+    index: Annotated[int, Field(description="Index from 0, newest first.")]
+    id: Annotated[str, Field(description="Id of the sample.")]
     action: PolicyAction
-    action_now: Annotated[PolicyAction, Field(description="By what is in force.")]
-    action_then: Annotated[PolicyAction, Field(description="When it was recorded.")]
+    action_now: Annotated[PolicyAction, Field(description="Action by the rules in force.")]
+    action_then: Annotated[PolicyAction, Field(description="Recorded action.")]
     rules: Annotated[list[str], Field(description="Names of the draft's rules that matched.")]
     failed: Annotated[list[str], Field(description="Names of the draft's rules whose condition failed.")]
-    model: Annotated[str, Field(description="`provider/model-id` of the place.")]
-    route_to: Annotated[str | None, Field(description="Where the draft sends the call.")]
+    model: Annotated[str, Field(description="`provider/model-id` of the candidate.")]
+    route_to: Annotated[str | None, Field(description="The draft's target.")]
 
 
 class ReplayedPolicy(Shown):
     """A rule that matched, or whose condition failed."""
 
     rule_name: str
-    action: Annotated[PolicyAction | None, Field(description="By the draft; null: it has no such rule, or no need.")]
-    action_now: Annotated[PolicyAction | None, Field(description="By what is in force; null: as for `action`.")]
-    samples: Annotated[int, Field(description="How many samples it matched in.")]
+    action: Annotated[
+        PolicyAction | None,
+        Field(description="Action in the draft. Null: the draft has no such rule, or did not evaluate it."),
+    ]
+    action_now: Annotated[PolicyAction | None, Field(description="Action in force. Null: as for `action`.")]
+    samples: Annotated[int, Field(description="Number of samples that it matched.")]
     samples_now: int
-    failed: Annotated[int, Field(description="In how many the draft's condition failed.")]
+    failed: Annotated[int, Field(description="Number of samples on which the draft's condition failed.")]
 
 
 class PolicyMeasure(Measured):
-    """Samples by the action that a reviewer says is right."""
+    """Scores by the action that a reviewer expects."""
 
     action: PolicyAction
 
 
 class PoliciesReplayed(ReplaySummary):
-    left_out: Annotated[int, Field(description="Samples about which policy rules were not asked.")]
+    left_out: Annotated[int, Field(description="Number of samples recorded without an evaluation of policy rules.")]
     totals: dict[PolicyAction, int]
     totals_now: dict[PolicyAction, int]
     totals_then: dict[PolicyAction, int]

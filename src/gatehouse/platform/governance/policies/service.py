@@ -1,4 +1,4 @@
-"""The rules of policy rules."""
+"""Creates, changes, deletes and validates policy rules."""
 
 from typing import Any, Final
 
@@ -20,40 +20,40 @@ _FIELDS: Final = tuple(NewPolicy.model_fields)
 
 
 async def create(change: Change, new: NewPolicy) -> PolicyRow:
-    """Raises `BadField`, `PolicyNameTaken`, `TooManyPolicies`; then nothing changes."""
+    """Add a rule. Raises `BadField`, `PolicyNameTaken`, `TooManyPolicies`."""
     values = new.model_dump()
     values["terminal"] = is_terminal(new)
-    await _judge(change.session, values)
+    await _check(change.session, values)
     await require_room(change.session, ScopedLock.POLICIES, count_policies, limit=MAX_RULES, full=TooManyPolicies)
     now = utc_now()
     row = PolicyRow(id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, **values)
     change.session.add(row)
     await _flush(change.session)
-    _say(change, "policy.created", row, rule=values)
+    _record(change, "policy.created", row, rule=values)
     return row
 
 
 async def update(change: Change, row: PolicyRow, body: PolicyUpdate) -> PolicyRow:
-    """The rule as it would be is judged whole. Raises `BadField`, `PolicyNameTaken`."""
-    sent = body.sent()
-    if sent.get("action", "ROUTE") != "ROUTE":
-        sent.setdefault("route_to", None)
-    await _judge(change.session, {name: getattr(row, name) for name in _FIELDS} | sent)
-    for name, value in sent.items():
+    """Change a rule. The merged rule is validated as a whole. Raises `BadField`, `PolicyNameTaken`."""
+    changes = body.sent()
+    if changes.get("action", "ROUTE") != "ROUTE":
+        changes.setdefault("route_to", None)
+    await _check(change.session, {name: getattr(row, name) for name in _FIELDS} | changes)
+    for name, value in changes.items():
         setattr(row, name, value)
     row.updated_at = utc_now()
     await _flush(change.session)
-    _say(change, "policy.updated", row, changed=sent)
+    _record(change, "policy.updated", row, changed=changes)
     return row
 
 
 async def delete(change: Change, row: PolicyRow) -> None:
     await change.session.delete(row)
-    _say(change, "policy.deleted", row)
+    _record(change, "policy.deleted", row)
 
 
 def check_condition(condition: str) -> None:
-    """Raises `BadField`."""
+    """Compile a condition. Raises `BadField` if that fails."""
     try:
         check(condition)
     except BadCondition as error:
@@ -65,7 +65,7 @@ def is_terminal(rule: NewPolicy) -> bool:
 
 
 def check_target(action: PolicyAction, target: str | None, *, is_known: bool) -> None:
-    """`is_known`: the catalog has the target. Raises `BadField`."""
+    """Check that action and target agree. `is_known`: the catalog has the target. Raises `BadField`."""
     if action != "ROUTE":
         if target is not None:
             raise BadField("route_to", "belongs to the action ROUTE")
@@ -75,9 +75,10 @@ def check_target(action: PolicyAction, target: str | None, *, is_known: bool) ->
         raise BadField("route_to", "is not provider/model-id of a model in the catalog")
 
 
-async def _judge(session: AsyncSession, would: dict[str, Any]) -> None:
-    check_condition(would["condition"])
-    action, target = would["action"], would["route_to"]
+async def _check(session: AsyncSession, rule: dict[str, Any]) -> None:
+    """Validate the fields of a rule. Raises `BadField`."""
+    check_condition(rule["condition"])
+    action, target = rule["action"], rule["route_to"]
     provider, _, model_id = (target or "").partition("/")
     is_known = action == "ROUTE" and bool(target) and bool(await known_pairs(session, [(provider, model_id)]))
     check_target(action, target, is_known=is_known)
@@ -90,6 +91,7 @@ async def _flush(session: AsyncSession) -> None:
         raise PolicyNameTaken from None
 
 
-def _say(change: Change, did: str, row: PolicyRow, **told: Any) -> None:
-    change.record(did, "policy", row.id, name=row.name, **told)
+def _record(change: Change, action: str, row: PolicyRow, **details: Any) -> None:
+    """Record and publish a change."""
+    change.record(action, "policy", row.id, name=row.name, **details)
     change.touch("policy", change.tenant_id, urgent=True)

@@ -1,4 +1,4 @@
-"""Policy rules' rows and named queries."""
+"""Rows and queries of policy rules."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -29,7 +29,7 @@ class PolicyRow(TenantRow):
 
 
 async def all_policies(session: AsyncSession) -> Sequence[PolicyRow]:
-    """The tenant's, in the order in which they are looked at."""
+    """Return the tenant's rules in the order of evaluation."""
     order = (PolicyRow.priority, PolicyRow.created_at, PolicyRow.id)
     return (await session.scalars(select(PolicyRow).order_by(*order))).all()
 

@@ -1,4 +1,4 @@
-"""What rules say about a request that is made up: the same function decides as for real ones."""
+"""Evaluates policy rules on a described request, by the function that decides real requests."""
 
 from typing import Any, Final
 
@@ -15,11 +15,11 @@ _ALL: Final = frozenset(EXAMPLES.keys() | FUNCTIONS.keys())
 
 
 async def try_out(parts: Apart, ports: Ports, trial: PolicyTrial, client_address: str) -> PolicyTried:
-    """Raises `BadField` for a condition that does not compile."""
+    """Evaluate a condition or the rules in force. Raises `BadField` for a condition that does not compile."""
     rules = (await ports.policies.current(parts.tenant_id)).rules
     variables = _variables(trial.context or TrialContext(), rules, parts, client_address)
     if trial.condition is not None:
-        return _alone(trial.condition, variables)
+        return _try_condition(trial.condition, variables)
     trace: list[Said] = []
     ruling = decide(rules.rules, context_of(variables, _ALL), variables["model"], trace)
     decisive = ruling.decisive
@@ -40,15 +40,15 @@ async def try_out(parts: Apart, ports: Ports, trial: PolicyTrial, client_address
     )
 
 
-def _alone(condition: str, variables: dict[str, Any]) -> PolicyTried:
+def _try_condition(condition: str, variables: dict[str, Any]) -> PolicyTried:
     check_condition(condition)
-    holds_, error = False, None
+    is_match, error = False, None
     try:
-        holds_ = holds(compiled(condition), context_of(variables, _ALL))
+        is_match = holds(compiled(condition), context_of(variables, _ALL))
     except Failed as failed:
         error = str(failed)
     return PolicyTried(
-        matched=holds_,
+        matched=is_match,
         error=error,
         action=None,
         rule_id=None,
@@ -59,20 +59,20 @@ def _alone(condition: str, variables: dict[str, Any]) -> PolicyTried:
     )
 
 
-def _variables(given: TrialContext, rules: RuleSet, parts: Apart, client_address: str) -> dict[str, Any]:
-    standing = rules.standing(given.model)
+def _variables(context: TrialContext, rules: RuleSet, parts: Apart, client_address: str) -> dict[str, Any]:
+    status = rules.standing(context.model)
     caller = parts.caller
     return {
-        "model": given.model,
-        "provider": given.model.partition("/")[0] if given.provider is None else given.provider,
-        "model_risk_tier": given.model_risk_tier or standing.risk_tier,
-        "validation_status": given.validation_status or standing.validation_status,
-        "user": given.user.model_dump() if given.user else user_of(caller),
-        "groups": [str(group) for group in caller.groups] if given.groups is None else given.groups,
-        "dlp": (given.dlp or TrialDlp.model_validate({})).model_dump(),
-        "tokens": given.tokens,
-        "cost_usd": given.cost_usd,
-        "ip": given.ip or client_address,
-        "request": given.request.model_dump() if given.request else {"fields": []},
-        "time": given.time or utc_now(),
+        "model": context.model,
+        "provider": context.model.partition("/")[0] if context.provider is None else context.provider,
+        "model_risk_tier": context.model_risk_tier or status.risk_tier,
+        "validation_status": context.validation_status or status.validation_status,
+        "user": context.user.model_dump() if context.user else user_of(caller),
+        "groups": [str(group) for group in caller.groups] if context.groups is None else context.groups,
+        "dlp": (context.dlp or TrialDlp.model_validate({})).model_dump(),
+        "tokens": context.tokens,
+        "cost_usd": context.cost_usd,
+        "ip": context.ip or client_address,
+        "request": context.request.model_dump() if context.request else {"fields": []},
+        "time": context.time or utc_now(),
     }

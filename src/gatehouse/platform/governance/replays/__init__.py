@@ -1,3 +1,3 @@
-"""What replays of drafts have in common, of DLP rules (`dlp_trials`) and of policy rules (`policies`): the samples that
-they are tried on, how much of a worker they take, and how they are measured by reviewers' labels.
+"""Parts shared by replays of DLP rules (`dlp_trials`) and of policy rules (`policies`): reading recorded samples,
+limiting the load on a worker, and scoring drafts against reviewers' labels (docs/dlp-replay.md).
 """

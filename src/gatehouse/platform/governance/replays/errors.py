@@ -1,10 +1,10 @@
-"""What can go wrong with a replay."""
+"""Errors of replays."""
 
 from gatehouse.foundation.errors import TooManyRequests
 
 
 class ReplayRunning(TooManyRequests):
-    """A replay takes up to half of a worker's time: one is enough."""
+    """Another replay runs on this worker. One runs at a time, because a replay takes up to half of a worker's time."""
 
     code = "replay_running"
     message = "A replay is running on this worker. Try again when it is done."

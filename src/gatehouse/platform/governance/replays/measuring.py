@@ -1,4 +1,4 @@
-"""How good a draft is by reviewers' labels: right and wrong samples by what the labels name."""
+"""Scores a draft against reviewers' labels: counts of true positives, false positives and false negatives by name."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -7,28 +7,29 @@ from typing import Any
 
 
 class Measure:
-    """By name (an entity type, an action), samples of which the label and the draft say so (`right`), the draft alone
-    (`wrong`), the label alone (`missed`)."""
+    """Counts of samples by name (an entity type or an action): named by label and draft (`right`), by the draft alone
+    (`wrong`), by the label alone (`missed`)."""
 
     def __init__(self) -> None:
         self.right: Counter[str] = Counter()
         self.wrong: Counter[str] = Counter()
         self.missed: Counter[str] = Counter()
 
-    def note(self, labels: Mapping[str, bool], by_the_draft: AbstractSet[str]) -> None:
-        """Names that the labels do not have count in no way."""
-        for name, there in labels.items():
-            if there and name in by_the_draft:
+    def add(self, labels: Mapping[str, bool], draft_names: AbstractSet[str]) -> None:
+        """Count one sample. Names without a label are not counted."""
+        for name, is_present in labels.items():
+            if is_present and name in draft_names:
                 self.right[name] += 1
-            elif there:
+            elif is_present:
                 self.missed[name] += 1
-            elif name in by_the_draft:
+            elif name in draft_names:
                 self.wrong[name] += 1
 
     def names(self) -> set[str]:
         return {*self.right, *self.wrong, *self.missed}
 
-    def shown(self, name: str, suffix: str = "") -> dict[str, Any]:
+    def fields(self, name: str, suffix: str = "") -> dict[str, Any]:
+        """Return the fields of `Measured` for `name`, with `suffix` added to their names."""
         right, wrong, missed = self.right[name], self.wrong[name], self.missed[name]
         return {
             f"right{suffix}": right,

@@ -1,4 +1,4 @@
-"""How much of a worker a replay takes: one at a time, half of its time, a minute."""
+"""Limits the load of replays on a worker: one at a time, at most half of the worker's time, at most a minute."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,36 +8,37 @@ from typing import Final
 
 from gatehouse.platform.governance.replays.errors import ReplayRunning
 
-#: Seconds after which what was not looked at is left out.
-LONGEST: Final = 60.0
-#: Seconds of work at a stretch.
-_STRETCH: Final = 0.005
+#: Time after which a replay stops and leaves out the remaining samples.
+MAX_REPLAY_SECONDS: Final = 60.0
+#: Work between two pauses.
+_MAX_BUSY_SECONDS: Final = 0.005
 
-#: One at a time: each worker's own.
-_turn: Final = asyncio.Lock()
+#: The replay that runs in this process.
+_lock: Final = asyncio.Lock()
 
 
 class Pace:
-    """After each few milliseconds of work a replay rests as long."""
+    """Paces a replay: after a few milliseconds of work it sleeps for the same time."""
 
     def __init__(self) -> None:
-        self._until = monotonic() + LONGEST
-        self._busy = 0.0
+        self._deadline = monotonic() + MAX_REPLAY_SECONDS
+        self._busy_seconds = 0.0
 
     def is_over(self) -> bool:
-        return monotonic() > self._until
+        return monotonic() > self._deadline
 
-    async def worked(self, seconds: float) -> None:
-        self._busy += seconds
-        if self._busy > _STRETCH:
-            await asyncio.sleep(self._busy)
-            self._busy = 0.0
+    async def pause_after(self, seconds: float) -> None:
+        """Add `seconds` of work, and sleep if a pause is due."""
+        self._busy_seconds += seconds
+        if self._busy_seconds > _MAX_BUSY_SECONDS:
+            await asyncio.sleep(self._busy_seconds)
+            self._busy_seconds = 0.0
 
 
 @asynccontextmanager
 async def one_at_a_time() -> AsyncIterator[Pace]:
-    """Raises `ReplayRunning`."""
-    if _turn.locked():
+    """Hold this worker's replay lock. Raises `ReplayRunning` if another replay holds it."""
+    if _lock.locked():
         raise ReplayRunning
-    async with _turn:
+    async with _lock:
         yield Pace()

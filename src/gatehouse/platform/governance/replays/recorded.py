@@ -1,4 +1,4 @@
-"""Samples of the organization's own requests to try a draft on (`dlp_samples`)."""
+"""Reads samples of the organization's own requests (`dlp_samples`) for replays."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -12,12 +12,12 @@ from gatehouse.platform.governance.replays.schemas import Recorded
 from gatehouse.platform.requests import Apart
 from gatehouse.policy.governance import PolicyAction
 
-#: Of all samples together.
-MOST_CHARACTERS: Final = 10_000_000
+#: Characters of all samples of one replay.
+MAX_CHARACTERS: Final = 10_000_000
 
 
 class RecordedSample(NamedTuple):
-    """`labels` and `expected_action` are a reviewer's."""
+    """An opened sample. `labels` and `expected_action` come from a reviewer."""
 
     id: str
     contents: Contents
@@ -26,21 +26,28 @@ class RecordedSample(NamedTuple):
 
 
 async def read(
-    parts: Apart, sealer: Sealer, wanted: Recorded, *, draft: Literal["dlp_rules", "policies"], by: LabelKind
+    parts: Apart,
+    sealer: Sealer,
+    selection: Recorded,
+    *,
+    draft: Literal["dlp_rules", "policies"],
+    label_kind: LabelKind,
 ) -> list[RecordedSample]:
-    """Newest first. It is in the audit chain before any of them is opened. One that does not open is left out. `by` is
-    the kind of label that `wanted.labelled` asks for."""
+    """Return the selected samples, newest first. `selection.labelled` refers to labels of `label_kind`.
+
+    The audit event is committed before any sample is opened. Samples that cannot be opened are left out.
+    """
     async with parts.changing() as change:
         rows = await newest(
             change.session,
-            last=wanted.last,
-            days=wanted.days,
-            labelled=wanted.labelled,
-            by=by,
-            characters=MOST_CHARACTERS,
+            last=selection.last,
+            days=selection.days,
+            labelled=selection.labelled,
+            label_kind=label_kind,
+            characters=MAX_CHARACTERS,
         )
         change.session.expunge_all()
-        change.record("dlp_sample.replayed", "dlp_sample", draft=draft, samples=len(rows), **wanted.model_dump())
+        change.record("dlp_sample.replayed", "dlp_sample", draft=draft, samples=len(rows), **selection.model_dump())
     return await asyncio.to_thread(_open, sealer, rows)
 
 

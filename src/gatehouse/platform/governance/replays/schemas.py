@@ -1,4 +1,4 @@
-"""What the bodies of replays have in common."""
+"""Bodies shared by the replay endpoints."""
 
 from typing import Annotated
 
@@ -8,21 +8,24 @@ from gatehouse.foundation.http.bodies import Body, Shown
 
 
 class Recorded(Body):
-    """Which samples of the organization's own requests: the newest."""
+    """Selects samples of the organization's own requests: the newest."""
 
-    last: Annotated[int, Field(ge=1, le=1_000, description="At most so many, and 10 million characters.")] = 200
-    days: Annotated[int | None, Field(ge=1, le=90, description="Not older than this.")] = None
+    last: Annotated[
+        int, Field(ge=1, le=1_000, description="Maximum number of samples, up to 10 million characters in total.")
+    ] = 200
+    days: Annotated[int | None, Field(ge=1, le=90, description="Maximum age in days.")] = None
     labelled: Annotated[
-        bool | None, Field(description="Only those with labels of this kind of draft, or only those without.")
+        bool | None,
+        Field(description="True: only samples with labels for this kind of draft. False: only samples without."),
     ] = None
 
 
 class Measured(Shown):
-    """Labelled samples, by what the draft says of them, and by what is in force. Null: there are none to divide by."""
+    """Scores of the draft on labelled samples, and of the rules in force (`_now`). Null: the divisor is zero."""
 
-    right: Annotated[int, Field(description="The label says so, and so does the draft.")]
-    wrong: Annotated[int, Field(description="The draft says so, and the label does not.")]
-    missed: Annotated[int, Field(description="The label says so, and the draft does not.")]
+    right: Annotated[int, Field(description="True positives: named by the label and by the draft.")]
+    wrong: Annotated[int, Field(description="False positives: named by the draft, not by the label.")]
+    missed: Annotated[int, Field(description="False negatives: named by the label, not by the draft.")]
     precision: float | None
     recall: float | None
     right_now: int
@@ -33,7 +36,7 @@ class Measured(Shown):
 
 
 class Differences(Shown):
-    """Samples, by what the draft does beside what is in force."""
+    """Numbers of samples by how the draft's decision compares with the one in force."""
 
     stricter: int
     weaker: int
@@ -41,14 +44,14 @@ class Differences(Shown):
 
 
 class ReplaySummary(Shown):
-    samples: Annotated[int, Field(description="How many were looked at.")]
-    complete: Annotated[bool, Field(description="False where time ran out: the rest was not looked at.")]
+    samples: Annotated[int, Field(description="Number of samples evaluated.")]
+    complete: Annotated[bool, Field(description="False: the time limit ended the replay before the last sample.")]
     differences: Differences
     changed: Annotated[
         list[str | int],
         Field(
-            description="Ids of samples about which the draft decides otherwise than was decided then; where that is"
-            " not known, otherwise than what is in force."
+            description="Ids of samples for which the draft's decision differs from the recorded one, or, where none"
+            " was recorded, from the one in force."
         ),
     ]
-    labelled: Annotated[int, Field(description="How many of the samples have labels of this kind of draft.")]
+    labelled: Annotated[int, Field(description="Number of samples with labels for this kind of draft.")]

@@ -1,8 +1,8 @@
-"""Mail domains that an organization calls its own (reference 2, Organization settings; decisions 2).
+"""An organization's mail domains (docs/organization.md, Mail domains).
 
-    added  -> proven      POST .../verify: its TXT record says so, or an operator does
-    any    -> removed     DELETE; addresses of it count as unverified from then on
+    added  -> proven      POST .../verify: by its TXT record, or by an operator
+    any    -> removed     DELETE; its addresses are then unverified
 
-Only a proven domain's addresses are trusted outside the organization, and only they may register (`jit_provisioning`).
-A domain is proven for one organization at a time.
+Only addresses of a proven domain are trusted outside the organization, and only they may register (`jit_provisioning`).
+A domain is proven for at most one organization.
 """

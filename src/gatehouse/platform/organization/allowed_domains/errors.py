@@ -1,4 +1,4 @@
-"""What can go wrong with allowed domains."""
+"""Errors of allowed domains."""
 
 from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
 
@@ -7,7 +7,7 @@ class DomainNotFound(NotFound):
     message = "The organization has no such domain."
 
 
-class DomainThere(Conflict):
+class DomainExists(Conflict):
     code = "domain_exists"
     message = "domain: the organization has it already."
 
@@ -17,14 +17,14 @@ class TooManyDomains(Conflict):
     message = "An organization can have 100 domains."
 
 
-class NotProven(Conflict):
+class DomainNotProven(Conflict):
     code = "domain_not_proven"
 
     def __init__(self, name: str, value: str) -> None:
         super().__init__(f"There is no TXT record {name} with the value {value} yet.")
 
 
-class ProvenElsewhere(Conflict):
+class DomainProvenElsewhere(Conflict):
     code = "domain_proven_elsewhere"
     message = "Another organization has proven this domain."
 

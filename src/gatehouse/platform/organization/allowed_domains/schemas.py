@@ -1,4 +1,4 @@
-"""Bodies of the allowed domains' endpoints (reference 2, Organization settings)."""
+"""Bodies of the allowed domains' endpoints."""
 
 from datetime import datetime
 from typing import Annotated
@@ -10,30 +10,31 @@ from gatehouse.foundation import emails
 from gatehouse.foundation.http.bodies import Body, Id, Shown, unsent
 
 
-def _normal(domain: str) -> str:
-    """As it stands in addresses."""
+def _normalized(domain: str) -> str:
+    """Return the domain in the form that addresses use."""
     try:
         return emails.domain(emails.normal(f"x@{domain}"))
     except ValueError:
-        raise ValueError("is no mail domain, such as example.com") from None
+        raise ValueError("is not a mail domain, such as example.com") from None
 
 
-Domain = Annotated[str, Field(max_length=253, examples=["example.com"]), AfterValidator(_normal)]
+Domain = Annotated[str, Field(max_length=253, examples=["example.com"]), AfterValidator(_normalized)]
 
 
 class NewDomain(Body):
     domain: Domain
     jit_provisioning: Annotated[
-        bool, Field(description="Identity providers make accounts with its addresses at the first sign-in.")
+        bool, Field(description="Identity providers create accounts with its addresses at the first sign-in.")
     ] = False
     self_registration: Annotated[
-        bool, Field(description="Strangers register with its addresses, while no identity provider is active.")
+        bool,
+        Field(description="Anyone with an address of the domain can register while no identity provider is active."),
     ] = False
     default_group_id: Annotated[Id | None, Field(description="New accounts become members of this group.")] = None
 
 
 class DomainUpdate(Body):
-    """Only what is sent changes; null takes the group away."""
+    """Partial: omitted fields keep their values. Null removes the group."""
 
     jit_provisioning: bool = Field(default_factory=unsent, examples=[True])
     self_registration: bool = Field(default_factory=unsent, examples=[False])
@@ -41,7 +42,7 @@ class DomainUpdate(Body):
 
 
 class TxtRecord(Shown):
-    """What the domain's owner publishes to prove it."""
+    """The record that the domain's owner publishes to prove it."""
 
     name: Annotated[str, Field(examples=["_gatehouse.example.com"])]
     value: Annotated[str, Field(examples=["gatehouse-verification=5f0e..."])]
@@ -60,7 +61,7 @@ class AllowedDomain(Shown):
 
 class AllowedDomains(Shown):
     domains: list[str]
-    jit_provisioning: Annotated[bool, Field(description="Whether at least one of the domains has it.")]
-    self_registration: Annotated[bool, Field(description="Whether at least one of the domains has it.")]
-    default_group_id: Annotated[UUID | None, Field(description="The group of them all; null where they differ.")]
-    entries: Annotated[list[AllowedDomain], Field(description="Each domain by itself.")]
+    jit_provisioning: Annotated[bool, Field(description="True if at least one domain has it.")]
+    self_registration: Annotated[bool, Field(description="True if at least one domain has it.")]
+    default_group_id: Annotated[UUID | None, Field(description="The common group of all domains. Null: they differ.")]
+    entries: Annotated[list[AllowedDomain], Field(description="The domains.")]

@@ -1,4 +1,5 @@
-"""The rules of allowed domains. A change moves the organization's version: the domains are among its settings."""
+"""Adds, changes, removes and proves allowed domains. Each change updates the organization's version, because domains
+are part of its settings."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -11,10 +12,10 @@ from gatehouse.foundation.dns import TxtResolver
 from gatehouse.platform.change import Change
 from gatehouse.platform.organization.allowed_domains import table
 from gatehouse.platform.organization.allowed_domains.errors import (
+    DomainExists,
     DomainNotFound,
-    DomainThere,
-    NotProven,
-    ProvenElsewhere,
+    DomainNotProven,
+    DomainProvenElsewhere,
     TooManyDomains,
     UnknownGroup,
 )
@@ -25,13 +26,13 @@ from gatehouse.platform.organization.allowed_domains.schemas import (
     TxtRecord,
 )
 from gatehouse.platform.organization.allowed_domains.table import DomainRow
-from gatehouse.platform.organization.tenants.table import TenantRecord, living
+from gatehouse.platform.organization.tenants.table import TenantRecord, lock_tenant
 
-#: Domains an organization may have.
-MOST: Final = 100
+#: Domains of an organization.
+MAX_DOMAINS: Final = 100
 
 
-def shown(row: DomainRow) -> AllowedDomain:
+def to_shown(row: DomainRow) -> AllowedDomain:
     return AllowedDomain(
         domain=row.domain,
         jit_provisioning=row.jit_provisioning,
@@ -44,26 +45,26 @@ def shown(row: DomainRow) -> AllowedDomain:
     )
 
 
-def all_shown(rows: Sequence[DomainRow]) -> AllowedDomains:
+def to_list(rows: Sequence[DomainRow]) -> AllowedDomains:
     groups = {row.default_group_id for row in rows}
     return AllowedDomains(
         domains=[row.domain for row in rows],
         jit_provisioning=any(row.jit_provisioning for row in rows),
         self_registration=any(row.self_registration for row in rows),
         default_group_id=groups.pop() if len(groups) == 1 else None,
-        entries=[shown(row) for row in rows],
+        entries=[to_shown(row) for row in rows],
     )
 
 
 async def add(change: Change, tenant: TenantRecord, new: NewDomain) -> DomainRow:
-    """Raises `DomainThere`, `TooManyDomains`, `UnknownGroup`. The organization's row is locked, so nobody else adds
-    meanwhile."""
-    there = await table.all_domains(change.session)
-    if any(row.domain == new.domain for row in there):
-        raise DomainThere
-    if len(there) >= MOST:
+    """Add a domain. Raises `DomainExists`, `TooManyDomains`, `UnknownGroup`. The caller has locked the organization's
+    row, so the limit holds for concurrent requests."""
+    existing = await table.all_domains(change.session)
+    if any(row.domain == new.domain for row in existing):
+        raise DomainExists
+    if len(existing) >= MAX_DOMAINS:
         raise TooManyDomains
-    await _judge_group(change, new.default_group_id)
+    await _require_group(change, new.default_group_id)
     now = utc_now()
     row = DomainRow(
         tenant_id=change.tenant_id, verified_at=None, created_at=now, challenge=uuid4().hex, **new.model_dump()
@@ -74,61 +75,61 @@ async def add(change: Change, tenant: TenantRecord, new: NewDomain) -> DomainRow
     return row
 
 
-async def update(change: Change, tenant: TenantRecord, domain: str, sent: Mapping[str, Any]) -> DomainRow:
-    """Raises `DomainNotFound`, `UnknownGroup`."""
+async def update(change: Change, tenant: TenantRecord, domain: str, values: Mapping[str, Any]) -> DomainRow:
+    """Change a domain. Raises `DomainNotFound`, `UnknownGroup`."""
     row = await table.find(change.session, domain, lock=True)
     if row is None:
         raise DomainNotFound
-    changed = {name: value for name, value in sent.items() if getattr(row, name) != value}
-    if changed:
-        await _judge_group(change, changed.get("default_group_id"))
-        for name, value in changed.items():
+    changes = {name: value for name, value in values.items() if getattr(row, name) != value}
+    if changes:
+        await _require_group(change, changes.get("default_group_id"))
+        for name, value in changes.items():
             setattr(row, name, value)
         tenant.updated_at = utc_now()
-        change.record("allowed_domain.changed", "allowed_domain", row.domain, **changed)
+        change.record("allowed_domain.changed", "allowed_domain", row.domain, **changes)
     return row
 
 
 async def remove(change: Change, tenant: TenantRecord, domain: str) -> None:
-    """Raises `DomainNotFound`."""
+    """Remove a domain, and mark its addresses as unverified. Raises `DomainNotFound`."""
     row = await table.find(change.session, domain, lock=True)
     if row is None:
         raise DomainNotFound
     await change.session.delete(row)
-    await table.distrust(change.session, row.domain)
+    await table.unverify_addresses(change.session, row.domain)
     tenant.updated_at = utc_now()
     change.record("allowed_domain.removed", "allowed_domain", row.domain, was_proven=row.verified_at is not None)
 
 
 async def replace(change: Change, tenant: TenantRecord, domains: Iterable[str]) -> None:
-    """These and no others; those that stay keep what they have. Raises `TooManyDomains`."""
-    wanted = dict.fromkeys(domains)
-    there = {row.domain for row in await table.all_domains(change.session)}
-    for domain in sorted(there - wanted.keys()):
+    """Replace the list of domains. Domains in both lists keep their settings. Raises `TooManyDomains`."""
+    new_domains = dict.fromkeys(domains)
+    existing = {row.domain for row in await table.all_domains(change.session)}
+    for domain in sorted(existing - new_domains.keys()):
         await remove(change, tenant, domain)
     await change.session.flush()
-    for domain in wanted.keys() - there:
+    for domain in new_domains.keys() - existing:
         await add(change, tenant, NewDomain(domain=domain))
         await change.session.flush()
 
 
-async def _judge_group(change: Change, group_id: UUID | None) -> None:
+async def _require_group(change: Change, group_id: UUID | None) -> None:
     if group_id is not None and not await table.group_exists(change.session, group_id):
         raise UnknownGroup
 
 
-async def look_up(resolver: TxtResolver, row: DomainRow) -> None:
-    """Returns where the domain's TXT record is as it should be. Raises `NotProven`, `DnsUnavailable`."""
+async def check_txt_record(resolver: TxtResolver, row: DomainRow) -> None:
+    """Check the domain's TXT record. Raises `DomainNotProven` if it has another value, `DnsUnavailable`."""
     if row.record_value not in await resolver.txt(row.record_name):
-        raise NotProven(row.record_name, row.record_value)
+        raise DomainNotProven(row.record_name, row.record_value)
 
 
 async def prove(change: Change, domain: str, challenge: str | None) -> DomainRow:
-    """`challenge` is the one that was found in the record, None for an operator's word. Raises `DomainNotFound`,
-    `ProvenElsewhere`."""
-    tenant = await living(change.session, change.tenant_id)
+    """Mark a domain as proven. `challenge` is the value from the TXT record, None for an operator's confirmation.
+    Idempotent. Raises `DomainNotFound`, `DomainProvenElsewhere`."""
+    tenant = await lock_tenant(change.session, change.tenant_id)
     row = await table.find(change.session, domain, lock=True)
-    # Removed and added again since it was looked up, it asks for another record.
+    # A domain that was removed and added again since the lookup has another challenge.
     if tenant is None or row is None or (challenge is not None and row.challenge != challenge):
         raise DomainNotFound
     if row.verified_at is not None:
@@ -137,8 +138,8 @@ async def prove(change: Change, domain: str, challenge: str | None) -> DomainRow
     try:
         await change.session.flush()
     except IntegrityError:
-        raise ProvenElsewhere from None
-    by = "operator" if challenge is None else "dns"
-    verified = await table.trust(change.session, row.domain)
-    change.record("allowed_domain.verified", "allowed_domain", row.domain, by=by, addresses=verified)
+        raise DomainProvenElsewhere from None
+    method = "operator" if challenge is None else "dns"
+    verified = await table.verify_addresses(change.session, row.domain)
+    change.record("allowed_domain.verified", "allowed_domain", row.domain, by=method, addresses=verified)
     return row

@@ -1,4 +1,4 @@
-"""Allowed domains' rows, and named queries."""
+"""Rows and queries of allowed domains."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -33,20 +33,20 @@ class DomainRow(TenantRow):
         return f"gatehouse-verification={self.challenge}"
 
 
-# Locked, so that it is not removed meanwhile: the domain refers to it.
-_GROUP = text("SELECT 1 FROM groups WHERE id = :group FOR KEY SHARE")
-_DISTRUST = text(
+# The lock keeps the group until the transaction that refers to it ends.
+_LOCK_GROUP = text("SELECT 1 FROM groups WHERE id = :group FOR KEY SHARE")
+_UNVERIFY_ADDRESSES = text(
     "UPDATE users SET email_verified = false, updated_at = now()"
     " WHERE email_verified AND split_part(lower(email), '@', 2) = :domain"
 )
-_TRUST = text(
+_VERIFY_ADDRESSES = text(
     "UPDATE users SET email_verified = true, updated_at = now()"
     " WHERE NOT email_verified AND split_part(lower(email), '@', 2) = :domain RETURNING id"
 )
 
 
 async def all_domains(session: AsyncSession) -> Sequence[DomainRow]:
-    """By name."""
+    """Return the organization's domains by name."""
     return (await session.scalars(select(DomainRow).order_by(DomainRow.domain))).all()
 
 
@@ -56,14 +56,15 @@ async def find(session: AsyncSession, domain: str, *, lock: bool = False) -> Dom
 
 
 async def group_exists(session: AsyncSession, group_id: UUID) -> bool:
-    return (await session.execute(_GROUP, {"group": group_id})).first() is not None
+    """Return whether the group exists, and lock it against deletion."""
+    return (await session.execute(_LOCK_GROUP, {"group": group_id})).first() is not None
 
 
-async def trust(session: AsyncSession, domain: str) -> int:
-    """Verifies the organization's addresses of a domain that it has just proven. Returns how many there were."""
-    return len((await session.execute(_TRUST, {"domain": domain})).all())
+async def verify_addresses(session: AsyncSession, domain: str) -> int:
+    """Mark the organization's addresses of the domain as verified. Return their number."""
+    return len((await session.execute(_VERIFY_ADDRESSES, {"domain": domain})).all())
 
 
-async def distrust(session: AsyncSession, domain: str) -> None:
-    """The organization's addresses of a domain that it has not proven any more."""
-    await session.execute(_DISTRUST, {"domain": domain})
+async def unverify_addresses(session: AsyncSession, domain: str) -> None:
+    """Mark the organization's addresses of the domain as unverified."""
+    await session.execute(_UNVERIFY_ADDRESSES, {"domain": domain})

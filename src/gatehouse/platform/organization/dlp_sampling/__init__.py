@@ -1,4 +1,5 @@
-"""Whether samples of an organization's requests are kept, and for how long: DLP rules are tried out on them.
+"""The setting for keeping samples of an organization's requests, on which drafts of rules are replayed
+(docs/dlp-replay.md).
 
 off <-> on     PUT `share`
 """

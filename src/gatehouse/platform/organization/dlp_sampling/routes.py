@@ -1,4 +1,4 @@
-"""The setting's endpoints."""
+"""Endpoints of the sampling setting."""
 
 from fastapi import APIRouter
 
@@ -13,7 +13,7 @@ router = APIRouter(prefix="/api/v1/admin/org/dlp-sampling", tags=["Organization"
 
 @router.get("", response_model=schemas.DlpSampling)
 async def read_dlp_sampling(caller: AdminReader, tenant: OwnTenant) -> object:
-    """Whether samples of the organization's requests are kept for trying out DLP rules, and for how long."""
+    """Returns the share of requests that are kept as samples, and the retention in days."""
     return read(tenant.dlp_sampling)
 
 
@@ -21,6 +21,6 @@ async def read_dlp_sampling(caller: AdminReader, tenant: OwnTenant) -> object:
 async def update_dlp_sampling(
     caller: AdminStepUp, tenant: OwnTenant, body: schemas.DlpSamplingUpdate, change: Changing
 ) -> object:
-    """Changes what the body names. In force on every worker when the answer comes. Samples that are there stay until
-    their days are over, or until they are removed."""
+    """Changes the fields in the body. The change is in force on every worker when the response arrives. Existing
+    samples are kept until their retention ends or they are removed."""
     return service.update(change, tenant, body.sent())

@@ -1,4 +1,4 @@
-"""Bodies of the setting's endpoints."""
+"""Bodies of the sampling setting's endpoints."""
 
 from typing import Annotated
 
@@ -6,14 +6,12 @@ from pydantic import Field
 
 from gatehouse.foundation.http.bodies import Body, Shown, unsent
 
-Share = Annotated[
-    float, Field(ge=0, le=1, description="The share of model calls that are kept; 0: none.", examples=[0.05])
-]
+Share = Annotated[float, Field(ge=0, le=1, description="Share of model calls that are kept. 0: none.", examples=[0.05])]
 RetentionDays = Annotated[int, Field(ge=1, le=90, description="Days after which a sample is removed.", examples=[30])]
 
 
 class DlpSamplingUpdate(Body):
-    """Partial: what is left out stays."""
+    """Partial: omitted fields keep their values."""
 
     share: Annotated[Share, Field(default_factory=unsent)]
     retention_days: Annotated[RetentionDays, Field(default_factory=unsent)]

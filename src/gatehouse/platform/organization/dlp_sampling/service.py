@@ -1,4 +1,4 @@
-"""The rules of the setting."""
+"""Changes the sampling setting."""
 
 from typing import Any
 
@@ -6,14 +6,14 @@ import msgspec
 
 from gatehouse.platform.change import Change
 from gatehouse.platform.organization.dlp_sampling.values import DlpSampling, read
-from gatehouse.platform.organization.tenants.stored import store
+from gatehouse.platform.organization.tenants.stored import store_changes
 from gatehouse.platform.organization.tenants.table import TenantRecord
 
 
-def update(change: Change, tenant: TenantRecord, sent: dict[str, Any]) -> DlpSampling:
-    """In force on every worker when the answer comes."""
+def update(change: Change, tenant: TenantRecord, changes: dict[str, Any]) -> DlpSampling:
+    """Change the setting. It is in force on every worker when the response is sent."""
     before = read(tenant.dlp_sampling)
-    after = msgspec.structs.replace(before, **sent)
-    if store(change, tenant, "dlp_sampling", before, after):
+    after = msgspec.structs.replace(before, **changes)
+    if store_changes(change, tenant, "dlp_sampling", before, after):
         change.touch("policy", tenant.id, urgent=True)
     return after

@@ -1,4 +1,4 @@
-"""The setting as a value."""
+"""The sampling setting as a value."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class DlpSampling(msgspec.Struct, frozen=True, kw_only=True):
-    """`share` is that of the model calls, 0.0 to 1.0; 0 is off."""
+    """`share` is the share of model calls, 0.0 to 1.0. 0 means off."""
 
     share: float = 0.0
     retention_days: int = 30

@@ -1,2 +1,2 @@
-"""Feature flags: named switches of an organization (reference 2, Organization settings). A flag that was never set
-has its default."""
+"""Feature flags: named switches of an organization (docs/feature-flags.md). A flag that was never set has its default
+value."""

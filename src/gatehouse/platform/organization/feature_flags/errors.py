@@ -1,4 +1,4 @@
-"""What can go wrong with feature flags, and how it looks (reference 2, Organization settings)."""
+"""Errors of feature flags, and their form."""
 
 from typing import Final
 
@@ -9,4 +9,4 @@ FORM: Final[ErrorForm] = NAMED
 
 
 class FlagNotFound(NotFound):
-    message = "There is no feature flag of that name."
+    message = "There is no feature flag of this name."

@@ -1,4 +1,4 @@
-"""Bodies of the feature flags' endpoints (reference 2, Organization settings)."""
+"""Bodies of the feature flags' endpoints."""
 
 from datetime import datetime
 from typing import Annotated

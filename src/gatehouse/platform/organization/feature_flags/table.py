@@ -1,4 +1,4 @@
-"""Flags live in the tenant's row."""
+"""Feature flags: defaults, and the values stored in the tenant's row."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.platform.organization.tenants.table import TenantRecord
 
-#: Every flag there is, with its value where nobody set it.
+#: All flags with their default values.
 DEFAULTS: Final[dict[str, bool]] = {
     "dlp_enabled": True,
     "credential_intelligence": True,
@@ -22,17 +22,17 @@ DEFAULTS: Final[dict[str, bool]] = {
 }
 
 
-def complete(stored: Mapping[str, bool]) -> dict[str, bool]:
-    """Every flag there is: as stored, else its default."""
+def with_defaults(stored: Mapping[str, bool]) -> dict[str, bool]:
+    """Return all flags: the stored value, or the default."""
     return {name: stored.get(name, default) for name, default in DEFAULTS.items()}
 
 
 async def flags(session: AsyncSession) -> dict[str, bool]:
-    """The flags of the session's tenant, defaults included."""
+    """Return all flags of the session's tenant."""
     stored = await session.scalar(
         select(TenantRecord.feature_flags).where(TenantRecord.id == session.info["tenant_id"])
     )
-    return complete(stored or {})
+    return with_defaults(stored or {})
 
 
 async def flag(session: AsyncSession, name: str) -> bool:

@@ -1,5 +1,5 @@
-"""From which addresses an organization's credentials are taken (reference 1, Authentication, 8; reference 2,
-Organization settings): by the gateway and by administration alike.
+"""The IP allowlist: the addresses from which an organization's credentials are accepted, by the gateway and by the
+administration API (docs/ip-allowlist.md).
 
-    not enforced <-> enforced     PUT `enabled`; the list stays
+    not enforced <-> enforced     PUT `enabled`; the list is kept
 """

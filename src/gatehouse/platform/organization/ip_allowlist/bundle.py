@@ -1,4 +1,4 @@
-"""What the allowlist gives to a tenant's policy."""
+"""Reads the IP allowlist for a tenant's policy."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ from gatehouse.platform.organization.ip_allowlist.values import read
 
 
 def record(stored: dict[str, Any]) -> tuple[tuple[str, ...] | None, bool]:
-    """Of the tenant's column: the ranges, None where they are not enforced; whether a fresh factor bypasses them."""
+    """Return, from the tenant's column, the ranges (None: not enforced) and whether a fresh second factor bypasses
+    them."""
     allowlist = read(stored)
     return (allowlist.cidrs if allowlist.enabled else None), allowlist.bypass_for_mfa

@@ -1,4 +1,4 @@
-"""The IP allowlist's endpoints (reference 2, Organization settings)."""
+"""Endpoints of the IP allowlist."""
 
 from fastapi import APIRouter
 
@@ -13,7 +13,7 @@ router = APIRouter(prefix="/api/v1/admin/org/ip-allowlist", tags=["Organization"
 
 @router.get("", response_model=schemas.IpAllowlist)
 async def read_ip_allowlist(caller: AdminReader, tenant: OwnTenant) -> object:
-    """From which addresses the organization's credentials are taken."""
+    """Returns the addresses from which the organization's credentials are accepted."""
     return read(tenant.ip_allowlist)
 
 
@@ -25,5 +25,6 @@ async def read_ip_allowlist(caller: AdminReader, tenant: OwnTenant) -> object:
 async def update_ip_allowlist(
     caller: AdminStepUp, tenant: OwnTenant, body: schemas.IpAllowlistUpdate, change: Changing
 ) -> object:
-    """Changes what is sent. In force on every worker when the answer comes; `enabled` false keeps the list."""
+    """Changes the fields in the body. The change is in force on every worker when the response arrives. `enabled`
+    false keeps the list."""
     return service.update(change, tenant, body.sent())

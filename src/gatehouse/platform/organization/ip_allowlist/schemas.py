@@ -1,4 +1,4 @@
-"""Bodies of the IP allowlist's endpoints (reference 2, Organization settings)."""
+"""Bodies of the IP allowlist's endpoints."""
 
 from typing import Annotated
 
@@ -12,25 +12,25 @@ def _canonical(cidr: str) -> str:
     try:
         return str(network(cidr))
     except ValueError:
-        raise ValueError("is no CIDR range, such as 192.0.2.0/24 or 2001:db8::/32") from None
+        raise ValueError("is not a CIDR range, such as 192.0.2.0/24 or 2001:db8::/32") from None
 
 
-def _once(cidrs: list[str]) -> list[str]:
+def _without_duplicates(cidrs: list[str]) -> list[str]:
     return list(dict.fromkeys(cidrs))
 
 
-#: Comes out in its one spelling, without host bits.
+#: A range in canonical form, without host bits.
 Cidr = Annotated[str, Field(max_length=64, examples=["192.0.2.0/24"]), AfterValidator(_canonical)]
-Cidrs = Annotated[list[Cidr], Field(max_length=1000), AfterValidator(_once)]
+Cidrs = Annotated[list[Cidr], Field(max_length=1000), AfterValidator(_without_duplicates)]
 
 
 class IpAllowlistUpdate(Body):
-    """Only what is sent changes."""
+    """Partial: omitted fields keep their values."""
 
     enabled: bool = Field(default_factory=unsent, examples=[True])
-    cidrs: Cidrs = Field(default_factory=unsent, description="IPv4 and IPv6; a single address counts as its own range.")
+    cidrs: Cidrs = Field(default_factory=unsent, description="IPv4 and IPv6 ranges or single addresses.")
     bypass_for_mfa: bool = Field(
-        default_factory=unsent, description="A caller with a fresh second factor passes from anywhere."
+        default_factory=unsent, description="Callers with a fresh second factor are accepted from any address."
     )
 
 

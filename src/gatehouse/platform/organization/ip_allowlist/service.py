@@ -1,4 +1,4 @@
-"""The rules of the IP allowlist."""
+"""Changes the IP allowlist."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,18 +9,19 @@ from gatehouse.foundation.networks import network
 from gatehouse.platform.change import Change
 from gatehouse.platform.organization.ip_allowlist.errors import CallerAddressExcluded
 from gatehouse.platform.organization.ip_allowlist.values import IpAllowlist, read
-from gatehouse.platform.organization.tenants.stored import store
+from gatehouse.platform.organization.tenants.stored import store_changes
 from gatehouse.platform.organization.tenants.table import TenantRecord
 from gatehouse.policy.addresses import AddressRanges
 
 
-def update(change: Change, tenant: TenantRecord, sent: Mapping[str, Any]) -> IpAllowlist:
-    """In force on every worker when the answer comes. Raises `CallerAddressExcluded`."""
+def update(change: Change, tenant: TenantRecord, changes: Mapping[str, Any]) -> IpAllowlist:
+    """Change the allowlist. It is in force on every worker when the response is sent. Raises
+    `CallerAddressExcluded`."""
     before = read(tenant.ip_allowlist)
-    after = read({**msgspec.to_builtins(before), **sent})
-    # Whoever would pass by a second factor alone is kept in too: factors get lost.
+    after = read({**msgspec.to_builtins(before), **changes})
+    # Callers who could bypass the list with a second factor are checked, too: a factor can be lost.
     if after != before and after.enabled and (change.ip or "") not in AddressRanges(map(network, after.cidrs)):
         raise CallerAddressExcluded(change.ip or "")
-    if store(change, tenant, "ip_allowlist", before, after):
+    if store_changes(change, tenant, "ip_allowlist", before, after):
         change.touch("policy", tenant.id, urgent=True)
     return after

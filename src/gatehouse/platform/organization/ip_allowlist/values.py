@@ -1,4 +1,4 @@
-"""The allowlist as a value, with what holds where nobody has set anything."""
+"""The IP allowlist as a value, with defaults."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class IpAllowlist(msgspec.Struct, frozen=True, kw_only=True):
-    """`bypass_for_mfa`: a caller with a fresh second factor passes from anywhere."""
+    """`bypass_for_mfa`: callers with a fresh second factor are accepted from any address."""
 
     enabled: bool = False
     cidrs: tuple[str, ...] = ()

@@ -1,2 +1,2 @@
-"""Legal holds: while one is set, nobody and nothing removes an organization's records, from the database or the
-archive; no file of the archive moves, and nobody is taken out of the audit chain (decisions 5, Retention)."""
+"""Legal holds: while one is set, no record of the organization is removed from the database or the archive, no archive
+file is moved, and no person is erased from the audit chain (docs/retention.md)."""

@@ -1,4 +1,4 @@
-"""What can go wrong with legal holds."""
+"""Errors of legal holds."""
 
 from gatehouse.foundation.errors import NotFound
 

@@ -1,4 +1,4 @@
-"""The legal hold's endpoints (decisions 5, Retention)."""
+"""Endpoints of the legal hold."""
 
 from fastapi import APIRouter
 
@@ -14,17 +14,17 @@ router = APIRouter(prefix="/api/v1/admin/retention/legal-hold", tags=["Organizat
 
 @router.get("", response_model=LegalHold)
 async def read_legal_hold(caller: AdminReader, tenant: OwnTenant, session: Session) -> LegalHold:
-    """Whether the organization's records are kept whatever its retention policy says, and why."""
-    return service.shown(await legal_hold(session))
+    """Returns the legal hold, which overrides the retention policy, and its reason."""
+    return service.to_shown(await legal_hold(session))
 
 
 @router.put("", response_model=LegalHold)
 async def set_legal_hold(caller: AdminStepUp, tenant: OwnTenant, body: NewLegalHold, change: Changing) -> LegalHold:
-    """Sets it, or changes its reason. From the answer on no record leaves the database or the archive."""
+    """Sets the legal hold, or changes its reason. No record is removed after the response."""
     return await service.put(change, tenant, body.reason)
 
 
 @router.delete("", status_code=204, responses={404: {"description": "There is no legal hold."}})
 async def release_legal_hold(caller: AdminStepUp, tenant: OwnTenant, change: Changing) -> None:
-    """The retention policy is in force again; what it has waited with is done at the archiver's next run."""
+    """Releases the legal hold. The archiver applies the retention policy again at its next run."""
     await service.release(change, tenant)

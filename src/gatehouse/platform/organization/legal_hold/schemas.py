@@ -13,7 +13,7 @@ class NewLegalHold(Body):
 
 
 class LegalHold(Shown):
-    active: Annotated[bool, Field(description="While true, no record is removed, from database or archive.")]
+    active: Annotated[bool, Field(description="True: no record is removed from the database or the archive.")]
     reason: str | None = None
-    set_by: Annotated[str | None, Field(description="Who set it: a user's or a client's id.")] = None
+    set_by: Annotated[str | None, Field(description="Id of the user or client who set it.")] = None
     set_at: datetime | None = None

@@ -1,25 +1,25 @@
-"""Setting and releasing a legal hold. It shares its version with the rest of the organization's settings."""
+"""Sets and releases the legal hold. It shares one version with the organization's other settings."""
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.platform.change import Change
 from gatehouse.platform.organization.legal_hold.errors import NoLegalHold
 from gatehouse.platform.organization.legal_hold.schemas import LegalHold
-from gatehouse.platform.organization.legal_hold.table import LegalHoldRow, alone, legal_hold
+from gatehouse.platform.organization.legal_hold.table import LegalHoldRow, legal_hold, lock_removals
 from gatehouse.platform.organization.tenants.table import TenantRecord
 
 
-def shown(hold: LegalHoldRow | None) -> LegalHold:
+def to_shown(hold: LegalHoldRow | None) -> LegalHold:
     if hold is None:
         return LegalHold(active=False)
     return LegalHold(active=True, reason=hold.reason, set_by=hold.set_by, set_at=hold.set_at)
 
 
 async def put(change: Change, tenant: TenantRecord, reason: str) -> LegalHold:
-    """Sets it, or gives the one that is set another reason."""
-    await alone(change.session)
+    """Set the legal hold, or change its reason."""
+    await lock_removals(change.session)
     hold = await legal_hold(change.session)
     if hold is not None and hold.reason == reason:
-        return shown(hold)
+        return to_shown(hold)
     before = None if hold is None else hold.reason
     if hold is None:
         assert change.caller is not None
@@ -29,12 +29,12 @@ async def put(change: Change, tenant: TenantRecord, reason: str) -> LegalHold:
         hold.reason = reason
     tenant.updated_at = utc_now()
     change.record("legal_hold.set", "organization", change.tenant_id, hold=reason, before=before)
-    return shown(hold)
+    return to_shown(hold)
 
 
 async def release(change: Change, tenant: TenantRecord) -> None:
-    """Raises `NoLegalHold`."""
-    await alone(change.session)
+    """Release the legal hold. Raises `NoLegalHold`."""
+    await lock_removals(change.session)
     hold = await legal_hold(change.session)
     if hold is None:
         raise NoLegalHold

@@ -1,4 +1,4 @@
-"""An organization's legal hold: one row, or none."""
+"""The row of an organization's legal hold, if one is set."""
 
 from datetime import datetime
 
@@ -21,13 +21,12 @@ class LegalHoldRow(Row):
 
 
 async def legal_hold(session: AsyncSession) -> LegalHoldRow | None:
-    """The session's tenant's."""
+    """Return the legal hold of the session's tenant, or None."""
     query = select(LegalHoldRow).where(LegalHoldRow.tenant_id == session.info["tenant_id"])
     return (await session.scalars(query)).one_or_none()
 
 
-async def alone(session: AsyncSession) -> None:
-    """Until the transaction ends, nothing of the session's tenant's is removed, and no hold set or released."""
-    # Whoever removes something asks for a hold under the same lock (`gatehouse_held`): once a hold is committed nothing
-    # is removed.
+async def lock_removals(session: AsyncSession) -> None:
+    """Block removals of the tenant's records, and changes of its legal hold, until the transaction ends."""
+    # Removals check for a hold under the same lock (`gatehouse_held`), so none happens after the hold is committed.
     await acquire_scoped(session, ScopedLock.LEGAL_HOLD, str(session.info["tenant_id"]))

@@ -1,5 +1,5 @@
-"""How an organization wants its people's sessions and second factors, and how long its records are kept (reference 2,
-Organization settings, sub-policies). Kept in the tenant's row; what was never set has its default.
+"""An organization's policies for sessions, second factors and retention (docs/organization.md). They are stored in the
+tenant's row; fields that were never set have defaults.
 
-The archiver (`records.archive`) acts on the retention policy; what its last run came to is shown beside it.
+The archiver (`records.archive`) applies the retention policy. The API shows the result of its last run with the policy.
 """

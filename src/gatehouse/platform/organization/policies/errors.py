@@ -1,4 +1,4 @@
-"""What can go wrong with the policies, and how it looks beside the organization's settings (reference 2)."""
+"""Errors of the policies, in the form of the organization's settings."""
 
 from typing import Final
 
@@ -9,11 +9,11 @@ FORM: Final[ErrorForm] = NAMED
 
 
 class CallerHasNoFactor(BadRequest):
-    """The caller would be locked out: the call that takes the policy back would ask them for a second factor too."""
+    """The policy would lock out the caller: reverting it would require a second factor, too."""
 
     def __init__(self) -> None:
         super().__init__(
-            "You have no second factor that the organization would take, and this would ask you for one at once."
+            "You have no second factor that the organization would accept, and this policy would require one at once."
             " Enrol one first (POST /api/auth/mfa/totp), or set grace_period_hours above 0.",
             code="caller_has_no_factor",
         )
@@ -21,5 +21,5 @@ class CallerHasNoFactor(BadRequest):
 
 class IdleLongerThanSession(Unprocessable):
     def __init__(self, session_timeout_minutes: int) -> None:
-        told = f"must not be longer than the session, which ends after {session_timeout_minutes} minutes"
-        super().__init__(faults=[FieldFault("idle_timeout_minutes", told)])
+        message = f"must not be longer than the session, which ends after {session_timeout_minutes} minutes"
+        super().__init__(faults=[FieldFault("idle_timeout_minutes", message)])

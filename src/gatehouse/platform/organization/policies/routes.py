@@ -1,4 +1,4 @@
-"""The policies' endpoints (reference 2, Organization settings)."""
+"""Endpoints of the policies for sessions, second factors and retention."""
 
 import msgspec
 from fastapi import APIRouter
@@ -16,7 +16,7 @@ router = APIRouter(prefix="/api/v1/admin", tags=["Organization"], responses=RESP
 
 @router.get("/org/session-policy", response_model=schemas.SessionPolicy)
 async def read_session_policy_in_force(caller: AdminReader, tenant: OwnTenant) -> object:
-    """How long sessions live, and how many a user may have."""
+    """Returns the lifetimes of sessions and their limit for a user."""
     return read_session_policy(tenant.session_policy)
 
 
@@ -24,32 +24,33 @@ async def read_session_policy_in_force(caller: AdminReader, tenant: OwnTenant) -
 async def update_session_policy(
     caller: AdminStepUp, tenant: OwnTenant, body: schemas.SessionPolicyUpdate, change: Changing
 ) -> object:
-    """Changes what is sent. It holds for the sessions that there are, from the answer on."""
+    """Changes the fields in the body. The change applies to existing sessions, too, when the response arrives."""
     return service.set_session_policy(change, tenant, body.sent())
 
 
 @router.get("/org/mfa-policy", response_model=schemas.MfaPolicy)
 async def read_mfa_policy_in_force(caller: AdminReader, tenant: OwnTenant, session: Session) -> object:
-    """Who is asked for a second factor, when, and by which methods. `required` too where the configuration
-    `mfa_required` is true."""
+    """Returns the policy in force for second factors. The level is `required` if the configuration `mfa_required` is
+    true."""
     return await service.mfa_policy_in_force(session, tenant)
 
 
 @router.put(
     "/org/mfa-policy",
     response_model=schemas.MfaPolicy,
-    responses={400: {"description": "`caller_has_no_factor`: it would ask you at once for a factor that you lack."}},
+    responses={400: {"description": "`caller_has_no_factor`: the policy would require a factor that you lack."}},
 )
 async def update_mfa_policy(
     caller: AdminStepUp, tenant: OwnTenant, body: schemas.MfaPolicyUpdate, change: Changing
 ) -> object:
-    """Changes what is sent, from the answer on. `required` begins the grace period of `grace_period_hours`."""
+    """Changes the fields in the body. The change is in force when the response arrives. `required` starts the grace
+    period of `grace_period_hours`."""
     return await service.set_mfa_policy(change, tenant, body.sent())
 
 
 @router.get("/retention/policy", response_model=schemas.RetentionPolicy)
 async def read_retention_policy_in_force(caller: AdminReader, tenant: OwnTenant, session: Session) -> object:
-    """How long records are kept, and where; and how the archiver's last run went."""
+    """Returns the retention of records, and the result of the archiver's last run."""
     return await _with_last_run(session, read_retention_policy(tenant.retention_policy))
 
 
@@ -57,7 +58,8 @@ async def read_retention_policy_in_force(caller: AdminReader, tenant: OwnTenant,
 async def update_retention_policy(
     caller: AdminStepUp, tenant: OwnTenant, body: schemas.RetentionPolicyUpdate, change: Changing
 ) -> object:
-    """Changes what is sent. A shorter window hides records from the answer on; the archiver takes them when it runs."""
+    """Changes the fields in the body. A shorter window hides records when the response arrives. The archiver moves them
+    at its next run."""
     return await _with_last_run(change.session, service.set_retention_policy(change, tenant, body.sent()))
 
 

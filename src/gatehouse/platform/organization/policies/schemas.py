@@ -1,4 +1,4 @@
-"""Bodies of the policies' endpoints (reference 2, Organization settings, sub-policies)."""
+"""Bodies of the policies' endpoints."""
 
 import re
 from datetime import UTC, datetime
@@ -18,29 +18,30 @@ def _as_text(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _once(methods: list[MfaMethod]) -> list[MfaMethod]:
+def _require_unique(methods: list[MfaMethod]) -> list[MfaMethod]:
     if len(set(methods)) < len(methods):
-        raise ValueError("a method stands twice")
+        raise ValueError("a method occurs twice")
     return methods
 
 
 def _in_utc(moment: datetime) -> datetime:
-    """As it is told and reckoned with: at the ends of time an offset leads to a moment that there is not."""
+    """Return the time in UTC. Raises `ValueError` if that is outside the years 1 to 9999."""
     try:
         return moment.astimezone(UTC)
     except OverflowError:
-        raise ValueError("is no moment of the years 1 to 9999 in UTC") from None
+        raise ValueError("is not within the years 1 to 9999 in UTC") from None
 
 
 class SessionPolicyUpdate(Body):
-    """Only what is sent changes. A shorter session that is sent alone takes the idle time with it."""
+    """Partial: omitted fields keep their values. If only the session time-out is sent, the idle time-out is reduced to
+    it where necessary."""
 
     session_timeout_minutes: SessionTimeout = Field(default_factory=unsent)
     idle_timeout_minutes: IdleTimeout = Field(
         default_factory=unsent, description="Not longer than `session_timeout_minutes`."
     )
     concurrent_sessions: Annotated[Concurrency, BeforeValidator(_as_text)] = Field(
-        default_factory=unsent, description="A number is taken for its text."
+        default_factory=unsent, description="A number is converted to a string."
     )
     enforce_single_session: bool = Field(default_factory=unsent)
     refresh_token_enabled: bool = Field(default_factory=unsent)
@@ -57,15 +58,17 @@ class SessionPolicy(Shown):
 
 
 class MfaPolicyUpdate(Body):
-    """Only what is sent changes."""
+    """Partial: omitted fields keep their values."""
 
     enforcement_level: Enforcement = Field(default_factory=unsent, examples=["required"])
     sensitive_endpoints_require_mfa: bool = Field(default_factory=unsent)
-    mfa_methods: Annotated[list[MfaMethod], Field(min_length=1), AfterValidator(_once)] = Field(default_factory=unsent)
+    mfa_methods: Annotated[list[MfaMethod], Field(min_length=1), AfterValidator(_require_unique)] = Field(
+        default_factory=unsent
+    )
     grace_period_hours: Annotated[int, Field(ge=0, le=8760)] = Field(default_factory=unsent)
     mfa_assertion_ttl_seconds: Annotated[int, Field(ge=60, le=86_400)] = Field(default_factory=unsent)
     enrollment_deadline: Annotated[AwareDatetime, Field(strict=False), AfterValidator(_in_utc)] | None = Field(
-        default=None, description="Ends the grace period at the latest; null for none."
+        default=None, description="Latest end of the grace period. Null: none."
     )
 
 
@@ -78,20 +81,20 @@ class MfaPolicy(Shown):
     enrollment_deadline: datetime | None
 
 
-#: Numbers, names of months and days: no seconds, no words for whole schedules, nothing at random.
+#: Five fields of numbers and names of months and days. Excludes seconds, `@daily` and the like, and random values.
 _CRON: Final = re.compile(r"(?:(?:[0-9*/,-]|[A-Za-z]{3})+ ){4}(?:[0-9*/,-]|[A-Za-z]{3})+")
 
 
 def _schedule(text: str) -> str:
-    """With one blank between its five fields."""
-    written = " ".join(text.split())
-    if _CRON.fullmatch(written) is None or not _ever_comes(written):
-        raise ValueError("is no cron schedule: minute, hour, day of month, month, day of week, such as 0 2 * * *")
-    return written
+    """Return the schedule with one space between its five fields. Raises `ValueError`."""
+    schedule = " ".join(text.split())
+    if _CRON.fullmatch(schedule) is None or not _has_next_run(schedule):
+        raise ValueError("is not a cron schedule: minute, hour, day of month, month, day of week, such as 0 2 * * *")
+    return schedule
 
 
-def _ever_comes(schedule: str) -> bool:
-    """A day that never does, such as 30 February, is found by looking for it."""
+def _has_next_run(schedule: str) -> bool:
+    """Return whether the schedule has a next run. Dates such as 30 February never occur."""
     try:
         croniter(schedule, max_years_between_matches=8).get_next()
     except ValueError:
@@ -103,16 +106,18 @@ Schedule = Annotated[str, Field(max_length=100, examples=["0 2 * * *"]), AfterVa
 
 
 class RetentionPolicyUpdate(Body):
-    """Only what is sent changes."""
+    """Partial: omitted fields keep their values."""
 
     hot_retention_days: Annotated[int, Field(ge=1, le=3650, examples=[90])] = Field(default_factory=unsent)
     warm_retention_days: Annotated[int, Field(ge=0, le=3650, examples=[365])] = Field(default_factory=unsent)
     cold_retention_years: Annotated[int, Field(ge=0, le=100, examples=[7])] = Field(default_factory=unsent)
-    archiver_schedule: Schedule = Field(default_factory=unsent, description="Cron, in the organization's time zone.")
+    archiver_schedule: Schedule = Field(
+        default_factory=unsent, description="Cron schedule in the organization's time zone."
+    )
 
 
 class RetentionPolicy(Shown):
-    hot_retention_days: Annotated[int, Field(description="Days that records stay in the database.")]
+    hot_retention_days: Annotated[int, Field(description="Days in the database.")]
     warm_retention_days: Annotated[int, Field(description="Days in the archive after that.")]
     cold_retention_years: Annotated[int, Field(description="Years under the archive's cold prefix after that.")]
     archiver_schedule: str

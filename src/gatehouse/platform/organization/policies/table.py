@@ -1,4 +1,4 @@
-"""The policies of the session's tenant."""
+"""Queries of the policies of the session's tenant."""
 
 import time
 from datetime import datetime
@@ -14,10 +14,10 @@ from gatehouse.platform.sign_in_policies import MfaPolicy, SessionPolicy, read_m
 
 __all__ = ["last_run", "mfa_policy", "read_mfa_policy", "read_session_policy", "session_policy"]
 
-_IN_FORCE = text(
+_SECOND_FACTOR = text(
     f"SELECT {second_factor.COLUMNS} FROM tenants t {second_factor.JOIN} WHERE t.id = :tenant"  # noqa: S608
 )
-_OF_USER = text(f"SELECT u.created_at, {second_factor.ENROLLED} FROM users u WHERE u.id = :user")  # noqa: S608
+_USER_FACTORS = text(f"SELECT u.created_at, {second_factor.ENROLLED} FROM users u WHERE u.id = :user")  # noqa: S608
 _LAST_RUN = text("SELECT at, status, rows FROM archive_runs WHERE tenant_id = :tenant")
 _POLICIES = text("SELECT session_policy, mfa_policy FROM tenants WHERE id = :tenant")
 
@@ -31,14 +31,14 @@ async def mfa_policy(session: AsyncSession) -> MfaPolicy:
 
 
 async def second_factor_in_force(session: AsyncSession) -> SecondFactor:
-    """The policy with what the configuration `mfa_required` makes of it."""
-    return second_factor.read((await session.execute(_IN_FORCE, {"tenant": session.info["tenant_id"]})).one())
+    """Return the policy in force, combined with the configuration `mfa_required`."""
+    return second_factor.read((await session.execute(_SECOND_FACTOR, {"tenant": session.info["tenant_id"]})).one())
 
 
-async def would_be_asked(session: AsyncSession, user_id: UUID) -> bool:
-    """Whether the policy in force asks this user for a second factor that they have not got."""
+async def lacks_second_factor(session: AsyncSession, user_id: UUID) -> bool:
+    """Return whether the policy in force requires a second factor that this user does not have."""
     policy = await second_factor_in_force(session)
-    user = (await session.execute(_OF_USER, {"user": user_id})).one_or_none()
+    user = (await session.execute(_USER_FACTORS, {"user": user_id})).one_or_none()
     if user is None:
         return False
     methods = second_factor.enrolled(user)
@@ -46,7 +46,7 @@ async def would_be_asked(session: AsyncSession, user_id: UUID) -> bool:
 
 
 async def last_run(session: AsyncSession) -> tuple[datetime, str, int] | None:
-    """When the archiver ran last, how it ended (`success`, `failed`, `held`), and how many rows went to the archive."""
+    """Return time, status (`success`, `failed`, `held`) and number of archived rows of the archiver's last run."""
     row = (await session.execute(_LAST_RUN, {"tenant": session.info["tenant_id"]})).one_or_none()
     return None if row is None else (row.at, row.status, row.rows)
 

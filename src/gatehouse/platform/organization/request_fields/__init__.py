@@ -1,4 +1,5 @@
-"""Which fields of model calls an organization allows that are refused by default (`engine.fields`).
+"""Fields of model calls that an organization allows although they are refused by default (`engine.fields`,
+docs/request-fields.md).
 
 refused <-> allowed     PUT `allowed`
 """

@@ -1,4 +1,4 @@
-"""The request fields' endpoints."""
+"""Endpoints of the request fields."""
 
 from fastapi import APIRouter
 
@@ -14,13 +14,13 @@ router = APIRouter(prefix="/api/v1/admin/org/request-fields", tags=["Organizatio
 
 @router.get("", response_model=schemas.RequestFields)
 async def read_request_fields(caller: AdminReader, tenant: OwnTenant, host: TheHost) -> object:
-    """Which fields of model calls the organization allows, and which are refused."""
-    return service.shown(read(tenant.request_fields), host.ports.unknown_fields)
+    """Lists the fields of model calls that the organization allows, and those that are refused."""
+    return service.to_shown(read(tenant.request_fields), host.ports.unknown_fields)
 
 
 @router.put("", response_model=schemas.RequestFields)
 async def update_request_fields(
     caller: AdminStepUp, tenant: OwnTenant, body: schemas.RequestFieldsUpdate, change: Changing, host: TheHost
 ) -> object:
-    """Replaces the list of allowed fields. In force on every worker when the answer comes."""
-    return service.shown(service.update(change, tenant, body.allowed), host.ports.unknown_fields)
+    """Replaces the list of allowed fields. It is in force on every worker when the response arrives."""
+    return service.to_shown(service.update(change, tenant, body.allowed), host.ports.unknown_fields)

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field
 from gatehouse.foundation.http.bodies import Body, Shown
 
 
-def _sorted_once(names: list[str]) -> list[str]:
+def _sorted_unique(names: list[str]) -> list[str]:
     return sorted(set(names))
 
 
@@ -25,8 +25,8 @@ FieldName = Annotated[
 class RequestFieldsUpdate(Body):
     allowed: Annotated[
         list[FieldName],
-        Field(max_length=100, description="Takes the place of the list.", examples=[["service_tier", "tools.mcp"]]),
-        AfterValidator(_sorted_once),
+        Field(max_length=100, description="Replaces the list.", examples=[["service_tier", "tools.mcp"]]),
+        AfterValidator(_sorted_unique),
     ]
 
 
@@ -40,5 +40,5 @@ class RequestFields(Shown):
     refused: Annotated[list[RefusedField], Field(description="Fields that are refused unless they are allowed.")]
     unknown_fields: Annotated[
         Literal["pass", "refuse"],
-        Field(description="What happens to fields that the gateway does not know: the operator's `UNKNOWN_FIELDS`."),
+        Field(description="Handling of unknown fields, set by the operator (`UNKNOWN_FIELDS`)."),
     ]

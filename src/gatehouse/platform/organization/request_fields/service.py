@@ -1,4 +1,4 @@
-"""The rules of the request fields."""
+"""Changes the allowed request fields."""
 
 from typing import Final, Literal
 
@@ -6,21 +6,21 @@ from gatehouse.engine.fields.tables import ALL_TOOLS, OPENAI_CHAT, TOOL
 from gatehouse.platform.change import Change
 from gatehouse.platform.organization.request_fields import schemas
 from gatehouse.platform.organization.request_fields.values import RequestFields, read
-from gatehouse.platform.organization.tenants.stored import store
+from gatehouse.platform.organization.tenants.stored import store_changes
 from gatehouse.platform.organization.tenants.table import TenantRecord
 
 _GUARDED: Final = {**OPENAI_CHAT, ALL_TOOLS: TOOL}
 
 
 def update(change: Change, tenant: TenantRecord, allowed: list[str]) -> RequestFields:
-    """In force on every worker when the answer comes."""
+    """Replace the allowed fields. The list is in force on every worker when the response is sent."""
     before, after = read(tenant.request_fields), RequestFields(allowed=tuple(allowed))
-    if store(change, tenant, "request_fields", before, after):
+    if store_changes(change, tenant, "request_fields", before, after):
         change.touch("policy", tenant.id, urgent=True)
     return after
 
 
-def shown(value: RequestFields, unknown_fields: Literal["pass", "refuse"]) -> schemas.RequestFields:
+def to_shown(value: RequestFields, unknown_fields: Literal["pass", "refuse"]) -> schemas.RequestFields:
     return schemas.RequestFields(
         allowed=list(value.allowed),
         refused=[

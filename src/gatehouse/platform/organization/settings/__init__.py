@@ -1,2 +1,2 @@
-"""An organization's settings on one page (reference 2, Organization settings): its own fields, and what the families
-beside this one keep. What is theirs is set by their rules and told by their audit actions."""
+"""An organization's settings as one resource (docs/organization.md): its own fields, and fields of other families,
+which are changed by those families' services and recorded under their audit actions."""

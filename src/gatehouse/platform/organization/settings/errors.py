@@ -1,4 +1,4 @@
-"""What can go wrong with settings, and how errors of an organization's settings look (reference 2)."""
+"""Errors of settings, and the form of errors of an organization's settings."""
 
 from typing import Final
 

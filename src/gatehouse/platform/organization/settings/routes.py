@@ -1,4 +1,4 @@
-"""The settings' endpoints (reference 2, Organization settings)."""
+"""Endpoints of the settings."""
 
 from fastapi import APIRouter
 
@@ -13,11 +13,11 @@ router = APIRouter(prefix="/api/v1/admin/org/settings", tags=["Organization"], r
 
 @router.get("", response_model=Settings)
 async def read_settings(caller: AdminReader, tenant: OwnTenant, session: Session) -> Settings:
-    """The organization's settings on one page."""
-    return await service.shown(session, tenant)
+    """Returns the organization's settings."""
+    return await service.to_shown(session, tenant)
 
 
 @router.put("", response_model=Settings)
 async def update_settings(caller: AdminStepUp, tenant: OwnTenant, body: SettingsUpdate, change: Changing) -> Settings:
-    """Changes what is sent; of `feature_flags` too only what is named. All of it, or with an error none."""
+    """Changes the fields in the body, and the flags in `feature_flags`. After an error nothing is changed."""
     return await service.update(change, tenant, body)

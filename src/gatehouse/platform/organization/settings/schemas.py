@@ -1,4 +1,4 @@
-"""Bodies of the settings' endpoints (reference 2, Organization settings)."""
+"""Bodies of the settings' endpoints."""
 
 from datetime import datetime
 from functools import cache
@@ -23,7 +23,7 @@ def _zones() -> frozenset[str]:
 
 def _zone(name: str) -> str:
     if name not in _zones():
-        raise ValueError("is no IANA time zone, such as Europe/Berlin")
+        raise ValueError("is not an IANA time zone, such as Europe/Berlin")
     return name
 
 
@@ -34,7 +34,7 @@ FeatureFlagsUpdate: Any = create_model("FeatureFlagsUpdate", __base__=Body, __do
 
 
 class SettingsUpdate(Body):
-    """Only what is sent changes. `allowed_domains` and `ip_allowlist` take the place of what was there."""
+    """Partial: omitted fields keep their values. `allowed_domains` and `ip_allowlist` are replaced as a whole."""
 
     display_name: Name = Field(default_factory=unsent)
     slug: Slug = Field(default_factory=unsent)
@@ -43,7 +43,7 @@ class SettingsUpdate(Body):
     timezone: Timezone = Field(default_factory=unsent)
     session_timeout_minutes: SessionTimeout = Field(default_factory=unsent)
     idle_timeout_minutes: IdleTimeout = Field(default_factory=unsent)
-    ip_allowlist: Cidrs = Field(default_factory=unsent, description="Enforced from the answer on, unless it is empty.")
+    ip_allowlist: Cidrs = Field(default_factory=unsent, description="Enforced unless it is empty.")
     feature_flags: FeatureFlagsUpdate = Field(default_factory=unsent)
 
 
@@ -56,7 +56,7 @@ class Settings(Shown):
     timezone: str
     session_timeout_minutes: int
     idle_timeout_minutes: int
-    ip_allowlist: Annotated[list[str], Field(description="CIDRs, also while they are not enforced.")]
+    ip_allowlist: Annotated[list[str], Field(description="CIDR ranges, including those that are not enforced.")]
     feature_flags: dict[str, bool]
     created_at: datetime
     updated_at: datetime

@@ -1,4 +1,4 @@
-"""The rules of settings: each family's part by that family's rules, all of it or nothing."""
+"""Changes settings, each by the service of its family, in one transaction."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -11,7 +11,7 @@ from gatehouse.platform.change import DEFAULT_TENANT, Change
 from gatehouse.platform.organization.allowed_domains import service as allowed_domains
 from gatehouse.platform.organization.allowed_domains.table import all_domains
 from gatehouse.platform.organization.feature_flags import service as feature_flags
-from gatehouse.platform.organization.feature_flags.table import complete
+from gatehouse.platform.organization.feature_flags.table import with_defaults
 from gatehouse.platform.organization.ip_allowlist import service as ip_allowlist
 from gatehouse.platform.organization.ip_allowlist.values import read as read_allowlist
 from gatehouse.platform.organization.policies import service as policies
@@ -21,12 +21,12 @@ from gatehouse.platform.organization.settings.schemas import Settings, SettingsU
 from gatehouse.platform.organization.tenants.errors import SlugTaken
 from gatehouse.platform.organization.tenants.table import TenantRecord
 
-#: the organization's own fields, and the columns that they are
-_OWN: Final = {"display_name": "name", "slug": "slug", "contact_email": "contact_email", "timezone": "timezone"}
-_OF_SESSIONS: Final = ("session_timeout_minutes", "idle_timeout_minutes")
+#: Columns of the organization's own fields.
+_OWN_COLUMNS: Final = {"display_name": "name", "slug": "slug", "contact_email": "contact_email", "timezone": "timezone"}
+_SESSION_FIELDS: Final = ("session_timeout_minutes", "idle_timeout_minutes")
 
 
-async def shown(session: AsyncSession, tenant: TenantRecord) -> Settings:
+async def to_shown(session: AsyncSession, tenant: TenantRecord) -> Settings:
     sessions = read_session_policy(tenant.session_policy)
     return Settings(
         org_id=str(tenant.id),
@@ -38,40 +38,42 @@ async def shown(session: AsyncSession, tenant: TenantRecord) -> Settings:
         session_timeout_minutes=sessions.session_timeout_minutes,
         idle_timeout_minutes=sessions.idle_timeout_minutes,
         ip_allowlist=list(read_allowlist(tenant.ip_allowlist).cidrs),
-        feature_flags=complete(tenant.feature_flags),
+        feature_flags=with_defaults(tenant.feature_flags),
         created_at=tenant.created_at,
         updated_at=tenant.updated_at,
     )
 
 
 async def update(change: Change, tenant: TenantRecord, body: SettingsUpdate) -> Settings:
-    """Raises `SlugTaken`, `SlugOfOperators`, `IdleLongerThanSession`, `CallerAddressExcluded`, `TooManyDomains`."""
-    sent = body.sent()
-    await _set_own(change, tenant, {name: sent[name] for name in _OWN if name in sent})
-    of_sessions: dict[str, Any] = {name: sent[name] for name in _OF_SESSIONS if name in sent}
-    if of_sessions:
-        policies.set_session_policy(change, tenant, of_sessions)
-    if "feature_flags" in sent:
-        for name, enabled in sent["feature_flags"].sent().items():
+    """Change settings. Raises `SlugTaken`, `SlugOfOperators`, `IdleLongerThanSession`, `CallerAddressExcluded`,
+    `TooManyDomains`."""
+    changes = body.sent()
+    await _set_own(change, tenant, {name: changes[name] for name in _OWN_COLUMNS if name in changes})
+    session_changes: dict[str, Any] = {name: changes[name] for name in _SESSION_FIELDS if name in changes}
+    if session_changes:
+        policies.set_session_policy(change, tenant, session_changes)
+    if "feature_flags" in changes:
+        for name, enabled in changes["feature_flags"].sent().items():
             feature_flags.switch(change, tenant, name, enabled)
-    if "ip_allowlist" in sent:
-        cidrs = sent["ip_allowlist"]
+    if "ip_allowlist" in changes:
+        cidrs = changes["ip_allowlist"]
         ip_allowlist.update(change, tenant, {"cidrs": cidrs, "enabled": bool(cidrs)})
-    if "allowed_domains" in sent:
-        await allowed_domains.replace(change, tenant, sent["allowed_domains"])
+    if "allowed_domains" in changes:
+        await allowed_domains.replace(change, tenant, changes["allowed_domains"])
     await change.session.flush()
-    return await shown(change.session, tenant)
+    return await to_shown(change.session, tenant)
 
 
-async def _set_own(change: Change, tenant: TenantRecord, sent: Mapping[str, Any]) -> None:
-    changed = {name: value for name, value in sent.items() if getattr(tenant, _OWN[name]) != value}
+async def _set_own(change: Change, tenant: TenantRecord, values: Mapping[str, Any]) -> None:
+    """Change the organization's own fields. Raises `SlugTaken`, `SlugOfOperators`."""
+    changed = {name: value for name, value in values.items() if getattr(tenant, _OWN_COLUMNS[name]) != value}
     if not changed:
         return
     if "slug" in changed and tenant.id == DEFAULT_TENANT:
         raise SlugOfOperators
-    before = {name: getattr(tenant, _OWN[name]) for name in changed}
+    before = {name: getattr(tenant, _OWN_COLUMNS[name]) for name in changed}
     for name, value in changed.items():
-        setattr(tenant, _OWN[name], value)
+        setattr(tenant, _OWN_COLUMNS[name], value)
     tenant.updated_at = utc_now()
     try:
         await change.session.flush()
@@ -79,5 +81,5 @@ async def _set_own(change: Change, tenant: TenantRecord, sent: Mapping[str, Any]
         raise SlugTaken from None
     change.record("organization.changed", "organization", tenant.id, **changed, before=before)
     if "timezone" in changed:
-        # Days and months of budgets begin at its midnights.
+        # Budget periods begin at midnight in this time zone.
         change.touch("policy", tenant.id, urgent=True)

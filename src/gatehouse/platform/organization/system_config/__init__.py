@@ -1,5 +1,5 @@
-"""System configuration: an organization's named values (reference 2, System configuration entry).
+"""System configuration: an organization's named values (docs/settings.md).
 
-What an organization did not set follows the environment variable of the key's name, else the built-in default.
-Values that hold for the whole platform are set in the environment alone: they are shown, and not editable.
+The value of an entry is the organization's own, or that of the environment variable of the key's name, or the built-in
+default. Platform-wide values are set in the environment only: they are shown, but cannot be changed.
 """

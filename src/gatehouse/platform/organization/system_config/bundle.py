@@ -1,16 +1,16 @@
-"""What the configuration gives to a tenant's policy."""
+"""Reads the configuration for a tenant's policy."""
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.identity import TenantId
 from gatehouse.platform.organization.system_config.keys import KEYS
-from gatehouse.platform.organization.system_config.table import resolved
+from gatehouse.platform.organization.system_config.table import effective_value
 
 _QUERY = text("SELECT key, value FROM system_config WHERE tenant_id = :tenant")
 
 
 async def records(session: AsyncSession, tenant_id: TenantId) -> dict[str, str]:
-    """What is in force, every key that an organization can set."""
+    """Return the values in force of all editable keys."""
     stored = {row.key: row.value for row in await session.execute(_QUERY, {"tenant": tenant_id})}
-    return {name: resolved(name, stored.get(name)) for name, key in KEYS.items() if key.editable}
+    return {name: effective_value(name, stored.get(name)) for name, key in KEYS.items() if key.editable}

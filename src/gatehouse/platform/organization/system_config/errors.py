@@ -1,10 +1,10 @@
-"""What can go wrong with configuration entries."""
+"""Errors of configuration entries."""
 
 from gatehouse.foundation.errors import FieldFault, NotFound, Unprocessable
 
 
 class EntryNotFound(NotFound):
-    message = "There is no configuration entry of that key."
+    message = "There is no configuration entry with this key."
 
 
 class NotEditable(Unprocessable):

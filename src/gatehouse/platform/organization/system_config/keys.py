@@ -1,4 +1,4 @@
-"""Every key there is: what it means, what it may be, and what it is where nobody has set it."""
+"""The configuration keys with their descriptions, validators and defaults."""
 
 import os
 import re
@@ -10,57 +10,57 @@ import msgspec
 from gatehouse.foundation import settings
 from gatehouse.foundation.settings import BadSettings, Settings
 
-#: says what is wrong with a value, or None
-Judge = Callable[[str], str | None]
+#: Returns the fault of a value, or None if it is valid.
+Validator = Callable[[str], str | None]
 
 
 def boolean(value: str) -> str | None:
     return None if value in {"true", "false"} else "must be 'true' or 'false'"
 
 
-def whole_number(least: int, most: int) -> Judge:
-    def judge(value: str) -> str | None:
-        good = re.fullmatch(r"[0-9]{1,9}", value) is not None and least <= int(value) <= most
-        return None if good else f"must be a whole number from {least} to {most}"
+def whole_number(minimum: int, maximum: int) -> Validator:
+    def validate(value: str) -> str | None:
+        is_valid = re.fullmatch(r"[0-9]{1,9}", value) is not None and minimum <= int(value) <= maximum
+        return None if is_valid else f"must be a whole number from {minimum} to {maximum}"
 
-    return judge
+    return validate
 
 
-def one_of(*values: str) -> Judge:
+def one_of(*values: str) -> Validator:
     return lambda value: None if value in values else f"must be one of {', '.join(values)}"
 
 
 def model(value: str) -> str | None:
-    good = value == "" or re.fullmatch(r"[A-Za-z0-9_.-]{1,64}/\S{1,255}", value) is not None
-    return None if good else "must be provider/model_id, or empty for the conversation's own model"
+    is_valid = value == "" or re.fullmatch(r"[A-Za-z0-9_.-]{1,64}/\S{1,255}", value) is not None
+    return None if is_valid else "must be provider/model_id, or empty for the conversation's own model"
 
 
 class Key(msgspec.Struct, frozen=True):
-    """`environment` is the variable that an organization without a value of its own follows."""
+    """A configuration key. `environment` is the variable that supplies the value of organizations without their own."""
 
     name: str
     category: str
-    #: None where the value holds for the whole platform: it is one of its settings, and shown as that
-    judge: Judge | None
+    #: None: the value is platform-wide, a setting of the process, and cannot be changed.
+    validate: Validator | None
     default: str
     description: str
 
     @property
     def editable(self) -> bool:
-        return self.judge is not None
+        return self.validate is not None
 
     @property
     def environment(self) -> str:
         return self.name.upper()
 
 
-def written(value: object) -> str:
-    """A setting as configuration shows it."""
+def to_text(value: object) -> str:
+    """Return a setting's value as text, booleans in lower case."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _setting(name: str, category: str, description: str) -> Key:
-    return Key(name, category, None, written(Settings.model_fields[name].default), description)
+    return Key(name, category, None, to_text(Settings.model_fields[name].default), description)
 
 
 _TIERS: Final = one_of("tier_1", "tier_2", "tier_3", "tier_4")
@@ -95,27 +95,28 @@ KEYS: Final[dict[str, Key]] = {
 }  # fmt: skip
 
 
-def environments(key: Key) -> str | None:
-    """What the key's variable says, None where it is not set. Raises `BadSettings`."""
-    assert key.judge is not None
-    told = os.environ.get(key.environment, "").strip()
-    if not told:
+def environment_value(key: Key) -> str | None:
+    """Return the value of the key's environment variable, or None if it is not set. Raises `BadSettings`."""
+    assert key.validate is not None
+    value = os.environ.get(key.environment, "").strip()
+    if not value:
         return None
-    if key.judge is boolean and (truth := settings.boolean(told)) is not None:
-        told = written(truth)
-    fault = key.judge(told)
+    if key.validate is boolean and (parsed := settings.boolean(value)) is not None:
+        value = to_text(parsed)
+    fault = key.validate(value)
     if fault is not None:
         raise BadSettings(f"{key.environment}: {fault}")
-    return told
+    return value
 
 
 def check_environment() -> None:
-    """At start, as all settings are: a misspelt `MFA_REQUIRED` must not ask nobody. Raises `BadSettings`."""
+    """Check all environment variables at start, so that a misspelt `MFA_REQUIRED` does not disable it silently. Raises
+    `BadSettings`."""
     faults = []
     for key in KEYS.values():
         if key.editable:
             try:
-                environments(key)
+                environment_value(key)
             except BadSettings as error:
                 faults.append(str(error))
     if faults:

@@ -1,4 +1,4 @@
-"""The configuration's endpoints (reference 2, User settings and system configuration)."""
+"""Endpoints of the system configuration."""
 
 from typing import Annotated
 
@@ -14,19 +14,19 @@ from gatehouse.platform.requests import Changing, Session
 router = APIRouter(prefix="/api/admin/config", tags=["System configuration"], responses=RESPONSES)
 
 
-def _known(name: Annotated[str, Path(alias="key")]) -> Key:
-    return service.known(name)
+def _existing_key(name: Annotated[str, Path(alias="key")]) -> Key:
+    return service.require_key(name)
 
 
 @router.get("", response_model=list[Entry])
 async def list_configuration(caller: AdminReader, session: Session, host: TheHost) -> list[Entry]:
-    """Every entry with the value that is in force."""
+    """Lists all entries with the values in force."""
     return await service.entries(session, host.settings)
 
 
 @router.put("/{key}", response_model=Entry, responses={404: {"description": "There is no such key."}})
 async def set_configuration(
-    caller: AdminStepUp, key: Annotated[Key, Depends(_known)], body: NewValue, change: Changing
+    caller: AdminStepUp, key: Annotated[Key, Depends(_existing_key)], body: NewValue, change: Changing
 ) -> Entry:
-    """Sets the organization's own value, in force on every worker when the answer comes."""
+    """Sets the organization's own value. It is in force on every worker when the response arrives."""
     return await service.put(change, key, body.value)

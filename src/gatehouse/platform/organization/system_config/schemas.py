@@ -1,4 +1,4 @@
-"""Bodies of the configuration's endpoints (reference 2, System configuration entry)."""
+"""Bodies of the configuration's endpoints."""
 
 from typing import Annotated
 
@@ -14,7 +14,9 @@ class NewValue(Body):
 class Entry(Shown):
     key: Annotated[str, Field(examples=["auto_title_enabled"])]
     category: Annotated[str, Field(examples=["conversation"])]
-    value: Annotated[str, Field(description="As set here, else by the environment, else the default.")]
+    value: Annotated[
+        str, Field(description="The organization's own value, or that of the environment, or the default.")
+    ]
     default: str
     editable: bool
     description: str

@@ -1,4 +1,4 @@
-"""Configuration's rows: only what an organization has set has one."""
+"""Rows and queries of the configuration. A row exists only for a value that an organization has set."""
 
 from datetime import datetime
 
@@ -9,7 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.rows import TenantRow
-from gatehouse.platform.organization.system_config.keys import KEYS, environments
+from gatehouse.platform.organization.system_config.keys import KEYS, environment_value
 
 
 class ConfigRow(TenantRow):
@@ -22,18 +22,18 @@ class ConfigRow(TenantRow):
 
 
 async def values(session: AsyncSession) -> dict[str, str]:
-    """What is in force for the session's tenant, every key that an organization can set."""
+    """Return the values in force of all editable keys, for the session's tenant."""
     stored = {row.key: row.value for row in (await session.scalars(select(ConfigRow))).all()}
-    return {name: resolved(name, stored.get(name)) for name, key in KEYS.items() if key.editable}
+    return {name: effective_value(name, stored.get(name)) for name, key in KEYS.items() if key.editable}
 
 
 async def value(session: AsyncSession, name: str) -> str:
-    """What is in force for one key, which must be one that an organization can set."""
-    return resolved(name, await own_value(session, name))
+    """Return the value in force of one editable key."""
+    return effective_value(name, await own_value(session, name))
 
 
 async def own_value(session: AsyncSession, name: str) -> str | None:
-    """The organization's own value of a key."""
+    """Return the organization's own value of a key, or None."""
     row = (await session.scalars(select(ConfigRow).where(ConfigRow.key == name))).one_or_none()
     return row.value if row else None
 
@@ -48,9 +48,9 @@ async def store(session: AsyncSession, tenant_id: TenantId, name: str, new: str)
     )
 
 
-def resolved(name: str, stored: str | None) -> str:
-    """What is in force for a key whose own value, if any, is `stored`."""
+def effective_value(name: str, stored: str | None) -> str:
+    """Return the value in force of a key. `stored` is the organization's own value, or None."""
     if stored is not None:
         return stored
-    told = environments(KEYS[name])
-    return KEYS[name].default if told is None else told
+    value = environment_value(KEYS[name])
+    return KEYS[name].default if value is None else value

@@ -1,4 +1,4 @@
-"""Tenants: organizations as the platform knows them, made by the portal's jobs (decisions 2), with entitlements.
+"""Tenants: the platform's rows of organizations, with entitlements. The portal's jobs create them.
 
-Their row holds what the families of this chapter set; `own.OwnTenant` hands it to their routes.
+The row holds the settings of the families in this chapter. Their routes get it as `own.OwnTenant`.
 """

@@ -1,4 +1,4 @@
-"""What can go wrong with a tenant's row."""
+"""Errors of tenants."""
 
 from gatehouse.foundation.errors import Conflict, NotFound
 
@@ -9,4 +9,4 @@ class SlugTaken(Conflict):
 
 
 class OrganizationNotFound(NotFound):
-    message = "The organization was ended."
+    message = "The organization was deleted."

@@ -1,4 +1,4 @@
-"""What an organization is called."""
+"""Field types of an organization's names."""
 
 from typing import Annotated
 

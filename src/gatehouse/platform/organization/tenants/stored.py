@@ -1,4 +1,5 @@
-"""Policies that are columns of the tenant's row: they hold what was set, and defaults stand for the rest."""
+"""Stores policies in JSON columns of the tenant's row. A column holds only fields that were set. The others
+have defaults."""
 
 import msgspec
 
@@ -7,13 +8,15 @@ from gatehouse.platform.change import Change
 from gatehouse.platform.organization.tenants.table import TenantRecord
 
 
-def store(change: Change, tenant: TenantRecord, column: str, before: msgspec.Struct, after: msgspec.Struct) -> bool:
-    """Stores what differs, and says so in the audit chain with what was there before. Whether anything did."""
+def store_changes(
+    change: Change, tenant: TenantRecord, column: str, before: msgspec.Struct, after: msgspec.Struct
+) -> bool:
+    """Store the fields that differ, and record them with their previous values. Return whether any field differs."""
     old, new = msgspec.to_builtins(before), msgspec.to_builtins(after)
-    changed = {field: value for field, value in new.items() if old[field] != value}
-    if changed:
-        setattr(tenant, column, {**getattr(tenant, column), **changed})
+    changes = {field: value for field, value in new.items() if old[field] != value}
+    if changes:
+        setattr(tenant, column, {**getattr(tenant, column), **changes})
         tenant.updated_at = utc_now()
-        was = {field: old[field] for field in changed}
-        change.record(f"{column}.changed", "organization", tenant.id, **changed, before=was)
-    return bool(changed)
+        previous = {field: old[field] for field in changes}
+        change.record(f"{column}.changed", "organization", tenant.id, **changes, before=previous)
+    return bool(changes)

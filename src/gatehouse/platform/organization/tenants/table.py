@@ -1,4 +1,4 @@
-"""Tenants' rows."""
+"""Rows and queries of tenants."""
 
 from datetime import datetime
 from typing import Any
@@ -41,13 +41,14 @@ class TenantRecord(Row):
 
 
 async def egress_policy_of(session: AsyncSession, tenant_id: UUID) -> EgressPolicy | None:
-    """What the operator lets this organization's own providers reach; None: as the deployment's policy says."""
+    """Return the egress policy of the organization's own providers. None: the deployment's policy applies."""
     query = select(TenantRecord.egress_policy).where(TenantRecord.id == tenant_id)
     return (await session.execute(query)).scalar_one()
 
 
-async def living(session: AsyncSession, tenant_id: UUID) -> TenantRecord | None:
-    """The tenant, locked for change, unless it was deleted. Others than the session's own are seen by operators."""
+async def lock_tenant(session: AsyncSession, tenant_id: UUID) -> TenantRecord | None:
+    """Return the tenant, locked for a change, or None if it was deleted. Only operators' sessions see tenants other
+    than their own."""
     query = select(TenantRecord).where(TenantRecord.id == tenant_id, TenantRecord.deleted_at.is_(None))
-    # Others go on adding rows that belong to the tenant.
+    # Other transactions can still add rows that refer to the tenant.
     return (await session.scalars(query.with_for_update(key_share=True))).one_or_none()
