@@ -127,7 +127,7 @@ async def _requests(sent: bytes, size: int, how: int) -> list[Request]:
         await asyncio.sleep(0)
     else:
         raise Fault("a task is left over")
-    if state.connections or not protocol._look_due.cancelled():
+    if state.connections or not protocol._check_timer.cancelled():
         raise Fault("a connection or a timer is left over")
     return reached.copy()
 

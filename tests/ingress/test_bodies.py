@@ -40,7 +40,7 @@ async def url(platform: RunningPlatform) -> AsyncIterator[str]:
 def hasty(platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch) -> None:
     """`BODY_TIMEOUT_SECONDS` is a fifth of one."""
     gateway = platform.app._app
-    for part in (gateway, gateway._behind):  # type: ignore[union-attr]
+    for part in (gateway, gateway._application):  # type: ignore[union-attr]
         monkeypatch.setattr(part, "_deadlines", Deadlines(0.2))
 
 

@@ -17,10 +17,10 @@ from tests.support.wire import BODY, Wire, connected
 from gatehouse.engine.exchange import Answer, Received
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.ingress import protocol
-from gatehouse.ingress.lane.behind import Behind
+from gatehouse.ingress.lane.behind import UvicornFallback
 from gatehouse.ingress.lane.connection import Connection as Lane
 from gatehouse.ingress.lane.framing import Chunked, Malformed
-from gatehouse.ingress.lane.turn import Turn
+from gatehouse.ingress.lane.turn import RequestCycle
 
 CONTENT = json.dumps(BODY).encode()
 
@@ -230,7 +230,7 @@ async def test_a_server_that_stops_finishes_what_was_handed_on(platform: Running
 async def test_an_idle_connection_is_closed(
     platform: RunningPlatform, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(protocol, "PATIENCE", 0.1)
+    monkeypatch.setattr(protocol, "CHECK_INTERVAL_SECONDS", 0.1)
     async with platform.listening(idle_seconds=1) as url, connected(url) as wire:
         for sent, status in ((call(key), 200), (request("GET", "/api/health/live", key), 200)):
             wire.writer.write(sent)
@@ -413,7 +413,7 @@ async def test_nothing_is_left_to_the_collector(url: str, key: str, before: int)
                 await wire.reader.readuntil(b"\r\n\r\n")
         await settled(before)
         await asyncio.sleep(0.1)
-        left = [each for each in gc.get_objects() if type(each) in {Turn, Lane, Behind}]
+        left = [each for each in gc.get_objects() if type(each) in {RequestCycle, Lane, UvicornFallback}]
         assert left == []
     finally:
         gc.enable()

@@ -30,7 +30,7 @@ async def url(platform: RunningPlatform) -> AsyncIterator[str]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "PATIENCE", 0.1)
+    monkeypatch.setattr(protocol, "CHECK_INTERVAL_SECONDS", 0.1)
 
 
 async def test_an_offer_of_http_2_does_not_cost_the_body(url: str, key: str) -> None:

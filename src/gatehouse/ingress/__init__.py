@@ -1,10 +1,15 @@
-"""The gateway's front door: HTTP and server-sent events to and from the engine, on the platform and on the outpost.
+"""The gateway's HTTP side: requests and server-sent events to and from the engine, on the platform and on the outpost.
 
-front           what takes requests off the wire, by the setting INGRESS: `lane`, or uvicorn
-lane            the gateway's paths on a protocol of our own; everything else goes on to uvicorn's
-protocol        uvicorn's protocol, with what it lacks
+front           chooses the HTTP protocol class by the setting INGRESS: `lane` or uvicorn's
+lane            an HTTP/1.1 protocol for the gateway's paths; it passes all other requests to uvicorn's protocol
+protocol        uvicorn's protocol with time limits, lingering close and notification of disconnects
 gateway         which requests are the gateway's, and how each is answered: one decoded body in, an answer out
-answers         an answer on its way to the client, whoever carries it
-receive         what the gateway and administration read of a request's head, and its body
-sandbox_server  the sandbox provider as an upstream of its own
+answers         sends an answer to the client through any server
+receive         the parts of a request's head that the gateway and administration read, and its body
+in_progress     counts model calls in progress
+models          `GET /v1/models`
+not_served      the error for model API paths that Gatehouse does not serve
+figures         the gateway's metrics
+openapi         the gateway's paths in the OpenAPI document
+sandbox_server  the sandbox provider as a server of its own
 """

@@ -1,4 +1,4 @@
-"""An answer on its way to the client, whoever carries it: a whole body, or a stream of blocks until its end."""
+"""Sends an answer to the client: a whole body, or a stream of blocks. Independent of the server."""
 
 import asyncio
 import contextlib
@@ -12,30 +12,31 @@ from gatehouse.engine.exchange import Answer, Received
 from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.http.leaving import NOSNIFF
 
-#: the word by which a request is cancelled whose client has left
-LEFT: Final = "client left"
+#: the cancellation message of a request whose client has disconnected
+CLIENT_LEFT_MESSAGE: Final = "client left"
 
 
-class Stopping(Unavailable):
+class ServerStopping(Unavailable):
     code = "server_stopping"
     message = "The gateway is being stopped; the answer is incomplete."
 
 
-class Out(Protocol):
-    """One request's way back. Each waits until the client takes more; header names may be in any case."""
+class ResponseWriter(Protocol):
+    """Writes the response to one request. Each method waits while the client reads too slowly. Header names may be in
+    any case."""
 
-    async def whole(self, status: int, headers: Mapping[str, str], body: bytes) -> None: ...
+    async def write_whole(self, status: int, headers: Mapping[str, str], body: bytes) -> None: ...
 
     async def begin(self, status: int, headers: Mapping[str, str]) -> None:
-        """Blocks follow, and `end`; where that does not come, the client sees that something is missing."""
+        """Starts a stream: blocks follow, then `end`. Without `end` the client sees an incomplete response."""
 
-    async def block(self, data: bytes) -> None: ...
+    async def write_block(self, data: bytes) -> None: ...
 
     async def end(self) -> None: ...
 
 
-async def give(answer: Answer, x: Received, out: Out, *, closes: bool = False) -> None:
-    """`closes`: the connection carries no other request."""
+async def send_answer(answer: Answer, x: Received, writer: ResponseWriter, *, closes: bool = False) -> None:
+    """Sends an answer. With `closes`, the connection carries no further request."""
     headers = {**NOSNIFF, **answer.headers, "X-Request-Id": x.request_id}
     if x.dialect == "anthropic_messages" or "anthropic-version" in x.headers:
         # Where Anthropic's clients read it.
@@ -44,37 +45,37 @@ async def give(answer: Answer, x: Received, out: Out, *, closes: bool = False) -
         headers.setdefault("Connection", "close")
     stream = answer.stream
     if stream is None:
-        await out.whole(answer.status, headers, answer.body)
+        await writer.write_whole(answer.status, headers, answer.body)
         return
     try:
-        await out.begin(answer.status, headers)
+        await writer.begin(answer.status, headers)
         async for block in stream:
-            await out.block(block)
-        await out.end()
+            await writer.write_block(block)
+        await writer.end()
     except asyncio.CancelledError as cancelled:
-        await _closed(stream)
-        if cancelled.args != (LEFT,) and x.dialect is not None:
-            # The server itself stops: the client must not take the cut for the answer's end.
+        await _close_stream(stream)
+        if cancelled.args != (CLIENT_LEFT_MESSAGE,) and x.dialect is not None:
+            # The server is stopping: an error event tells the client that the answer is incomplete.
             with contextlib.suppress(Exception):
-                await out.block(DIALECTS[x.dialect].render_stream_error(Stopping()))
+                await writer.write_block(DIALECTS[x.dialect].render_stream_error(ServerStopping()))
         raise
     finally:
-        await _closed(stream)
+        await _close_stream(stream)
 
 
-async def _closed(stream: AsyncIterator[bytes]) -> None:
+async def _close_stream(stream: AsyncIterator[bytes]) -> None:
     close = getattr(stream, "aclose", None)
     if close is not None:
         await close()
 
 
-class AsgiOut:
-    """By the messages of an ASGI server."""
+class AsgiWriter:
+    """Writes a response as messages to an ASGI server."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
 
-    async def whole(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+    async def write_whole(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         pairs = [*_pairs(headers), (b"content-length", b"%d" % len(body))]
         await self._send({"type": "http.response.start", "status": status, "headers": pairs})
         await self._send({"type": "http.response.body", "body": body})
@@ -82,7 +83,7 @@ class AsgiOut:
     async def begin(self, status: int, headers: Mapping[str, str]) -> None:
         await self._send({"type": "http.response.start", "status": status, "headers": _pairs(headers)})
 
-    async def block(self, data: bytes) -> None:
+    async def write_block(self, data: bytes) -> None:
         await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def end(self) -> None:
@@ -90,5 +91,5 @@ class AsgiOut:
 
 
 def _pairs(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    # A catalog may name its models in any script: what a header cannot hold is told by the body's `model`.
+    # Model names may have characters outside Latin-1; the body's `model` field has the full name.
     return [(name.lower().encode(), value.encode("latin-1", "replace")) for name, value in headers.items()]

@@ -1,4 +1,4 @@
-"""The credential that a request carries, and what is said of one that is not good: the same at every host."""
+"""Reads a request's credential, and the errors for a missing or rejected one. The same on every host."""
 
 from gatehouse.engine.exchange import Received
 from gatehouse.foundation.errors import Unauthenticated
@@ -20,7 +20,7 @@ class ExpiredApiKey(Unauthenticated):
 
 
 def presented(received: Received) -> str | None:
-    """A bearer token, or the header `X-API-Key`."""
+    """Return the bearer token, else the header `X-API-Key`, else None."""
     authorization = received.headers.get("authorization")
     if authorization is not None and authorization[:7].lower() == "bearer ":
         return authorization[7:].strip() or None

@@ -1,8 +1,7 @@
-"""Every figure of the gateway at `/metrics`, whichever host it runs in (reference 3, Health and system, Metric
-families). A host with more of them
-sets them before it calls `__init__`.
+"""The gateway's metrics at `/metrics`, the same on every host (docs/operations.md). A host with further metrics sets
+them before it calls `__init__`.
 
-Made once a process: `figures.http(...)` and the like are what the request path calls.
+Created once in each process. The request path calls `figures.http(...)` and similar methods.
 """
 
 import os
@@ -26,17 +25,34 @@ from gatehouse.foundation.metrics import Counter, Family, Gauge, Histogram, Metr
 
 log = structlog.get_logger(__name__)
 
-#: Models without a price that are remembered as named in the log.
-_UNPRICED: Final = 10_000
+#: bound of the set of models whose missing price has been logged
+_MAX_LOGGED_MODELS: Final = 10_000
 
-#: Models that a process has figures of by name.
+#: models with a time series of their own in each process
 MAX_MODELS: Final = 100
 _OTHER_MODELS: Final = ("other", "other")
 
 #: below `GATEHOUSE_HOME`
 DIRECTORY: Final = "metrics"
 
-_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+_SECONDS_BUCKETS: Final = (
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    30.0,
+    60.0,
+    300.0,
+)
 _METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 
 
@@ -49,12 +65,13 @@ def total(name: str, text: str, *labels: str) -> Gauge:
 
 
 def highest(name: str, text: str, *labels: str) -> Gauge:
-    """Of what all processes see alike, or of which the worst one counts."""
+    """Return a gauge that takes the maximum over all processes: for values that are the same everywhere, or of which
+    the worst matters."""
     return Gauge(Family(name, text, labels, "max"))
 
 
 class GatewayFigures:
-    """One process's. Families that nothing counts yet are there, with their name and meaning."""
+    """The metrics of one process. Families without a value yet are exported with their name and help text."""
 
     def __init__(self, home: Path) -> None:
         self.requests = counter(
@@ -62,11 +79,11 @@ class GatewayFigures:
         )
         self.durations = Histogram(
             Family("service_http_request_duration_seconds", "From arrival to the last byte.", ("method", "route")),
-            _SECONDS,
+            _SECONDS_BUCKETS,
         )
         self.dlp_requests = counter("service_dlp_pipeline_requests_total", "Requests that DLP looked at.")
         self.dlp_durations = Histogram(
-            Family("service_dlp_pipeline_duration_seconds", "Time that DLP took for a request."), _SECONDS
+            Family("service_dlp_pipeline_duration_seconds", "Time that DLP took for a request."), _SECONDS_BUCKETS
         )
         self.dlp_triggers = counter("service_dlp_triggers_total", "DLP decisions that did something.", "action")
         self.tier_failures = counter(
@@ -96,7 +113,7 @@ class GatewayFigures:
                 "From a streamed request's arrival to its first event.",
                 ("provider", "model"),
             ),
-            _SECONDS,
+            _SECONDS_BUCKETS,
         )
         self.provider_durations = Histogram(
             Family(
@@ -104,7 +121,7 @@ class GatewayFigures:
                 "From the first try of a good answer to its last byte; of a stream, from the request's arrival.",
                 ("provider", "model"),
             ),
-            _SECONDS,
+            _SECONDS_BUCKETS,
         )
         self.open_circuits = total(
             "service_open_circuits",
@@ -132,7 +149,7 @@ class GatewayFigures:
         self.journal_half_full = highest("service_journal_half_full", "1: the journal is at half of its bound or more.")
         self.loop_lag = highest("service_event_loop_lag_seconds", "How late a process' event loop ran, at worst.")
 
-        # From zero on: of a figure that begins at its first value nobody sees that it has grown.
+        # Start at zero: `increase()` does not see the first value of a series that starts later.
         for objection, action in product(registry.CODES, ("LOG", "BLOCK")):
             self.registry_flags.add((objection, action), 0)
         for reason in request_fields.REASONS:
@@ -140,14 +157,14 @@ class GatewayFigures:
         for kind in KINDS:
             self.unknown_prices.add((kind,), 0)
 
-        # Each process by itself: in a sum, what one leaks is lost in how busy the others are.
+        # One series for each process: in a sum, the load of the others would hide the leak of one.
         self.loop_tasks = total("service_event_loop_tasks", "Tasks of a process' event loop.", "pid")
         self.metrics = Metrics(home / DIRECTORY, list(vars(self).values()))
-        #: provider and model as labels, of the models that have their own series
+        #: labels (provider, model) of the models that have their own series
         self._models: set[tuple[str, str]] = set()
         self.loop_tasks.read(lambda: self.metrics.loop_tasks, (str(os.getpid()),))
-        #: models without a price that the log has named
-        self._unpriced: set[tuple[TenantId, str, str]] = set()
+        #: models whose missing price has been logged
+        self._logged_models: set[tuple[TenantId, str, str]] = set()
         self.loop_lag.read(lambda: self.metrics.loop_lag)
 
     def read_circuits(self, circuits: Circuits) -> None:
@@ -155,48 +172,49 @@ class GatewayFigures:
         self.open_circuits.read(lambda: circuits.count_open(connections=True), ("connection",))
 
     def http(self, method: str, route: str, status: int, seconds: float) -> None:
-        """`route` is a template or another bounded word, never a path that a client makes up."""
+        """Counts an answered HTTP request. `route` is a route template or another word of a bounded set, never a path
+        that a client chose."""
         if method not in _METHODS:
             method = "other"
         self.requests.add((method, route, str(status)))
         self.durations.observe(seconds, (method, route))
 
     def finished(self, x: Answered) -> None:
-        """A model call is over (`engine.ports.Meter`)."""
+        """Counts a finished model call (`engine.ports.Meter`)."""
         if x.outcome == "refused":
             self.refused(x.error_code)
         if x.asked is None:
             return
         if x.asked.inspection is not None:
-            self._inspected(x.asked.inspection)
-        self._ruled(x.asked.rule_events)
+            self._count_inspection(x.asked.inspection)
+        self._count_rule_events(x.asked.rule_events)
         providers = x.asked.identified.policy.providers
         for attempt in x.attempts:
-            tried = providers.get(attempt.provider)
-            self.attempts.add((tried.kind if tried else "other", attempt.reason))
+            provider = providers.get(attempt.provider)
+            self.attempts.add((provider.kind if provider else "other", attempt.reason))
         if x.cache is not None:
             self.cache_lookups.add((x.cache,))
         if x.chosen is None or x.cache == "hit":
             return
         kind = x.chosen.provider.kind
         self.attempts.add((kind, x.outcome))
-        self._answered(x, self._model(x.chosen))
+        self._count_answer(x, self._model_labels(x.chosen))
         if x.usage is not None and x.cost_usd is None:
             self.unknown_prices.add((kind,))
-            self._warn_of_price(x.asked.identified.policy.tenant_id, x.chosen)
+            self._warn_of_missing_price(x.asked.identified.policy.tenant_id, x.chosen)
 
     def refused(self, code: str | None) -> None:
-        """A model call was refused with an error of this code (`engine.ports.Meter`)."""
+        """Counts a model call that was refused with this error code (`engine.ports.Meter`)."""
         self.refusals.add((code or "other",))
 
-    def _ruled(self, events: Sequence[RuleEvent]) -> None:
+    def _count_rule_events(self, events: Sequence[RuleEvent]) -> None:
         for event in events:
             if event.kind == registry.KIND:
                 self.registry_flags.add((event.rule_id, event.action))
             elif event.kind == request_fields.KIND and event.action == "BLOCK":
                 self.field_refusals.add((request_fields.reason_of(event.rule_id),))
 
-    def _answered(self, x: Answered, model: tuple[str, str]) -> None:
+    def _count_answer(self, x: Answered, model: tuple[str, str]) -> None:
         if x.usage is not None:
             for kind, tokens in (
                 ("input", x.usage.input_tokens),
@@ -213,8 +231,8 @@ class GatewayFigures:
         if x.provider_latency_ms is not None and x.outcome == "success":
             self.provider_durations.observe(x.provider_latency_ms / 1000, model)
 
-    def _model(self, chosen: Candidate) -> tuple[str, str]:
-        """The labels of a model. Those beyond the first `MAX_MODELS` of a process share one series."""
+    def _model_labels(self, chosen: Candidate) -> tuple[str, str]:
+        """Return the labels of a model. Models after the first `MAX_MODELS` of a process share one series."""
         model = (chosen.provider.id, chosen.model.model_id)
         if model not in self._models:
             if len(self._models) >= MAX_MODELS:
@@ -225,24 +243,24 @@ class GatewayFigures:
     def tier_failed(self, failed: TierFailed) -> None:
         self.tier_failures.add((failed.tier, failed.reason))
 
-    def _inspected(self, inspection: Inspection) -> None:
+    def _count_inspection(self, inspection: Inspection) -> None:
         self.dlp_requests.add()
         self.dlp_durations.observe(inspection.seconds)
         for event in inspection.events():
             if event.action != "allow":
                 self.dlp_triggers.add((event.action,))
             if event.entity_type == "tier_failure" and event.detector_type == "regex":
-                # The model tiers' failures are counted where they are asked.
+                # `tier_failed` counts the failures of the model tiers.
                 self.tier_failures.add(("regex", event.rule_name.removeprefix("regex: ")))
 
-    def _warn_of_price(self, tenant_id: TenantId, chosen: Candidate) -> None:
-        """Once a model: a line a request would bury it."""
+    def _warn_of_missing_price(self, tenant_id: TenantId, chosen: Candidate) -> None:
+        """Logs a missing price once for each model, not for each request."""
         model = (tenant_id, chosen.provider.id, chosen.model.model_id)
-        if model in self._unpriced:
+        if model in self._logged_models:
             return
-        if len(self._unpriced) >= _UNPRICED:
-            self._unpriced.clear()
-        self._unpriced.add(model)
+        if len(self._logged_models) >= _MAX_LOGGED_MODELS:
+            self._logged_models.clear()
+        self._logged_models.add(model)
         log.warning(
             "usage.unknown_price", tenant_id=str(tenant_id), provider=chosen.provider.id, model=chosen.model.model_id
         )

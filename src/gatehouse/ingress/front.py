@@ -1,4 +1,4 @@
-"""What takes requests off the wire."""
+"""Chooses the HTTP protocol class for uvicorn."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,16 +8,17 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from gatehouse.ingress.gateway import Gateway
-from gatehouse.ingress.lane.behind import Serving
+from gatehouse.ingress.lane.behind import ServerContext
 from gatehouse.ingress.lane.connection import Connection
 from gatehouse.ingress.protocol import WatchfulProtocol
 
-#: What the setting INGRESS may say.
+#: values of the setting INGRESS
 Ingress: TypeAlias = Literal["lean", "uvicorn"]
 
 
 def protocol_of(ingress: Ingress, gateway: Callable[[], Gateway]) -> Any:
-    """What uvicorn's `http` takes. `gateway` is asked for at each connection: the server is there before it."""
+    """Return a value for uvicorn's `http` option. `gateway` is called for each connection, because the server is
+    created before the gateway."""
     if ingress == "uvicorn":
         return WatchfulProtocol
 
@@ -28,6 +29,6 @@ def protocol_of(ingress: Ingress, gateway: Callable[[], Gateway]) -> Any:
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> Connection:
         loop = _loop or asyncio.get_running_loop()
-        return Connection(gateway(), Serving(config, server_state, app_state, loop))
+        return Connection(gateway(), ServerContext(config, server_state, app_state, loop))
 
     return connection

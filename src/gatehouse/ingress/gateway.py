@@ -1,7 +1,7 @@
 """Model calls, scans and the list of models: which requests are the gateway's, and how each is answered.
 
-`Gateway.serve` answers one, whoever took it off the wire: the lane (`ingress.lane`), or an ASGI server, for which the
-gateway is an application itself. There, everything that is not the gateway's goes on to the application behind it.
+`Gateway.serve` answers one request, for the lane (`ingress.lane`) or for an ASGI server. For an ASGI server the gateway
+is itself an application and passes every other request to the wrapped application.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from gatehouse.foundation.errors import Internal, Refusal
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.envelopes import rendered
 from gatehouse.ingress import receive as receiving
-from gatehouse.ingress.answers import LEFT, AsgiOut, Out, give
+from gatehouse.ingress.answers import CLIENT_LEFT_MESSAGE, AsgiWriter, ResponseWriter, send_answer
 from gatehouse.ingress.in_progress import InProgress
 from gatehouse.ingress.models import error_form, model_list
 from gatehouse.ingress.protocol import on_client_left
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 
-#: which dialect a path speaks
+#: dialect of each path
 MODEL_CALLS: Final = {
     "/v1/chat/completions": "openai_chat",
     "/api/chat/completions": "openai_chat",
@@ -41,65 +41,67 @@ MODEL_CALLS: Final = {
 MODELS: Final = "/v1/models"
 SCAN: Final = "/v1/scan"
 
-#: Paths that clients call whose base URL lacks `/v1`. They are answered, counted and recorded as the paths with it.
+#: Paths without `/v1`, for clients whose base URL lacks it. They are answered, counted and recorded under the path with
+#: `/v1`.
 ALIASES: Final = {path.removeprefix("/v1"): path for path in MODEL_CALLS if path.startswith("/v1/")}
 _MODELS_ALIAS: Final = MODELS.removeprefix("/v1")
 
-#: every path that the gateway answers itself, with the method
+#: every path that the gateway answers, with its method
 GATEWAY_PATHS: Final = {
     **dict.fromkeys((*MODEL_CALLS, *ALIASES, SCAN), "POST"),
     **dict.fromkeys((MODELS, MODELS + "/{name:path}", _MODELS_ALIAS, _MODELS_ALIAS + "/{name:path}"), "GET"),
 }
 
-#: told of each answered request: method, route, status, seconds
+#: called after each request with method, route, status and seconds
 Observe = Callable[[str, str, int, float], None]
 
-#: the status under which a request is counted whose client left before its answer was complete
+#: status under which a request is counted when its client disconnects before the answer is complete
 CLIENT_LEFT: Final = 499
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """What the gateway is asked for. `method` and `route` are those it is counted under."""
+    """One kind of request to the gateway. `method` and `route` are the labels of its metrics."""
 
     method: str
     route: str
-    #: of a model call
+    #: dialect of a model call; None for scans and the list of models
     dialect: str | None = None
 
 
-_POSTED: Final[dict[str, Kind]] = {
+_POST_KINDS: Final[dict[str, Kind]] = {
     **{path: Kind("POST", path, dialect) for path, dialect in MODEL_CALLS.items()},
     SCAN: Kind("POST", SCAN),
 }
-_POSTED.update({alias: _POSTED[path] for alias, path in ALIASES.items()})
-_MODELS: Final = Kind("GET", MODELS)
-_MODEL_LISTS: Final = frozenset({MODELS, _MODELS_ALIAS})
-_BELOW_MODEL_LISTS: Final = tuple(path + "/" for path in _MODEL_LISTS)
+_POST_KINDS.update({alias: _POST_KINDS[path] for alias, path in ALIASES.items()})
+_MODELS_KIND: Final = Kind("GET", MODELS)
+_MODEL_LIST_PATHS: Final = frozenset({MODELS, _MODELS_ALIAS})
+_MODEL_PATH_PREFIXES: Final = tuple(path + "/" for path in _MODEL_LIST_PATHS)
 
 
 def find(method: str, path: str) -> Kind | None:
-    """None for what is not the gateway's. The path has no slash at its end, and may never have had one."""
+    """Return the kind of a request, or None where the gateway does not serve it. `path` is without its trailing
+    slash."""
     if method == "POST":
-        return _POSTED.get(path)
-    if method in {"GET", "HEAD"} and (path in _MODEL_LISTS or path.startswith(_BELOW_MODEL_LISTS)):
-        return _MODELS
+        return _POST_KINDS.get(path)
+    if method in {"GET", "HEAD"} and (path in _MODEL_LIST_PATHS or path.startswith(_MODEL_PATH_PREFIXES)):
+        return _MODELS_KIND
     return None
 
 
 def canonical(kind: Kind, path: str) -> str:
-    """The path under which limits, records and answers know the request: that of an alias has `/v1` in front."""
-    if kind is _MODELS:
+    """Return the path that limits, records and answers use: for an alias, the path with `/v1`."""
+    if kind is _MODELS_KIND:
         return path if path.startswith(MODELS) else "/v1" + path
     return kind.route
 
 
 class Gateway:
-    """In front of `behind`, which gets all other paths and methods."""
+    """Answers the gateway's requests. As an ASGI application it passes all others to `application`."""
 
     def __init__(
         self,
         engine: Engine,
-        behind: ASGIApp,
+        application: ASGIApp,
         *,
         addresses: ClientAddresses,
         max_request_bytes: int,
@@ -109,9 +111,9 @@ class Gateway:
         cross_origin: bool = False,
     ) -> None:
         self._engine = engine
-        self._behind = behind
+        self._application = application
         self.addresses = addresses
-        #: whether something in front of this tells browsers which pages may call
+        #: whether a CORS layer in front of the gateway answers requests with an `Origin`
         self.cross_origin = cross_origin
         self._max_request_bytes = max_request_bytes
         self._deadlines = Deadlines(body_timeout_seconds)
@@ -122,39 +124,39 @@ class Gateway:
         path = scope["path"].removesuffix("/") if scope["type"] == "http" else ""
         kind = find(scope["method"], path) if path else None
         if kind is None:
-            await self._behind(scope, receive, send)
+            await self._application(scope, receive, send)
             return
         x = receiving.head(scope, self.addresses, kind.dialect)
         x.path = canonical(kind, path)
         body = self.body(x, receive)
         try:
-            await while_connected(scope, receive, body.whole, self.serve(kind, x, body, AsgiOut(send)))
+            await while_connected(scope, receive, body.whole, self.serve(kind, x, body, AsgiWriter(send)))
         except ClientLeft:
             return
 
-    def body(self, x: Received, receive: Receive, here: bytes | None = None) -> Body:
-        """The body of a request; `here` is all of it, where it has arrived."""
-        return Body(x, receive, self._max_request_bytes, self._deadlines, here)
+    def body(self, x: Received, receive: Receive, complete: bytes | None = None) -> Body:
+        """Return the body of a request. `complete` is the whole body where it has already arrived."""
+        return Body(x, receive, self._max_request_bytes, self._deadlines, complete)
 
-    async def serve(self, kind: Kind, x: Received, body: Body, out: Out) -> None:
-        """Answers it, and counts it. A client that has left is answered by nothing."""
+    async def serve(self, kind: Kind, x: Received, body: Body, writer: ResponseWriter) -> None:
+        """Answers and counts a request. Sends nothing if the client has disconnected."""
         status = CLIENT_LEFT
         try:
             with self._calls.one() as call:
                 if kind.dialect is not None:
                     answer = await self._engine.answer(x, body.read, call.let_in)
-                elif kind is _MODELS:
+                elif kind is _MODELS_KIND:
                     answer = await self._models(x)
                 else:
-                    answer = await self._scanned(x, body)
-                await give(answer, x, out, closes=kind is not _MODELS and body.in_the_way)
+                    answer = await self._scan(x, body)
+                await send_answer(answer, x, writer, closes=kind is not _MODELS_KIND and body.blocks_reuse)
             status = answer.status
         except ClientLeft:
             return
         finally:
             self._observe(kind.method, kind.route, status, time.monotonic() - x.started)
 
-    async def _scanned(self, x: Received, body: Body) -> Answer:
+    async def _scan(self, x: Received, body: Body) -> Answer:
         return await self._identified(x, "dlp:read", lambda caller: self._engine.scan(caller, body.read))
 
     async def _models(self, x: Received) -> Answer:
@@ -162,7 +164,7 @@ class Gateway:
         return await self._identified(x, "api:read", lambda caller: model_list(self._engine, caller, name))
 
     async def _identified(self, x: Received, scope: str, work: Callable[[Identified], Awaitable[Answer]]) -> Answer:
-        """What is done for a caller who has the scope; a refusal carries the limit that the request counted in."""
+        """Runs `work` for a caller with `scope`. A refusal carries the headers of the caller's rate limit."""
         identified = None
         try:
             identified = await self._engine.identify(x, scope)
@@ -175,22 +177,22 @@ class Gateway:
                 error = Internal()
             if identified is not None and identified.rate is not None:
                 error.headers = {**identified.rate.headers(), **error.headers}
-            return _told(error, x)
+            return _error_answer(error, x)
 
 
-def _told(error: Refusal, x: Received) -> Answer:
-    told = rendered(error, error_form(x))
-    return Answer(status=told.status, headers=told.headers, body=told.body)
+def _error_answer(error: Refusal, x: Received) -> Answer:
+    response = rendered(error, error_form(x))
+    return Answer(status=response.status, headers=response.headers, body=response.body)
 
 
 async def write(answer: Answer, x: Received, send: Send) -> None:
-    """To the client of an ASGI server."""
-    await give(answer, x, AsgiOut(send))
+    """Sends an answer through an ASGI server."""
+    await send_answer(answer, x, AsgiWriter(send))
 
 
 async def while_connected(scope: Scope, receive: Receive, whole: asyncio.Event, work: Coroutine[Any, Any, T]) -> T:
-    """Does the work, unless the client leaves: then it is cancelled at once. `whole` is set once the work has read the
-    request's body. Raises `ClientLeft`."""
+    """Runs `work` and cancels it as soon as the client disconnects. `whole` is set once `work` has read the request's
+    body. Raises `ClientLeft`."""
     task = asyncio.current_task()
     assert task is not None
     left = False
@@ -198,7 +200,7 @@ async def while_connected(scope: Scope, receive: Receive, whole: asyncio.Event, 
     def leave() -> None:
         nonlocal left
         left = True
-        task.cancel(LEFT)
+        task.cancel(CLIENT_LEFT_MESSAGE)
 
     async def watch() -> None:
         await whole.wait()

@@ -1,10 +1,10 @@
-"""Model calls in progress on one worker: what draining waits for (reference 3, Maintenance mode)."""
+"""Counts the model calls in progress on one worker. Draining in maintenance mode waits for zero."""
 
 from typing import Self
 
 
 class InProgress:
-    """`count` is how many there are."""
+    """`count` is the number of model calls in progress."""
 
     __slots__ = ("count",)
 
@@ -16,20 +16,20 @@ class InProgress:
 
 
 class InProgressCall:
-    """Counts from `let_in`, if it comes to that, to the end of its block."""
+    """Context manager that counts a call from `let_in` to the end of its block, or nothing without `let_in`."""
 
-    __slots__ = ("_all", "_counted")
+    __slots__ = ("_counted", "_total")
 
-    def __init__(self, together: InProgress) -> None:
-        self._all = together
+    def __init__(self, total: InProgress) -> None:
+        self._total = total
         self._counted = 0
 
     def let_in(self) -> None:
         self._counted += 1
-        self._all.count += 1
+        self._total.count += 1
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._all.count -= self._counted
+        self._total.count -= self._counted

@@ -1,6 +1,6 @@
-"""`GET /v1/models`: the models that the caller may use, in the shape that its client knows (decisions 4).
+"""`GET /v1/models`: the models that the caller may use, in the format of its client.
 
-Anthropic's clients name themselves by `anthropic-version`; everybody else gets OpenAI's list. The list is one page.
+Requests with the header `anthropic-version` get Anthropic's list, all others OpenAI's. The list is one page.
 """
 
 from collections.abc import Mapping
@@ -53,7 +53,7 @@ def error_form(x: Received) -> ErrorForm:
 
 
 async def model_list(engine: Engine, x: Identified, name: str) -> Answer:
-    """All of them, or the one that the path names. Raises `ModelNotFound`."""
+    """Return the list of models, or the one model `name`. Raises `ModelNotFound`."""
     usable = {f"{model.provider}/{model.model_id}": model for model in await engine.usable_models(x)}
     anthropic = for_anthropic(x.received)
     if name:
@@ -68,8 +68,10 @@ def _openai_page(usable: Mapping[str, ModelRecord]) -> Models:
 
 
 def _anthropic_page(usable: Mapping[str, ModelRecord]) -> AnthropicModels:
-    shown = [_for_anthropic(name, model) for name, model in usable.items()]
-    return AnthropicModels(data=shown, first_id=shown[0].id if shown else None, last_id=shown[-1].id if shown else None)
+    models = [_for_anthropic(name, model) for name, model in usable.items()]
+    return AnthropicModels(
+        data=models, first_id=models[0].id if models else None, last_id=models[-1].id if models else None
+    )
 
 
 def _for_openai(name: str, model: ModelRecord) -> Model:
@@ -86,8 +88,8 @@ def _for_anthropic(name: str, model: ModelRecord) -> AnthropicModel:
     )
 
 
-def _answer(shown: msgspec.Struct, x: Identified) -> Answer:
+def _answer(content: msgspec.Struct, x: Identified) -> Answer:
     headers = {"content-type": "application/json"}
     if x.rate is not None:
         headers.update(x.rate.headers())
-    return Answer(status=200, headers=headers, body=msgspec.json.encode(shown))
+    return Answer(status=200, headers=headers, body=msgspec.json.encode(content))

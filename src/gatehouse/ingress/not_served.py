@@ -1,4 +1,4 @@
-"""The answer to model API paths that Gatehouse does not serve, in the envelope that the caller's client reads."""
+"""The error for model API paths that Gatehouse does not serve, in the error format of the caller's client."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -7,7 +7,7 @@ from gatehouse.foundation.errors import NotFound, Refusal
 from gatehouse.foundation.http.handlers import MethodNotAllowed
 from gatehouse.ingress.gateway import ALIASES, GATEWAY_PATHS, MODEL_CALLS, MODELS, SCAN
 
-#: APIs that clients of OpenAI and Anthropic know and Gatehouse does not serve, by the path below `/v1`.
+#: names of OpenAI's and Anthropic's APIs that Gatehouse does not serve, by the path below `/v1`
 _APIS: Final = {
     "assistants": "assistants",
     "audio": "audio",
@@ -40,14 +40,14 @@ _APIS: Final = {
     "vector_stores": "vector stores",
     "videos": "videos",
 }
-#: What also works below another prefix than `/v1` is left out.
+#: the served paths for the message; paths below other prefixes than `/v1` are left out
 _SERVED: Final = ", ".join([*(f"POST {path}" for path in MODEL_CALLS if path.startswith("/v1/")), f"POST {SCAN}",
                             f"GET {MODELS}"])  # fmt: skip
-_LONGEST_PATH_SHOWN: Final = 100
+_MAX_SHOWN_PATH_CHARACTERS: Final = 100
 
 
 class NotServed(NotFound):
-    """An API that clients know and that is not offered here."""
+    """A known model API that Gatehouse does not serve."""
 
     code = "not_served"
     form = "gateway"
@@ -69,7 +69,7 @@ class UnknownPathToAnthropic(NotFound):
 
 
 def refusal(method: str, path: str, headers: Mapping[str, str]) -> Refusal | None:
-    """The answer to a path that nothing serves. None for a path that is no model API's."""
+    """Return the error for a path that no route serves, or None where the path belongs to no model API."""
     path = path.rstrip("/")
     allowed = GATEWAY_PATHS.get(path) or ("GET" if path.startswith((MODELS + "/", "/models/")) else None)
     if allowed is not None:
@@ -79,13 +79,13 @@ def refusal(method: str, path: str, headers: Mapping[str, str]) -> Refusal | Non
     if api is None and path != "/v1" and not path.startswith("/v1/"):
         return None
     to_anthropic = "anthropic-version" in headers or below.startswith(("messages", "complete/", "v1/messages"))
-    shown = f"{method} {path[:_LONGEST_PATH_SHOWN]}"
+    operation = f"{method} {path[:_MAX_SHOWN_PATH_CHARACTERS]}"
     if api is not None:
-        message = f"Gatehouse does not serve {api} ({shown}). It serves {_SERVED}."
+        message = f"Gatehouse does not serve {api} ({operation}). It serves {_SERVED}."
         return (NotServedToAnthropic if to_anthropic else NotServed)(message)
-    message = f"Unknown path: {shown}. Gatehouse serves {_SERVED}."
+    message = f"Unknown path: {operation}. Gatehouse serves {_SERVED}."
     if below.startswith("v1/") and "/" + below in (*GATEWAY_PATHS, *ALIASES):
-        message = f"Unknown path: {shown}. `/v1` is in it twice: set the client's base URL without `/v1`."
+        message = f"Unknown path: {operation}. `/v1` is in it twice: set the client's base URL without `/v1`."
     return (UnknownPathToAnthropic if to_anthropic else UnknownPath)(message)
 
 

@@ -1,16 +1,12 @@
 """uvicorn's protocol with five additions.
 
-It tells a request in progress that its client has left. By the ASGI standard an application learns that by waiting for
-a message, which takes a task a request; this costs a dictionary entry. Where another server runs the application, the
-gateway waits for the message.
-
-What is written within one turn of the loop leaves in one system call: head and body, or several events.
-
-It bounds what a client may cost that sends no whole request, or reads nothing of its answer.
-
-It parts from a client that has its answer and still sends, without taking the answer back.
-
-And it tells the application which certificate the client has shown, where the listener asks for one.
+1. It notifies a request in progress that its client has disconnected. By the ASGI standard an application waits for a
+   message, which takes one task for each request; here it takes a dictionary entry. Under another server the gateway
+   waits for the message.
+2. It sends everything written in one iteration of the event loop in one system call: head and body, or several events.
+3. It closes connections whose client does not complete its request, or does not read its response.
+4. It lingers before it closes a connection whose client still sends, so that the client can read its response.
+5. It gives the application the client's certificate where the listener requests one.
 """
 
 import asyncio
@@ -23,19 +19,20 @@ from typing import Any, Final, Protocol, cast
 from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-#: key in `scope["state"]`: a list for one callback
-_LEFT: Final = "gatehouse.client_left"
-#: key in `scope["state"]`, where the listener asks for certificates: the client's (DER), or None
-_SHOWN: Final = "gatehouse.client_certificate"
+#: key in `scope["state"]`: the callback for a disconnect, or None
+_CLIENT_LEFT_KEY: Final = "gatehouse.client_left"
+#: key in `scope["state"]` where the listener requests certificates: the client's certificate (DER), or None
+_CERTIFICATE_KEY: Final = "gatehouse.client_certificate"
 
-#: Seconds between two looks at a connection: a client has one to two of them to send a request, or to read something.
-PATIENCE: Final = 60.0
-#: how long an answered client may go on sending what nobody reads
+#: Interval between two checks of a connection. A client has one to two intervals to send a request or to read some of
+#: its response.
+CHECK_INTERVAL_SECONDS: Final = 60.0
+#: how long the input of an answered client is read and discarded
 LINGER_SECONDS: Final = 2.0
 MAX_HEAD_BYTES: Final = 64 * 1024
 
-#: An offer of HTTP/2, as Java's client makes with every first request. The parser would take the body that follows for
-#: the other protocol's; an offer that is not accepted is as good as none.
+#: An offer to upgrade to HTTP/2, as Java's client sends with every first request. The parser would treat the body as
+#: data of the new protocol, so the offer is removed, which declines it.
 _UPGRADE: Final = re.compile(
     rb"\A([A-Z]+ [^\r\n]+(?:\r\n[^\r\n]+)*?)\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n)", re.IGNORECASE
 )
@@ -46,24 +43,23 @@ _HEAD_TOO_LARGE: Final = (
 )
 
 
-#: Called for every piece that arrives: this way costs less than `super()`.
+#: called for all input; cheaper than `super()`
 _feed: Final = HttpToolsProtocol.data_received
 
 
-class Ending(Protocol):
-    """A connection's protocol, as far as its end goes."""
+class ClosingProtocol(Protocol):
+    """A connection's protocol, as `close` and `linger` need it."""
 
     @property
     def unread(self) -> bool:
-        """Whether the client may still be sending something that nobody will read."""
+        """Return whether the client may still send data that will not be read."""
 
     def connection_lost(self, exc: Exception | None) -> None: ...
 
 
-class Parting(asyncio.Protocol):
-    """The rest of a connection: half of it is closed, and what the client still sends is forgotten, until it closes its
-    half or a moment is over. A connection that is closed under bytes which nobody has read is reset, and the client may
-    lose an answer that has come whole."""
+class LingeringClose(asyncio.Protocol):
+    """A half-closed connection whose input is discarded until the client closes its side or `LINGER_SECONDS` are over.
+    Closing a socket with unread input resets the connection, and the client may lose a complete response."""
 
     def __init__(self, transport: asyncio.Transport, connections: set[Any]) -> None:
         self._transport = transport
@@ -72,189 +68,192 @@ class Parting(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         transport.set_protocol(self)
         transport.resume_reading()
-        # TLS knows no half: what the client was told has to say where it ends.
+        # TLS has no half-close: there the response must be self-delimiting.
         if transport.can_write_eof():
-            # A client may have left by itself, of which the transport has yet to hear.
+            # The client may have closed the connection without the transport knowing it yet.
             with contextlib.suppress(OSError):
                 transport.write_eof()
-        self._due = self._loop.call_later(LINGER_SECONDS, self._close)
+        self._timer = self._loop.call_later(LINGER_SECONDS, self._close)
 
     def _close(self) -> None:
         self._transport.close()
-        # It may not even read what it was sent.
-        self._due = self._loop.call_later(PATIENCE, self._transport.abort)
+        # The client may not read the response: close() waits for the write buffer, so abort later.
+        self._timer = self._loop.call_later(CHECK_INTERVAL_SECONDS, self._transport.abort)
 
     def shutdown(self) -> None:
-        """The server stops; it has a moment."""
+        """Does nothing when the server stops: the connection closes by its own timer."""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._due.cancel()
+        self._timer.cancel()
         self._connections.discard(self)
 
 
-def part(transport: asyncio.Transport, ending: Ending, connections: set[Any]) -> None:
-    """Closes a connection behind what was written last. Its protocol hears now that it is lost."""
+def linger(transport: asyncio.Transport, protocol: ClosingProtocol, connections: set[Any]) -> None:
+    """Closes a connection after all written data, with a lingering close. Calls `protocol.connection_lost` at once."""
     if not transport.is_closing():
-        Parting(transport, connections)
-        ending.connection_lost(None)
+        LingeringClose(transport, connections)
+        protocol.connection_lost(None)
 
 
-def close(transport: asyncio.Transport, ending: Ending, connections: set[Any]) -> None:
-    """Closes a connection behind what was written last, and parts from its client where it may still send."""
-    if ending.unread:
-        part(transport, ending, connections)
+def close(transport: asyncio.Transport, protocol: ClosingProtocol, connections: set[Any]) -> None:
+    """Closes a connection after all written data. Lingers where the client may still send."""
+    if protocol.unread:
+        linger(transport, protocol, connections)
     else:
         transport.close()
 
 
-class _Corked:
-    """A transport that gathers writes until the turn is over. Everything else is the transport's own."""
+class _CorkedTransport:
+    """A transport that collects writes until the end of the loop's iteration. Everything else is passed through."""
 
-    __slots__ = ("_connections", "_due", "_loop", "_over", "_pieces", "_size", "_transport")
+    __slots__ = ("_closed", "_connections", "_flush_scheduled", "_loop", "_pieces", "_size", "_transport")
 
-    #: beyond this nothing is gathered: the transport's own high-water mark has to see it
-    MOST: Final = 64 * 1024
+    #: above this size the data is written at once, so that the transport's high-water mark counts it
+    MAX_COLLECTED_BYTES: Final = 64 * 1024
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, connections: set[Any]) -> None:
         self._transport = transport
         self._loop = loop
         self._connections = connections
-        self._over = False
+        self._closed = False
         self._pieces: list[bytes] = []
         self._size = 0
-        self._due = False
+        self._flush_scheduled = False
 
     def write(self, data: bytes) -> None:
         self._pieces.append(data)
         self._size += len(data)
-        if self._size > self.MOST:
+        if self._size > self.MAX_COLLECTED_BYTES:
             self.flush()
-        elif not self._due:
-            self._due = True
-            self._loop.call_soon(self._turn_over)
+        elif not self._flush_scheduled:
+            self._flush_scheduled = True
+            self._loop.call_soon(self._scheduled_flush)
 
     def close(self) -> None:
-        if self._over:
+        if self._closed:
             return
         self.flush()
-        self._over = True
-        # Over TLS what is closing may have no protocol any more.
+        self._closed = True
+        # A closing TLS transport may have no protocol.
         if not self._transport.is_closing():
-            close(self._transport, cast("Ending", self._transport.get_protocol()), self._connections)
+            close(self._transport, cast("ClosingProtocol", self._transport.get_protocol()), self._connections)
 
     def is_closing(self) -> bool:
-        return self._over or self._transport.is_closing()
+        return self._closed or self._transport.is_closing()
 
     def lost(self) -> None:
-        """Nothing is written any more."""
-        self._over = True
+        """Discards what is not written yet."""
+        self._closed = True
         self._pieces.clear()
 
-    def _turn_over(self) -> None:
-        self._due = False
+    def _scheduled_flush(self) -> None:
+        self._flush_scheduled = False
         self.flush()
 
     def flush(self) -> None:
         if self._pieces:
-            gathered = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+            data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
             self._pieces, self._size = [], 0
-            # A client may have left since.
+            # The client may have disconnected since.
             if not self.is_closing():
-                self._transport.write(gathered)
+                self._transport.write(data)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
 
-class _EndedByClosing(RequestResponseCycle):
-    """HTTP/1.0 knows no chunks: what has no length ends with the connection."""
+class _CloseDelimitedCycle(RequestResponseCycle):
+    """A response to an HTTP/1.0 request. HTTP/1.0 has no chunked coding: a body without a length ends with the
+    connection."""
 
-    _endless = False
+    _close_delimited = False
 
     async def send(self, message: Any) -> None:
         if not self.response_started:
-            self._endless = all(name.lower() != b"content-length" for name, _ in message.get("headers", ()))
-            if self._endless:
+            self._close_delimited = all(name.lower() != b"content-length" for name, _ in message.get("headers", ()))
+            if self._close_delimited:
                 self.chunked_encoding = False
-        elif self._endless:
+        elif self._close_delimited:
             self.expected_content_length = len(message.get("body", b""))
         await super().send(message)
 
 
 class WatchfulProtocol(HttpToolsProtocol):
-    #: the request being answered; pipelined ones wait behind it
+    """uvicorn's protocol with the additions described at the top of this module."""
+
+    #: the request being answered; pipelined requests wait for it
     _answering: RequestResponseCycle | None = None
-    _look_due: asyncio.TimerHandle | None = None
-    #: what the last look found the client to owe
+    _check_timer: asyncio.TimerHandle | None = None
+    #: what the client owed at the last check; compared by identity
     _owed: object = None
-    #: bytes of a head that is not complete
-    _head = 0
-    #: one for each time that the client would not take more
-    _pause: object = None
-    #: whether the listener asks for certificates, and the one that the client has shown (DER)
-    _asks = False
-    _shown: bytes | None = None
+    #: bytes of an incomplete head
+    _head_bytes = 0
+    #: a new object for each pause of writing
+    _write_pause: object = None
+    #: whether the listener requests certificates, and the client's certificate (DER)
+    _requests_certificate = False
+    _certificate: bytes | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(cast("asyncio.Transport", _Corked(transport, self.loop, self.connections)))
-        self._look_due = self.loop.call_later(PATIENCE, self._look)
+        super().connection_made(cast("asyncio.Transport", _CorkedTransport(transport, self.loop, self.connections)))
+        self._check_timer = self.loop.call_later(CHECK_INTERVAL_SECONDS, self._check_progress)
         tls = transport.get_extra_info("ssl_object")
         if tls is not None and tls.context.verify_mode is not ssl.CERT_NONE:
-            self._asks, self._shown = True, tls.getpeercert(binary_form=True)
+            self._requests_certificate, self._certificate = True, tls.getpeercert(binary_form=True)
 
     def data_received(self, data: bytes) -> None:
         if b"h2c" in data and (self.cycle is None or not self.cycle.more_body):
             data = _UPGRADE.sub(rb"\1", data, count=1)
         _feed(self, data)
-        # A head whose end has come has a method; the parser itself would take a head of any size.
+        # The scope has a method once the head is complete. The parser does not limit the size of a head.
         scope = self.scope
         if scope is None or "method" not in scope:
-            self._head += len(data)
-            if self._head > MAX_HEAD_BYTES:
+            self._head_bytes += len(data)
+            if self._head_bytes > MAX_HEAD_BYTES:
                 self.transport.write(_HEAD_TOO_LARGE)
                 self.transport.close()
-        elif self._head:
-            self._head = 0
+        elif self._head_bytes:
+            self._head_bytes = 0
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
-        # Also where its answer was there before it, which uvicorn passes over.
+        # uvicorn does not do this where the response was complete before the request.
         self.cycle.more_body = False
-        # Nothing more is received, and only who reads on sees that the client leaves.
+        # The request is complete. Reading must continue, because only reading detects a disconnect.
         if not self.pipeline:
             self.flow.resume_reading()
 
     def on_response_complete(self) -> None:
-        # A single request waits for nobody. Where there are more, sending at once costs what the turn would save:
-        # each answer wakes its client while others are still being made.
+        # Flush at once only for a single request. With several requests, an early flush wakes a client while other
+        # responses are still being made, which costs what collecting writes saves.
         if len(self.tasks) <= 1:
             self.transport.flush()  # type: ignore[attr-defined]
         super().on_response_complete()
 
     def pause_writing(self) -> None:
-        self._pause = object()
+        self._write_pause = object()
         super().pause_writing()
 
-    def _look(self) -> None:
-        """Closes the connection of a client that owed the same thing at the last look already: the rest of a request,
-        or the reading of what it was sent. One timer a connection, and nothing a request."""
-        owed = self._owes()
+    def _check_progress(self) -> None:
+        """Closes the connection if the client owes the same thing as at the last check: the rest of a request, or
+        reading of its response. Costs one timer for each connection and nothing for each request."""
+        owed = self._what_client_owes()
         if owed is not None and owed is self._owed:
             self.transport.abort()
             return
         self._owed = owed
-        self._look_due = self.loop.call_later(PATIENCE, self._look)
+        self._check_timer = self.loop.call_later(CHECK_INTERVAL_SECONDS, self._check_progress)
 
-    def _owes(self) -> object:
+    def _what_client_owes(self) -> object:
         if self.transport.is_closing():
             return self.transport
         if self.flow.write_paused:
-            return self._pause
+            return self._write_pause
         cycle = self._answering
-        # Until it is answered, whoever reads a request's body bounds the wait for it.
+        # Until the response is complete, the reader of the request's body limits the time.
         if cycle is not None and not cycle.response_complete:
             return None
-        # With reading paused, what is missing is not the client's fault.
+        # While reading is paused, a missing body is not the client's fault.
         if cycle is not None and cycle is self.cycle and cycle.more_body and not self.flow.read_paused:
             return cycle
         if self.scope is None:
@@ -262,11 +261,11 @@ class WatchfulProtocol(HttpToolsProtocol):
         return None if "method" in self.scope else self.scope
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        cycle.scope["state"][_LEFT] = None
-        if self._asks:
-            cycle.scope["state"][_SHOWN] = self._shown
+        cycle.scope["state"][_CLIENT_LEFT_KEY] = None
+        if self._requests_certificate:
+            cycle.scope["state"][_CERTIFICATE_KEY] = self._certificate
         if cycle.scope["http_version"] == "1.0":
-            cycle.__class__ = _EndedByClosing
+            cycle.__class__ = _CloseDelimitedCycle
         self._answering = cycle
         super()._start_asgi_task(cycle, app)
 
@@ -274,35 +273,36 @@ class WatchfulProtocol(HttpToolsProtocol):
     def unread(self) -> bool:
         scope, cycle = self.scope, self.cycle
         if cycle is None or cycle.scope is not scope:
-            # A head that is not whole, or cannot be read.
+            # The head is incomplete or malformed.
             return scope is not None
         return cycle.more_body or bool(self.pipeline)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.transport.lost()  # type: ignore[attr-defined]
         super().connection_lost(exc)
-        if self._look_due is not None:
-            self._look_due.cancel()
+        if self._check_timer is not None:
+            self._check_timer.cancel()
         cycle = self._answering
         if cycle is not None and not cycle.response_complete:
-            # Its own class tells only the request that came last, which may still wait behind this one.
+            # uvicorn notifies only the last request received, which may still wait for this one.
             cycle.disconnected = True
             cycle.message_event.set()
-            tell = cycle.scope["state"].get(_LEFT)
-            if tell is not None:
-                tell()
+            callback = cycle.scope["state"].get(_CLIENT_LEFT_KEY)
+            if callback is not None:
+                callback()
 
 
-def on_client_left(scope: Scope, tell: Callable[[], object] | None) -> bool:
-    """Has `tell` called once the client has left, or nobody any more with None. False: this server cannot tell."""
+def on_client_left(scope: Scope, callback: Callable[[], object] | None) -> bool:
+    """Registers the callback for a disconnect of the client; None removes it. Returns False if the server does not
+    support this."""
     state = scope.get("state")
-    if state is None or _LEFT not in state:
+    if state is None or _CLIENT_LEFT_KEY not in state:
         return False
-    state[_LEFT] = tell
+    state[_CLIENT_LEFT_KEY] = callback
     return True
 
 
 def shows(scope: Scope, certificate: bytes) -> bool:
-    """Whether the connection was made with this certificate (DER). Also where the listener asks for none."""
+    """Return whether the client presented this certificate (DER). True where the listener requests no certificate."""
     state = scope.get("state") or {}
-    return _SHOWN not in state or state[_SHOWN] == certificate
+    return _CERTIFICATE_KEY not in state or state[_CERTIFICATE_KEY] == certificate

@@ -1,4 +1,4 @@
-"""A request's head, read once: the few headers that matter, who sent it, and its id. And its body, when asked for."""
+"""Reads a request: its relevant headers, client address and id at once, and its body on demand."""
 
 import asyncio
 import time
@@ -12,7 +12,7 @@ from gatehouse.foundation.errors import BadRequest, PayloadTooLarge
 from gatehouse.foundation.http import request_id
 from gatehouse.foundation.http.addresses import ClientAddresses
 
-#: All others pass unread: decoding twenty headers would cost more than authentication does.
+#: The headers that are read. The others are not decoded: decoding twenty headers costs more than authentication.
 READ: Final = frozenset(
     {
         "authorization",
@@ -30,13 +30,13 @@ READ: Final = frozenset(
         "x-gateway-tags",
     }
 )
-_READ: Final = frozenset(name.encode() for name in READ)
-#: Those that are lists, of which each line is a part (RFC 9110, 5.3).
+_READ_BYTES: Final = frozenset(name.encode() for name in READ)
+#: headers with list values, whose lines are joined (RFC 9110, 5.3)
 LISTS: Final = frozenset({"tracestate", "x-gateway-tags"})
 
 
-#: The server takes as much of an unread body off the wire by itself, and keeps the connection.
-SMALL_BYTES: Final = 64 * 1024
+#: up to this many bytes of an unread body, the server reads and discards them and keeps the connection open
+MAX_DISCARDED_BODY_BYTES: Final = 64 * 1024
 
 
 class BadLength(BadRequest):
@@ -44,18 +44,18 @@ class BadLength(BadRequest):
 
 
 def head(scope: Scope, addresses: ClientAddresses, dialect: str | None = None) -> Received:
-    """The request without its body."""
-    headers = {name.decode(): value.decode("latin-1") for name, value in scope["headers"] if name in _READ}
-    for listed in LISTS & headers.keys():
-        field = listed.encode()
-        headers[listed] = ",".join(value.decode("latin-1") for name, value in scope["headers"] if name == field)
+    """Return the request without its body."""
+    headers = {name.decode(): value.decode("latin-1") for name, value in scope["headers"] if name in _READ_BYTES}
+    for list_name in LISTS & headers.keys():
+        field = list_name.encode()
+        headers[list_name] = ",".join(value.decode("latin-1") for name, value in scope["headers"] if name == field)
     return received(scope["method"], scope["path"], headers, addresses.of_scope(scope), dialect)
 
 
 def received(
     method: str, path: str, headers: dict[str, str], client_address: str, dialect: str | None = None
 ) -> Received:
-    """A request that has arrived now. `headers` are those of `READ` that it has."""
+    """Return a request that arrives now. `headers` has the headers of `READ` that the request carries."""
     return Received(
         request_id=request_id.choose(headers.get("x-request-id")),
         method=method,
@@ -77,43 +77,46 @@ class BodyTooSlow(BadRequest):
 
 
 class Body:
-    """A request's body on the wire, of which nothing is held before `read`. `limit` is in bytes; all of it has
-    one deadline. `here` is a body that has arrived with its head."""
+    """A request's body, which stays on the wire until `read`. `limit` is in bytes. One deadline covers the whole body.
+    `complete` is the whole body where it has arrived with the head."""
 
     def __init__(
-        self, received: Received, receive: Receive, limit: int, deadlines: Deadlines, here: bytes | None = None
+        self, received: Received, receive: Receive, limit: int, deadlines: Deadlines, complete: bytes | None = None
     ) -> None:
-        self._announced = received.headers.get("content-length")
-        self._withheld = "expect" in received.headers
+        self._content_length = received.headers.get("content-length")
+        self._expects_continue = "expect" in received.headers
         self._receive = receive
         self._limit = limit
         self._deadlines = deadlines
-        self._here = here
-        #: set once nothing of it is left on the wire
+        self._complete = complete
+        #: set once no part of the body is left on the wire
         self.whole = asyncio.Event()
-        if here is not None:
+        if complete is not None:
             self.whole.set()
 
     @property
-    def in_the_way(self) -> bool:
-        """Whether so much of it may be left on the wire that the connection should not carry another request. Nobody
-        knows whether a client that waits for 100 Continue sends its body after another answer."""
+    def blocks_reuse(self) -> bool:
+        """Return whether too much of the body may be left on the wire for the connection to carry another request. A
+        client that waits for 100 Continue may or may not send its body after a different response."""
         if self.whole.is_set():
             return False
-        announced = self._announced
-        return self._withheld or announced is None or not announced.isdecimal() or int(announced) > SMALL_BYTES
+        length = self._content_length
+        return (
+            self._expects_continue or length is None or not length.isdecimal() or int(length) > MAX_DISCARDED_BODY_BYTES
+        )
 
     async def read(self) -> bytes:
-        """All of it. Raises `PayloadTooLarge` as soon as it must be, `BodyTooSlow`, `BadLength` and `ClientLeft`."""
-        if self._announced is not None:
-            if not self._announced.isdecimal():
+        """Return the whole body. Raises `PayloadTooLarge` as soon as the size is known, `BodyTooSlow`, `BadLength` and
+        `ClientLeft`."""
+        if self._content_length is not None:
+            if not self._content_length.isdecimal():
                 raise BadLength
-            if int(self._announced) > self._limit:
+            if int(self._content_length) > self._limit:
                 raise self._too_large()
-        if self._here is not None:
-            if len(self._here) > self._limit:
+        if self._complete is not None:
+            if len(self._complete) > self._limit:
                 raise self._too_large()
-            return self._here
+            return self._complete
         try:
             with self._deadlines.one():
                 return await self._parts()

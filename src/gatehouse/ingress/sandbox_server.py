@@ -1,6 +1,6 @@
-"""The sandbox upstream as a server of its own: `gatehouse sandbox --port N`. A plain ASGI application.
+"""The sandbox provider as a server of its own: `gatehouse sandbox --port N`. A plain ASGI application.
 
-OpenAI's wire at `/v1/chat/completions`, `/v1/embeddings` and `/v1/models` (and without `/v1`), Anthropic's at
+OpenAI's API at `/v1/chat/completions`, `/v1/embeddings` and `/v1/models` (and without `/v1`), Anthropic's at
 `/v1/messages`.
 """
 
@@ -22,30 +22,31 @@ async def sandbox_app(scope: Message, receive: Receive, send: Send) -> None:
     body = await _body(receive)
     if body is None:
         return
-    answered = await answer(scope["method"], scope["path"], body)
-    headers = [(name.encode(), value.encode()) for name, value in answered.headers.items()]
-    if answered.stream is None:
-        headers.append((b"content-length", str(len(answered.body)).encode()))
-    await send({"type": "http.response.start", "status": answered.status, "headers": headers})
-    await _send_body(answered, send)
+    response = await answer(scope["method"], scope["path"], body)
+    headers = [(name.encode(), value.encode()) for name, value in response.headers.items()]
+    if response.stream is None:
+        headers.append((b"content-length", str(len(response.body)).encode()))
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    await _send_body(response, send)
 
 
-async def _send_body(answered: SandboxAnswer, send: Send) -> None:
-    """Raises `CutOff` after half of a cut body: the server closes the connection, as a dying provider does."""
-    if answered.stream is not None:
-        async for event in answered.stream:
+async def _send_body(response: SandboxAnswer, send: Send) -> None:
+    """Sends a body. Raises `CutOff` after half of a cut body, so that the server closes the connection as a failing
+    provider does."""
+    if response.stream is not None:
+        async for event in response.stream:
             await send({"type": "http.response.body", "body": event, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
-    elif answered.cut:
-        half = answered.body[: len(answered.body) // 2]
+    elif response.cut:
+        half = response.body[: len(response.body) // 2]
         await send({"type": "http.response.body", "body": half, "more_body": True})
         raise CutOff
     else:
-        await send({"type": "http.response.body", "body": answered.body})
+        await send({"type": "http.response.body", "body": response.body})
 
 
 async def _body(receive: Receive) -> bytes | None:
-    """None when the client left or sent more than anyone would."""
+    """Return the request's body, or None if the client disconnects or sends more than `MAX_BODY_BYTES`."""
     parts: list[bytes] = []
     size = 0
     while True:

@@ -22,7 +22,7 @@ def behind_a_proxy(platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch) -
     gateway = platform.app._app
     trusted = ClientAddresses(HERE)
     monkeypatch.setattr(gateway, "addresses", trusted)
-    monkeypatch.setattr(gateway._behind, "_addresses", trusted)  # type: ignore[union-attr]
+    monkeypatch.setattr(gateway._application, "_addresses", trusted)  # type: ignore[union-attr]
 
 
 async def put(tenant: Tenant, **body: Any) -> httpx2.Response:

@@ -1,11 +1,11 @@
-"""The gateway's paths on an asyncio protocol of our own, on the port that it shares with everything else.
+"""An HTTP/1.1 server protocol for the gateway's paths, on the same port as all other paths.
 
 | | |
 |---|---|
-| `connection` | one connection: whose turn it is, what waits, and its clock |
-| `head` | a request's head: judged by the parser, then taken apart |
+| `connection` | one connection: the order of its requests, its input buffer and its time limits |
+| `head` | a request's head: validated by the parser, then split into fields |
 | `framing` | where a body ends |
-| `turn` | one request of the gateway's: its body as it comes, and its answer on the way |
-| `answer` | the head of an answer as bytes |
-| `behind` | what the gateway does not answer, handed on to uvicorn's protocol |
+| `turn` | one request to the gateway: its body as it arrives, and its response |
+| `answer` | the head of a response as bytes |
+| `behind` | passes all other requests to uvicorn's protocol |
 """

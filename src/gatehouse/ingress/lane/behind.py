@@ -1,5 +1,5 @@
-"""What the lane does not answer goes on to uvicorn's protocol behind it, over the same connection, one request at a
-time. It is given heads that were judged and bodies that are framed anew, so that both see the same requests."""
+"""Passes requests that the lane does not answer to uvicorn's protocol, on the same connection, one at a time. uvicorn
+gets validated heads and reframed bodies, so that both protocols see the same requests."""
 
 import asyncio
 from typing import Any, NamedTuple, Protocol, cast
@@ -11,8 +11,8 @@ from gatehouse.ingress.lane.head import Head
 from gatehouse.ingress.protocol import WatchfulProtocol
 
 
-class Serving(NamedTuple):
-    """What uvicorn tells each connection of the server."""
+class ServerContext(NamedTuple):
+    """The arguments that uvicorn passes to each connection."""
 
     config: Config
     state: ServerState
@@ -20,56 +20,57 @@ class Serving(NamedTuple):
     loop: asyncio.AbstractEventLoop
 
 
-class Front(Protocol):
-    """The connection, as far as what is behind it knows it."""
+class LaneConnection(Protocol):
+    """The client's connection, as the fallback uses it."""
 
-    def answered(self) -> None:
-        """What was handed on has its answer."""
+    def fallback_answered(self) -> None:
+        """Called when the response to a forwarded request is complete."""
 
-    def hold(self) -> None: ...
+    def pause_reading(self) -> None: ...
 
-    def go_on(self) -> None: ...
+    def resume_reading(self) -> None: ...
 
 
-class _Lent:
-    """The transport, of which another reads."""
+class _BorrowedTransport:
+    """The transport for uvicorn's protocol. The lane's connection does the reading."""
 
     __slots__ = ("_transport", "pause_reading", "resume_reading")
 
-    def __init__(self, transport: asyncio.Transport, front: Front) -> None:
+    def __init__(self, transport: asyncio.Transport, connection: LaneConnection) -> None:
         self._transport = transport
-        self.pause_reading = front.hold
-        self.resume_reading = front.go_on
+        self.pause_reading = connection.pause_reading
+        self.resume_reading = connection.resume_reading
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
 
-class Behind(WatchfulProtocol):
-    """Keeps no time and is in no list: the connection in front does that for both."""
+class UvicornFallback(WatchfulProtocol):
+    """uvicorn's protocol, without a timer and not in the server's set of connections: the lane's connection is."""
 
-    def __init__(self, front: Front, transport: asyncio.Transport, serving: Serving) -> None:
-        super().__init__(*serving)
-        self._front = front
+    def __init__(self, connection: LaneConnection, transport: asyncio.Transport, context: ServerContext) -> None:
+        super().__init__(*context)
+        self._connection = connection
         self._chunked = False
-        self.connection_made(cast("asyncio.Transport", _Lent(transport, front)))
+        self.connection_made(cast("asyncio.Transport", _BorrowedTransport(transport, connection)))
         self.connections.discard(self)
-        if self._look_due is not None:
-            self._look_due.cancel()
+        if self._check_timer is not None:
+            self._check_timer.cancel()
 
     @property
     def begun(self) -> bool:
-        """Whether the client has been told anything of the answer."""
+        """Return whether the response has started."""
         return self.cycle is not None and self.cycle.response_started
 
     def begin(self, head: Head) -> None:
+        """Passes the head of a request to uvicorn's parser."""
         self._chunked = head.length is None
-        self.data_received(head.without_offers())
+        self.data_received(head.without_upgrade())
 
-    def take(self, data: bytes) -> None:
+    def feed_body(self, data: bytes) -> None:
         self.data_received(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
 
-    def over(self) -> None:
+    def end_body(self) -> None:
         if self._chunked:
             self.data_received(b"0\r\n\r\n")
 
@@ -77,4 +78,4 @@ class Behind(WatchfulProtocol):
         self.transport.flush()  # type: ignore[attr-defined]
         super().on_response_complete()
         self._unset_keepalive_if_required()
-        self._front.answered()
+        self._connection.fallback_answered()

@@ -1,7 +1,7 @@
-"""One connection of a client: whose turn it is, and its clock.
+"""One connection of a client: the order of its requests, and its time limits.
 
-A request begins when the one before it is over: its answer written and its body off the wire. What follows it waits as
-bytes, of which no more are read than a few.
+A request begins when the previous one is complete: its response written and its body read. Later requests wait as bytes
+in a bounded buffer.
 """
 
 import asyncio
@@ -12,13 +12,13 @@ import structlog
 from uvicorn.protocols.utils import get_remote_addr
 
 from gatehouse.ingress import protocol
-from gatehouse.ingress.answers import LEFT
+from gatehouse.ingress.answers import CLIENT_LEFT_MESSAGE
 from gatehouse.ingress.gateway import Gateway, Kind, canonical, find
 from gatehouse.ingress.lane.answer import BadHeader, refusal
-from gatehouse.ingress.lane.behind import Behind, Serving
+from gatehouse.ingress.lane.behind import ServerContext, UvicornFallback
 from gatehouse.ingress.lane.framing import Framing, Malformed
-from gatehouse.ingress.lane.head import Head, Heads
-from gatehouse.ingress.lane.turn import HIGH_WATER, Turn
+from gatehouse.ingress.lane.head import Head, HeadReader
+from gatehouse.ingress.lane.turn import HIGH_WATER_BYTES, RequestCycle
 from gatehouse.ingress.receive import received
 
 log = structlog.get_logger(__name__)
@@ -29,38 +29,40 @@ _FAULT: Final = refusal(500, "Internal Server Error")
 
 
 class Connection(asyncio.Protocol):
-    """What is the gateway's is answered here, by one task for all requests of a connection."""
+    """A client's connection. One task answers its requests to the gateway; uvicorn's protocol answers the others."""
 
-    def __init__(self, gateway: Gateway, serving: Serving) -> None:
+    def __init__(self, gateway: Gateway, context: ServerContext) -> None:
         self._gateway = gateway
-        self._serving = serving
-        self._state, self._loop = serving.state, serving.loop
+        self._context = context
+        self._state, self._loop = context.state, context.loop
         self._transport: asyncio.Transport
         self._peer: str | None = None
-        self._heads = Heads()
+        self._heads = HeadReader()
         self._arrived = b""
-        #: the body that is on its way, and whose it is
+        #: the body that is arriving, and its consumer
         self._framing: Framing | None = None
-        self._taker: Turn | Behind | None = None
-        #: the gateway's request that is not answered
-        self._turn: Turn | None = None
+        self._body_consumer: RequestCycle | UvicornFallback | None = None
+        #: the request to the gateway that is being answered
+        self._cycle: RequestCycle | None = None
         self._task: asyncio.Task[None] | None = None
-        self._next: asyncio.Future[None] | None = None
-        self._behind: Behind | None = None
-        self._handed_on = False
-        self._advancing = self._held = self._lost = False
+        self._next_request: asyncio.Future[None] | None = None
+        self._fallback: UvicornFallback | None = None
+        #: whether the fallback is answering a request
+        self._forwarded = False
+        self._advancing = self._reading_paused = self._lost = False
         self.stopping = False
-        #: there while the client reads too slowly
-        self._room: asyncio.Future[None] | None = None
-        self._look_due: asyncio.TimerHandle | None = None
-        #: what the last look found the client to owe
+        #: a future while the client reads too slowly
+        self._drained: asyncio.Future[None] | None = None
+        self._check_timer: asyncio.TimerHandle | None = None
+        #: what the client owed at the last check; compared by identity
         self._owed: object = None
-        #: since when there is nothing to do, by the loop's time; None before the first request
+        #: loop time since which the connection is idle; None before the first request
         self._idle_since: float | None = None
-        self._date: object = None
+        #: the server's default headers from which `_defaults` was made
+        self._default_headers: object = None
         self._defaults = b""
 
-    # For the transport.
+    # Called by the transport.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports do not inherit from asyncio's.
@@ -68,7 +70,7 @@ class Connection(asyncio.Protocol):
         self._state.connections.add(cast("Any", self))
         peer = get_remote_addr(self._transport)
         self._peer = peer[0] if peer else None
-        self._look_due = self._loop.call_later(protocol.PATIENCE, self._look)
+        self._check_timer = self._loop.call_later(protocol.CHECK_INTERVAL_SECONDS, self._check_progress)
 
     def data_received(self, data: bytes) -> None:
         self._arrived = self._arrived + data if self._arrived else data
@@ -76,52 +78,52 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._state.connections.discard(cast("Any", self))
-        if self._look_due is not None:
-            self._look_due.cancel()
+        if self._check_timer is not None:
+            self._check_timer.cancel()
         self._lost = True
         self._arrived = b""
         self._framing = None
-        # The parser knows these heads, and they the parser: nobody has to search for such a ring.
+        # Break the reference cycle between the reader and its parser, so that the garbage collector need not.
         self._heads.partial = None
-        task, behind = self._task, self._behind
-        self._task = self._behind = self._taker = None
+        task, fallback = self._task, self._fallback
+        self._task = self._fallback = self._body_consumer = None
         if task is not None:
-            task.cancel(LEFT)
-        if behind is not None:
-            behind.connection_lost(exc)
+            task.cancel(CLIENT_LEFT_MESSAGE)
+        if fallback is not None:
+            fallback.connection_lost(exc)
 
     def pause_writing(self) -> None:
-        self._room = self._loop.create_future()
-        if self._behind is not None:
-            self._behind.pause_writing()
+        self._drained = self._loop.create_future()
+        if self._fallback is not None:
+            self._fallback.pause_writing()
 
     def resume_writing(self) -> None:
-        room, self._room = self._room, None
-        if room is not None and not room.done():
-            room.set_result(None)
-        if self._behind is not None:
-            self._behind.resume_writing()
+        drained, self._drained = self._drained, None
+        if drained is not None and not drained.done():
+            drained.set_result(None)
+        if self._fallback is not None:
+            self._fallback.resume_writing()
 
-    # For the server.
+    # Called by the server.
 
     def shutdown(self) -> None:
         self.stopping = True
-        if self._handed_on and self._behind is not None:
-            self._behind.shutdown()
-        elif self._turn is None:
+        if self._forwarded and self._fallback is not None:
+            self._fallback.shutdown()
+        elif self._cycle is None:
             protocol.close(self._transport, self, self._state.connections)
 
     @property
     def unread(self) -> bool:
         return self._framing is not None or bool(self._arrived) or self._heads.partial is not None
 
-    # For requests.
+    # Called by requests.
 
     @property
     def defaults(self) -> bytes:
         lines = self._state.default_headers
-        if lines is not self._date:
-            self._date = lines
+        if lines is not self._default_headers:
+            self._default_headers = lines
             self._defaults = b"".join(b"%b: %b\r\n" % line for line in lines)
         return self._defaults
 
@@ -133,27 +135,27 @@ class Connection(asyncio.Protocol):
             transport.write(pieces[0])
         else:
             transport.writelines(pieces)
-        return self._room
+        return self._drained
 
-    def hold(self) -> None:
-        if not self._held and not self._lost:
-            self._held = True
+    def pause_reading(self) -> None:
+        if not self._reading_paused and not self._lost:
+            self._reading_paused = True
             self._transport.pause_reading()
 
-    def go_on(self) -> None:
-        if self._held and not self._lost:
-            self._held = False
+    def resume_reading(self) -> None:
+        if self._reading_paused and not self._lost:
+            self._reading_paused = False
             self._transport.resume_reading()
 
-    def answered(self) -> None:
-        """What was handed on has its answer."""
-        self._handed_on = False
-        self._after()
+    def fallback_answered(self) -> None:
+        """Ends a forwarded request."""
+        self._forwarded = False
+        self._finish_request()
 
-    # From bytes to requests.
+    # From input to requests.
 
     def _advance(self) -> None:
-        """Goes on with what has arrived, as far as may be."""
+        """Processes the input buffer until it is empty or a request must be answered first."""
         if self._advancing:
             return
         self._advancing = True
@@ -161,164 +163,164 @@ class Connection(asyncio.Protocol):
             while self._arrived and not self._transport.is_closing():
                 if self._framing is not None:
                     self._take_body(self._framing)
-                elif self._turn is not None or self._handed_on:
-                    if len(self._arrived) > HIGH_WATER:
-                        self.hold()
+                elif self._cycle is not None or self._forwarded:
+                    if len(self._arrived) > HIGH_WATER_BYTES:
+                        self.pause_reading()
                     return
-                elif not self._begin():
+                elif not self._begin_request():
                     return
         except Malformed:
             self._refuse(_MALFORMED)
         finally:
             self._advancing = False
 
-    def _begin(self) -> bool:
-        """Whether another request has begun."""
+    def _begin_request(self) -> bool:
+        """Begins the next request. Returns False if its head is incomplete or refused."""
         head, self._arrived = self._heads.take(self._arrived)
         if len(self._arrived if head is None else head.raw) > protocol.MAX_HEAD_BYTES:
             self._refuse(_HEAD_TOO_LARGE)
             return False
         if head is None:
             return False
-        # Which pages may call, and paths that have to be unquoted, are not this lane's affair.
-        of_a_page = self._gateway.cross_origin and "origin" in head.wire
-        plain = not of_a_page and "%" not in head.path and "#" not in head.path
-        kind = find(head.method, head.path) if plain else None
+        # uvicorn's side handles CORS and paths that must be unquoted.
+        is_cors = self._gateway.cross_origin and "origin" in head.connection_headers
+        is_plain = not is_cors and "%" not in head.path and "#" not in head.path
+        kind = find(head.method, head.path) if is_plain else None
         if kind is None:
-            self._hand_on(head)
+            self._forward(head)
         else:
-            self._answer(kind, head)
+            self._begin_gateway_request(kind, head)
         return True
 
-    def _answer(self, kind: Kind, head: Head) -> None:
-        address = self._gateway.addresses.client(self._peer, head.wire.get("x-forwarded-for"))
+    def _begin_gateway_request(self, kind: Kind, head: Head) -> None:
+        address = self._gateway.addresses.client(self._peer, head.connection_headers.get("x-forwarded-for"))
         x = received(head.method, canonical(kind, head.path), head.headers, address, kind.dialect)
-        self._turn = turn = Turn(self, self._loop, kind, x, head)
+        self._cycle = cycle = RequestCycle(self, self._loop, kind, x, head)
         length, arrived = head.length, self._arrived
-        here: bytes | None = None
+        complete: bytes | None = None
         if length is not None and length <= len(arrived):
-            here, self._arrived = (arrived, b"") if length == len(arrived) else (arrived[:length], arrived[length:])
+            complete, self._arrived = (arrived, b"") if length == len(arrived) else (arrived[:length], arrived[length:])
         else:
-            turn.ended = False
-            self._framing, self._taker = head.framing(), turn
-        turn.body = self._gateway.body(x, turn.receive, here)
+            cycle.ended = False
+            self._framing, self._body_consumer = head.framing(), cycle
+        cycle.body = self._gateway.body(x, cycle.receive, complete)
         if self._task is None:
-            # In a context of its own: what was handed on before has left its marks in this one.
+            # A fresh context: forwarded requests have set context variables in the current one.
             self._task = self._loop.create_task(self._serve(), context=Context())
             self._state.tasks.add(self._task)
             self._task.add_done_callback(self._state.tasks.discard)
-        elif self._next is not None and not self._next.done():
-            self._next.set_result(None)
+        elif self._next_request is not None and not self._next_request.done():
+            self._next_request.set_result(None)
 
-    def _hand_on(self, head: Head) -> None:
-        behind = self._behind
-        if behind is None:
-            behind = Behind(self, self._transport, self._serving)
-            self._behind = behind
-            if self._room is not None:
-                behind.pause_writing()
-        self._handed_on = True
+    def _forward(self, head: Head) -> None:
+        fallback = self._fallback
+        if fallback is None:
+            fallback = UvicornFallback(self, self._transport, self._context)
+            self._fallback = fallback
+            if self._drained is not None:
+                fallback.pause_writing()
+        self._forwarded = True
         self._framing = head.framing()
-        self._taker = behind
-        behind.begin(head)
+        self._body_consumer = fallback
+        fallback.begin(head)
 
     def _take_body(self, framing: Framing) -> None:
-        taker = self._taker
-        assert taker is not None
+        consumer = self._body_consumer
+        assert consumer is not None
         body, self._arrived = framing.take(self._arrived)
-        # Nobody reads what follows an answer. uvicorn has to see it, to know where it ends.
-        if body and (taker is self._turn or taker is self._behind):
-            taker.take(body)
+        # The rest of a body after the gateway's response is discarded. uvicorn must get all of it to find its end.
+        if body and (consumer is self._cycle or consumer is self._fallback):
+            consumer.feed_body(body)
         if framing.done:
-            self._framing = self._taker = None
+            self._framing = self._body_consumer = None
             if not self._lost:
-                taker.over()
-            if self._turn is None and not self._handed_on:
-                self._rest()
+                consumer.end_body()
+            if self._cycle is None and not self._forwarded:
+                self._mark_idle()
 
-    def _after(self) -> None:
-        """A request has its answer."""
-        self._rest()
-        self.go_on()
+    def _finish_request(self) -> None:
+        """Ends an answered request and begins the next."""
+        self._mark_idle()
+        self.resume_reading()
         self._advance()
 
-    def _rest(self) -> None:
+    def _mark_idle(self) -> None:
         self._idle_since = self._loop.time()
 
-    def _refuse(self, told: bytes) -> None:
-        """Nothing that follows can be read. Who still reads a body hears that the client is gone."""
-        answering = self._turn or (self._behind if self._handed_on else None)
+    def _refuse(self, response: bytes) -> None:
+        """Ends the connection after malformed input. A request that still reads its body is cancelled."""
+        answering = self._cycle or (self._fallback if self._forwarded else None)
         if answering is None or not answering.begun:
-            self.write(told)
-        protocol.part(self._transport, self, self._state.connections)
+            self.write(response)
+        protocol.linger(self._transport, self, self._state.connections)
 
-    # From requests to answers.
+    # From requests to responses.
 
     async def _serve(self) -> None:
-        """One request after the other."""
-        turn = self._turn
+        """Answers the requests to the gateway one after the other."""
+        cycle = self._cycle
         try:
             while True:
-                while (turn := self._turn) is None:
-                    self._next = waiter = self._loop.create_future()
+                while (cycle := self._cycle) is None:
+                    self._next_request = waiter = self._loop.create_future()
                     await waiter
-                assert turn.body is not None
-                await self._gateway.serve(turn.kind, turn.x, turn.body, turn)
+                assert cycle.body is not None
+                await self._gateway.serve(cycle.kind, cycle.x, cycle.body, cycle)
                 self._state.total_requests += 1
-                # They know each other: nobody has to search for such a ring.
-                self._turn = turn.body = None
-                if self.stopping or not turn.keeps:
+                # Break the reference cycle between cycle and body, so that the garbage collector need not.
+                self._cycle = cycle.body = None
+                if self.stopping or not cycle.keeps_alive:
                     self._close()
                     return
-                self._after()
+                self._finish_request()
         except BadHeader:
-            log.warning("ingress.bad_header", request_id=turn.x.request_id if turn else None)
-            self._give_up(turn)
+            log.warning("ingress.bad_header", request_id=cycle.x.request_id if cycle else None)
+            self._abandon(cycle)
         except Exception:
-            log.exception("ingress.fault", request_id=turn.x.request_id if turn else None)
-            self._give_up(turn)
+            log.exception("ingress.fault", request_id=cycle.x.request_id if cycle else None)
+            self._abandon(cycle)
         except asyncio.CancelledError:
-            self._give_up(turn)
+            self._abandon(cycle)
             raise
 
-    def _give_up(self, turn: Turn | None) -> None:
-        if turn is not None and not turn.begun:
+    def _abandon(self, cycle: RequestCycle | None) -> None:
+        if cycle is not None and not cycle.begun:
             self.write(_FAULT)
         self._close()
 
     def _close(self) -> None:
-        # The task ends by itself, and is not to be told of the end that it makes.
+        # This task ends by itself; `connection_lost` must not cancel it.
         self._task = None
         if not self._lost:
             protocol.close(self._transport, self, self._state.connections)
 
-    # The clock.
+    # Time limits.
 
-    def _look(self) -> None:
-        """Closes the connection of a client that owed the same thing at the last look already: the rest of a request,
-        or the reading of what it was sent; and one that rests for too long. One timer a connection, and nothing a
-        request."""
-        owed = self._owes()
+    def _check_progress(self) -> None:
+        """Closes the connection if the client owes the same thing as at the last check (the rest of a request, or
+        reading of its response), or if it was idle for too long. Costs one timer for each connection and nothing for
+        each request."""
+        owed = self._what_client_owes()
         if owed is not None and owed is self._owed:
             self._transport.abort()
             return
         self._owed = owed
-        delay = protocol.PATIENCE
-        if owed is None and self._idle_since is not None and self._turn is None and not self._handed_on:
-            left = self._idle_since + self._serving.config.timeout_keep_alive - self._loop.time()
+        delay = protocol.CHECK_INTERVAL_SECONDS
+        if owed is None and self._idle_since is not None and self._cycle is None and not self._forwarded:
+            left = self._idle_since + self._context.config.timeout_keep_alive - self._loop.time()
             if left <= 0:
                 self._transport.close()
                 return
             delay = min(delay, left)
-        self._look_due = self._loop.call_later(delay, self._look)
+        self._check_timer = self._loop.call_later(delay, self._check_progress)
 
-    def _owes(self) -> object:
+    def _what_client_owes(self) -> object:
         if self._transport.is_closing():
             return self._transport
-        if self._room is not None:
-            return self._room
-        # Until it is answered, whoever reads a request's body bounds the wait for it.
-        if self._turn is not None or self._handed_on:
+        if self._drained is not None:
+            return self._drained
+        # Until a request is answered, the reader of its body limits the time.
+        if self._cycle is not None or self._forwarded:
             return None
         if self._framing is not None:
             return self._framing

@@ -1,27 +1,27 @@
-"""Where a request's body ends on the wire (RFC 9112, 6 and 7), and nothing lenient about it."""
+"""Finds the end of a request's body (RFC 9112, 6 and 7). Strict: every deviation is an error."""
 
 import re
 from typing import Final, Protocol
 
-#: A line of the chunked coding: a size or nothing, and its end, as far as it is here. No extension: nobody here knows
-#: one, and whoever reads it otherwise sees another message behind it.
+#: A line of the chunked coding: a size or nothing, and its line break as far as it has arrived. Chunk extensions are
+#: refused: another reader could parse them differently and see a different next message.
 _line: Final = re.compile(rb"([0-9A-Fa-f]{0,16})(?:(\r\n)|\r?\Z)").match
 
 
 class Malformed(Exception):
-    """What has arrived is no request, or two readers could see two different ones in it."""
+    """The input is not a valid request, or two parsers could read different requests from it."""
 
 
 class Framing(Protocol):
-    #: whether all of the body was taken
+    #: whether the whole body has been taken
     done: bool
 
     def take(self, data: bytes) -> tuple[bytes, bytes]:
-        """What of it belongs to the body, and what lies behind its end. Raises `Malformed`."""
+        """Return the part of `data` that belongs to the body, and the rest after the body. Raises `Malformed`."""
 
 
 class Sized:
-    """A body of a length that its head has told."""
+    """A body whose length is in its head."""
 
     __slots__ = ("_left", "done")
 
@@ -39,48 +39,47 @@ class Sized:
 
 
 class Chunked:
-    """A body in chunks. Trailers are refused: they would be fields that nobody has judged."""
+    """A body in the chunked coding. Trailers are refused: their fields would not be validated."""
 
-    __slots__ = ("_behind", "_kept", "_last", "_left", "done")
+    __slots__ = ("_after_chunk", "_last", "_left", "_partial_line", "done")
 
     def __init__(self) -> None:
         self.done = False
-        #: the beginning of a line
-        self._kept = b""
-        #: what is missing of a chunk
+        self._partial_line = b""
+        #: bytes of the current chunk that have not arrived
         self._left = 0
-        #: whether a chunk is over but for its line's end, and whether it was the last
-        self._behind = self._last = False
+        #: whether the line break after a chunk's data is next, and whether the last chunk has been seen
+        self._after_chunk = self._last = False
 
     def take(self, data: bytes) -> tuple[bytes, bytes]:
-        data, self._kept = self._kept + data, b""
+        data, self._partial_line = self._partial_line + data, b""
         pieces: list[bytes] = []
-        at = 0
-        while at < len(data) and not self.done:
+        position = 0
+        while position < len(data) and not self.done:
             if self._left:
-                piece = data[at : at + self._left]
+                piece = data[position : position + self._left]
                 pieces.append(piece)
-                at += len(piece)
+                position += len(piece)
                 self._left -= len(piece)
                 continue
-            line = _line(data, at)
-            if line is None or (line[1] and (self._behind or self._last)):
+            line = _line(data, position)
+            if line is None or (line[1] and (self._after_chunk or self._last)):
                 raise Malformed
             if line[2] is None:
-                self._kept, at = data[at:], len(data)
+                self._partial_line, position = data[position:], len(data)
             else:
-                self._line_over(line[1])
-                at = line.end()
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces), data[at:]
+                self._end_line(line[1])
+                position = line.end()
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces), data[position:]
 
-    def _line_over(self, size: bytes) -> None:
+    def _end_line(self, size: bytes) -> None:
         if self._last:
             self.done = True
-        elif self._behind:
-            self._behind = False
+        elif self._after_chunk:
+            self._after_chunk = False
         elif not size:
             raise Malformed
         else:
             self._left = int(size, 16)
             self._last = not self._left
-            self._behind = not self._last
+            self._after_chunk = not self._last

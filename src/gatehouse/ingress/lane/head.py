@@ -1,8 +1,8 @@
-"""The head of a request: judged by the parser, then taken apart (RFC 9112, 3 to 6).
+"""Parses the head of a request: the parser validates it, then it is split into fields (RFC 9112, 3 to 6).
 
-The parser knows what a field may hold and which lengths contradict each other. What it lets pass, and another reader
-could take otherwise, is refused here: a request line with more than two spaces, another protocol, a coding other than
-`chunked`.
+The parser checks the characters of fields and conflicting lengths. This module also refuses what the parser accepts and
+another server could read differently: a request line with more than two spaces, another protocol, a transfer coding
+other than `chunked`.
 """
 
 import re
@@ -18,57 +18,58 @@ from gatehouse.ingress.receive import LISTS, READ
 _END: Final = b"\r\n\r\n"
 
 _request_line: Final = re.compile(r"([A-Z][A-Z-]*) ([!-~\x80-\xff]+) HTTP/1\.([01])").fullmatch
-#: Of an offer of another protocol nothing remains: it is not accepted, and a parser that hears of it would take the
-#: body for that protocol's.
-_offer: Final = re.compile(rb"\r\nupgrade:[^\r\n]*", re.IGNORECASE)
+#: The `Upgrade` field is removed before a request is forwarded: the offer is declined, and a parser that sees it would
+#: treat the body as data of the new protocol.
+_upgrade_field: Final = re.compile(rb"\r\nupgrade:[^\r\n]*", re.IGNORECASE)
 
-#: What the lane itself has to know.
-_WIRE: Final = ("transfer-encoding", "connection", "x-forwarded-for", "origin", "upgrade")
-#: Their lines are parts of one list (RFC 9110, 5.3).
-_LISTS: Final = frozenset({*_WIRE, *LISTS})
+#: headers that only the lane reads
+_CONNECTION_HEADERS: Final = ("transfer-encoding", "connection", "x-forwarded-for", "origin", "upgrade")
+#: headers with list values, whose lines are joined (RFC 9110, 5.3)
+_LISTS: Final = frozenset({*_CONNECTION_HEADERS, *LISTS})
 
 
 class Head(msgspec.Struct, gc=False):
-    """`headers` are those that `receive.READ` names, in lower case, `wire` those that matter to the lane alone."""
+    """The head of a request. Names of headers are in lower case."""
 
-    #: the bytes, with the empty line
+    #: the head as received, with its final empty line
     raw: bytes
     method: str
     target: str
-    #: as it was sent, without the query and without a slash at its end
+    #: the target as sent, without its query and trailing slash
     path: str
-    #: whether it is HTTP/1.0
-    old: bool
+    is_http10: bool
+    #: the headers in `receive.READ`
     headers: dict[str, str]
-    wire: dict[str, str]
-    #: of the body, in bytes; 0 where none follows, None where it comes in chunks
+    #: the headers that only the lane reads
+    connection_headers: dict[str, str]
+    #: length of the body in bytes; 0 without a body, None for a chunked body
     length: int | None
 
     @property
-    def keeps(self) -> bool:
-        """Whether the client wants the connection for another request. One of HTTP/1.0 gets none."""
-        if self.old:
+    def keeps_alive(self) -> bool:
+        """Return whether the client keeps the connection for another request. HTTP/1.0 connections are not kept."""
+        if self.is_http10:
             return False
-        told = self.wire.get("connection", "").lower()
-        return "close" not in told or "close" not in [word.strip(" \t") for word in told.split(",")]
+        options = self.connection_headers.get("connection", "").lower()
+        return "close" not in options or "close" not in [option.strip(" \t") for option in options.split(",")]
 
     @property
-    def expects(self) -> bool:
-        """Whether the body comes only after 100 Continue."""
-        return "expect" in self.headers and self.headers["expect"].lower() == "100-continue" and not self.old
+    def expects_continue(self) -> bool:
+        """Return whether the client sends the body only after 100 Continue."""
+        return "expect" in self.headers and self.headers["expect"].lower() == "100-continue" and not self.is_http10
 
     def framing(self) -> Framing | None:
-        """None: no body follows."""
+        """Return the framing of the body, or None without a body."""
         if self.length is None:
             return Chunked()
         return Sized(self.length) if self.length else None
 
-    def without_offers(self) -> bytes:
-        return _offer.sub(b"", self.raw) if "upgrade" in self.wire else self.raw
+    def without_upgrade(self) -> bytes:
+        return _upgrade_field.sub(b"", self.raw) if "upgrade" in self.connection_headers else self.raw
 
 
-class Heads:
-    """Heads as they arrive, one after the other. `partial` is there while one has begun and not ended."""
+class HeadReader:
+    """Reads the heads of consecutive requests. `partial` is the parser of an incomplete head."""
 
     __slots__ = ("_complete", "_fed", "partial")
 
@@ -81,11 +82,11 @@ class Heads:
         self._complete = True
 
     def take(self, arrived: bytes) -> tuple[Head | None, bytes]:
-        """The head at the beginning of what has arrived, and the rest; without one, what to come back with when more
-        has arrived. Raises `Malformed` as soon as it is seen."""
+        """Return the head at the beginning of `arrived`, and the rest. For an incomplete head, return None and the
+        bytes to pass again when more has arrived. Raises `Malformed` as soon as an error is detected."""
         parser, fed = self.partial, self._fed
         if parser is None:
-            # Empty lines may stand in front of a request (RFC 9112, 2.2).
+            # Empty lines may precede a request (RFC 9112, 2.2).
             while arrived.startswith(b"\r\n"):
                 arrived = arrived[2:]
             if arrived in {b"", b"\r"}:
@@ -103,7 +104,7 @@ class Heads:
         if not self._complete:
             raise Malformed
         self.partial, self._complete = None, False
-        return _apart(raw), arrived[end + 4 :]
+        return _parse(raw), arrived[end + 4 :]
 
 
 def _feed(parser: httptools.HttpRequestParser, data: bytes) -> None:
@@ -115,37 +116,37 @@ def _feed(parser: httptools.HttpRequestParser, data: bytes) -> None:
         raise Malformed from None
 
 
-def _apart(raw: bytes) -> Head:
+def _parse(raw: bytes) -> Head:
     first, *fields = raw[:-4].decode("latin-1").split("\r\n")
     line = _request_line(first)
-    # What follows CONNECT is no HTTP.
+    # The data after CONNECT is not HTTP.
     if line is None or line[1] == "CONNECT":
         raise Malformed
     headers: dict[str, str] = {}
-    wire: dict[str, str] = {}
+    connection_headers: dict[str, str] = {}
     for field in fields:
-        spelt, _, value = field.partition(":")
-        if (name := _wanted(spelt)) is not None:
-            kept = headers if name in READ else wire
+        raw_name, _, value = field.partition(":")
+        if (name := _name_of_read_header(raw_name)) is not None:
+            fields_read = headers if name in READ else connection_headers
             value = value.strip(" \t")
-            kept[name] = f"{kept[name]},{value}" if name in kept and name in _LISTS else value
+            fields_read[name] = f"{fields_read[name]},{value}" if name in fields_read and name in _LISTS else value
     method, target, minor = line.groups()
-    length = _length(headers, wire, old=minor == "0")
+    length = _length(headers, connection_headers, is_http10=minor == "0")
     path = target.partition("?")[0].removesuffix("/")
-    return Head(raw, method, target, path, minor == "0", headers, wire, length)
+    return Head(raw, method, target, path, minor == "0", headers, connection_headers, length)
 
 
 @lru_cache(maxsize=1024)
-def _wanted(spelt: str) -> str | None:
-    """The name in lower case, where it is one that is read. Clients spell each in one or two ways."""
-    name = spelt.lower()
-    return name if name in READ or name in _WIRE else None
+def _name_of_read_header(raw_name: str) -> str | None:
+    """Return the name in lower case if the header is read, else None. Cached: clients use one or two spellings."""
+    name = raw_name.lower()
+    return name if name in READ or name in _CONNECTION_HEADERS else None
 
 
-def _length(headers: dict[str, str], wire: dict[str, str], *, old: bool) -> int | None:
-    coding, length = wire.get("transfer-encoding"), headers.get("content-length")
+def _length(headers: dict[str, str], connection_headers: dict[str, str], *, is_http10: bool) -> int | None:
+    coding, length = connection_headers.get("transfer-encoding"), headers.get("content-length")
     if coding is not None:
-        if coding.lower() != "chunked" or old or length is not None:
+        if coding.lower() != "chunked" or is_http10 or length is not None:
             raise Malformed
         return None
     if length is None:

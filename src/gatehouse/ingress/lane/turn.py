@@ -1,4 +1,4 @@
-"""One request that the gateway answers: its body as it comes, and its answer on the way."""
+"""One request to the gateway: its body as it arrives, and its response."""
 
 import asyncio
 from collections.abc import Mapping
@@ -8,73 +8,76 @@ from starlette.types import Message
 
 from gatehouse.engine.exchange import Received
 from gatehouse.ingress.gateway import Kind
-from gatehouse.ingress.lane.answer import CHUNKS, CLOSE, CONTINUE, closes, head
+from gatehouse.ingress.lane.answer import CHUNKED, CLOSE, CONTINUE, closes, head
 from gatehouse.ingress.lane.head import Head
 from gatehouse.ingress.receive import Body
 
-#: More of a body is not taken off the wire before somebody reads it.
-HIGH_WATER: Final = 64 * 1024
+#: reading from the socket pauses when this many bytes of a body are buffered
+HIGH_WATER_BYTES: Final = 64 * 1024
 
-#: A longer body is not copied behind its head.
-_JOINED: Final = 16 * 1024
+#: a body up to this size is joined with its head and sent in one write
+_MAX_JOINED_BYTES: Final = 16 * 1024
 
 
-class Line(Protocol):
-    """The connection, as far as a request knows it."""
+class ClientConnection(Protocol):
+    """The client's connection, as a request uses it."""
 
-    #: lines that every answer begins with
+    #: header lines at the beginning of every response
     @property
     def defaults(self) -> bytes: ...
 
     @property
     def stopping(self) -> bool:
-        """Whether no other request is to come."""
+        """Return whether the server stops, so that no further request is read."""
 
     def write(self, *pieces: bytes) -> asyncio.Future[None] | None:
-        """Sends them. What is given back is to be waited for before more is sent: the client reads slowly."""
+        """Sends the pieces. Returns a future to wait for before the next write if the client reads too slowly."""
 
-    def hold(self) -> None:
-        """Nothing more is read from the client."""
+    def pause_reading(self) -> None: ...
 
-    def go_on(self) -> None: ...
+    def resume_reading(self) -> None: ...
 
 
-class Turn:
-    """An `answers.Out` and an ASGI `receive`. `ended`: its body has come to its end; `begun`: the client has been told
-    something; `keeps`: the connection may carry another request."""
+class RequestCycle:
+    """One request and its response: an `answers.ResponseWriter` and an ASGI `receive`.
+
+    `ended`: the whole body has arrived; `begun`: the response has started; `keeps_alive`: the connection may carry
+    another request."""
 
     __slots__ = (
-        "_asked", "_chunked", "_held", "_line", "_loop", "_parts", "_read", "_waiter", "begun", "body", "ended",
-        "keeps", "kind", "x",
+        "_buffered_bytes", "_chunked", "_connection", "_head", "_loop", "_parts", "_read", "_waiter", "begun", "body",
+        "ended", "keeps_alive", "kind", "x",
     )  # fmt: skip
 
-    def __init__(self, line: Line, loop: asyncio.AbstractEventLoop, kind: Kind, x: Received, asked: Head) -> None:
+    def __init__(
+        self, connection: ClientConnection, loop: asyncio.AbstractEventLoop, kind: Kind, x: Received, request_head: Head
+    ) -> None:
         self.kind = kind
         self.x = x
-        self.keeps = asked.keeps
+        self.keeps_alive = request_head.keeps_alive
         self.ended = True
         self.begun = self._chunked = self._read = False
         self.body: Body | None = None
-        self._asked = asked
-        self._line = line
+        self._head = request_head
+        self._connection = connection
         self._loop = loop
         self._parts: list[bytes] = []
-        self._held = 0
+        self._buffered_bytes = 0
         self._waiter: asyncio.Future[None] | None = None
 
-    # Its body.
+    # The body of the request.
 
-    def take(self, data: bytes) -> None:
+    def feed_body(self, data: bytes) -> None:
         self._parts.append(data)
-        self._held += len(data)
-        if self._held > HIGH_WATER:
-            self._line.hold()
+        self._buffered_bytes += len(data)
+        if self._buffered_bytes > HIGH_WATER_BYTES:
+            self._connection.pause_reading()
         self._wake()
 
-    def over(self) -> None:
+    def end_body(self) -> None:
         self.ended = True
-        # Nothing more is received, and only who reads on sees that the client leaves.
-        self._line.go_on()
+        # The request is complete. Reading must continue, because only reading detects a disconnect.
+        self._connection.resume_reading()
         self._wake()
 
     def _wake(self) -> None:
@@ -83,54 +86,58 @@ class Turn:
             waiter.set_result(None)
 
     async def receive(self) -> Message:
-        """What has arrived since it was asked for last."""
-        self._line.go_on()
+        """Return the part of the body that has arrived since the last call; waits for some."""
+        self._connection.resume_reading()
         if not self._read:
             self._read = True
-            if self._asked.expects and not (self._parts or self.ended or self.begun):
-                self._line.write(CONTINUE)
+            if self._head.expects_continue and not (self._parts or self.ended or self.begun):
+                self._connection.write(CONTINUE)
         while not self._parts and not self.ended:
             self._waiter = waiter = self._loop.create_future()
             await waiter
         data = b"".join(self._parts)
         self._parts.clear()
-        self._held = 0
+        self._buffered_bytes = 0
         return {"type": "http.request", "body": data, "more_body": not self.ended}
 
-    # Its answer.
+    # The response.
 
-    async def whole(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-        top = self._begin(status, headers, f"content-length: {len(body)}\r\n")
-        if self._asked.method == "HEAD":
+    async def write_whole(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        response_head = self._begin(status, headers, f"content-length: {len(body)}\r\n")
+        if self._head.method == "HEAD":
             body = b""
-        full = self._line.write(top + body) if len(body) <= _JOINED else self._line.write(top, body)
-        if full is not None:
-            await full
+        drained = (
+            self._connection.write(response_head + body)
+            if len(body) <= _MAX_JOINED_BYTES
+            else self._connection.write(response_head, body)
+        )
+        if drained is not None:
+            await drained
 
     async def begin(self, status: int, headers: Mapping[str, str]) -> None:
-        # HTTP/1.0 knows no chunks: what has no length ends with the connection.
-        self._chunked = not self._asked.old
-        full = self._line.write(self._begin(status, headers, CHUNKS if self._chunked else ""))
-        if full is not None:
-            await full
+        # HTTP/1.0 has no chunked coding: a body without a length ends with the connection.
+        self._chunked = not self._head.is_http10
+        drained = self._connection.write(self._begin(status, headers, CHUNKED if self._chunked else ""))
+        if drained is not None:
+            await drained
 
-    async def block(self, data: bytes) -> None:
+    async def write_block(self, data: bytes) -> None:
         if not data:
             return
-        full = self._line.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
-        if full is not None:
-            await full
+        drained = self._connection.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+        if drained is not None:
+            await drained
 
     async def end(self) -> None:
         if self._chunked:
-            self._line.write(b"0\r\n\r\n")
+            self._connection.write(b"0\r\n\r\n")
 
     def _begin(self, status: int, headers: Mapping[str, str], more: str) -> bytes:
         if closes(headers):
-            self.keeps = False
-        elif not self.keeps or self._line.stopping:
-            self.keeps = False
+            self.keeps_alive = False
+        elif not self.keeps_alive or self._connection.stopping:
+            self.keeps_alive = False
             more += CLOSE
-        top = head(status, self._line.defaults, headers, more)
+        response_head = head(status, self._connection.defaults, headers, more)
         self.begun = True
-        return top
+        return response_head

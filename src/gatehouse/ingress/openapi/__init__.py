@@ -1,8 +1,8 @@
-"""What the gateway's paths are, for an application's OpenAPI document: they are plain ASGI, so no framework knows them.
+"""The gateway's paths for the OpenAPI document. They are plain ASGI, so FastAPI does not describe them.
 
-paths    the operations, each with examples, every status it answers with, and what its headers say
-schemas  bodies and answers. Only what the gateway itself reads is described closely: what it passes on is the
-         provider's, and unknown fields go through
+paths    the operations, each with examples, all response statuses and headers
+schemas  request and response bodies. Only fields that the gateway reads are described in detail: all others go to the
+         provider or come from it unchanged
 """
 
 from gatehouse.ingress.openapi.paths import gateway_paths

@@ -1,4 +1,4 @@
-"""The gateway's operations (reference 1, Gateway; decisions 4)."""
+"""The gateway's operations in the OpenAPI document."""
 
 from typing import Any, Final
 
@@ -135,7 +135,7 @@ _TAGS_PARAMETER: Final = {
     "example": "team=search,env=prod",
 }
 
-#: What each status means on the paths that call a model. The body is always the same envelope.
+#: description of each error status on the paths that call a model
 _REFUSALS: Final = {
     "400": "The body is no JSON, a field is wrong, or the provider objects to the request.",
     "401": "The credential is missing, wrong, expired or revoked.",
@@ -184,7 +184,7 @@ def _call(
 ) -> Operation:
     content: dict[str, Any] = {"application/json": {"schema": _ref(answer), "example": example}}
     if streams:
-        # The events are the dialect's own; OpenAPI has no word for a sequence of them.
+        # The events depend on the dialect; OpenAPI 3.1 cannot describe a sequence of events.
         content["text/event-stream"] = {}
     return {
         "tags": _TAGS,
@@ -235,7 +235,7 @@ def _read(operation_id: str, summary: str, description: str, answer: str, exampl
 
 
 def gateway_paths() -> dict[str, Any]:
-    """Path items in OpenAPI 3.1. They refer to `schemas.SCHEMAS` and `schemas.SECURITY_SCHEMES`."""
+    """Return the path items in OpenAPI 3.1. They refer to `schemas.SCHEMAS` and `schemas.SECURITY_SCHEMES`."""
     name = {
         "name": "model",
         "in": "path",
@@ -244,7 +244,9 @@ def gateway_paths() -> dict[str, Any]:
         "schema": {"type": "string", "minLength": 1},
         "example": "sandbox/echo",
     }
-    one = _read("read_model", "Read a model", "One of the models that the caller may use.", "GatewayModel", _MODEL)
+    read_model = _read(
+        "read_model", "Read a model", "One of the models that the caller may use.", "GatewayModel", _MODEL
+    )
     return {
         "/v1/chat/completions": {"post": _chat("chat_completions", "Call a model (OpenAI chat completions)")},
         "/api/chat/completions": {"post": _chat("api_chat_completions", "Call a model (second path of the same)")},
@@ -326,5 +328,5 @@ def gateway_paths() -> dict[str, Any]:
                 {"object": "list", "data": [_MODEL]},
             )
         },
-        "/v1/models/{model}": {"get": {**one, "parameters": [name]}},
+        "/v1/models/{model}": {"get": {**read_model, "parameters": [name]}},
     }

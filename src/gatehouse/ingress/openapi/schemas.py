@@ -1,4 +1,4 @@
-"""Bodies and answers of the gateway's paths as JSON schemas, by the name under which the document holds them."""
+"""JSON schemas of the request and response bodies of the gateway's paths, by their name in the OpenAPI document."""
 
 from typing import Any, Final
 
@@ -8,7 +8,7 @@ from gatehouse.engine.scan import ScanAnswer, ScanRequest
 
 Schema = dict[str, Any]
 
-#: How a credential is sent (reference 1, Authentication): either scheme, on every path that needs one.
+#: how a credential is sent: either scheme, on every path that needs one
 SECURITY_SCHEMES: Final[dict[str, Schema]] = {
     "bearer": {
         "type": "http",
@@ -23,7 +23,7 @@ def _text(description: str = "", **more: Any) -> Schema:
     return {"type": "string", **({"description": description} if description else {}), **more}
 
 
-def _whole(description: str = "", **more: Any) -> Schema:
+def _integer(description: str = "", **more: Any) -> Schema:
     return {"type": "integer", **({"description": description} if description else {}), **more}
 
 
@@ -37,7 +37,7 @@ def _list(items: Schema, **more: Any) -> Schema:
 
 
 def _object(required: tuple[str, ...] = (), **properties: Schema) -> Schema:
-    """Unknown fields are allowed: they go to the provider, or come from it."""
+    """Return the schema of an object. Unknown fields are allowed: they go to the provider or come from it."""
     return {"type": "object", "properties": properties, **({"required": list(required)} if required else {})}
 
 
@@ -77,9 +77,9 @@ SCHEMAS: Final[dict[str, Schema]] = {
         code=_text("What exactly, for programs.", examples=["invalid_api_key"]),
         param=_text("The field at fault, where one is.", examples=["messages[0].role"]),
         tier=_text("Of a 429: which limit was reached.", examples=["general"]),
-        retry_after=_whole("Of a 429: seconds until there is room again."),
+        retry_after=_integer("Of a 429: seconds until there is room again."),
         attempts=_list(
-            _object(provider=_text(), model=_text(), status=_or_null(_whole("The provider's.")), reason=_text()),
+            _object(provider=_text(), model=_text(), status=_or_null(_integer("The provider's.")), reason=_text()),
             description="Of a failed chain: what was tried, in order.",
         ),
     ),
@@ -104,11 +104,11 @@ SCHEMAS: Final[dict[str, Schema]] = {
         tools=_or_null(_list(_ANY_OBJECT)),
         tool_choice={"anyOf": [_text(), _ANY_OBJECT, {"type": "null"}]},
         response_format=_or_null(dict(_ANY_OBJECT)),
-        max_tokens=_or_null(_whole(minimum=1)),
-        max_completion_tokens=_or_null(_whole(minimum=1)),
+        max_tokens=_or_null(_integer(minimum=1)),
+        max_completion_tokens=_or_null(_integer(minimum=1)),
         temperature=_or_null(dict(_NUMBER)),
         top_p=_or_null(dict(_NUMBER)),
-        n=_or_null(_whole(minimum=1)),
+        n=_or_null(_integer(minimum=1)),
         stop={"anyOf": [_text(), _list(_text()), {"type": "null"}]},
         fallbacks=_FALLBACKS,
     ),
@@ -116,21 +116,21 @@ SCHEMAS: Final[dict[str, Schema]] = {
         ("choices",),
         id=_text(),
         object=_text(examples=["chat.completion"]),
-        created=_whole("Unix time."),
+        created=_integer("Unix time."),
         model=_text("The model, as its provider calls it."),
         choices=_list(
             _object(
-                index=_whole(),
+                index=_integer(),
                 message=_ref("ChatMessage"),
                 finish_reason=_or_null(_text(examples=["stop", "length", "tool_calls", "content_filter"])),
             )
         ),
         usage=_or_null(
             _object(
-                prompt_tokens=_whole(),
-                completion_tokens=_whole(),
-                total_tokens=_whole(),
-                prompt_tokens_details=_or_null(_object(cached_tokens=_or_null(_whole()))),
+                prompt_tokens=_integer(),
+                completion_tokens=_integer(),
+                total_tokens=_integer(),
+                prompt_tokens_details=_or_null(_object(cached_tokens=_or_null(_integer()))),
             )
         ),
     ),
@@ -148,7 +148,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
         parallel_tool_calls=_or_null({"type": "boolean"}),
         text=_or_null(dict(_ANY_OBJECT)),
         reasoning=_or_null(_object(effort=_or_null(_text("For providers that know it.")))),
-        max_output_tokens=_or_null(_whole(minimum=1)),
+        max_output_tokens=_or_null(_integer(minimum=1)),
         temperature=_or_null(dict(_NUMBER)),
         top_p=_or_null(dict(_NUMBER)),
         store=_or_null({"type": "boolean", "const": False, "description": "Nothing is kept: `true` is refused."}),
@@ -158,25 +158,25 @@ SCHEMAS: Final[dict[str, Schema]] = {
         ("id", "object", "status", "output"),
         id=_text(),
         object={"const": "response"},
-        created_at=_whole("Unix time."),
+        created_at=_integer("Unix time."),
         status=_text(enum=["completed", "incomplete"]),
         incomplete_details=_or_null(_object(reason=_text(enum=["max_output_tokens", "content_filter"]))),
         model=_text("The model, as its provider calls it."),
         output=_list(_ANY_OBJECT, description="Items of type `message` and `function_call`."),
         usage=_or_null(
             _object(
-                input_tokens=_whole(),
-                input_tokens_details=_object(cached_tokens=_whole()),
-                output_tokens=_whole(),
-                output_tokens_details=_object(reasoning_tokens=_whole()),
-                total_tokens=_whole(),
+                input_tokens=_integer(),
+                input_tokens_details=_object(cached_tokens=_integer()),
+                output_tokens=_integer(),
+                output_tokens_details=_object(reasoning_tokens=_integer()),
+                total_tokens=_integer(),
             )
         ),
     ),
     "MessagesRequest": _object(
         ("model", "messages", "max_tokens"),
         model=_MODEL,
-        max_tokens=_whole("Tokens to write at most.", minimum=1),
+        max_tokens=_integer("Tokens to write at most.", minimum=1),
         messages=_list(
             _object(
                 ("role", "content"),
@@ -194,7 +194,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
         stop_sequences=_or_null(_list(_text())),
         temperature=_or_null(dict(_NUMBER)),
         top_p=_or_null(dict(_NUMBER)),
-        top_k=_or_null(_whole()),
+        top_k=_or_null(_integer()),
         fallbacks=_FALLBACKS,
     ),
     "AnthropicMessage": _object(
@@ -206,7 +206,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
         content=_list(_ANY_OBJECT, description="Blocks of type `text`, `tool_use` and others."),
         stop_reason=_or_null(_text(examples=["end_turn"])),
         stop_sequence=_or_null(_text()),
-        usage=_or_null(_object(input_tokens=_or_null(_whole()), output_tokens=_or_null(_whole()))),
+        usage=_or_null(_object(input_tokens=_or_null(_integer()), output_tokens=_or_null(_integer()))),
     ),
     "EmbeddingsRequest": _object(
         ("model", "input"),
@@ -214,12 +214,12 @@ SCHEMAS: Final[dict[str, Schema]] = {
         input={
             "anyOf": [
                 _text(),
-                _list({"anyOf": [_text(), _whole(), _list(_whole())]}, minItems=1),
+                _list({"anyOf": [_text(), _integer(), _list(_integer())]}, minItems=1),
             ],
             "description": "A text, several, or tokens.",
         },
         encoding_format=_or_null(_text(enum=["float", "base64"])),
-        dimensions=_or_null(_whole(minimum=1)),
+        dimensions=_or_null(_integer(minimum=1)),
         fallbacks=_FALLBACKS,
     ),
     "Embeddings": _object(
@@ -229,16 +229,16 @@ SCHEMAS: Final[dict[str, Schema]] = {
         data=_list(
             _object(
                 object=_text(examples=["embedding"]),
-                index=_whole(),
+                index=_integer(),
                 embedding={"anyOf": [_list(_NUMBER), _text("In base64.")]},
             )
         ),
-        usage=_or_null(_object(prompt_tokens=_whole(), total_tokens=_whole())),
+        usage=_or_null(_object(prompt_tokens=_integer(), total_tokens=_integer())),
     ),
     "GatewayModel": _object(
         ("id", "created", "owned_by", "object"),
         id=_text("`provider/model-id`.", examples=["sandbox/echo"]),
-        created=_whole("Unix time at which it came into the catalog."),
+        created=_integer("Unix time at which it came into the catalog."),
         owned_by=_text("The provider.", examples=["sandbox"]),
         object={"const": "model"},
     ),

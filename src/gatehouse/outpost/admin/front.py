@@ -61,7 +61,7 @@ class Front:
         except ClientLeft:
             return
         except Refusal as error:
-            if body.in_the_way:
+            if body.blocks_reuse:
                 error.headers["Connection"] = "close"
             await self._responses.to(scope, error)(scope, receive, send)
             return
