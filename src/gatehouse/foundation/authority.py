@@ -1,4 +1,4 @@
-"""A private authority, and the client certificates that it issues: EC P-256 throughout (decisions 8, Outposts)."""
+"""A private certificate authority and the client certificates that it issues. All keys are EC P-256."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -15,13 +15,13 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-#: Clocks of machines differ by a little: what was just issued is good on one that is behind.
-_EARLIER: Final = timedelta(minutes=5)
+#: certificates are valid from this long before their issue, so that machines with a slow clock accept them
+_CLOCK_SKEW: Final = timedelta(minutes=5)
 
 
 @dataclass(frozen=True)
 class Issued:
-    """A certificate and its key as PEM. `serial` is in hexadecimal, as everybody shows it."""
+    """A certificate and its key as PEM. `serial` is in hexadecimal."""
 
     certificate: str
     key: str = field(repr=False)
@@ -37,16 +37,16 @@ class Authority:
 
     @classmethod
     def make(cls, name: str, *, lifetime: timedelta) -> "Authority":
-        """A root, which signs certificates of clients and no further authorities."""
+        """Return a new root authority, which signs client certificates but no further authorities."""
         key, now = generate_private_key(SECP256R1()), datetime.now(UTC)
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         public = key.public_key()
         certificate = (
             x509.CertificateBuilder(
-                subject, subject, public, x509.random_serial_number(), now - _EARLIER, now + lifetime
+                subject, subject, public, x509.random_serial_number(), now - _CLOCK_SKEW, now + lifetime
             )
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(_usage(signs_certificates=True), critical=True)
+            .add_extension(_key_usage(signs_certificates=True), critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
             .sign(key, SHA256())
         )
@@ -54,35 +54,35 @@ class Authority:
 
     @classmethod
     def from_pem(cls, certificate: str, key: bytes) -> "Authority":
-        """Of what `pem` and `private_pem` have given."""
-        held = load_pem_private_key(key, password=None)
-        assert isinstance(held, EllipticCurvePrivateKey)
-        return cls(x509.load_pem_x509_certificate(certificate.encode()), held)
+        """Return the authority of a certificate and a private key in the form of `pem` and `private_pem`."""
+        private_key = load_pem_private_key(key, password=None)
+        assert isinstance(private_key, EllipticCurvePrivateKey)
+        return cls(x509.load_pem_x509_certificate(certificate.encode()), private_key)
 
     @property
     def pem(self) -> str:
         return self.certificate.public_bytes(Encoding.PEM).decode()
 
     def private_pem(self) -> bytes:
-        """PKCS 8, unencrypted: seal it before it is stored."""
-        return _private(self.key)
+        """Return the private key as unencrypted PKCS 8. Seal it before storing it."""
+        return _private_pem(self.key)
 
     def issue(self, name: str, organization: str, *, lifetime: timedelta) -> Issued:
-        """A certificate for clients, with a key of its own. It does not outlive the authority's."""
+        """Return a client certificate with a new key. It expires no later than the authority's certificate."""
         key, now = generate_private_key(SECP256R1()), datetime.now(UTC)
         subject = [
             x509.NameAttribute(NameOID.COMMON_NAME, name),
             x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization),
         ]
-        ends = min(now + lifetime, self.certificate.not_valid_after_utc)
+        expires_at = min(now + lifetime, self.certificate.not_valid_after_utc)
         identifier = self.certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
         certificate = (
             x509.CertificateBuilder(
                 self.certificate.subject, x509.Name(subject), key.public_key(), x509.random_serial_number(),
-                now - _EARLIER, ends,
+                now - _CLOCK_SKEW, expires_at,
             )
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_usage(signs_certificates=False), critical=True)
+            .add_extension(_key_usage(signs_certificates=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
             .add_extension(
@@ -92,19 +92,19 @@ class Authority:
         )  # fmt: skip
         return Issued(
             certificate=certificate.public_bytes(Encoding.PEM).decode(),
-            key=_private(key).decode(),
+            key=_private_pem(key).decode(),
             serial=f"{certificate.serial_number:x}",
             issued_at=now,
-            # As the certificate has it, which counts whole seconds.
+            # Certificates store whole seconds.
             expires_at=certificate.not_valid_after_utc,
         )
 
 
-def _private(key: EllipticCurvePrivateKey) -> bytes:
+def _private_pem(key: EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
     return x509.KeyUsage(
         digital_signature=not signs_certificates, content_commitment=False, key_encipherment=False,
         data_encipherment=False, key_agreement=False, key_cert_sign=signs_certificates, crl_sign=signs_certificates,

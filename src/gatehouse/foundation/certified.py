@@ -1,7 +1,7 @@
-"""Tokens that bring the certificate of the key they are signed with (`x5c`, RFC 7515, 4.1.6): ES256 alone.
+"""JWTs that carry the certificate of their signing key (`x5c`, RFC 7515, 4.1.6). Only ES256.
 
-A certificate is believed where it chains to an authority that the verifier has been told to trust, and what it says
-about its holder is not looked at: who the holder is, the verifier knows by its serial number.
+A certificate is accepted if it chains to a trusted authority. Its subject is ignored: verifiers identify the holder by
+the certificate's serial number.
 """
 
 import base64
@@ -26,30 +26,30 @@ from joserfc.jwt import JWTClaimsRegistry
 from gatehouse.foundation.jwt import ExpiredToken, InvalidToken
 
 ALGORITHM: Final = "ES256"
-#: Seconds from a token's `iat` to its `exp`: it is made for the moment, and cannot be taken back.
-MOST_SECONDS: Final = 300
-#: Its holder's certificate, and those between it and the authority.
-_MOST_CERTIFICATES: Final = 4
+#: maximum from a token's `iat` to its `exp`; short because tokens cannot be revoked
+MAX_LIFETIME_SECONDS: Final = 300
+#: the holder's certificate and the intermediate ones
+_MAX_CERTIFICATES: Final = 4
 _MAX_TOKEN_CHARS: Final = 16_384
-#: Clocks of machines differ by a little.
+#: allowed difference between the clocks of two machines
 _LEEWAY_SECONDS: Final = 5
 
 
-#: What reading and checking raise for what strangers make up.
-_NOT_GOOD: Final = (
+#: exceptions that the libraries raise for invalid tokens
+_INVALID_TOKEN_ERRORS: Final = (
     JoseError, VerificationError, UnsupportedAlgorithm, x509.InvalidVersion, x509.DuplicateExtension, ValueError,
     TypeError, KeyError, RecursionError,
 )  # fmt: skip
 
 
 class _Registry(jws.JWSRegistry):
-    # A chain is longer than what a header holds otherwise.
+    # A certificate chain is longer than the default limit of a header.
     max_header_length = _MAX_TOKEN_CHARS
 
 
 class Certified(msgspec.Struct, frozen=True, gc=False):
-    """A good token. `serial` is its certificate's; it is good until `expires_at` (Unix time), when it or its
-    certificate ends."""
+    """A verified token. `serial` is the serial number of its certificate. `expires_at` (Unix time) is the earlier of
+    the token's and the certificate's expiry."""
 
     serial: int
     subject: str
@@ -57,7 +57,8 @@ class Certified(msgspec.Struct, frozen=True, gc=False):
 
 
 def authority(pem: str) -> x509.Certificate:
-    """Raises `ValueError`, saying why, for anything but one certificate of an authority."""
+    """Return the authority's certificate in `pem`. Raises `ValueError` with the reason unless it is exactly one
+    certificate of an authority."""
     certificates = x509.load_pem_x509_certificates(pem.encode())
     if len(certificates) != 1:
         raise ValueError("must be one certificate")
@@ -76,77 +77,78 @@ def sign(
     key: EllipticCurvePrivateKey,
     chain: Sequence[x509.Certificate],
     *,
-    lifetime_seconds: int = MOST_SECONDS,
+    lifetime_seconds: int = MAX_LIFETIME_SECONDS,
 ) -> str:
-    """`chain` begins with the key's own certificate. `claims` should hold `sub` and `aud`; adds `iat` and `exp`."""
+    """Return a signed token. `chain` begins with the key's certificate. `claims` should have `sub` and `aud`; `iat` and
+    `exp` are added."""
     now = int(time.time())
-    held = ECKey.import_key(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    x5c = [base64.b64encode(each.public_bytes(Encoding.DER)).decode() for each in chain]
-    stamped = {**claims, "iat": now, "exp": now + lifetime_seconds}
-    return jwt.encode({"alg": ALGORITHM, "x5c": x5c}, stamped, held, registry=_Registry(algorithms=[ALGORITHM]))
+    signing_key = ECKey.import_key(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    x5c = [base64.b64encode(certificate.public_bytes(Encoding.DER)).decode() for certificate in chain]
+    claims = {**claims, "iat": now, "exp": now + lifetime_seconds}
+    return jwt.encode({"alg": ALGORITHM, "x5c": x5c}, claims, signing_key, registry=_Registry(algorithms=[ALGORITHM]))
 
 
 def verify(
     token: str, authorities: Sequence[x509.Certificate], *, audience: str, now: float | None = None
 ) -> Certified:
-    """What a token says that is good at `now` (Unix time; the system's without it).
+    """Return the token's contents if it is valid at `now` (Unix time; default: the system's clock).
 
-    `sub`, `aud`, `iat` and `exp` must be there and right. Raises `ExpiredToken`, `InvalidToken`.
+    Requires valid `sub`, `aud`, `iat` and `exp`. Raises `ExpiredToken`, `InvalidToken`.
     """
-    at = time.time() if now is None else now
+    now = time.time() if now is None else now
     if len(token) > _MAX_TOKEN_CHARS or not authorities:
         raise InvalidToken
     try:
-        leaf, *between = _brought(token)
-        _chained(leaf, between, authorities, at)
-        claims = _claims(token, leaf, audience, at)
+        leaf, *intermediates = _header_certificates(token)
+        _check_chain(leaf, intermediates, authorities, now)
+        claims = _claims(token, leaf, audience, now)
     except ExpiredTokenError:
         raise ExpiredToken from None
-    except _NOT_GOOD:
+    except _INVALID_TOKEN_ERRORS:
         raise InvalidToken from None
-    ends = min(float(claims["exp"]), leaf.not_valid_after_utc.timestamp())
-    return Certified(leaf.serial_number, str(claims["sub"]), ends)
+    expires_at = min(float(claims["exp"]), leaf.not_valid_after_utc.timestamp())
+    return Certified(leaf.serial_number, str(claims["sub"]), expires_at)
 
 
 def shown(token: str) -> x509.Certificate:
-    """The certificate of a token that was verified before."""
-    return _brought(token)[0]
+    """Return the certificate of a verified token's holder."""
+    return _header_certificates(token)[0]
 
 
-def _brought(token: str) -> list[x509.Certificate]:
-    """The certificates in the token's header, its holder's first."""
+def _header_certificates(token: str) -> list[x509.Certificate]:
+    """Return the certificates in the token's header, the holder's first."""
     head = token.partition(".")[0]
     header = json.loads(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))
-    brought = header["x5c"]
-    if not isinstance(brought, list) or not 0 < len(brought) <= _MOST_CERTIFICATES:
+    encoded = header["x5c"]
+    if not isinstance(encoded, list) or not 0 < len(encoded) <= _MAX_CERTIFICATES:
         raise InvalidToken
     try:
-        return [x509.load_der_x509_certificate(base64.b64decode(each, validate=True)) for each in brought]
+        return [x509.load_der_x509_certificate(base64.b64decode(certificate, validate=True)) for certificate in encoded]
     except binascii.Error:
         raise InvalidToken from None
 
 
-def _chained(
-    leaf: x509.Certificate, between: list[x509.Certificate], authorities: Sequence[x509.Certificate], at: float
+def _check_chain(
+    leaf: x509.Certificate, intermediates: list[x509.Certificate], authorities: Sequence[x509.Certificate], now: float
 ) -> None:
     policy = (
         PolicyBuilder()
         .store(Store(list(authorities)))
-        .time(datetime.fromtimestamp(at, UTC))
-        # What browsers ask of a server's certificate (names, and what it may be used for) says nothing here.
+        .time(datetime.fromtimestamp(now, UTC))
+        # The web PKI's rules for a server's certificate (names, key usage) do not apply to the holder's.
         .extension_policies(ca_policy=ExtensionPolicy.webpki_defaults_ca(), ee_policy=ExtensionPolicy.permit_all())
     )
-    policy.build_client_verifier().verify(leaf, between)
+    policy.build_client_verifier().verify(leaf, intermediates)
 
 
-def _claims(token: str, leaf: x509.Certificate, audience: str, at: float) -> dict[str, Any]:
+def _claims(token: str, leaf: x509.Certificate, audience: str, now: float) -> dict[str, Any]:
     public = leaf.public_key()
     if not isinstance(public, EllipticCurvePublicKey) or not isinstance(public.curve, SECP256R1):
         raise InvalidToken
     key = ECKey.import_key(public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
     claims = jwt.decode(token, key, registry=_Registry(algorithms=[ALGORITHM])).claims
     rules = JWTClaimsRegistry(
-        now=int(at),
+        now=int(now),
         leeway=_LEEWAY_SECONDS,
         aud={"essential": True, "value": audience},
         sub={"essential": True},
@@ -154,6 +156,6 @@ def _claims(token: str, leaf: x509.Certificate, audience: str, at: float) -> dic
         exp={"essential": True},
     )
     rules.validate(claims)
-    if claims["exp"] - claims["iat"] > MOST_SECONDS:
+    if claims["exp"] - claims["iat"] > MAX_LIFETIME_SECONDS:
         raise InvalidToken
     return claims

@@ -1,4 +1,4 @@
-"""Time as a value that can be handed in, so that a test need not wait."""
+"""Clocks. A clock is a parameter, so that tests need not wait."""
 
 import time
 from datetime import UTC, datetime
@@ -7,10 +7,10 @@ from typing import Protocol
 
 class Clock(Protocol):
     def now(self) -> float:
-        """Unix time in seconds."""
+        """Return the Unix time in seconds."""
 
     def monotonic(self) -> float:
-        """Seconds that never go back, for durations."""
+        """Return monotonic seconds, for durations."""
 
 
 class SystemClock:
@@ -26,7 +26,7 @@ def utc_now() -> datetime:
 
 
 def iso(moment: datetime | float) -> str:
-    """ISO 8601 in UTC with a `Z`, as the contract writes timestamps (reference 1, Conventions)."""
+    """Return a time (datetime or Unix seconds) as ISO 8601 in UTC with a `Z`."""
     if not isinstance(moment, datetime):
         moment = datetime.fromtimestamp(moment, UTC)
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -1,5 +1,5 @@
-"""Passwords that attackers try first: those that leaked most often, and what is known of the account (NIST SP 800-63B,
-3.1.1.2). The list is the one of the package `zxcvbn`."""
+"""Rejects passwords that attackers try first: common leaked passwords and the account's own names (NIST SP 800-63B,
+3.1.1.2). The list of common passwords is that of the package `zxcvbn`."""
 
 import importlib.util
 import unicodedata
@@ -11,16 +11,16 @@ _SERVICE: Final = "gatehouse"
 
 
 def is_common(password: str, about: str | None = None) -> bool:
-    """Whether a password is on the list, or is the service's name or a part of the address `about`. Case does not
-    matter, nor do digits and signs at the end: people add them where a rule asks for some."""
-    spelled = unicodedata.normalize("NFKC", password).casefold()
-    bare = spelled.rstrip("0123456789!?.,-_*#$ ")
-    known = {_SERVICE, *_parts(about)}
-    return spelled in _listed() or spelled in known or bare in known
+    """Return whether a password is on the list, or is the service's name or a part of the e-mail address `about`.
+    Ignores case. For names it also ignores trailing digits and signs, which people add to satisfy password rules."""
+    folded = unicodedata.normalize("NFKC", password).casefold()
+    stem = folded.rstrip("0123456789!?.,-_*#$ ")
+    names = {_SERVICE, *_parts(about)}
+    return folded in _common_passwords() or folded in names or stem in names
 
 
 def _parts(address: str | None) -> set[str]:
-    """The address, what stands before its @ sign, and its domain without and with the ending."""
+    """Return the address, its local part, its domain, and the first label of its domain."""
     if not address:
         return set()
     local, _, domain = address.casefold().rpartition("@")
@@ -28,8 +28,9 @@ def _parts(address: str | None) -> set[str]:
 
 
 @cache
-def _listed() -> frozenset[str]:
-    """Read from the package's file alone: importing the package would keep 15 MiB of other lists in memory."""
+def _common_passwords() -> frozenset[str]:
+    """Return the list, read from one file of the package: importing the package keeps 15 MiB of other lists in
+    memory."""
     package = importlib.util.find_spec("zxcvbn")
     assert package is not None
     assert package.origin is not None

@@ -1,50 +1,51 @@
-"""A bound on how long something may take, for things that all may take equally long."""
+"""Timeouts of one common duration, with one timer for all of them."""
 
 import asyncio
 from types import TracebackType
 
 
 class Deadlines:
-    """`with deadlines.one() as wait:` raises `TimeoutError` after `seconds`, as `asyncio.timeout` does, at a quarter of
-    its cost: waits of one length run out in the order in which they began, so that one timer watches the oldest."""
+    """`with deadlines.one() as wait:` raises `TimeoutError` after `seconds`, like `asyncio.timeout`, at a quarter of
+    its cost: waits of equal length expire in the order in which they began, so that one timer for the oldest is
+    enough."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        #: when each is over by the loop's time, the oldest first
+        #: deadline of each wait in the loop's time, oldest first
         self._waits: dict[Wait, float] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     def one(self) -> "Wait":
         return Wait(self)
 
-    def began(self, wait: "Wait", loop: asyncio.AbstractEventLoop) -> None:
+    def add(self, wait: "Wait", loop: asyncio.AbstractEventLoop) -> None:
         self._waits[wait] = loop.time() + self.seconds
         if self._timer is None:
-            self._timer = loop.call_later(self.seconds, self._look)
+            self._timer = loop.call_later(self.seconds, self._expire_due)
 
-    def ended(self, wait: "Wait") -> None:
+    def remove(self, wait: "Wait") -> None:
         self._waits.pop(wait, None)
 
-    def _look(self) -> None:
+    def _expire_due(self) -> None:
         loop = asyncio.get_running_loop()
         now = loop.time()
         self._timer = None
         while self._waits:
             wait, due = next(iter(self._waits.items()))
             if due > now:
-                self._timer = loop.call_at(due, self._look)
+                self._timer = loop.call_at(due, self._expire_due)
                 return
             del self._waits[wait]
             wait.expire()
 
 
 class Wait:
-    """One, by the task that entered it. `expired`: its time is up, and the `TimeoutError` is this one's."""
+    """One wait of the task that entered it. `expired`: its time is over, and a `TimeoutError` comes from this wait."""
 
-    __slots__ = ("_among", "_cancelling", "_task", "expired")
+    __slots__ = ("_cancelling", "_deadlines", "_task", "expired")
 
-    def __init__(self, among: Deadlines) -> None:
-        self._among = among
+    def __init__(self, deadlines: Deadlines) -> None:
+        self._deadlines = deadlines
         self.expired = False
 
     def __enter__(self) -> "Wait":
@@ -53,7 +54,7 @@ class Wait:
         assert task is not None
         self._task = task
         self._cancelling = task.cancelling()
-        self._among.began(self, loop)
+        self._deadlines.add(self, loop)
         return self
 
     def expire(self) -> None:
@@ -63,7 +64,7 @@ class Wait:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._among.ended(self)
-        # Somebody else's cancellation at the same moment passes through.
+        self._deadlines.remove(self)
+        # A cancellation from elsewhere at the same time is passed on.
         if self.expired and self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
             raise TimeoutError from error

@@ -1,4 +1,4 @@
-"""What the domain name system says: TXT records, by the system's resolvers."""
+"""Looks up TXT records in DNS with the system's resolvers."""
 
 from typing import Final, Protocol
 
@@ -8,8 +8,8 @@ import dns.resolver
 
 from gatehouse.foundation.errors import Unavailable
 
-#: Seconds for a question with all its repetitions.
-_PATIENCE: Final = 5.0
+#: for one look-up with all its retries
+_LOOKUP_TIMEOUT_SECONDS: Final = 5.0
 
 
 class DnsUnavailable(Unavailable):
@@ -19,11 +19,11 @@ class DnsUnavailable(Unavailable):
 
 class TxtResolver(Protocol):
     async def txt(self, name: str) -> list[str]:
-        """The TXT records of a name; empty where there are none. Raises `DnsUnavailable`."""
+        """Return the TXT records of a name, or an empty list. Raises `DnsUnavailable`."""
 
 
 class SystemResolver:
-    """`resolver` None: as `/etc/resolv.conf` says when it is first asked."""
+    """Uses `resolver`, or by default a resolver configured by `/etc/resolv.conf` at the first look-up."""
 
     def __init__(self, resolver: dns.asyncresolver.Resolver | None = None) -> None:
         self._resolver = resolver
@@ -32,7 +32,7 @@ class SystemResolver:
         try:
             if self._resolver is None:
                 self._resolver = dns.asyncresolver.Resolver()
-            answer = await self._resolver.resolve(name, "TXT", search=False, lifetime=_PATIENCE)
+            answer = await self._resolver.resolve(name, "TXT", search=False, lifetime=_LOOKUP_TIMEOUT_SECONDS)
         except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
             return []
         except (dns.exception.DNSException, OSError):

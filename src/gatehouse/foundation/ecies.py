@@ -1,8 +1,7 @@
-"""Texts that only the holder of a key on P-256 can open: ECIES, that is ECDH with a key made for the one text, HKDF
-with SHA-256, AES-256-GCM.
+"""Public-key encryption for a P-256 key: ECIES with ECDH by an ephemeral key, HKDF-SHA-256 and AES-256-GCM.
 
-A sealed text reads `e1.<base64url of the text's public key and ciphertext>`. Its context is authenticated with it: a
-text copied to another place opens no more than a forged one. Who has sealed it the text does not tell.
+A sealed text has the form `e1.<base64url of ephemeral public key and ciphertext>`. Its context is authenticated: a text
+copied to another context cannot be opened. The sender is not authenticated.
 """
 
 import hashlib
@@ -19,39 +18,39 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 _VERSION: Final = "e1"
 _POINT_BYTES: Final = 65
 _TAG_BYTES: Final = 16
-#: Each key is used once.
+#: constant, because each derived key is used once
 _NONCE: Final = bytes(12)
 
 
 class CannotOpen(Exception):
-    """It was sealed to another key or for another context, or was changed. The message never holds any of it."""
+    """The text was sealed to another key or for another context, or was changed. The message never has any of it."""
 
 
 def seal(plaintext: bytes, to: ec.EllipticCurvePublicKey, *, context: bytes) -> str:
-    own = ec.generate_private_key(ec.SECP256R1())
-    point = _point(own.public_key())
-    key = _derived(own.exchange(ec.ECDH(), to), point, _point(to))
+    ephemeral = ec.generate_private_key(ec.SECP256R1())
+    point = _point(ephemeral.public_key())
+    key = _derived_key(ephemeral.exchange(ec.ECDH(), to), point, _point(to))
     sealed = AESGCM(key).encrypt(_NONCE, plaintext, context)
     return f"{_VERSION}.{urlsafe_b64encode(point + sealed).decode()}"
 
 
 def unseal(sealed: str, key: ec.EllipticCurvePrivateKey, *, context: bytes) -> bytes:
-    """Raises `CannotOpen`."""
+    """Return the plaintext of a sealed text. Raises `CannotOpen`."""
     version, _, encoded = sealed.partition(".")
     try:
         raw = b64decode(encoded.encode("ascii"), altchars=b"-_", validate=True)
         if version != _VERSION or len(raw) < _POINT_BYTES + _TAG_BYTES or not isinstance(key.curve, ec.SECP256R1):
             raise CannotOpen("This is not a sealed text, or the key is not one for it.")
         point = raw[:_POINT_BYTES]
-        theirs = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
-        derived = _derived(key.exchange(ec.ECDH(), theirs), point, _point(key.public_key()))
+        ephemeral = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
+        derived = _derived_key(key.exchange(ec.ECDH(), ephemeral), point, _point(key.public_key()))
         return AESGCM(derived).decrypt(_NONCE, raw[_POINT_BYTES:], context)
-    except (InvalidTag, ValueError):  # base64, ASCII, and a point that is on no curve
-        raise CannotOpen("The sealed text was changed, or is another's.") from None
+    except (InvalidTag, ValueError):  # bad base64, not ASCII, or a point off the curve
+        raise CannotOpen("The sealed text was changed, or was sealed to another key or context.") from None
 
 
 def fingerprint(key: ec.EllipticCurvePublicKey) -> str:
-    """Of a key: another one for each."""
+    """Return the SHA-256 of a public key in hexadecimal."""
     return hashlib.sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).hexdigest()
 
 
@@ -59,7 +58,7 @@ def _point(key: ec.EllipticCurvePublicKey) -> bytes:
     return key.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
 
 
-def _derived(shared: bytes, point: bytes, to: bytes) -> bytes:
-    # Both keys are part of what is derived: the same secret for another pair is another key.
+def _derived_key(shared: bytes, point: bytes, to: bytes) -> bytes:
+    # Both public keys are part of the input: the same shared secret gives different keys for different pairs.
     info = b"gatehouse ecies e1" + point + to
     return HKDF(algorithm=SHA256(), length=32, salt=None, info=info).derive(shared)

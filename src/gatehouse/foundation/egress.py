@@ -1,12 +1,10 @@
-"""The address guard for URLs that customers give: webhooks, alerts, SIEM, providers.
+"""The egress guard for URLs from customers: webhooks, alerts, SIEM, providers (docs/security.md).
 
-Reference 3, Webhooks, Delivery rules 3; decisions 7.
+A name is resolved once, all its addresses are checked, and the connection uses exactly the checked addresses, so that
+DNS rebinding has no effect. Callers must not follow redirects.
 
-A name is resolved once, every address it has is judged, and the connection goes to the addresses that were judged: a
-name that answers differently a second later gains nothing. Callers follow no redirects.
-
-`EGRESS_ALLOWLIST` lets ranges through; `EGRESS_POLICY` narrows where organizations' own providers may be. Cloud
-metadata addresses are refused whatever they say.
+`EGRESS_ALLOWLIST` permits ranges. `EGRESS_POLICY` restricts the addresses of organizations' own providers. Cloud
+metadata addresses are always refused.
 """
 
 import asyncio
@@ -32,10 +30,10 @@ Network: TypeAlias = IPv4Network | IPv6Network
 _MAX_URL_CHARS: Final = 2048
 _RESOLVE_SECONDS: Final = 5.0
 
-#: What stands between `//` and the path: behind brackets nothing but a port.
+#: the part of a URL between `//` and the path; after brackets only a port
 _authority = re.compile(r"[^\[\]]*|\[[^\[\]]*\](:[0-9]*)?").fullmatch
 _label = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?").fullmatch
-#: What a system's resolver may take for an IPv4 address of one part: decimal, octal or hexadecimal.
+#: text that a system's resolver may read as a one-part IPv4 address: decimal, octal or hexadecimal
 _number = re.compile(r"[0-9]+|0x[0-9a-f]*").fullmatch
 
 _METADATA: Final = frozenset(
@@ -54,8 +52,8 @@ _METADATA: Final = frozenset(
 )
 _METADATA_NAMES: Final = frozenset({"metadata", "metadata.google.internal", "metadata.goog", "instance-data"})
 _LINK_LOCAL: Final = (ip_network("169.254.0.0/16"), ip_network("fe80::/10"))
-_CARRIER: Final = ip_network("100.64.0.0/10")
-#: Reserved beyond what the standard library knows, above all tunnels: an IPv4 address of the inside hides in them.
+_CARRIER_GRADE_NAT: Final = ip_network("100.64.0.0/10")
+#: reserved ranges that the standard library does not list, mainly tunnels, which can contain an internal IPv4 address
 _MORE_RESERVED: Final = tuple(
     ip_network(cidr)
     for cidr in (
@@ -72,7 +70,7 @@ _NAT64: Final = ip_network("64:ff9b::/96")
 
 
 class UnsafeUrl(BadRequest):
-    """`reason` says what is wrong in a few words, for `last_error` of a delivery and for logs."""
+    """A refused URL. `reason` is a short text for a delivery's `last_error` and for logs."""
 
     code = "unsafe_url"
 
@@ -95,9 +93,9 @@ class HostNotFound(UnsafeUrl):
 
 @dataclass(frozen=True, slots=True)
 class SafeUrl:
-    """A URL that the guard let pass, rewritten from its parts: no other parser can read another host into it.
+    """A URL that passed the guard, rebuilt from its parts so that every parser reads the same host.
 
-    That its name resolves to permitted addresses is known only after `EgressGuard.resolve`.
+    Its host's addresses are checked only by `EgressGuard.resolve`.
     """
 
     url: str
@@ -111,8 +109,8 @@ class SafeUrl:
 
 
 class EgressGuard:
-    """`allowlist` are CIDRs; `policy` bounds the addresses that organizations give to their providers. Raises
-    `BadSettings`."""
+    """Checks URLs and addresses. `allowlist` has CIDRs; `policy` restricts the addresses of organizations' own
+    providers. Raises `BadSettings`."""
 
     def __init__(self, allowlist: Iterable[str] = (), policy: EgressPolicy = "private") -> None:
         self._policy = policy
@@ -122,25 +120,26 @@ class EgressGuard:
             raise BadSettings(f"EGRESS_ALLOWLIST: {error}") from None
 
     def check(self, url: str, *, https_only: bool = True) -> SafeUrl:
-        """A receiver's URL. Raises `MalformedUrl`, `BlockedAddress`. Looks up no name."""
-        return self._checked(url, https_only=https_only, bounds="public")
+        """Checks a receiver's URL without a DNS look-up. Raises `MalformedUrl`, `BlockedAddress`."""
+        return self._check_url(url, https_only=https_only, bounds="public")
 
     def provider_url(self, url: str, egress: EgressPolicy | None = None) -> SafeUrl:
-        """A provider's base URL: it may be private and plain HTTP, as a local runtime is, but no metadata address.
-        `egress`: the organization has given the address, and this is its own bound beside the deployment's."""
-        return self._checked(url, https_only=False, bounds=self.bounds(egress))
+        """Checks a provider's base URL. It may be private and plain HTTP, as for a local runtime, but no metadata
+        address. `egress` is the organization's own policy for an address that the organization has set; the stricter of
+        it and the deployment's policy applies."""
+        return self._check_url(url, https_only=False, bounds=self.bounds(egress))
 
     def bounds(self, egress: EgressPolicy | None) -> EgressPolicy:
-        """What holds for a provider's address; see `provider_url`."""
+        """Return the policy for a provider's address; see `provider_url`."""
         return "private" if egress is None else stricter(self._policy, egress)
 
     async def resolve(self, url: SafeUrl) -> tuple[Address, ...]:
-        """Every address of the host, all permitted. Raises `HostNotFound`, `BlockedAddress` if a single one is not."""
+        """Return all addresses of the host. Raises `HostNotFound`, or `BlockedAddress` if any of them is refused."""
         return await self.addresses(url.host, url.port, bounds=url.bounds)
 
     async def addresses(self, host: str, port: int, *, bounds: EgressPolicy) -> tuple[Address, ...]:
         if (literal := _literal(host)) is not None:
-            self._judge(literal, bounds)
+            self._check_address(literal, bounds)
             return (literal,)
         _refuse_names(host)
         try:
@@ -151,13 +150,13 @@ class EgressGuard:
         if not addresses:
             raise HostNotFound("the host name has no address")
         for address in addresses:
-            self._judge(address, bounds)
+            self._check_address(address, bounds)
         return addresses
 
-    def _checked(self, url: str, *, https_only: bool, bounds: EgressPolicy) -> SafeUrl:
+    def _check_url(self, url: str, *, https_only: bool, bounds: EgressPolicy) -> SafeUrl:
         if len(url) > _MAX_URL_CHARS:
             raise MalformedUrl(f"longer than {_MAX_URL_CHARS} characters")
-        # Parsers disagree about these, and what they disagree about is the host.
+        # Parsers read these characters differently and so find different hosts.
         if "\\" in url or any(unicodedata.category(character)[0] in "CZ" for character in url):
             raise MalformedUrl("holds a space, a backslash or a control character")
         try:
@@ -176,18 +175,18 @@ class EgressGuard:
         host = _host(parts.hostname or "")
         literal = _literal(host)
         if literal is not None:
-            self._judge(literal, bounds)
+            self._check_address(literal, bounds)
         else:
             _refuse_names(host, local_allowed=bounds == "private" or bool(self._allowed))
-        shown = f"[{host}]" if isinstance(literal, IPv6Address) else host
-        authority = shown if port is None else f"{shown}:{port}"
+        url_host = f"[{host}]" if isinstance(literal, IPv6Address) else host
+        authority = url_host if port is None else f"{url_host}:{port}"
         path = parts.path or "/"
         query = f"?{parts.query}" if parts.query else ""
-        standard = 443 if parts.scheme == "https" else 80
-        return SafeUrl(f"{parts.scheme}://{authority}{path}{query}", parts.scheme, host, port or standard, bounds)
+        default_port = 443 if parts.scheme == "https" else 80
+        return SafeUrl(f"{parts.scheme}://{authority}{path}{query}", parts.scheme, host, port or default_port, bounds)
 
-    def _judge(self, address: Address, bounds: EgressPolicy) -> None:
-        address = _plain(address)
+    def _check_address(self, address: Address, bounds: EgressPolicy) -> None:
+        address = _without_embedding(address)
         if address in _METADATA:
             raise BlockedAddress("a cloud metadata address")
         if any(address in network for network in self._allowed):
@@ -200,8 +199,8 @@ class EgressGuard:
 
 
 class GuardedResolver(AbstractResolver):
-    """For aiohttp's connector: connections go only where the guard says. aiohttp asks no resolver about a literal
-    address, so `check` the URL too, and follow no redirects."""
+    """A resolver for aiohttp's connector that returns only permitted addresses. aiohttp does not resolve literal
+    addresses, so callers must also `check` the URL, and must not follow redirects."""
 
     def __init__(self, guard: EgressGuard, *, bounds: EgressPolicy = "public") -> None:
         self._guard = guard
@@ -224,7 +223,7 @@ class GuardedResolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing: the resolver has no resources."""
 
 
 _PRIVATE_REASONS: Final = frozenset(
@@ -233,7 +232,7 @@ _PRIVATE_REASONS: Final = frozenset(
 
 
 def _reason(address: Address) -> str | None:
-    """Why an address is out of bounds, or None for one on the open internet."""
+    """Return why an address is refused, or None for a public address."""
     if any(address in network for network in _LINK_LOCAL):
         return "a link-local address"
     if address.is_loopback:
@@ -242,7 +241,7 @@ def _reason(address: Address) -> str | None:
         return "an unspecified address"
     if address.is_multicast:
         return "a multicast address"
-    if address in _CARRIER:
+    if address in _CARRIER_GRADE_NAT:
         return "a carrier-grade NAT address"
     if any(address in network for network in _MORE_RESERVED) or address.is_reserved:
         return "a reserved address"
@@ -251,8 +250,8 @@ def _reason(address: Address) -> str | None:
     return None if address.is_global else "a reserved address"
 
 
-def _plain(address: Address) -> Address:
-    """The IPv4 address behind an IPv6 one that only translates it: mapped, or NAT64."""
+def _without_embedding(address: Address) -> Address:
+    """Return the IPv4 address that an IPv6 address embeds (mapped, or NAT64), else the address itself."""
     if isinstance(address, IPv4Address):
         return address
     if address in _NAT64:
@@ -261,7 +260,7 @@ def _plain(address: Address) -> Address:
 
 
 def _host(host: str) -> str:
-    """Lower case, ASCII, without a final dot. Raises `MalformedUrl`."""
+    """Return the host in lower-case ASCII without a final dot. Raises `MalformedUrl`."""
     if "%" in host:
         raise MalformedUrl("must not name a network zone")
     try:
@@ -291,7 +290,7 @@ def _literal(host: str) -> Address | None:
 
 
 def _refuse_names(host: str, *, local_allowed: bool = True) -> None:
-    """Names that need no look-up. Others are judged by their addresses."""
+    """Refuses names that need no look-up. Other names are checked by their addresses."""
     if host in _METADATA_NAMES:
         raise BlockedAddress("a cloud metadata address")
     if not local_allowed and (host == "localhost" or host.endswith(".localhost")):

@@ -1,9 +1,9 @@
-"""How far the addresses may lie that an organization gives to its providers (`EGRESS_POLICY`)."""
+"""The policy for the addresses of organizations' own providers (`EGRESS_POLICY`)."""
 
 from typing import Final, Literal, TypeAlias
 
-#: `private`: anywhere but where the address guard never goes. `public`: the open internet, and EGRESS_ALLOWLIST.
-#: `listed`: EGRESS_ALLOWLIST alone.
+#: `private`: all addresses except those that are always refused. `public`: public addresses and EGRESS_ALLOWLIST.
+#: `listed`: only EGRESS_ALLOWLIST.
 EgressPolicy: TypeAlias = Literal["private", "public", "listed"]
 
 _STRICTNESS: Final[dict[EgressPolicy, int]] = {"private": 0, "public": 1, "listed": 2}

@@ -1,13 +1,13 @@
-"""Every error the product answers with, as nouns in one tree. A family adds its own leaves in its `errors.py`.
+"""The base classes of all errors in responses. Each family adds its own subclasses in its `errors.py`.
 
-    Refusal                      status, code, type and message; one handler an app renders it into its envelope
+    Refusal                      status, code, type and message; one handler in each app renders it into its envelope
     ├── BadRequest           400
     ├── Unauthenticated      401  credential missing or invalid
     ├── PaymentRequired      402
     ├── Forbidden            403  credential lacks a right
     ├── NotFound             404  absent, or another tenant's
     ├── Conflict             409
-    ├── PreconditionFailed   412  `If-Match` names another version than the one that is there
+    ├── PreconditionFailed   412  `If-Match` names another version than the current one
     ├── PayloadTooLarge      413
     ├── Unprocessable        422  understood, but a field is wrong
     ├── TooManyRequests      429
@@ -16,8 +16,8 @@
     ├── Unavailable          503
     └── GatewayTimeout       504
 
-`type` is the category in the gateway's envelope, `code` the machine identifier in it and in the `error` field of
-those admin errors that have one (reference 1, Errors).
+`type` is the category in the gateway's envelope. `code` is the machine-readable identifier, there and in the `error`
+field of administration errors that have one (docs/errors.md).
 """
 
 from collections.abc import Mapping
@@ -25,13 +25,13 @@ from typing import Any, ClassVar, Literal
 
 
 class Refusal(Exception):
-    """An answer that is not a success. `extra` are fields that the envelope carries beside the fixed ones."""
+    """An error response. `extra` has additional fields of the envelope."""
 
     status: ClassVar[int] = 500
     type: ClassVar[str] = "internal_error"
     code: ClassVar[str | None] = None
     message: ClassVar[str] = "Unexpected error."
-    #: a wire form of its own, whatever its family's is (`foundation.http.envelopes`); None for the family's
+    #: an error form that overrides the family's (`foundation.http.envelopes`), or None for the family's
     form: ClassVar[Literal["detail", "error_message", "error_details", "gateway", "anthropic"] | None] = None
 
     def __init__(self, message: str | None = None, *, headers: Mapping[str, str] | None = None, **extra: Any) -> None:
@@ -42,7 +42,7 @@ class Refusal(Exception):
 
 
 class FieldFault:
-    """One bad field: its dotted name as the caller wrote it, and what is wrong with it."""
+    """An invalid field: its dotted name in the request, and what is wrong with it."""
 
     __slots__ = ("field", "message")
 
@@ -108,7 +108,7 @@ class PayloadTooLarge(Refusal):
 
 
 class Unprocessable(Refusal):
-    """A body or parameter that fails validation. `faults` name the fields."""
+    """A body or parameter that fails validation. `faults` has the invalid fields."""
 
     status = 422
     type = "invalid_request_error"

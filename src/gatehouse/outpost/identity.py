@@ -88,7 +88,7 @@ class Identity:
         if known is None or known[1] - _EARLY <= now:
             claims = {"sub": str(self._outpost_id), "aud": audience}
             token = certified.sign(claims, self._held.key, self._held.chain)
-            known = self._tokens[audience] = (token, now + certified.MOST_SECONDS)
+            known = self._tokens[audience] = (token, now + certified.MAX_LIFETIME_SECONDS)
         return known[0]
 
     def context(self) -> ssl.SSLContext:

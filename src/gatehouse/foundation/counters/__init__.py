@@ -1,13 +1,13 @@
-"""Counting requests over a sliding 60-second window (reference 1, Rate limiting on the platform).
+"""Rate limits: count requests over a sliding window of 60 seconds (docs/rate-limits.md).
 
 memory      counts in this process
-shared      counts in Redis, for all workers together; falls back to `memory` while Redis is away or slow
-script      the one call that Redis runs for a request
+shared      counts in Redis for all workers; falls back to `memory` while Redis is unavailable or slow
+script      the Lua script that Redis runs for each request
 
-Both counters keep the same promise: of one key, no 60 seconds ever see more than `limit` admissions, and a request that
-is refused takes nothing. Both keep at most 601 buckets a key, whatever the limit: admissions within 100 ms of a
-bucket's first share it and leave the window together, with its last. So a slot can come free up to 100 ms late, and
-never early; requests more than 100 ms apart are counted to the microsecond.
+Both counters guarantee that no 60 seconds have more than `limit` admissions of one key. A refused request is not
+counted. Both keep at most 601 buckets for each key: all admissions within 100 ms of a bucket's first admission share
+the bucket, which leaves the window with its last one. So a slot becomes free up to 100 ms late and never early.
+Requests more than 100 ms apart are counted to the microsecond.
 """
 
 from math import ceil
@@ -15,25 +15,25 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-#: Seconds that a request counts.
-WINDOW: Final = 60.0
-#: Most time, in seconds, between the first and the last admission of a bucket.
-BUCKET: Final = 0.1
+#: how long a request counts
+WINDOW_SECONDS: Final = 60.0
+#: maximum time between the first and the last admission of a bucket
+BUCKET_SECONDS: Final = 0.1
 
-#: What to count against what: a client key, and how many requests it may make in a window.
+#: a client key and its limit of requests in a window
 Claim: TypeAlias = tuple[str, int]
 
 
 class RateState(msgspec.Struct, frozen=True, gc=False):
-    """What the rate-limit headers say. `reset` is the Unix second by which the oldest counted request has left the
-    window, so that `remaining` goes up: rounded up, for a client that waits until then must be let in."""
+    """The values of the rate-limit headers. `reset` is the Unix second by which the oldest counted request has left the
+    window and `remaining` rises. It is rounded up: a client that waits until then is admitted."""
 
     limit: int
     remaining: int
     reset: int
 
     def headers(self) -> dict[str, str]:
-        """Reference 1, Rate limiting on the platform, 10."""
+        """Return the rate-limit headers of a response."""
         return {
             "X-RateLimit-Limit": str(self.limit),
             "X-RateLimit-Remaining": str(self.remaining),
@@ -42,8 +42,8 @@ class RateState(msgspec.Struct, frozen=True, gc=False):
 
 
 class Taken(msgspec.Struct, frozen=True, gc=False):
-    """The answer to one take. `claim` is the index of the claim that `rate` speaks of: the one that refused, or of
-    those that let through the one with the least left. `retry_after` is 0 when allowed, else whole seconds."""
+    """The decision about one request. `claim` is the index of the claim that `rate` describes: the one that refused, or
+    the one with the fewest requests left. `retry_after` is 0 if allowed, else whole seconds."""
 
     allowed: bool
     rate: RateState
@@ -51,9 +51,9 @@ class Taken(msgspec.Struct, frozen=True, gc=False):
     claim: int = 0
 
 
-def told(*, allowed: bool, claim: int, limit: int, used: int, wait: float, now: float) -> Taken:
-    """`wait` is seconds until the next slot comes free, `now` Unix time: the client's clock is set against ours, not
-    against that of the shared store."""
+def decision(*, allowed: bool, claim: int, limit: int, used: int, wait: float, now: float) -> Taken:
+    """Return the decision. `wait` is in seconds until the next slot becomes free. `now` is this host's Unix time, not
+    that of the shared store, because clients compare `reset` with the response's time."""
     remaining = limit - used
     rate = RateState(limit, max(remaining, 0), ceil(now + wait))
     return Taken(allowed, rate, 0 if allowed else max(1, ceil(wait)), claim)

@@ -1,35 +1,36 @@
-"""Counting in this process: alone without Redis, and while Redis is away."""
+"""Counts requests in this process: without Redis, or while Redis is unavailable."""
 
 from bisect import bisect_right
 from collections import OrderedDict
 from typing import Final
 
 from gatehouse.foundation.clock import SYSTEM_CLOCK, Clock
-from gatehouse.foundation.counters import BUCKET, WINDOW, Claim, Taken, told
+from gatehouse.foundation.counters import BUCKET_SECONDS, WINDOW_SECONDS, Claim, Taken, decision
 
-_SECOND: Final = 1_000_000
+_MICROSECONDS: Final = 1_000_000
 
 
 class _Window:
-    """What one key was admitted lately, in buckets, oldest first. Times are whole microseconds: sums are exact."""
+    """The recent admissions of one key in buckets, oldest first. Times are whole microseconds, so that sums are
+    exact."""
 
     __slots__ = ("counts", "ends", "opened", "used")
 
     def __init__(self) -> None:
-        #: by bucket, when its last request was admitted
+        #: time of the last admission of each bucket
         self.ends: list[int] = []
         self.counts: list[int] = []
-        #: when the first request of the last bucket was admitted
+        #: time of the first admission of the newest bucket
         self.opened = 0
         self.used = 0
 
-    def forget(self, horizon: int) -> None:
+    def drop_expired(self, horizon: int) -> None:
         """Drops the buckets that ended at `horizon` or before."""
         ends = self.ends
         if ends and ends[0] <= horizon:
-            gone = bisect_right(ends, horizon)
-            self.used -= sum(self.counts[:gone])
-            del ends[:gone], self.counts[:gone]
+            expired = bisect_right(ends, horizon)
+            self.used -= sum(self.counts[:expired])
+            del ends[:expired], self.counts[:expired]
 
     def add(self, now: int, span: int) -> None:
         if self.ends and now - self.opened < span:
@@ -41,8 +42,8 @@ class _Window:
             self.opened = now
         self.used += 1
 
-    def room_at(self, limit: int) -> int:
-        """When the window, now full, will hold less than `limit`."""
+    def freeing_bucket_end(self, limit: int) -> int:
+        """Return the end of the bucket whose expiry brings the full window below `limit`."""
         used = self.used
         for end, count in zip(self.ends, self.counts, strict=True):
             used -= count
@@ -52,44 +53,43 @@ class _Window:
 
 
 class MemoryCounters:
-    """Shape of `engine.ports.Counters`. Exact under concurrency, because nothing in a take waits.
+    """Implements `engine.ports.Counters`. Exact under concurrency, because no take awaits anything.
 
-    Keys stand in the order of their last admission, so those that expired are always in front; each take drops two of
-    them, `purge` drops all. With `max_keys` live keys the one that was admitted longest ago is forgotten, and with it
-    its count: someone with that many addresses gains a few requests, where otherwise they would take the memory.
-    """
+    Keys are in the order of their last admission, so expired keys are at the front. Each take drops up to two of them,
+    `purge` drops all. Above `max_keys` live keys the least recently admitted key is dropped with its count: a client
+    with that many addresses gains a few requests, but memory stays bounded."""
 
-    def __init__(self, clock: Clock = SYSTEM_CLOCK, *, max_keys: int = 50_000, window: float = WINDOW) -> None:
+    def __init__(self, clock: Clock = SYSTEM_CLOCK, *, max_keys: int = 50_000, window: float = WINDOW_SECONDS) -> None:
         self._clock = clock
         self._max_keys = max_keys
-        # A microsecond less: who waits as long as told finds room, however the clock's fractions were rounded.
-        self._window = round(window * _SECOND) - 1
-        self._span = round(min(BUCKET, window / 600) * _SECOND)
+        # A microsecond less, so that a client that waits for `retry_after` is admitted despite rounding of the clock.
+        self._window = round(window * _MICROSECONDS) - 1
+        self._span = round(min(BUCKET_SECONDS, window / 600) * _MICROSECONDS)
         self._windows: OrderedDict[str, _Window] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._windows)
 
     async def take(self, key: str, limit: int) -> Taken:
-        """Counts one request of `key`, if fewer than `limit` were admitted in the last 60 seconds."""
-        # As `take_now`, without the lists of several claims: most requests count against one limit.
-        now = int(self._clock.monotonic() * _SECOND)
+        """Counts one request of `key` if fewer than `limit` were admitted in the last 60 seconds."""
+        # A faster `take_now` for one claim: most requests count against one limit.
+        now = int(self._clock.monotonic() * _MICROSECONDS)
         self._drop_expired(now, 2)
         window = self._windows.get(key)
         if window is not None:
-            window.forget(now - self._window)
+            window.drop_expired(now - self._window)
             if window.used >= limit:
-                return self._told(0, limit, window, window.room_at(limit), now, allowed=False)
+                return self._decision(0, limit, window, window.freeing_bucket_end(limit), now, allowed=False)
         window = self._admit(key, now)
-        return self._told(0, limit, window, window.ends[0], now, allowed=True)
+        return self._decision(0, limit, window, window.ends[0], now, allowed=True)
 
     async def take_all(self, *claims: Claim) -> Taken:
-        """Counts one request against every claim, or against none if one has no room. At least one claim."""
+        """Counts one request against every claim, or against none if one of them is full. Needs at least one claim."""
         return self.take_now(*claims)
 
     def take_now(self, *claims: Claim) -> Taken:
-        # The monotonic clock counts: a corrected wall clock must neither free nor block anyone.
-        now = int(self._clock.monotonic() * _SECOND)
+        # The monotonic clock: a correction of the wall clock must not change limits.
+        now = int(self._clock.monotonic() * _MICROSECONDS)
         self._drop_expired(now, 2)
         tightest, least = 0, None
         windows = self._windows
@@ -97,18 +97,18 @@ class MemoryCounters:
             window = windows.get(key)
             used = 0
             if window is not None:
-                window.forget(now - self._window)
+                window.drop_expired(now - self._window)
                 used = window.used
                 if used >= limit:
-                    return self._told(index, limit, window, window.room_at(limit), now, allowed=False)
+                    return self._decision(index, limit, window, window.freeing_bucket_end(limit), now, allowed=False)
             if least is None or limit - used < least:
                 tightest, least = index, limit - used
         window = [self._admit(key, now) for key, _ in claims][tightest]
-        return self._told(tightest, claims[tightest][1], window, window.ends[0], now, allowed=True)
+        return self._decision(tightest, claims[tightest][1], window, window.ends[0], now, allowed=True)
 
     def purge(self) -> None:
-        """Drops every expired key, for a host to call each 60 seconds."""
-        self._drop_expired(int(self._clock.monotonic() * _SECOND), len(self._windows))
+        """Drops all expired keys. The host calls it every 60 seconds."""
+        self._drop_expired(int(self._clock.monotonic() * _MICROSECONDS), len(self._windows))
 
     def _drop_expired(self, now: int, at_most: int) -> None:
         windows = self._windows
@@ -132,6 +132,6 @@ class MemoryCounters:
         window.add(now, self._span)
         return window
 
-    def _told(self, claim: int, limit: int, window: _Window, frees: int, now: int, *, allowed: bool) -> Taken:
-        wait = (frees + self._window - now) / _SECOND
-        return told(allowed=allowed, claim=claim, limit=limit, used=window.used, wait=wait, now=self._clock.now())
+    def _decision(self, claim: int, limit: int, window: _Window, bucket_end: int, now: int, *, allowed: bool) -> Taken:
+        wait = (bucket_end + self._window - now) / _MICROSECONDS
+        return decision(allowed=allowed, claim=claim, limit=limit, used=window.used, wait=wait, now=self._clock.now())

@@ -1,12 +1,12 @@
-"""What Redis runs for a request: one call, one look at Redis's own clock, all claims or none."""
+"""The Lua script that Redis runs for each request. It reads Redis's clock once and counts all claims or none."""
 
 import hashlib
 
-from gatehouse.foundation.counters import BUCKET, WINDOW
+from gatehouse.foundation.counters import BUCKET_SECONDS, WINDOW_SECONDS
 
-# A key is a list of buckets, oldest first. A bucket is four numbers: how many requests the key was admitted before it
-# and with it, and when (microseconds) its first and its last one were. So what the window holds is the difference
-# between its two ends, and a take touches nothing in between.
+# A key is a list of buckets, oldest first. A bucket is four numbers: the key's admissions before it, the admissions up
+# to and with it, and the times (microseconds) of its first and last admission. The number of requests in the window is
+# the difference between its two ends, so a take reads no bucket in between.
 _SOURCE = """
 local WINDOW, BUCKET, KEEP = {window}, {bucket}, {keep}
 local time = redis.call('TIME')
@@ -19,7 +19,7 @@ for i, key in ipairs(KEYS) do
   local tail = redis.call('LINDEX', key, -1)
   if tail then
     local _, total, opened, last = struct.unpack('<dddd', tail)
-    -- A clock that was set back stands still until it has caught up.
+    -- After the clock was set back, time stands still until the clock has caught up.
     if last > now then now = last end
     view.total, view.opened = total, opened
     local head, before, after, ended = redis.call('LINDEX', key, 0)
@@ -53,7 +53,7 @@ for i, key in ipairs(KEYS) do
   if view.live and view.now - view.opened < BUCKET then
     local before = struct.unpack('<d', redis.call('LINDEX', key, -1))
     redis.call('LSET', key, -1, struct.pack('<dddd', before, view.total + 1, view.opened, view.now))
-    -- The only bucket just moved its end.
+    -- The end of the only bucket has moved.
     if redis.call('LLEN', key) == 1 then view.oldest = view.now end
   else
     if not view.live then view.total, view.oldest = 0, view.now end
@@ -67,17 +67,17 @@ return {{1, tightest - 1, view.used + 1, view.oldest + WINDOW - view.now}}
 
 
 class Script:
-    """The text for a window of so many seconds, and the name that Redis knows it by once loaded.
+    """The script's source for a window in seconds, and the SHA-1 by which Redis runs it once loaded.
 
-    KEYS are the keys, ARGV their limits. Returns allowed (0 or 1), the index of the claim that the rest speaks of, how
-    many requests its window holds now, and microseconds until the next slot comes free.
+    KEYS are the keys, ARGV their limits. The script returns allowed (0 or 1), the index of the claim that the other
+    values describe, the requests in its window, and microseconds until the next slot becomes free.
     """
 
-    def __init__(self, window: float = WINDOW) -> None:
+    def __init__(self, window: float = WINDOW_SECONDS) -> None:
         self.source = _SOURCE.format(
             window=round(window * 1_000_000),
-            bucket=round(min(BUCKET, window / 600) * 1_000_000),
-            # A second more than the window: what Redis drops by itself must never count any more.
+            bucket=round(min(BUCKET_SECONDS, window / 600) * 1_000_000),
+            # A second more than the window: Redis must not expire a key that still counts.
             keep=round(window * 1000) + 1000,
         )
         self.sha = hashlib.sha1(self.source.encode(), usedforsecurity=False).hexdigest()

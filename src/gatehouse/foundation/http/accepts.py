@@ -1,23 +1,23 @@
-"""What a client would rather read (RFC 9110, 12.5.1)."""
+"""Content negotiation between HTML and JSON (RFC 9110, 12.5.1)."""
 
 
 def prefers_html(accept: str) -> bool:
-    """Whether HTML is wanted more than JSON. Browsers name it; programs name JSON, everything (`*/*`), or nothing."""
+    """Return whether the client prefers HTML to JSON. Browsers name HTML; programs name JSON, `*/*`, or nothing."""
     weights = [_weight(part) for part in accept.lower().split(",")]
-    return _wanted(weights, "text/html") > _wanted(weights, "application/json")
+    return _quality(weights, "text/html") > _quality(weights, "application/json")
 
 
-def _wanted(weights: list[tuple[str, float]], media_type: str) -> float:
-    """By the most specific range that fits."""
-    for name in (media_type, media_type.partition("/")[0] + "/*", "*/*"):
-        found = [weight for named, weight in weights if named == name]
-        if found:
-            return max(found)
+def _quality(weights: list[tuple[str, float]], media_type: str) -> float:
+    """Return the weight of the most specific media range that matches."""
+    for media_range in (media_type, media_type.partition("/")[0] + "/*", "*/*"):
+        matches = [weight for name, weight in weights if name == media_range]
+        if matches:
+            return max(matches)
     return 0.0
 
 
 def _weight(part: str) -> tuple[str, float]:
-    name, *parameters = (each.strip() for each in part.split(";"))
+    name, *parameters = (item.strip() for item in part.split(";"))
     for parameter in parameters:
         if parameter.startswith("q="):
             try:

@@ -1,7 +1,7 @@
-"""The client's address. `X-Forwarded-For` is believed from `TRUSTED_PROXIES` alone (decisions 3): anyone can send it.
+"""Determines the client's address. `X-Forwarded-For` is trusted only from `TRUSTED_PROXIES`: any client can send it.
 
-Each proxy appends who called it, so the list is read from its end: the first address that is no trusted proxy is the
-client. What stands left of it was written by the client itself.
+Each proxy appends the address of its peer, so the list is read from its end: the first address that is not a trusted
+proxy is the client. Everything to its left was sent by the client itself.
 """
 
 from collections.abc import Iterable
@@ -14,18 +14,19 @@ from starlette.types import Scope
 from gatehouse.foundation.networks import network
 from gatehouse.foundation.settings import BadSettings
 
-#: Stands for a peer without an address (a Unix socket).
+#: address of a peer without one (a Unix socket)
 NOWHERE: Final = "0.0.0.0"  # noqa: S104  # not listened on
 
-#: A chain of more proxies than this is an attack; what lies beyond is not read.
+#: hops of `X-Forwarded-For` that are read; a longer chain is an attack
 _MAX_HOPS: Final = 20
 _CACHED_PEERS: Final = 4096
-#: Headers that proxies add.
-_FORWARDING: Final = frozenset({b"x-forwarded-for", b"forwarded", b"via", b"x-real-ip"})
+#: headers that proxies add
+_FORWARDING_HEADERS: Final = frozenset({b"x-forwarded-for", b"forwarded", b"via", b"x-real-ip"})
 
 
 def parse_address(text: str) -> IPv4Address | IPv6Address | None:
-    """An address as proxies and sockets write it: with a port, brackets or a zone. IPv4 in IPv6 becomes IPv4."""
+    """Return an address as proxies and sockets write it, with or without port, brackets or zone, or None if invalid. An
+    IPv4-mapped IPv6 address becomes IPv4."""
     text = text.strip().strip('"')
     if text.startswith("["):
         text = text[1:].partition("]")[0]
@@ -39,7 +40,7 @@ def parse_address(text: str) -> IPv4Address | IPv6Address | None:
 
 
 class ClientAddresses:
-    """`trusted` are CIDRs. Raises `BadSettings` for anything else."""
+    """Determines clients' addresses. `trusted` has the proxies' CIDRs. Raises `BadSettings` for anything else."""
 
     def __init__(self, trusted: Iterable[str]) -> None:
         try:
@@ -48,35 +49,36 @@ class ClientAddresses:
             raise BadSettings(f"TRUSTED_PROXIES: {error}") from None
 
         @lru_cache(maxsize=_CACHED_PEERS)
-        def look(text: str) -> tuple[str | None, bool]:
-            """The address in its normal form, None for nonsense, and whether it is a trusted proxy."""
+        def parse(text: str) -> tuple[str | None, bool]:
+            """Return the normalized address, or None if it is invalid, and whether it is a trusted proxy."""
             address = parse_address(text) if len(text) < 64 else None
             if address is None:
                 return None, False
-            return str(address), any(address in each for each in networks)
+            return str(address), any(address in network_range for network_range in networks)
 
-        self._look = look
+        self._parse = parse
 
     def client(self, peer: str | None, forwarded_for: str | None) -> str:
-        """`peer` is who holds the connection; `forwarded_for` the header's lines joined by commas, or None."""
-        known, trusted = self._look(peer) if peer else (None, False)
+        """Return the client's address. `peer` is the address of the connection's peer, `forwarded_for` the header's
+        lines joined by commas, or None."""
+        client, trusted = self._parse(peer) if peer else (None, False)
         if not trusted or not forwarded_for:
-            return known or NOWHERE
+            return client or NOWHERE
         for hop in reversed(forwarded_for.rsplit(",", _MAX_HOPS)[-_MAX_HOPS:]):
-            address, trusted = self._look(hop)
+            address, trusted = self._parse(hop)
             if address is None:
-                break  # the proxy that let nonsense through is the last one known
-            known = address
+                break  # an invalid address: the proxy that passed it on is the last known one
+            client = address
             if not trusted:
                 break
-        return known or NOWHERE
+        return client or NOWHERE
 
     def unknown_origin(self, scope: Scope) -> bool:
-        """Whether a proxy that is not trusted passed the request on: the peer's address is then not the client's."""
+        """Return whether an untrusted proxy forwarded the request, so that the peer's address is not the client's."""
         peer = scope["client"][0] if scope.get("client") else None
-        if peer and self._look(peer)[1]:
+        if peer and self._parse(peer)[1]:
             return False
-        return any(name in _FORWARDING for name, _ in scope["headers"])
+        return any(name in _FORWARDING_HEADERS for name, _ in scope["headers"])
 
     def of_scope(self, scope: Scope) -> str:
         peer = scope["client"][0] if scope.get("client") else None

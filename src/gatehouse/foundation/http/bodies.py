@@ -1,4 +1,4 @@
-"""What every body of the administration API has in common."""
+"""Base classes of the administration API's request and response bodies."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -8,51 +8,52 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 
 class Body(BaseModel):
-    """A request's body: strict, so that `"false"` is no boolean and a misspelt field is an error that names it."""
+    """A request's body. Strict: `"false"` is not a boolean, and an unknown field is an error that names it."""
 
     model_config = ConfigDict(extra="forbid", strict=True, str_strip_whitespace=True)
 
     @field_validator("*", mode="before")
     @classmethod
     def _without_nul(cls, value: object) -> object:
-        """PostgreSQL's text holds no NUL: better refused here, by the field's name, than there."""
+        """Refuses NUL with the field's name, because PostgreSQL cannot store it in text."""
         if has_nul(value):
             raise ValueError("may not contain NUL characters")
         return value
 
     def sent(self) -> dict[str, Any]:
-        """The fields that the caller sent, null or not: what a partial update changes."""
+        """Return the fields that the caller sent, including nulls: those that a partial update changes."""
         return {name: getattr(self, name) for name in self.model_fields_set}
 
 
 class Shown(BaseModel):
-    """A response's body, read from a row or made by hand."""
+    """A response's body, made from a row or from values."""
 
     model_config = ConfigDict(from_attributes=True)
 
 
 def unsent() -> Any:
-    """Default of a field that an update may leave out but not set to null: `Field(default_factory=unsent)`."""
+    """Default of a field that an update may omit but not set to null: `Field(default_factory=unsent)`."""
     return None
 
 
 def has_nul(value: object) -> bool:
-    """Without recursion: what a free-form object holds may lie deeper than Python's stack is high."""
-    waiting = [value]
-    while waiting:
-        held = waiting.pop()
-        if isinstance(held, str):
-            if "\0" in held:
+    """Return whether any text in a JSON value has a NUL. Not recursive: a free-form object may be nested deeper than
+    Python's stack."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, str):
+            if "\0" in item:
                 return True
-        elif isinstance(held, dict):
-            waiting += held.keys()
-            waiting += held.values()
-        elif isinstance(held, list):
-            waiting += held
+        elif isinstance(item, dict):
+            pending += item.keys()
+            pending += item.values()
+        elif isinstance(item, list):
+            pending += item
     return False
 
 
-# JSON has no type of its own for these, so a strict body still reads them from a string or a number.
+# JSON has no own type for these, so even a strict body reads them from a string or a number.
 Id = Annotated[UUID, Field(strict=False)]
 Moment = Annotated[datetime, Field(strict=False)]
 
@@ -64,5 +65,5 @@ def _id_or_none(value: object) -> object:
         return None
 
 
-# An id in a path: what is no UUID is None, and so is no row's id.
+# An id in a path. Text that is not a UUID becomes None, which matches no row.
 PathId = Annotated[UUID | None, BeforeValidator(_id_or_none), WithJsonSchema({"type": "string", "format": "uuid"})]

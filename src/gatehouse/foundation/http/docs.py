@@ -1,7 +1,7 @@
-"""`/docs`: Swagger UI from the installed package, under a policy that lets no foreign or inline script run.
+"""`/docs`: Swagger UI from the installed package, under a content security policy without foreign or inline scripts.
 
-Nothing comes from a CDN: the page works without the internet, and no third party can change what an admin's browser
-runs beside the API. The document itself is the application's `/openapi.json`.
+Nothing is loaded from a CDN: the page works offline, and no third party can change the scripts that run in an
+administrator's browser. The document is the application's `/openapi.json`.
 """
 
 from functools import cache
@@ -31,7 +31,7 @@ _ASSETS: Final = {
     "favicon-32x32.png": "image/png",
 }
 
-#: `base` is where a proxy serves the application, so that the page works below a prefix.
+#: `base` is the path prefix under which a proxy serves the application
 _PAGE: Final = """<!DOCTYPE html>
 <html lang="en">
   <head>
@@ -67,23 +67,23 @@ SwaggerUIBundle({
 
 
 def install(app: FastAPI) -> None:
-    """Adds the page. The application is made with `docs_url=None, redoc_url=None`, and keeps `/openapi.json`."""
+    """Adds the page. Create the application with `docs_url=None, redoc_url=None`; it keeps `/openapi.json`."""
 
     async def page(request: Request) -> Response:
         base = request.scope.get("root_path", "")
-        return _answer(_PAGE.format(title=_escaped(app.title), base=_escaped(base)).encode(), "text/html")
+        return _response(_PAGE.format(title=_escape(app.title), base=_escape(base)).encode(), "text/html")
 
     async def document(request: Request) -> Response:
         return JSONResponse(downgraded(app.openapi()), headers=SECURITY_HEADERS)
 
     async def start(request: Request) -> Response:
-        return _answer(_START.encode(), "text/javascript")
+        return _response(_START.encode(), "text/javascript")
 
     async def asset(request: Request) -> Response:
         name = request.path_params["name"]
         if name not in _ASSETS:
             raise NotFound
-        return _answer(_asset(name), _ASSETS[name], {"Cache-Control": "public, max-age=86400"})
+        return _response(_asset(name), _ASSETS[name], {"Cache-Control": "public, max-age=86400"})
 
     app.add_route("/docs", page, include_in_schema=False)
     app.add_route("/docs/openapi.json", document, include_in_schema=False)
@@ -97,9 +97,9 @@ def _asset(name: str) -> bytes:
     return content
 
 
-def _answer(body: bytes, media_type: str, headers: dict[str, str] | None = None) -> Response:
+def _response(body: bytes, media_type: str, headers: dict[str, str] | None = None) -> Response:
     return Response(body, media_type=media_type, headers={**SECURITY_HEADERS, **(headers or {})})
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")

@@ -1,18 +1,18 @@
-"""How an error looks on the wire (reference 1, Errors; decisions 4, Error forms).
+"""Formats of errors in responses (docs/errors.md).
 
-An `ErrorForm` is a value: what an error's body is, and which status a body that fails validation gets. A family states
-its form once, in its `errors.py`; a path without a family's word gets the form that its place in the API has.
+An `ErrorForm` defines an error's body and the status of failed validation. A family declares its form once, in its
+`errors.py`; other paths get the form of their part of the API.
 
     GATEWAY    {"error": {"message", "type", "code", ...}}       the model calls and `/v1/scan`
     ANTHROPIC  {"type": "error", "error": {...the same}}         `/v1/messages`
     OAUTH      {"error", "error_description"}                    `/oauth/*`, `/api/oauth/*`
     DETAIL     {"detail": text, or a list of bad fields}         administration
-    CODED      {"error", "message", ...}, bad fields as `details`  families that name codes
-    NAMED      the same with one code a status                   organization settings, system health
+    CODED      {"error", "message", ...}, bad fields as `details`  families with error codes
+    NAMED      the same with one code for each status            organization settings, system health
     PORTAL     {"error", "detail"}                               cloud portal
     SCIM       {"schemas", "status", "detail", "scimType"}       `/api/scim/v2/*`
 
-Maintenance looks the same everywhere: `{"error": "maintenance_mode", "message"}` (reference 3, Health and system).
+Maintenance has the same body everywhere: `{"error": "maintenance_mode", "message"}`.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,14 +26,14 @@ from gatehouse.foundation.http.accepts import prefers_html
 
 Body: TypeAlias = dict[str, Any]
 
-#: More bad fields than anyone reads; a hostile body may have a million.
+#: invalid fields named in a response; a hostile body may have a million
 MAX_FAULTS = 50
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class ParameterFault(FieldFault):
-    """A bad field of which the place in the request is known. `loc` begins with `body`, `query`, `path` or `header`."""
+    """An invalid field with its place in the request. `loc` begins with `body`, `query`, `path` or `header`."""
 
     __slots__ = ("kind", "loc")
 
@@ -48,9 +48,9 @@ def _faults(error: Refusal) -> list[FieldFault]:
 
 
 def _sentence(error: Refusal) -> str:
-    """The message, with the bad fields named where the form has no list for them."""
-    named = "; ".join(f"{fault.field}: {fault.message}" for fault in _faults(error))
-    return named or error.text
+    """Return the message, or the invalid fields with their messages, for forms without a list of fields."""
+    fields = "; ".join(f"{fault.field}: {fault.message}" for fault in _faults(error))
+    return fields or error.text
 
 
 def _rate_limited(error: Refusal) -> bool:
@@ -76,7 +76,7 @@ _OAUTH_CODES = {
 
 
 def oauth(error: Refusal) -> Body:
-    """RFC 6749, 5.2. Errors of the tree that the RFC has no word for keep theirs."""
+    """Return the body by RFC 6749, 5.2. Errors without a code in the RFC keep their own."""
     if _rate_limited(error):
         return {"error": "rate_limit_exceeded", "error_description": error.text}
     code = _OAUTH_CODES.get(error.status, error.code)
@@ -110,7 +110,7 @@ _NAMED_CODES = {401: "unauthorized", 403: "forbidden", 404: "not_found"}
 
 
 def named(error: Refusal) -> Body:
-    """As `coded`, for families that name one code a status: what exactly was wrong is in the message."""
+    """Return the body as `coded` does, with one code for each status: details are in the message."""
     body = coded(error)
     if error.status in _NAMED_CODES and error.code != "mfa_required" and not _rate_limited(error):
         body["error"] = _NAMED_CODES[error.status]
@@ -125,14 +125,16 @@ _PORTAL_CODES = {
 
 
 def portal(error: Refusal) -> Body:
-    """The code follows from the status alone; a 429 also has `message`, and as extra fields `limit` and `reset_at`."""
+    """Return the portal's body. The code depends only on the status. A 429 also has `message`, and as extra fields
+    `limit` and `reset_at`."""
     code = _PORTAL_CODES.get(error.status, "internal_error" if error.status >= 500 else "invalid_request")
     body: Body = {"error": code, "detail": _sentence(error), **error.extra}
     return body | {"message": error.text} if error.status == 429 else body
 
 
 def scim(error: Refusal) -> Body:
-    """`scimType` comes as an extra field of the error; for bad fields it is `invalidValue` (reference 2, SCIM)."""
+    """Return the body by RFC 7644, 3.12. `scimType` is an extra field of the error, or `invalidValue` for invalid
+    fields."""
     body: Body = {
         "schemas": ["urn:ietf:params:scim:api:messages:2.0:Error"],
         "status": str(SCIM.status_of(error)),
@@ -144,9 +146,9 @@ def scim(error: Refusal) -> Body:
 
 @dataclass(frozen=True, slots=True)
 class ErrorForm:
-    """`validation_status` is what a body or parameter that fails validation answers with: one status, or one by
-    variant (`{"a": 422, "b": 400, "c": 422}`) where the reference has two. `encode` where the body is not sent as JSON.
-    `in_browsers` is the form for whoever would rather read HTML, where both come to a path.
+    """The format of errors. `validation_status` is the status of failed validation: one status, or one for each variant
+    (`{"a": 422, "b": 400, "c": 422}`). `encode` encodes a body that is not JSON. `in_browsers` is the form for clients
+    that prefer HTML, on paths that both kinds of clients use.
     """
 
     render: Callable[[Refusal], Body]
@@ -160,14 +162,14 @@ class ErrorForm:
         return replace(self, validation_status=status)
 
     def for_reader(self, accept: str) -> "ErrorForm":
-        """`accept` is the request's header."""
+        """Return the form for a client with this `Accept` header."""
         if self.in_browsers is None:
             return self
         form = self.in_browsers if prefers_html(accept) else self
         return replace(form, headers={**form.headers, "Vary": "Accept"})
 
     def status_of(self, error: Refusal, variant: str = "a") -> int:
-        """The error's own status, except that plain failed validation follows the family's word."""
+        """Return the error's own status, or the form's `validation_status` for plain failed validation."""
         if not isinstance(error, Unprocessable) or error.code != Unprocessable.code:
             return error.status
         status = self.validation_status
@@ -176,7 +178,7 @@ class ErrorForm:
     def body_of(self, error: Refusal) -> Body:
         if error.code == "maintenance_mode":
             return {"error": "maintenance_mode", "message": error.text}
-        return _LEAF_FORMS.get(error.form or "", self).render(error)
+        return _FORMS_BY_NAME.get(error.form or "", self).render(error)
 
 
 GATEWAY = ErrorForm(gateway, 400)
@@ -188,12 +190,12 @@ NAMED = ErrorForm(named)
 PORTAL = ErrorForm(portal)
 SCIM = ErrorForm(scim, 400, "application/scim+json")
 
-#: An error leaf may have a form of its own, whatever its family's is: its class attribute `form` names it.
-_LEAF_FORMS = {
+#: forms by the class attribute `form` of an error, which overrides its family's form
+_FORMS_BY_NAME = {
     "detail": DETAIL, "error_message": CODED, "error_details": CODED, "gateway": GATEWAY, "anthropic": ANTHROPIC,
 }  # fmt: skip
 
-#: Longest prefix wins. Families add theirs; a prefix ends at a path segment's end.
+#: Forms by path prefix; the longest prefix wins. Families add theirs. A prefix ends at the end of a path segment.
 DEFAULT_FORMS: Mapping[str, ErrorForm] = {
     "/v1/chat/completions": GATEWAY,
     "/api/chat/completions": GATEWAY,
@@ -214,7 +216,7 @@ DEFAULT_FORMS: Mapping[str, ErrorForm] = {
 
 
 class ErrorForms:
-    """Which form a path has. `families` maps path prefixes to their forms and wins over the defaults."""
+    """Looks up a path's form. `families` maps path prefixes to forms and overrides the defaults."""
 
     def __init__(self, families: Mapping[str, ErrorForm] | None = None, *, otherwise: ErrorForm = DETAIL) -> None:
         forms = {**DEFAULT_FORMS, **(families or {})}
@@ -223,7 +225,7 @@ class ErrorForms:
         self._otherwise = otherwise
 
     def for_path(self, path: str) -> ErrorForm:
-        # Cut to the deepest prefix first, so that a path of ten thousand slashes costs no more than another.
+        # Cut the path to the deepest prefix first, so that a path of ten thousand slashes costs no more than others.
         prefix = "/".join(path.split("/", self._deepest + 1)[: self._deepest + 1])
         while prefix:
             if (form := self._by_prefix.get(prefix)) is not None:
@@ -236,7 +238,7 @@ _defaults = ErrorForms()
 
 
 def for_path(path: str) -> Callable[[Refusal], Body]:
-    """The renderer of a path that no family speaks for."""
+    """Return the renderer of a path that belongs to no family."""
     return _defaults.for_path(path).body_of
 
 
@@ -248,7 +250,8 @@ class RenderedError:
 
 
 def rendered(error: Refusal, form: ErrorForm, variant: str = "a") -> RenderedError:
-    """Everything that goes on the wire. Adds `Retry-After` where the error knows it and `WWW-Authenticate` to a 401."""
+    """Return status, headers and body of an error. Adds `Retry-After` if the error has one, and `WWW-Authenticate` to a
+    401."""
     status = form.status_of(error, variant)
     headers = {"Content-Type": form.media_type, **form.headers, **error.headers}
     if "retry_after" in error.extra:

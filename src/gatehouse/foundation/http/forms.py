@@ -1,5 +1,5 @@
-"""What HTML forms and OAuth clients send (`application/x-www-form-urlencoded`), read strictly: a field that stands
-there twice is one for whoever checks it and another for whoever acts on it."""
+"""Strict parser of `application/x-www-form-urlencoded` bodies. A repeated field is refused, because two readers could
+use different values of it."""
 
 from typing import Final
 from urllib.parse import parse_qsl
@@ -9,11 +9,11 @@ _MAX_FIELDS: Final = 30
 
 
 class BadForm(ValueError):
-    """It cannot be read; the text says why and repeats nothing of it."""
+    """The form is invalid. The message has the reason and no part of the form."""
 
 
 def parsed(sent: bytes | str) -> dict[str, str]:
-    """The fields of a form or of a query, empty ones too. Raises `BadForm`."""
+    """Return the fields of a form or query, including empty ones. Raises `BadForm`."""
     try:
         text = sent.decode("ascii") if isinstance(sent, bytes) else sent
         pairs = parse_qsl(text, keep_blank_values=True, encoding="utf-8", errors="strict", max_num_fields=_MAX_FIELDS)

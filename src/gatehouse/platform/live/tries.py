@@ -14,7 +14,7 @@ from sqlalchemy import exc as sql
 from sqlalchemy import text
 
 from gatehouse.foundation.clock import SYSTEM_CLOCK, Clock
-from gatehouse.foundation.counters import BUCKET, WINDOW, Claim, Taken, told
+from gatehouse.foundation.counters import BUCKET_SECONDS, WINDOW_SECONDS, Claim, Taken, decision
 from gatehouse.foundation.storage.database import Database
 
 _TAKE: Final = text(
@@ -35,10 +35,13 @@ class TryCounters:
     flood of queries.
     """
 
-    def __init__(self, database: Database, clock: Clock = SYSTEM_CLOCK, *, window: float = WINDOW) -> None:
+    def __init__(self, database: Database, clock: Clock = SYSTEM_CLOCK, *, window: float = WINDOW_SECONDS) -> None:
         self._database = database
         self._clock = clock
-        self._spans = {"span": timedelta(seconds=window), "bucket": timedelta(seconds=min(BUCKET, window / 600))}
+        self._spans = {
+            "span": timedelta(seconds=window),
+            "bucket": timedelta(seconds=min(BUCKET_SECONDS, window / 600)),
+        }
         self._turns = asyncio.Semaphore(_CONNECTIONS)
         #: by key, when (monotonic) it may have room again
         self._refused: OrderedDict[str, float] = OrderedDict()
@@ -65,7 +68,7 @@ class TryCounters:
         key, limit = claims[row.claim]
         if not row.allowed:
             self._remember(key, self._clock.monotonic() + row.wait)
-        return told(
+        return decision(
             allowed=row.allowed, claim=row.claim, limit=limit, used=row.used, wait=row.wait, now=self._clock.now()
         )
 
@@ -74,7 +77,7 @@ class TryCounters:
         for index, (key, limit) in enumerate(claims):
             wait = self._refused.get(key, now) - now
             if wait > 0:
-                return told(allowed=False, claim=index, limit=limit, used=limit, wait=wait, now=self._clock.now())
+                return decision(allowed=False, claim=index, limit=limit, used=limit, wait=wait, now=self._clock.now())
         return None
 
     def _remember(self, key: str, until: float) -> None:
