@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from gatehouse.foundation import errors, log
 from gatehouse.foundation.http.envelopes import CODED, DETAIL, PORTAL, ErrorForms
-from gatehouse.foundation.http.handlers import _LastResort, install
+from gatehouse.foundation.http.handlers import _FaultMiddleware, install
 from gatehouse.foundation.storage.away import DATABASE_AWAY
 
 
@@ -260,7 +260,7 @@ async def test_a_database_that_is_away_is_503_and_when_to_come_back(error: Excep
     async def outside(scope: Scope, receive: Receive, send: Send) -> None:
         raise error
 
-    served = app if inside else _LastResort(outside, responses=responses)
+    served = app if inside else _FaultMiddleware(outside, responses=responses)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(served), base_url="http://t") as client:
         answer = await client.get("/api/coded")
     assert answer.status_code == 503

@@ -1,4 +1,4 @@
-"""Makes an application answer every error in its path's form: refusals, failed validation, unknown paths, faults."""
+"""Exception handlers that render every error in its path's form: refusals, failed validation, unknown paths, faults."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -22,10 +22,10 @@ from gatehouse.foundation.http.envelopes import MAX_FAULTS, ErrorForms, Paramete
 
 _log = structlog.get_logger(__name__)
 
-#: Key of a request's state: the error about its fields that it was answered with.
+#: key in a request's state: the validation error of its response
 FAILED_VALIDATION = "failed_validation"
 
-#: A field's name comes from the caller: enough to recognise it, not enough to flood an answer.
+#: characters of a field's name in a response; the name comes from the caller
 MAX_NAME_CHARS = 100
 
 
@@ -63,8 +63,8 @@ def _leaf(status: int) -> type[Refusal]:
 
 
 class ErrorResponses:
-    """Answers in an application's error forms. `away` is what says that its database cannot be asked now; `unknown`
-    makes the answer to a path that no route has, or gives None for the path's usual 404."""
+    """Renders errors in an application's forms. `away` has the exceptions of an unavailable database. `unknown` makes
+    the response for a path without a route, or returns None for the usual 404."""
 
     def __init__(
         self,
@@ -102,13 +102,13 @@ class ErrorResponses:
             if answer is not None:
                 return answer if isinstance(answer, Response) else self.to(request.scope, answer)
         leaf = _leaf(error.status_code)
-        # The framework's own words ("Not Found") say less than ours, except where it explains a bad request.
+        # The framework's text is used only where it explains a bad request; others ("Not Found") say less than ours.
         text = str(error.detail) if error.status_code == 400 else None
         headers = {"Allow": _allowed(request)} if error.status_code == 405 else error.headers
         return self.to(request.scope, leaf(text, headers=headers))
 
     async def database_away(self, request: Request, error: Exception) -> Response:
-        # PostgreSQL's first line has no values; what follows it may.
+        # Only the first line: the following lines of PostgreSQL's errors may have values of rows.
         reason = str(getattr(error, "orig", None) or error).split("\n", 1)[0]
         _log.warning("database.unavailable", path=request.scope["path"], reason=f"{type(error).__name__}: {reason}")
         return self.to(request.scope, DatabaseUnavailable(headers={"Retry-After": str(_RETRY_SECONDS)}))
@@ -119,7 +119,7 @@ class ErrorResponses:
 
 
 def _allowed(request: Request) -> str:
-    """Every method that the path takes: the framework names those of the first route that fits it."""
+    """Return all methods of the path: the framework names only those of the first route that matches."""
     methods: set[str] = set()
     for route in iter_route_contexts(request.app.router.routes):
         if _pattern(route.path or "").match(request.scope["path"]):
@@ -129,22 +129,22 @@ def _allowed(request: Request) -> str:
 
 @cache
 def _pattern(path: str) -> re.Pattern[str]:
-    """Of a route's path: there are as many as routes."""
+    """Return the pattern of a route's path. The cache has one entry for each route."""
     return compile_path(path)[0]
 
 
 def failed_validation(faults: Sequence[Any]) -> Refusal:
-    """Pydantic's list of faults as one error. Inputs are left out: they may be passwords.
+    """Return Pydantic's list of faults as one error, without the inputs, which may be passwords.
 
-    A path parameter that is malformed names nothing that exists: 404, as for an id that nobody has.
+    A malformed path parameter is a 404, as is an unknown id.
     """
     if any(fault["loc"][:1] == ("path",) for fault in faults):
         return errors.NotFound()
     if any(fault["type"] == "json_invalid" for fault in faults):
         return MalformedBody()
-    # A parameter that both variants of a list have is judged for each of them, and named once.
-    once = {(fault["loc"], fault["msg"]): fault for fault in faults[:MAX_FAULTS]}
-    return Unprocessable(faults=[_fault(fault) for fault in once.values()])
+    # A parameter that both variants of a list have is validated for each; report it once.
+    unique = {(fault["loc"], fault["msg"]): fault for fault in faults[:MAX_FAULTS]}
+    return Unprocessable(faults=[_fault(fault) for fault in unique.values()])
 
 
 def _fault(fault: dict[str, Any]) -> FieldFault:
@@ -152,8 +152,8 @@ def _fault(fault: dict[str, Any]) -> FieldFault:
     return ParameterFault(loc or ("body",), str(fault["msg"]).removeprefix("Value error, "), kind=fault["type"])
 
 
-class _LastResort:
-    """Turns a fault into a 500 before the framework sees it, which would answer in plain text and log it twice."""
+class _FaultMiddleware:
+    """Turns an unhandled exception into a 500. The framework would answer in plain text and log it twice."""
 
     def __init__(self, app: ASGIApp, *, responses: ErrorResponses) -> None:
         self._app = app
@@ -165,19 +165,19 @@ class _LastResort:
             return
         started = False
 
-        async def watch(message: Message) -> None:
+        async def send_and_note(message: Message) -> None:
             nonlocal started
             started = started or message["type"] == "http.response.start"
             await send(message)
 
         try:
-            await self._app(scope, receive, watch)
+            await self._app(scope, receive, send_and_note)
         except Exception as error:
             away = isinstance(error, self._responses.away)
             answer = self._responses.database_away if away else self._responses.fault
             response = await answer(Request(scope), error)
             if started:
-                raise  # the status is out: only a broken connection tells the client
+                raise  # the status has been sent: only a broken connection shows the error
             await response(scope, receive, send)
 
 
@@ -188,14 +188,14 @@ def install(
     away: tuple[type[Exception], ...] = (),
     unknown: Callable[[Request], Refusal | Response | None] | None = None,
 ) -> ErrorResponses:
-    """Registers the handlers; `away` and `unknown` as for `ErrorResponses`. Call it before other middleware is added,
-    so that theirs sees the finished answers."""
+    """Registers the handlers. `away` and `unknown` are those of `ErrorResponses`. Call it before adding other
+    middleware, which then sees the rendered errors."""
     responses = ErrorResponses(forms or ErrorForms(), away, unknown)
     app.add_exception_handler(Refusal, responses.refusal)
     app.add_exception_handler(RequestValidationError, responses.validation)
     app.add_exception_handler(HTTPException, responses.http)
-    for each in away:
-        app.add_exception_handler(each, responses.database_away)
+    for error_class in away:
+        app.add_exception_handler(error_class, responses.database_away)
     app.add_exception_handler(Exception, responses.fault)
-    app.add_middleware(_LastResort, responses=responses)
+    app.add_middleware(_FaultMiddleware, responses=responses)
     return responses

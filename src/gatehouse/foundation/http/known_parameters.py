@@ -1,6 +1,6 @@
-"""Refuses query parameters that a read does not have: a misspelt filter must not silently return everything.
+"""Refuses unknown query parameters of GET requests: a misspelt filter must not return everything.
 
-Judged when the operation is about to succeed, so that 401, 403 and 404 come first, as they do for a bad body.
+The check runs when the operation is about to succeed, so that 401, 403 and 404 come first, as for an invalid body.
 """
 
 from typing import Any, Final
@@ -17,7 +17,8 @@ _MAX_NAMES_SHOWN: Final = 30
 
 
 class KnownParameters:
-    """`tolerant` are prefixes of paths that take what others add: protocols that say so, probes, pages."""
+    """Middleware that refuses unknown parameters. `tolerant` has the path prefixes that accept them: protocols that
+    require it, probes, pages."""
 
     def __init__(self, app: ASGIApp, *, responses: ErrorResponses, tolerant: tuple[str, ...] = ()) -> None:
         self._app = app
@@ -33,18 +34,18 @@ class KnownParameters:
         ):
             await self._app(scope, receive, send)
             return
-        refused: Unprocessable | None = None
+        refusal: Unprocessable | None = None
 
-        async def judge(message: Message) -> None:
-            nonlocal refused
+        async def send_unless_refused(message: Message) -> None:
+            nonlocal refusal
             if message["type"] == "http.response.start" and message["status"] < 300:
-                refused = _refusal(scope)
-            if refused is None:
+                refusal = _refusal(scope)
+            if refusal is None:
                 await send(message)
 
-        await self._app(scope, receive, judge)
-        if refused is not None:
-            await self._responses.to(scope, refused)(scope, receive, send)
+        await self._app(scope, receive, send_unless_refused)
+        if refusal is not None:
+            await self._responses.to(scope, refusal)(scope, receive, send)
 
 
 def _refusal(scope: Scope) -> Unprocessable | None:
@@ -68,6 +69,6 @@ def unknown_parameters(unknown: list[str], known: frozenset[str]) -> Unprocessab
 
 
 def _declared(dependant: Any) -> set[str]:
-    """The query parameters of an operation and of its dependencies."""
+    """Return the query parameters of an operation and its dependencies."""
     names = {field.alias for field in dependant.query_params}
     return names.union(*map(_declared, dependant.dependencies))

@@ -1,17 +1,17 @@
-"""The headers that an answer gets on its way out, whoever made it."""
+"""Headers that are added to every response."""
 
 from collections.abc import Mapping
 from typing import Final
 
 from starlette.types import Message
 
-#: Browsers take the media type at its word: JSON that holds markup is not run as a page.
+#: stops browsers from guessing the media type and rendering JSON with markup as a page
 NOSNIFF: Final = {"X-Content-Type-Options": "nosniff"}
 _NO_CONTENT: Final = 204
 
 
 def complete(start: Message, more: Mapping[str, str]) -> None:
-    """Adds to `http.response.start` the headers that the answer lacks. An answer without content has no type."""
+    """Adds the missing headers to a `http.response.start`. Removes the content type of a response without content."""
     headers = [
         (name, value)
         for name, value in start.get("headers", ())

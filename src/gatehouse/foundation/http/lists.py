@@ -1,11 +1,12 @@
-"""The three ways a list is read in parts (reference 1, Paginated read-back lists).
+"""The three styles of pagination: page, offset and cursor.
 
-Each is a window that a FastAPI dependency makes from the query: `apply` narrows a `select`, `envelope` builds the
-answer. Bounds belong to the list, so each list makes its own dependency:
+A FastAPI dependency makes a window from the query: `apply` limits a `select`, `envelope` builds the response. Each list
+declares its own dependency with its own bounds:
 
     Window = Annotated[OffsetWindow, Depends(offset_window(default=100, maximum=200))]
 
-A value out of bounds is 422 naming the parameter; a cursor that this service did not issue is 400 naming `cursor`.
+A value out of bounds is a 422 that names the parameter; a cursor that this service did not issue is a 400 that names
+`cursor`.
 """
 
 import binascii
@@ -26,8 +27,8 @@ from gatehouse.foundation.errors import BadRequest
 from gatehouse.foundation.http.known_parameters import unknown_parameters
 from gatehouse.foundation.http.variants import RequestVariant, Variant
 
-#: Far beyond any list, and small enough that an offset fits PostgreSQL's bigint.
-_FARTHEST: Final = 1_000_000_000
+#: beyond the end of every list; the resulting offset fits PostgreSQL's bigint
+_MAX_OFFSET: Final = 1_000_000_000
 _MAX_CURSOR_CHARS: Final = 4096
 
 Row = TypeVar("Row")
@@ -45,7 +46,7 @@ class CursorFiltersChanged(BadRequest):
 
 
 class Window(Protocol):
-    """What lists of page and offset style have in common."""
+    """A window in page or offset style."""
 
     @property
     def limit(self) -> int: ...
@@ -60,11 +61,11 @@ class Window(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PageWindow:
-    """`page` counts from 1."""
+    """A window in page style. `page` counts from 1."""
 
     page: int
     size: int
-    #: what the caller calls the size: `page_size`, or `per_page`
+    #: the parameter for the size: `page_size` or `per_page`
     size_name: str = "page_size"
 
     @property
@@ -95,10 +96,10 @@ class OffsetWindow:
 
 
 def page_window(*, default: int = 50, maximum: int = 200, size_name: str = "page_size") -> Callable[..., PageWindow]:
-    """The dependency of a list in page style."""
+    """Return the dependency of a list in page style."""
 
     def window(
-        page: Annotated[int, Query(ge=1, le=_FARTHEST, description="Counts from 1.")] = 1,
+        page: Annotated[int, Query(ge=1, le=_MAX_OFFSET, description="Counts from 1.")] = 1,
         size: Annotated[int, Query(alias=size_name, ge=1, le=maximum, description="Rows a page.")] = default,
     ) -> PageWindow:
         return PageWindow(page, size, size_name)
@@ -107,11 +108,11 @@ def page_window(*, default: int = 50, maximum: int = 200, size_name: str = "page
 
 
 def offset_window(*, default: int = 50, maximum: int = 200) -> Callable[..., OffsetWindow]:
-    """The dependency of a list in offset style."""
+    """Return the dependency of a list in offset style."""
 
     def window(
         limit: Annotated[int, Query(ge=1, le=maximum, description="Rows to return at most.")] = default,
-        offset: Annotated[int, Query(ge=0, le=_FARTHEST, description="Rows to skip.")] = 0,
+        offset: Annotated[int, Query(ge=0, le=_MAX_OFFSET, description="Rows to skip.")] = 0,
     ) -> OffsetWindow:
         return OffsetWindow(limit, offset)
 
@@ -119,7 +120,7 @@ def offset_window(*, default: int = 50, maximum: int = 200) -> Callable[..., Off
 
 
 def by_variant(*, a: Callable[..., Window], b: Callable[..., Window]) -> Callable[..., Window]:
-    """The dependency of a list whose style follows the variant (C pages as A does)."""
+    """Return the dependency of a list whose style depends on the variant. Variant C uses that of A."""
 
     names_of_a, names_of_b = _parameters(a), _parameters(b)
 
@@ -129,9 +130,9 @@ def by_variant(*, a: Callable[..., Window], b: Callable[..., Window]) -> Callabl
         of_a: Annotated[Any, Depends(a)],
         of_b: Annotated[Any, Depends(b)],
     ) -> Window:
-        mine, others = (names_of_b, names_of_a) if variant is Variant.B else (names_of_a, names_of_b)
-        if unknown := sorted((others - mine) & request.query_params.keys()):
-            raise unknown_parameters(unknown, mine)
+        known, others = (names_of_b, names_of_a) if variant is Variant.B else (names_of_a, names_of_b)
+        if unknown := sorted((others - known) & request.query_params.keys()):
+            raise unknown_parameters(unknown, known)
         chosen: Window = of_b if variant is Variant.B else of_a
         return chosen
 
@@ -139,80 +140,81 @@ def by_variant(*, a: Callable[..., Window], b: Callable[..., Window]) -> Callabl
 
 
 def _parameters(window: Callable[..., Window]) -> frozenset[str]:
-    """The query parameters of a window's dependency."""
+    """Return the query parameters of a window's dependency."""
     dependant = get_dependant(path="", call=window)
     return frozenset(field.alias for field in dependant.query_params)
 
 
 def counted(statement: Select[Any]) -> Select[int]:
-    """How many rows a statement has without its window: the envelope's `total`."""
+    """Return the query for the number of rows without the window: the envelope's `total`."""
     return select(func.count()).select_from(statement.order_by(None).limit(None).offset(None).subquery())
 
 
-class _Carried(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+class _CursorContent(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     position: int
     filters: dict[str, str]
 
 
 class CursorSigner:
-    """Makes cursors and believes only its own. `key` is a secret of at least 32 bytes, the same in every worker."""
+    """Issues signed cursors and verifies them. `key` is a secret of at least 32 bytes, the same in every worker."""
 
     def __init__(self, key: bytes) -> None:
         if len(key) < 32:
             raise ValueError("a cursor key needs 32 bytes")
         self._key = key
-        self._decoder = msgspec.json.Decoder(_Carried)
+        self._decoder = msgspec.json.Decoder(_CursorContent)
 
     def issue(self, position: int, filters: Mapping[str, str], *, context: str) -> str:
-        """`context` names list and tenant: a cursor is good for nothing else."""
-        carried = msgspec.json.encode(_Carried(position, dict(filters)))
-        return urlsafe_b64encode(self._mac(carried, context) + carried).decode().rstrip("=")
+        """Return a cursor. It is valid only for `context`, which names the list and the tenant."""
+        content = msgspec.json.encode(_CursorContent(position, dict(filters)))
+        return urlsafe_b64encode(self._mac(content, context) + content).decode().rstrip("=")
 
     def read(self, cursor: str, *, context: str) -> tuple[int, dict[str, str]]:
-        """The position and the filters that it carries. Raises `BadCursor`."""
+        """Return the cursor's position and filters. Raises `BadCursor`."""
         if len(cursor) > _MAX_CURSOR_CHARS:
             raise BadCursor
         try:
             raw = urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4))
         except (binascii.Error, ValueError):
             raise BadCursor from None
-        mac, carried = raw[:32], raw[32:]
-        if not hmac.compare_digest(mac, self._mac(carried, context)):
+        mac, content = raw[:32], raw[32:]
+        if not hmac.compare_digest(mac, self._mac(content, context)):
             raise BadCursor
         try:
-            found = self._decoder.decode(carried)
+            decoded = self._decoder.decode(content)
         except msgspec.MsgspecError:
             raise BadCursor from None
-        return found.position, found.filters
+        return decoded.position, decoded.filters
 
-    def _mac(self, carried: bytes, context: str) -> bytes:
-        # The length keeps a context from borrowing bytes of what follows it.
+    def _mac(self, content: bytes, context: str) -> bytes:
+        # The length separates the context from the content: no other split of the same bytes has this MAC.
         prefix = context.encode()
-        return hmac.digest(self._key, b"%d:%b" % (len(prefix), prefix) + carried, hashlib.sha256)
+        return hmac.digest(self._key, b"%d:%b" % (len(prefix), prefix) + content, hashlib.sha256)
 
 
 @dataclass(frozen=True, slots=True)
 class CursorWindow:
-    """`cursor` is as the caller sent it, not yet believed."""
+    """A window in cursor style. `cursor` is unverified."""
 
     limit: int
     cursor: str | None
 
     def open(self, signer: CursorSigner, filters: Mapping[str, str | None], *, context: str) -> "OpenCursor":
-        """Filters are applied once and kept while paging: a cursor brings its own, and those sent beside it must be
-        the same or absent. Raises `BadCursor`, `CursorFiltersChanged`."""
+        """Verifies the cursor. A cursor carries its filters; filters sent with it must be equal or absent. Raises
+        `BadCursor`, `CursorFiltersChanged`."""
         sent = {name: value for name, value in filters.items() if value is not None}
         if self.cursor is None:
             return OpenCursor(self.limit, None, sent, signer, context)
-        position, kept = signer.read(self.cursor, context=context)
-        if any(kept.get(name) != value for name, value in sent.items()):
+        position, cursor_filters = signer.read(self.cursor, context=context)
+        if any(cursor_filters.get(name) != value for name, value in sent.items()):
             raise CursorFiltersChanged
-        return OpenCursor(self.limit, position, kept, signer, context)
+        return OpenCursor(self.limit, position, cursor_filters, signer, context)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenCursor:
-    """Where to go on, with which filters. `position` is the last row's value of the ordering column, or None."""
+    """A verified cursor: where the list continues, with its filters. `position` is the last row's value of the ordering
+    column, or None at the beginning."""
 
     limit: int
     position: int | None
@@ -221,36 +223,38 @@ class OpenCursor:
     context: str
 
     def apply(self, statement: Statement, column: ColumnElement[int] | InstrumentedAttribute[int]) -> Statement:
-        """Ascending by `column`, which must be unique; one row more than asked for tells whether there is more."""
+        """Orders by `column`, which must be unique, ascending, and selects one row more than the limit, which shows
+        whether there are more."""
         if self.position is not None:
             statement = statement.where(column > self.position)
         return statement.order_by(column).limit(self.limit + 1)
 
     def tail(self, rows: Sequence[Row], *, position: Callable[[Row], int]) -> str:
-        """The cursor of what comes after these rows, whether there is anything yet or not. For lists that only grow at
-        their end: positions count from 1."""
-        kept = rows[: self.limit]
-        last = position(kept[-1]) if kept else self.position or 0
+        """Return the cursor for the rows after these, even if there are none yet. For lists that only grow at their
+        end, with positions from 1."""
+        page = rows[: self.limit]
+        last = position(page[-1]) if page else self.position or 0
         return self.signer.issue(last, self.filters, context=self.context)
 
     def envelope(
         self, name: str, rows: Sequence[Row], *, position: Callable[[Row], int], shown: Callable[[Row], Any]
     ) -> dict[str, Any]:
-        """`rows` are what `apply` selected; `position` gives a row's ordering value, `shown` its wire form."""
-        kept = rows[: self.limit]
+        """Return the response's body. `rows` is the result of `apply`; `position` returns a row's ordering value,
+        `shown` its form in the response."""
+        page = rows[: self.limit]
         has_more = len(rows) > self.limit
-        following = self.signer.issue(position(kept[-1]), self.filters, context=self.context) if has_more else None
-        return {name: [shown(row) for row in kept], "next_cursor": following, "has_more": has_more}
+        next_cursor = self.signer.issue(position(page[-1]), self.filters, context=self.context) if has_more else None
+        return {name: [shown(row) for row in page], "next_cursor": next_cursor, "has_more": has_more}
 
 
 def cursor_window(*, default: int = 50, maximum: int = 500) -> Callable[..., CursorWindow]:
-    """The dependency of a list in cursor style."""
+    """Return the dependency of a list in cursor style."""
 
     def window(
         limit: Annotated[int, Query(ge=1, le=maximum, description="Rows to return at most.")] = default,
         cursor: Annotated[str | None, Query(description="`next_cursor` of the answer before, unchanged.")] = None,
     ) -> CursorWindow:
-        # A template fills in nothing for the first page.
+        # Clients that fill in a template send an empty cursor for the first page.
         return CursorWindow(limit, cursor or None)
 
     return window

@@ -1,13 +1,13 @@
-"""OpenAPI 3.1 as 3.0, for the documentation page alone: the bundled Swagger UI reads no newer version.
+"""Converts OpenAPI 3.1 to 3.0 for the documentation page: the bundled Swagger UI does not read 3.1.
 
-`/openapi.json` stays 3.1. Only what FastAPI writes differently in the two versions is translated.
+`/openapi.json` stays 3.1. Only constructs that FastAPI writes differently in the two versions are converted.
 """
 
 from typing import Any
 
 
 def downgraded(document: dict[str, Any]) -> dict[str, Any]:
-    """A copy; the document itself is not touched."""
+    """Return the document in OpenAPI 3.0. The original is not changed."""
     copy: dict[str, Any] = _translated(document)
     copy["openapi"] = "3.0.3"
     copy.pop("webhooks", None)
@@ -27,19 +27,19 @@ def _translated(node: Any) -> Any:
     _null_as_nullable(copy)
     copy = {key: _translated(value) for key, value in copy.items()}
     if copy.get("type") == "null":
-        # Always null, as a field of one case of a union is.
+        # Always null, for example a field in one case of a union.
         del copy["type"]
         copy.update(enum=[None], nullable=True)
     examples = copy.get("examples")
     if isinstance(examples, list):
-        # A schema's; those of a media type are an object, in both versions.
+        # A list belongs to a schema; the examples of a media type are an object in both versions.
         del copy["examples"]
         if examples:
             copy["example"] = examples[0]
     if "const" in copy and "properties" not in copy:
         copy["enum"] = [copy.pop("const")]
     for exclusive, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
-        # In 3.0 it is a flag beside the bound. `bool` is an `int`, hence the order of the test.
+        # In 3.0 it is a boolean in addition to the bound. `bool` is a subclass of `int`, hence the second test.
         if isinstance(value := copy.get(exclusive), int | float) and not isinstance(value, bool):
             copy[bound], copy[exclusive] = value, True
     if "contentMediaType" in copy:
@@ -56,7 +56,7 @@ def _null_as_nullable(schema: dict[str, Any]) -> None:
         if len(rest) == 1 and "$ref" not in rest[0]:
             schema.update({**rest[0], **schema})
         elif len(rest) == 1:
-            schema["allOf"] = rest  # beside a bare $ref, 3.0 ignores everything
+            schema["allOf"] = rest  # 3.0 ignores all keywords next to a bare $ref
         else:
             schema["anyOf"] = rest
         schema["nullable"] = True

@@ -1,12 +1,12 @@
-"""Accepts a resource as it was read: a `PUT` or `PATCH` may carry the read-only fields that `GET` shows.
+"""Accepts read-only fields in updates: a `PUT` or `PATCH` may send a resource as `GET` returned it.
 
-A body with fields that the operation does not take is compared with what `GET` of the same path answers to the same
-caller. Fields whose values are unchanged are removed and the request runs again; changed and unknown ones are refused
-by name. A null that `GET` shows is accepted also where the operation wants a value. Where there is no such `GET`, the
-path one level up stands in for it: its list's item, or its part, with the last segment's name.
+If the operation refuses fields of the body, the body is compared with the response of `GET` on the same path for the
+same caller. Refused fields with unchanged values are removed and the request runs again; changed and unknown fields are
+refused by name. A null that `GET` returns is accepted even where the operation requires a value. Without such a `GET`,
+the parent path is read: the item of its list, or its part, named by the last path segment.
 
-Requests without such fields pay nothing. The comparison reads in a transaction of its own. It locks nothing: against
-two updates at once there is `If-Match`.
+Requests without refused fields cost nothing. The comparison reads in its own transaction and takes no lock: `If-Match`
+protects against concurrent updates.
 """
 
 import json
@@ -25,8 +25,8 @@ from gatehouse.foundation.http.handlers import FAILED_VALIDATION, ErrorResponses
 from gatehouse.foundation.http.replay import replay
 
 _UPDATES: Final = frozenset({"PUT", "PATCH"})
-#: Headers of the update that say nothing about the read.
-_OF_THE_UPDATE: Final = frozenset({b"content-length", b"content-type", b"if-match", b"if-none-match"})
+#: headers of the update that do not apply to the read
+_UPDATE_HEADERS: Final = frozenset({b"content-length", b"content-type", b"if-match", b"if-none-match"})
 _UNKNOWN_FIELD: Final = "extra_forbidden"
 _READ_ONLY: Final = "is read-only. Leave it out, or send the value that GET shows."
 _ABSENT: Final = object()
@@ -36,9 +36,9 @@ Path = tuple[str | int, ...]
 
 
 class ReadOnlyFields:
-    """`moving` are fields that change without anybody's update (counters, times of use): any value of theirs is
-    accepted, because what the client read a moment ago may be out of date. `shown_elsewhere` are prefixes of paths
-    whose resources are shown under another prefix."""
+    """Middleware that accepts read-only fields. `moving` has fields that change without an update (counters, times of
+    use): any value is accepted, because the client's value may be out of date. `shown_elsewhere` maps path prefixes of
+    updates to the prefixes under which the resources are read."""
 
     def __init__(
         self,
@@ -57,23 +57,25 @@ class ReadOnlyFields:
         if scope["type"] != "http" or scope["method"] not in _UPDATES:
             await self._app(scope, receive, send)
             return
-        raw = await _whole(receive)
-        shown: Any = _ABSENT
-        # A body is judged in stages in some families, so that one repair can show further fields.
+        raw = await _read_body(receive)
+        current: Any = _ABSENT
+        # Some families validate a body in stages, so that further fields may be refused after a repair.
         for _ in range(_MAX_ROUNDS):
             refusal, answer = await self._attempt(scope, raw, receive, send)
             if refusal is None:
                 return
             body = _parsed(raw)
             refused_paths = [path for fault in refusal.faults if (path := _removable(fault, body))]
-            if refused_paths and shown is _ABSENT:
-                shown = await self._shown(scope, receive)
-            if not refused_paths or shown is _ABSENT:
+            if refused_paths and current is _ABSENT:
+                current = await self._current(scope, receive)
+            if not refused_paths or current is _ABSENT:
                 break
-            unchanged = {path for path in refused_paths if self._unchanged(path, body, shown)}
-            refused = [_explained(fault, shown) for fault in refusal.faults if _removable(fault, body) not in unchanged]
-            if refused:
-                await self._responses.to(scope, Unprocessable(faults=refused[:MAX_FAULTS]))(scope, receive, send)
+            unchanged = {path for path in refused_paths if self._unchanged(path, body, current)}
+            faults = [
+                _explained(fault, current) for fault in refusal.faults if _removable(fault, body) not in unchanged
+            ]
+            if faults:
+                await self._responses.to(scope, Unprocessable(faults=faults[:MAX_FAULTS]))(scope, receive, send)
                 return
             for path in unchanged:
                 _remove(body, path)
@@ -84,42 +86,42 @@ class ReadOnlyFields:
     async def _attempt(
         self, scope: Scope, raw: bytes, receive: Receive, send: Send
     ) -> tuple[Unprocessable | None, list[Message]]:
-        """Sends the answer, except one that refuses the body's fields: that and its error are returned."""
+        """Runs the request and sends the response. Returns the error and the response unsent if it refuses fields."""
         state = scope.setdefault("state", {})
         state.pop(FAILED_VALIDATION, None)
         withheld: list[Message] = []
 
-        async def withhold(message: Message) -> None:
+        async def send_or_withhold(message: Message) -> None:
             if FAILED_VALIDATION in state:
                 withheld.append(message)
             else:
                 await send(message)
 
-        await self._app(scope, replay(raw, receive), withhold)
+        await self._app(scope, replay(raw, receive), send_or_withhold)
         return state.pop(FAILED_VALIDATION, None), withheld
 
-    async def _shown(self, scope: Scope, receive: Receive) -> Any:
-        """The resource as GET answers it to this caller; `_ABSENT` where they cannot read it."""
+    async def _current(self, scope: Scope, receive: Receive) -> Any:
+        """Return the resource as GET returns it to this caller, or `_ABSENT` if the caller cannot read it."""
         path: str = scope["path"]
-        for prefix, elsewhere in self._shown_elsewhere.items():
+        for prefix, read_prefix in self._shown_elsewhere.items():
             if path.startswith(prefix):
-                path = elsewhere + path.removeprefix(prefix)
-        shown = await self._read(scope, path, receive)
-        if shown is not _ABSENT:
-            return shown
+                path = read_prefix + path.removeprefix(prefix)
+        resource = await self._read(scope, path, receive)
+        if resource is not _ABSENT:
+            return resource
         parent, _, last = scope["path"].rstrip("/").rpartition("/")
         for path in (parent, parent + "/"):
-            around = await self._read(scope, path, receive)
-            if around is not _ABSENT:
-                return _named(around, unquote(last))
+            container = await self._read(scope, path, receive)
+            if container is not _ABSENT:
+                return _part_named(container, unquote(last))
         return _ABSENT
 
     async def _read(self, scope: Scope, path: str, receive: Receive) -> Any:
         state = {**scope["state"], "told": {}}
-        headers = [(name, value) for name, value in scope["headers"] if name not in _OF_THE_UPDATE]
-        kept = ("app", "type", "asgi", "http_version", "scheme", "client", "server", "root_path", "extensions")
-        reading: Scope = {name: scope[name] for name in kept if name in scope}
-        reading = {**reading, "method": "GET", "path": path, "raw_path": path.encode(), "query_string": b""}
+        headers = [(name, value) for name, value in scope["headers"] if name not in _UPDATE_HEADERS]
+        copied = ("app", "type", "asgi", "http_version", "scheme", "client", "server", "root_path", "extensions")
+        read_scope: Scope = {name: scope[name] for name in copied if name in scope}
+        read_scope = {**read_scope, "method": "GET", "path": path, "raw_path": path.encode(), "query_string": b""}
         status, parts = 0, []
 
         async def collect(message: Message) -> None:
@@ -129,16 +131,16 @@ class ReadOnlyFields:
             else:
                 parts.append(message.get("body", b""))
 
-        await self._app({**reading, "headers": headers, "state": state}, replay(b"", receive), collect)
+        await self._app({**read_scope, "headers": headers, "state": state}, replay(b"", receive), collect)
         return _parsed(b"".join(parts)) if status == 200 else _ABSENT
 
-    def _unchanged(self, path: Path, body: Any, shown: Any) -> bool:
-        current = _at(shown, path)
-        return current is not _ABSENT and (path[0] in self._moving or same(_at(body, path), current))
+    def _unchanged(self, path: Path, body: Any, current: Any) -> bool:
+        value = _at(current, path)
+        return value is not _ABSENT and (path[0] in self._moving or same(_at(body, path), value))
 
 
 def same(sent: Any, shown: Any) -> bool:
-    """Whether two JSON values mean the same: timestamps and UUIDs are compared as values, not as text."""
+    """Return whether two JSON values are equal, with timestamps and UUIDs compared as values and not as text."""
     if isinstance(sent, str) and isinstance(shown, str):
         return sent == shown or _same_moment(sent, shown) or _same_id(sent, shown)
     if isinstance(sent, dict) and isinstance(shown, dict):
@@ -149,7 +151,7 @@ def same(sent: Any, shown: Any) -> bool:
 
 
 def _same_moment(sent: str, shown: str) -> bool:
-    """Many languages keep milliseconds only: a time that was cut to them is the same one."""
+    """Return whether two timestamps are equal, also if one is truncated to milliseconds, as many languages do."""
     try:
         one, other = datetime.fromisoformat(sent), datetime.fromisoformat(shown)
         return one == other or one == other.replace(microsecond=other.microsecond // 1000 * 1000)
@@ -165,15 +167,15 @@ def _same_id(sent: str, shown: str) -> bool:
 
 
 def _removable(fault: FieldFault, body: Any) -> Path | None:
-    """The refused field, if the operation does not take it, or if it is a null that stands for "there is none"."""
+    """Return the path of a refused field that may be removed: one that the operation does not take, or a null."""
     if not isinstance(fault, ParameterFault) or fault.loc[0] != "body":
         return None
     path = fault.loc[1:]
     return path if path and (fault.kind == _UNKNOWN_FIELD or _at(body, path) is None) else None
 
 
-def _explained(fault: FieldFault, shown: Any) -> FieldFault:
-    if not isinstance(fault, ParameterFault) or fault.kind != _UNKNOWN_FIELD or _at(shown, fault.loc[1:]) is _ABSENT:
+def _explained(fault: FieldFault, current: Any) -> FieldFault:
+    if not isinstance(fault, ParameterFault) or fault.kind != _UNKNOWN_FIELD or _at(current, fault.loc[1:]) is _ABSENT:
         return fault
     return ParameterFault(fault.loc, _READ_ONLY, kind="read_only")
 
@@ -188,25 +190,27 @@ def _at(value: Any, path: Path) -> Any:
 
 
 def _remove(body: Any, path: Path) -> None:
-    holder = _at(body, path[:-1])
-    if isinstance(holder, dict):
-        holder.pop(path[-1], None)
+    parent = _at(body, path[:-1])
+    if isinstance(parent, dict):
+        parent.pop(path[-1], None)
 
 
-def _named(around: Any, name: str) -> Any:
-    """The item of a list, bare or in its envelope, that has this name or id; else the part of this name, or all."""
-    lists = [around] if isinstance(around, list) else [value for value in around.values() if isinstance(value, list)]
+def _part_named(container: Any, name: str) -> Any:
+    """Return the item with this name or id in a list, bare or in its envelope; else the part with this name, or the
+    container itself."""
+    is_list = isinstance(container, list)
+    lists = [container] if is_list else [value for value in container.values() if isinstance(value, list)]
     for item in (item for items in lists for item in items if isinstance(item, dict)):
         if any(isinstance(value, str) and same(name, value) for value in item.values()):
             return item
-    if isinstance(around, list):
+    if is_list:
         return _ABSENT
-    part = around.get(name.replace("-", "_"))
-    return part if isinstance(part, dict) else around
+    part = container.get(name.replace("-", "_"))
+    return part if isinstance(part, dict) else container
 
 
 def _parsed(raw: bytes) -> Any:
-    """A JSON object or array."""
+    """Return a JSON object or array, or `_ABSENT` for anything else."""
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError):
@@ -214,8 +218,8 @@ def _parsed(raw: bytes) -> Any:
     return value if isinstance(value, (dict, list)) else _ABSENT
 
 
-async def _whole(receive: Receive) -> bytes:
-    """The body, whose size the front has bounded."""
+async def _read_body(receive: Receive) -> bytes:
+    """Return the request's body. Another layer limits its size."""
     parts = []
     while (message := await receive())["type"] == "http.request":
         parts.append(message.get("body", b""))

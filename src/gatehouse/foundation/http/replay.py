@@ -1,10 +1,10 @@
-"""A body that was read before its application asks for it."""
+"""Replays a request body that was already read."""
 
 from starlette.types import Message, Receive
 
 
 def replay(body: object, receive: Receive) -> Receive:
-    """What gives the whole body as one message, then what `receive` gives."""
+    """Return an ASGI `receive` that returns the whole body as one message, then the messages of `receive`."""
     first: Message | None = {"type": "http.request", "body": body, "more_body": False}
 
     async def replayed() -> Message:

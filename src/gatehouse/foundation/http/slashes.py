@@ -1,7 +1,7 @@
-"""`/x` and `/x/` answer alike, without a redirect (decisions 1.6): a redirected POST loses its body in many clients.
+"""Routes `/x` and `/x/` alike without a redirect, because many clients lose the body of a redirected POST.
 
-The routes are written as the contract writes them, some with and some without a trailing slash. This looks up which
-form the route table has and hands the request on under it.
+Some routes end in a slash and some do not. The middleware looks up the form in the route table and forwards the request
+with it.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,8 +13,8 @@ from starlette.routing import Mount, compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 
-class _Forms:
-    """Templates by the form they were written in. Mounts take everything below them as it is."""
+class _RouteTable:
+    """Route templates by their form. Paths below mounts are not changed."""
 
     def __init__(self, templates: Iterable[str], mounts: Iterable[str]) -> None:
         self._exact: set[str] = set()
@@ -26,7 +26,8 @@ class _Forms:
             elif template.endswith("/"):
                 self._slashed.append(compile_path(template)[0])
 
-    def known(self, path: str) -> str:
+    def routed(self, path: str) -> str:
+        """Return the path in the form of the route table."""
         if path == "/" or path in self._exact or path.startswith(self._mounts):
             return path
         bare = path.removesuffix("/")
@@ -39,27 +40,28 @@ class _Forms:
 
 
 class EitherSlash:
-    """Goes around the application. `routes` tells the table at the first request, when every family is in."""
+    """Middleware that adjusts the trailing slash. `routes` returns templates and mounts. It is called at the first
+    request, when all routes are registered."""
 
     def __init__(self, app: ASGIApp, *, routes: Callable[[], tuple[Iterable[str], Iterable[str]]]) -> None:
         self._app = app
         self._routes = routes
-        self._forms: _Forms | None = None
+        self._table: _RouteTable | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            if self._forms is None:
-                self._forms = _Forms(*self._routes())
-            path = self._forms.known(scope["path"])
-            # A slash that was sent as %2F belongs to a value.
+            if self._table is None:
+                self._table = _RouteTable(*self._routes())
+            path = self._table.routed(scope["path"])
+            # A slash sent as %2F is part of a value.
             if path is not scope["path"] and not scope.get("raw_path", b"").upper().endswith(b"%2F"):
-                # In place, so that whoever stands in front sees what the router says of it.
+                # In place, so that outer middleware sees the routed path.
                 scope["path"] = path
         await self._app(scope, receive, send)
 
 
 def install(app: FastAPI) -> None:
-    """Makes both forms of each of the application's paths answer, and redirects stop."""
+    """Makes the application serve both forms of each path, without redirects."""
     app.router.redirect_slashes = False
 
     def routes() -> tuple[list[str], list[str]]:

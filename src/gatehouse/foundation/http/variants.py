@@ -1,4 +1,4 @@
-"""Which variant of the contract a request speaks (decisions 1): the one place that decides it.
+"""Chooses the API variant of a request (docs/variants.md). No other module does.
 
 The header `X-API-Variant` names it; else a verb, prefix or parameter that only one variant has; else the setting.
 Families read the result through `RequestVariant` and render it in their own `variants.py`.
@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from gatehouse.foundation.errors import BadRequest
 
 _HEADER_BYTES: Final = b"x-api-variant"
-#: A longer query selects nothing: parsing it would cost more than any list's parameters are worth.
+#: longer queries are not parsed, to bound the cost
 _MAX_QUERY_BYTES: Final = 16 * 1024
 
 
@@ -33,7 +33,7 @@ class UnknownVariant(BadRequest):
 
 @dataclass(frozen=True)
 class _Signs:
-    """What gives a variant away below one prefix."""
+    """The verbs and parameters that belong to only one variant, below one path prefix."""
 
     always: Variant | None = None
     verbs: Mapping[str, Variant] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class _Signs:
 
 _A, _B = Variant.A, Variant.B
 
-#: The most exact prefix speaks alone. A parameter that both variants have is absent here, because it tells nothing.
+#: Only the longest matching prefix applies. Parameters that both variants have are not listed.
 _SIGNS: Final[Mapping[str, _Signs]] = {
     "/api/admin/oauth-clients": _Signs(
         verbs={"PUT": _A, "PATCH": _B},
@@ -54,13 +54,13 @@ _SIGNS: Final[Mapping[str, _Signs]] = {
     "/api/admin/webhooks": _Signs(always=_A),
     "/api/v1/admin/webhooks": _Signs(always=_B),
 }
-_ANYWHERE: Final = _Signs(parameters={"page_size": _B, "per_page": _A})
+_DEFAULT_SIGNS: Final = _Signs(parameters={"page_size": _B, "per_page": _A})
 
 
 def resolve(method: str, path: str, query: Collection[str], header: str | None, default: Variant) -> Variant:
-    """`query` holds the names of the parameters sent. Raises `UnknownVariant`.
+    """Return the variant of a request. `query` has the names of its parameters. Raises `UnknownVariant`.
 
-    Signs that contradict each other (`limit` with `page_size`) tell nothing: then the setting decides.
+    Contradicting parameters (`limit` with `page_size`) are ignored: then `default` applies.
     """
     if header is not None:
         try:
@@ -68,11 +68,11 @@ def resolve(method: str, path: str, query: Collection[str], header: str | None, 
         except ValueError:
             raise UnknownVariant from None
     signs = _signs(path)
-    told = signs.always or signs.verbs.get(method)
-    if told is not None:
-        return told
-    named = {signs.parameters[name] for name in query if name in signs.parameters} if query else ()
-    return next(iter(named)) if len(named) == 1 else default
+    variant = signs.always or signs.verbs.get(method)
+    if variant is not None:
+        return variant
+    candidates = {signs.parameters[name] for name in query if name in signs.parameters} if query else ()
+    return next(iter(candidates)) if len(candidates) == 1 else default
 
 
 def _signs(path: str) -> _Signs:
@@ -81,14 +81,14 @@ def _signs(path: str) -> _Signs:
         if (signs := _SIGNS.get(prefix)) is not None:
             return signs
         prefix = prefix.rpartition("/")[0]
-    return _ANYWHERE
+    return _DEFAULT_SIGNS
 
 
 def of_scope(scope: Scope, default: Variant = Variant.A) -> Variant:
-    """The variant of a request at hand; decided once and kept with it. Raises `UnknownVariant`."""
+    """Return the variant of a request. It is chosen once and stored in the request's state. Raises `UnknownVariant`."""
     state = scope.setdefault("state", {})
-    if (known := state.get("api_variant")) is not None:
-        return Variant(known)
+    if (stored := state.get("api_variant")) is not None:
+        return Variant(stored)
     header = next((value for name, value in scope["headers"] if name == _HEADER_BYTES), None)
     query: bytes = scope.get("query_string", b"")
     names = (
@@ -102,11 +102,10 @@ def of_scope(scope: Scope, default: Variant = Variant.A) -> Variant:
 
 
 class VariantMiddleware:
-    """Decides the variant before any route runs, and tells it in the answer's `X-API-Variant`.
+    """Middleware that chooses the variant before routing and returns it in the header `X-API-Variant`.
 
-    `refuse` answers a bad header in the path's error form. `except_for` are path prefixes without variants: the
-    gateway's, which should not pay for the look.
-    """
+    `refuse` responds to an invalid header in the path's error form. `except_for` has path prefixes without variants:
+    the gateway's, which should not pay for the check."""
 
     def __init__(
         self,
@@ -132,17 +131,17 @@ class VariantMiddleware:
             variant = scope["state"]["api_variant"] = self._default
             app = self._refuse(scope, error)
 
-        async def tell(message: Message) -> None:
+        async def send_with_variant(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), (_HEADER_BYTES, variant.value.encode())]
             await send(message)
 
-        await app(scope, receive, tell)
+        await app(scope, receive, send_with_variant)
 
 
 def _request_variant(
     request: Request,
-    x_api_variant: Annotated[  # declared for the documentation; the middleware has judged it already
+    x_api_variant: Annotated[  # declared for the documentation; the middleware has validated it
         Literal["a", "b", "c"] | None, Header(description="Speak this variant of the contract.")
     ] = None,
 ) -> Variant:

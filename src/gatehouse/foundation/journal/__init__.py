@@ -1,17 +1,17 @@
-"""The local journal: records are here before an answer is complete, and in the database soon after.
+"""The local journal. Records are written here before a response is complete, and stored in the database soon after.
 
     <GATEHOUSE_HOME>/journal/
-        .keeper                 held by the process that drains
-        <writer id>/            one living process each; a new process takes a new id, never an old directory
-            lock                held (flock) for as long as the writer lives
-            00000001.log        lines, appended to; the next segment starts at a size, so that drained ones can go
+        .keeper                 locked by the process that drains the journal
+        <writer id>/            directory of one process; a new process uses a new id, never an old directory
+            lock                locked (flock) while the writer lives
+            00000001.log        append-only lines; segments have a limited size, so that drained ones can be deleted
             00000002.log
 
-A line is a CRC, the record and a line break (`framing`). The journal never looks into a record. Nothing here needs a
-database: `JournalWriter` serves the request path, `JournalReader` the process that copies records into one.
+A line is a CRC, the record and a line break (`framing`). The journal does not parse records and needs no database:
+`JournalWriter` serves the request path, `JournalReader` the process that copies records into a database.
 
-Exactly once is a matter of one transaction: the caller stores a batch's rows and its positions together, and confirms
-the batch to the reader after the commit. A record that was read twice was then stored once.
+For exactly-once storage the caller stores a batch's rows and positions in one transaction, and confirms the batch to
+the reader after the commit. A record that is read twice is then stored once.
 """
 
 from gatehouse.foundation.journal.batch import Backlog, Batch, Damage, Entry, Position

@@ -1,4 +1,4 @@
-"""What a reader hands out."""
+"""Types that a journal reader returns."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -6,14 +6,14 @@ from uuid import UUID
 
 
 class Position(NamedTuple):
-    """Everything of a writer before `offset` of `segment` has been taken."""
+    """A writer's position: everything before `offset` of `segment` has been read."""
 
     segment: int
     offset: int
 
 
 class Entry(NamedTuple):
-    """One record, and where the next one starts."""
+    """One record, and the offset of the next one."""
 
     writer_id: UUID
     segment: int
@@ -22,8 +22,8 @@ class Entry(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """Bytes that are no record. `torn`: the end of a segment, cut short before it was acknowledged, which a kill leaves
-    behind; otherwise something changed what had been written."""
+    """Bytes that are not a record. `torn`: an incomplete, unacknowledged line at the end of a segment, after a kill.
+    Otherwise written data was changed."""
 
     writer_id: UUID
     segment: int
@@ -34,10 +34,10 @@ class Damage(NamedTuple):
 
 @dataclass(slots=True)
 class Batch:
-    """What to store in one transaction: the entries' rows and, with them, the positions (only those that moved).
+    """The content of one transaction: the entries' rows and the positions that have changed.
 
-    `finished` writers are dead and hold no more records than these: what they left open can be closed. `more` says that
-    a limit, not the end, stopped the reading. False when there is nothing to store or confirm.
+    `finished` writers are dead and have no further records, so that their open requests can be closed. `more`: a limit
+    stopped the reading. A batch is falsy if there is nothing to store or confirm.
     """
 
     entries: list[Entry] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Batch:
     finished: list[UUID] = field(default_factory=list)
     damage: list[Damage] = field(default_factory=list)
     more: bool = False
-    #: read for it, damage included
+    #: bytes read, including damage
     bytes: int = 0
 
     def __bool__(self) -> bool:
@@ -53,7 +53,7 @@ class Batch:
 
 
 class Backlog(NamedTuple):
-    """A writer's undrained bytes."""
+    """The undrained bytes of a writer."""
 
     writer_id: UUID
     alive: bool

@@ -1,4 +1,4 @@
-"""The journal's files by name, and the lock that tells a living writer from a dead one."""
+"""The journal's files, and the lock that distinguishes living writers from dead ones."""
 
 import fcntl
 import os
@@ -10,14 +10,15 @@ from uuid import UUID
 
 LOCK = "lock"
 KEEPER_LOCK = ".keeper"
-#: A writer's directory gets its name only when it is locked: one with a name and no lock held is a dead writer's.
-UNBORN = ".new-"
+#: Prefix of a directory that is not locked yet. A directory gets its final name only after it is locked, so one with a
+#: final name and no lock belongs to a dead writer.
+NEW_DIRECTORY_PREFIX = ".new-"
 _SUFFIX = ".log"
 _WRITER_ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def sync_data(file: int) -> None:
-    """What was written is on the disk. Not every system has a call for the content alone."""
+    """Flushes written data to the disk. Uses fsync where the system has no fdatasync."""
     getattr(os, "fdatasync", os.fsync)(file)
 
 
@@ -26,7 +27,8 @@ def segment_path(directory: Path, number: int) -> Path:
 
 
 def segments(directory: Path) -> dict[int, int]:
-    """Sizes in bytes by number, ascending; without those that go meanwhile. Empty when the directory is gone."""
+    """Return the segments' sizes in bytes by number, ascending, without segments that are deleted meanwhile. Empty if
+    the directory does not exist."""
     sizes = {}
     with suppress(FileNotFoundError), os.scandir(directory) as entries:
         for entry in entries:
@@ -37,27 +39,27 @@ def segments(directory: Path) -> dict[int, int]:
 
 
 def writer_ids(journal: Path) -> list[UUID]:
-    """Of all writers, oldest first (the ids are ordered by time)."""
+    """Return the ids of all writers, oldest first (ids are ordered by time)."""
     return sorted(UUID(path.name) for path in journal.iterdir() if _WRITER_ID.fullmatch(path.name))
 
 
 def journal_bytes(journal: Path) -> int:
-    """What all writers hold together."""
+    """Return the size of all writers' segments."""
     return sum(sum(segments(journal / str(writer)).values()) for writer in writer_ids(journal))
 
 
 def free_bytes(journal: Path) -> int:
-    """What the disk has left for this user; no bound where the file system does not say."""
+    """Return the free bytes for this user, or `sys.maxsize` if the file system does not report them."""
     disk = os.statvfs(journal)
     return disk.f_bavail * disk.f_frsize if disk.f_blocks else sys.maxsize
 
 
 def lock(path: Path) -> int:
-    """A descriptor that holds the file's lock until it is closed or its process ends. Raises `BlockingIOError` when
-    another holds it.
+    """Locks a file and returns its descriptor, which has the lock until it is closed or the process ends. Raises
+    `BlockingIOError` if it is already locked.
 
-    flock, not POSIX record locks: those go when any descriptor of the file is closed, and a keeper in the writer's own
-    process could not tell that they are held.
+    Uses flock. POSIX record locks are released when any descriptor of the file is closed, and a keeper in the writer's
+    own process could not detect them.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -69,7 +71,7 @@ def lock(path: Path) -> int:
 
 
 def is_locked(path: Path) -> bool:
-    """Shared, so that two who ask at once do not take each other for the holder."""
+    """Return whether a file is locked. Tries a shared lock, so that concurrent checks do not see each other."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -84,7 +86,7 @@ def is_locked(path: Path) -> bool:
 
 
 def sync_directory(directory: Path) -> None:
-    """Makes names in it survive a loss of power."""
+    """Flushes a directory's entries to the disk, so that they survive a loss of power."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

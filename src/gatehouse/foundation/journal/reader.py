@@ -1,4 +1,4 @@
-"""The keeper's side: follows all writers, living and dead, and deletes what the database has."""
+"""Reads the journals of all writers, living and dead, and deletes stored segments."""
 
 import os
 import shutil
@@ -17,17 +17,17 @@ START = Position(1, 0)
 
 
 class JournalReader:
-    """One keeper per home. All calls read or delete files: not for the loop of a server.
+    """Reader of a home's journals; one keeper for each home. All calls block on files: not for a server's event loop.
 
         reader.resume(positions stored in the database)
         batch = reader.batch()
         one transaction: rows of batch.entries, batch.positions, batch.finished
-        gone = reader.release(batch)            # stored positions of these writers can be deleted now, not before
+        deleted = reader.release(batch)         # only now the stored positions of these writers may be deleted
 
-    A failed transaction needs nothing: the next batch starts at the same place. Where a commit's outcome is unknown,
-    `resume` with what the database says.
+    A failed transaction needs no action: the next batch starts at the same position. If a commit's outcome is unknown,
+    call `resume` with the positions in the database.
 
-    A `follower` reads the same journal for another receiver: what one of the two has not confirmed yet, stays.
+    A `follower` reads the same journal for another receiver: data is deleted only when both have confirmed it.
     """
 
     def __init__(self, journal: Path) -> None:
@@ -36,23 +36,23 @@ class JournalReader:
         self._dead: set[UUID] = set()
         self._first = 0
         self._claim: int | None = None
-        #: read to their end here, and kept for another reader
-        self._through: set[UUID] = set()
-        #: gone since `release` last said which
-        self._gone: list[UUID] = []
+        #: writers that this reader has finished and another reader has not
+        self._finished: set[UUID] = set()
+        #: writers deleted since the last `release`
+        self._deleted: list[UUID] = []
         self._readers = [self]
         self._deleting = threading.Lock()
         journal.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def follower(self) -> "JournalReader":
-        """One with positions of its own."""
+        """Return another reader of the same journal with its own positions."""
         other = JournalReader(self._journal)
         self._readers.append(other)
         other._readers, other._deleting = self._readers, self._deleting
         return other
 
     def claim(self) -> bool:
-        """Whether this is the home's one keeper, from now until `close` or the process's end."""
+        """Try to become the home's keeper until `close` or the end of the process. Return whether it succeeded."""
         if self._claim is None:
             with suppress(BlockingIOError):
                 self._claim = files.lock(self._journal / files.KEEPER_LOCK)
@@ -64,15 +64,15 @@ class JournalReader:
             self._claim = None
 
     def resume(self, positions: Mapping[UUID, Position]) -> None:
-        """Forgets what was confirmed here, and goes on from `positions`; unknown writers from their start."""
+        """Replaces the confirmed positions. Writers without a position are read from their start."""
         self._confirmed = dict(positions)
 
     def pass_over(self, writer_ids: Iterable[UUID]) -> None:
-        """These writers were read to their end, before this reader was made; they are there for another one."""
-        self._through.update(writer_ids)
+        """Marks writers as finished before this reader was created; another reader still needs them."""
+        self._finished.update(writer_ids)
 
     def last_written(self, writer_id: UUID) -> float | None:
-        """When the writer's journal was last written to, as Unix time; None where its files are gone."""
+        """Return the Unix time of the writer's last write, or None if its files do not exist."""
         directory = self._journal / str(writer_id)
         try:
             return files.segment_path(directory, max(files.segments(directory))).stat().st_mtime
@@ -80,11 +80,12 @@ class JournalReader:
             return None
 
     def batch(self, max_records: int = 5_000, max_bytes: int = 8 * 1024**2) -> Batch:
-        """The records after the confirmed positions, each writer's in order; a fair share of each. Raises `OSError`."""
+        """Return records after the confirmed positions, in order for each writer, with a fair share for each writer.
+        Raises `OSError`."""
         batch = Batch()
         writers = files.writer_ids(self._journal)
         if writers:
-            self._first = (self._first + 1) % len(writers)  # whoever was cut short last time is not last again
+            self._first = (self._first + 1) % len(writers)  # rotate, so that the same writer is not always last
             writers = writers[self._first :] + writers[: self._first]
         for left, writer_id in zip(range(len(writers), 0, -1), writers, strict=True):
             records = -(-(max_records - len(batch.entries)) // left)
@@ -93,7 +94,7 @@ class JournalReader:
         return batch
 
     def oldest(self, max_records: int, max_bytes: int, passing: Container[UUID] = ()) -> Batch:
-        """As `batch`, of one writer: the oldest that holds anything, `passing` over some. Raises `OSError`."""
+        """Return a batch of one writer: the oldest with records, except the writers in `passing`. Raises `OSError`."""
         for writer_id in files.writer_ids(self._journal):
             if writer_id in passing:
                 continue
@@ -104,25 +105,25 @@ class JournalReader:
         return Batch()
 
     def release(self, batch: Batch) -> list[UUID]:
-        """Confirms a batch that is stored. Deletes what no reader needs any more: segments before the positions, and
-        finished writers whole; returns those of them that are gone now. Raises `OSError`; the batch is confirmed all
-        the same, and the next tries the deleting again."""
+        """Confirms a stored batch and deletes what no reader needs: segments before the positions, and finished
+        writers. Returns the deleted writers. Raises `OSError`; then the batch is still confirmed, and the next call
+        deletes again."""
         self._confirmed.update(batch.positions)
         with self._deleting:
             for writer_id in batch.positions:
                 self._drop_segments(writer_id)
             for writer_id in batch.finished:
                 self._drop_writer(writer_id)
-            gone, self._gone = self._gone, []
-        return gone
+            deleted, self._deleted = self._deleted, []
+        return deleted
 
     def backlog(self) -> list[Backlog]:
-        """Of every writer, for metrics."""
+        """Return the backlog of every writer, for metrics."""
         return [self._backlog(writer_id) for writer_id in files.writer_ids(self._journal)]
 
     def clean(self, older_than: float = 3600.0) -> None:
-        """Removes directories whose writer was killed before it had its name, seconds old at least."""
-        for directory in self._journal.glob(f"{files.UNBORN}*"):
+        """Removes directories of at least `older_than` seconds whose writer was killed before it renamed them."""
+        for directory in self._journal.glob(f"{files.NEW_DIRECTORY_PREFIX}*"):
             if directory.stat().st_mtime < time.time() - older_than and not files.is_locked(directory / files.LOCK):
                 shutil.rmtree(directory)
 
@@ -131,39 +132,39 @@ class JournalReader:
         needed = [
             reader._confirmed.get(writer_id, START).segment
             for reader in self._readers
-            if writer_id not in reader._through
+            if writer_id not in reader._finished
         ]
         for number in files.segments(directory):
             if number < min(needed, default=1):
                 files.segment_path(directory, number).unlink(missing_ok=True)
 
     def _drop_writer(self, writer_id: UUID) -> None:
-        self._through.add(writer_id)
-        if not all(writer_id in reader._through for reader in self._readers):
+        self._finished.add(writer_id)
+        if not all(writer_id in reader._finished for reader in self._readers):
             self._drop_segments(writer_id)
             return
         try:
             with suppress(FileNotFoundError):
                 shutil.rmtree(self._journal / str(writer_id))
         except OSError:
-            self._through.discard(writer_id)
+            self._finished.discard(writer_id)
             raise
         for reader in self._readers:
             reader._confirmed.pop(writer_id, None)
-            reader._through.discard(writer_id)
+            reader._finished.discard(writer_id)
             reader._dead.discard(writer_id)
-            reader._gone.append(writer_id)
+            reader._deleted.append(writer_id)
 
     def _is_dead(self, writer_id: UUID) -> bool:
-        """For good: no process takes another's directory."""
+        """Return whether a writer is dead. This is final: no process uses another's directory."""
         if writer_id not in self._dead and not files.is_locked(self._journal / str(writer_id) / files.LOCK):
             self._dead.add(writer_id)
         return writer_id in self._dead
 
     def _read_writer(self, writer_id: UUID, batch: Batch, limits: tuple[int, int]) -> None:
-        if writer_id in self._through:
+        if writer_id in self._finished:
             return
-        # In this order: a writer found dead writes no more, and a segment with a successor grows no more.
+        # The order matters: after a writer is seen dead, or a segment has a successor, the segment does not grow.
         dead = self._is_dead(writer_id)
         directory = self._journal / str(writer_id)
         confirmed = self._confirmed.get(writer_id, START)
@@ -187,15 +188,15 @@ class JournalReader:
         directory = self._journal / str(writer_id)
         segment, offset = self._confirmed.get(writer_id, START)
         sizes = files.segments(directory)
-        held = sum(size for number, size in sizes.items() if number >= segment)
-        return Backlog(writer_id, not self._is_dead(writer_id), held - min(offset, sizes.get(segment, 0)))
+        size = sum(size for number, size in sizes.items() if number >= segment)
+        return Backlog(writer_id, not self._is_dead(writer_id), size - min(offset, sizes.get(segment, 0)))
 
 
 def _read_segment(
     directory: Path, writer_id: UUID, position: Position, batch: Batch, limits: tuple[int, int], *, sealed: bool
 ) -> tuple[Position, bool]:
-    """Adds lines until the batch is as large as `limits` (records, bytes). Returns where it stopped, and whether that
-    is the segment's end."""
+    """Adds lines until the batch reaches `limits` (records, bytes). Returns the position, and whether it is the end of
+    the segment."""
     segment, offset = position
     max_records, max_bytes = limits
     descriptor = os.open(files.segment_path(directory, segment), os.O_RDONLY)

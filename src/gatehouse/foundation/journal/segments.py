@@ -1,4 +1,4 @@
-"""One writer's directory, written by one thread at a time."""
+"""The segments of one writer. Only one thread at a time may use them."""
 
 import contextlib
 import os
@@ -9,15 +9,15 @@ from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.journal import files
 from gatehouse.foundation.journal.framing import frame
 
-#: After a failed write, writing is taken up again when the disk has room for this much.
+#: after a failed write, writing resumes once the disk has room for this
 _PROBE = bytes(64 * 1024)
 
 
 class Segments:
-    """Lines are appended to the newest segment; a segment that has a successor never changes again."""
+    """Appends lines to the newest segment. A segment with a successor never changes."""
 
     def __init__(self, journal: Path, *, fsync: bool, segment_bytes: int) -> None:
-        """Makes the directory of a new writer and locks it. Raises `OSError`."""
+        """Creates and locks the directory of a new writer. Raises `OSError`."""
         self.writer_id: UUID = new_id()
         self._fsync = fsync
         self._segment_bytes = segment_bytes
@@ -26,7 +26,7 @@ class Segments:
         self._broken = False
 
         journal.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._directory = journal / f"{files.UNBORN}{self.writer_id}"
+        self._directory = journal / f"{files.NEW_DIRECTORY_PREFIX}{self.writer_id}"
         self._directory.mkdir(mode=0o700)
         self._lock = files.lock(self._directory / files.LOCK)
         self._segment = self._open(self._number)
@@ -35,10 +35,10 @@ class Segments:
             files.sync_directory(journal)
 
     def commit(self, records: list[bytes]) -> tuple[int, OSError | None]:
-        """How many of the records are kept, from the first on, and what kept the rest out.
+        """Writes records. Returns how many of the first records are stored, and the error that stopped the rest.
 
-        Of no records: tries whether writing is possible again, and starts a new segment, so that the old one can go.
-        """
+        Without records: tests whether writing works again, and starts a new segment, so that the old one can be
+        deleted."""
         lines = b"".join([frame(record) for record in records])
         try:
             if self._broken:
@@ -54,30 +54,30 @@ class Segments:
             if self._fsync and lines:
                 files.sync_data(self._segment)
         except OSError as error:
-            return self._give_up(lines, written), error
+            return self._discard_torn(lines, written), error
         self._size += written
         return len(records), None
 
     def close(self) -> None:
-        """Lets go of the lock: what is left is a reader's to finish."""
+        """Releases the lock. A reader finishes the remaining records."""
         os.close(self._segment)
         os.close(self._lock)
 
-    def _give_up(self, lines: bytes, written: int) -> int:
-        """Cuts the torn line off. Readers take whole lines only, so nobody has seen it.
+    def _discard_torn(self, lines: bytes, written: int) -> int:
+        """Truncates a torn line, which no reader has read. Returns the number of stored records.
 
-        A failed sync says nothing about which lines are safe, and asking again would be answered with a false yes:
-        none counts as kept, and the segment is left for a new one.
+        After a failed fsync it is unknown which lines are on the disk, and a second fsync would report a false success:
+        no line counts as stored, and the next write uses a new segment.
         """
         self._broken = True
         whole = lines.rfind(b"\n", 0, written) + 1
-        with contextlib.suppress(OSError):  # then the torn line stays, at the end of a segment that is left for good
+        with contextlib.suppress(OSError):  # then the torn line stays, at the end of a segment that is not used again
             os.ftruncate(self._segment, self._size + whole)
         self._size += whole
         return 0 if self._fsync else lines.count(b"\n", 0, whole)
 
     def _recover(self) -> None:
-        """A new segment, once the disk has room again. Until then nothing of the try stays behind."""
+        """Starts a new segment once the disk has room. A failed attempt leaves no file."""
         segment = self._open(self._number + 1)
         try:
             room = 0
@@ -96,7 +96,7 @@ class Segments:
         self._number, self._size, self._segment = self._number + 1, 0, segment
 
     def _open(self, number: int) -> int:
-        # Truncated: it may be left over from a try that failed.
+        # Truncated: a failed attempt may have left it.
         path = files.segment_path(self._directory, number)
         segment = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
         if self._fsync:

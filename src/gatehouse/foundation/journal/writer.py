@@ -9,7 +9,7 @@ from uuid import UUID
 
 from gatehouse.foundation.journal import files
 from gatehouse.foundation.journal.errors import JournalFull, JournalUnwritable
-from gatehouse.foundation.journal.framing import MAX_RECORD_BYTES, OVERHEAD
+from gatehouse.foundation.journal.framing import MAX_RECORD_BYTES, OVERHEAD_BYTES
 from gatehouse.foundation.journal.segments import Segments
 
 Sync: TypeAlias = Literal["write", "fsync"]
@@ -75,8 +75,8 @@ class JournalWriter:
 
         Raises `JournalFull` or `JournalUnwritable`, at the call or when awaited; the record is then not acknowledged.
         """
-        size = len(record) + OVERHEAD
-        if size > MAX_RECORD_BYTES + OVERHEAD or b"\n" in record:
+        size = len(record) + OVERHEAD_BYTES
+        if size > MAX_RECORD_BYTES + OVERHEAD_BYTES or b"\n" in record:
             raise ValueError("a record is one line of at most 1 MiB")
         if self._closed:
             raise JournalUnwritable

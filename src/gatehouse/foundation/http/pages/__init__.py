@@ -1,9 +1,8 @@
-"""Pages that people see in a browser, on the platform and on the portal: one look, one policy.
+"""HTML pages of the platform and the portal, with one design and one content security policy.
 
-Rendered here, with Jinja2 and without a script: what a page does, a form does. A policy lets nothing in that does not
-come from the package (`headers`). A deployable has one `Pages` over its own templates, its error form (`errors.form`)
-and the route of the files that its pages name (`files.route`).
-"""
+Pages are rendered on the server with Jinja2 and work through forms, without scripts. The policy allows only content of
+the package (`headers`). Each deployable has one `Pages` for its templates, an error form (`errors.form`) and a route
+for static files (`files.route`)."""
 
 from gatehouse.foundation.http.pages.rendering import Pages, headers
 

@@ -1,4 +1,4 @@
-"""Errors as pages."""
+"""Renders errors as HTML pages."""
 
 from gatehouse.foundation.errors import BadRequest, NotFound, Refusal, Unprocessable
 from gatehouse.foundation.http.envelopes import Body, ErrorForm, detail
@@ -10,7 +10,7 @@ class BadPageRequest(BadRequest):
 
 
 def form(pages: Pages) -> ErrorForm:
-    """The form of every path under which people find these pages."""
+    """Return the error form of the pages' paths."""
 
     def encoded(body: Body) -> bytes:
         return pages.markup(
@@ -22,7 +22,7 @@ def form(pages: Pages) -> ErrorForm:
 
 def _body(error: Refusal) -> Body:
     message = error.text
-    # Where the API's words would tell a person nothing.
+    # These messages replace the API's, which are for programs.
     if error.status == 429:
         message = "Too many attempts. Wait a moment, then try again."
     elif type(error) is NotFound:

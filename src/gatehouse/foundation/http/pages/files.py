@@ -1,4 +1,4 @@
-"""The files that pages name."""
+"""The route of the pages' static files."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ from fastapi import APIRouter, Response
 from gatehouse.foundation.errors import NotFound
 from gatehouse.foundation.http.pages.rendering import Pages
 
-_KEPT: Final = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
+_HEADERS: Final = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
 
 
 def route(pages: Pages) -> APIRouter:
@@ -19,6 +19,6 @@ def route(pages: Pages) -> APIRouter:
             content, media_type = pages.static(name)
         except KeyError:
             raise NotFound from None
-        return Response(content, headers=_KEPT, media_type=media_type)
+        return Response(content, headers=_HEADERS, media_type=media_type)
 
     return router

@@ -1,4 +1,4 @@
-"""Templates to answers, and the files that they name."""
+"""Renders templates and reads static files."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
@@ -14,9 +14,9 @@ _SHARED_FILES: Final = {"pages.css": "text/css", "icon.svg": "image/svg+xml"}
 
 
 def headers(form_targets: Iterable[str] = ()) -> dict[str, str]:
-    """`form_targets`: the origins beside our own to which an answer to a form on this page may send the browser on.
+    """Return the headers of a page. `form_targets` has the other origins to which a form on the page may redirect.
 
-    The referrer stays inside, where it makes browsers say which page a form came from.
+    The referrer is sent only to the same origin, where browsers need it to send a form's `Origin`.
     """
     targets = " ".join(["'self'", *form_targets])
     return {
@@ -33,8 +33,8 @@ def headers(form_targets: Iterable[str] = ()) -> dict[str, str]:
 
 
 class Pages:
-    """The pages of one deployable. `folder` holds its `templates`, which may extend `base.html`, and in `static` the
-    `files` (name: media type) that they name beside the shared ones; `functions` are what templates may call."""
+    """The pages of one deployable. `folder` has its `templates`, which may extend `base.html`, and in `static` its own
+    `files` (name: media type) in addition to the shared ones. Templates may call `functions`."""
 
     def __init__(
         self,
@@ -49,34 +49,34 @@ class Pages:
         self._files = {name: (_SHARED, kind) for name, kind in _SHARED_FILES.items()}
         self._files |= {name: (folder, kind) for name, kind in (files or {}).items()}
         self._functions = functions or {}
-        self._read: dict[str, tuple[bytes, str]] = {}
+        self._loaded_files: dict[str, tuple[bytes, str]] = {}
 
     def page(self, template: str, status: int = 200, *, form_targets: Iterable[str] = (), **shown: Any) -> Response:
-        """`shown` is what the template names; what it does not get is an error, not an empty place."""
+        """Return a page. `shown` has the template's variables; a missing variable is an error."""
         return Response(self.markup(template, **shown), status, headers(form_targets), "text/html")
 
     def markup(self, template: str, **shown: Any) -> bytes:
         return self._templates.get_template(template).render(shown).encode()
 
     def static(self, name: str) -> tuple[bytes, str]:
-        """A file's content and type. Raises `KeyError` for what is none of ours."""
-        if name not in self._read:
+        """Return a static file's content and media type. Raises `KeyError` for an unknown file."""
+        if name not in self._loaded_files:
             folder, media_type = self._files[name]
-            self._read[name] = (folder / "static" / name).read_bytes(), media_type
-        return self._read[name]
+            self._loaded_files[name] = (folder / "static" / name).read_bytes(), media_type
+        return self._loaded_files[name]
 
     def static_url(self, name: str) -> str:
-        """With a part that changes with the content: what a browser has under it is never old."""
+        """Return a file's URL with a hash of its content, so that a cached file is never out of date."""
         return f"{self.static_path}/{name}?v={hashlib.sha256(self.static(name)[0]).hexdigest()[:12]}"
 
     @cached_property
     def _templates(self) -> Environment:
-        made = Environment(
+        environment = Environment(
             loader=FileSystemLoader([self._folder / "templates", _SHARED / "templates"]),
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        made.globals.update(static_url=self.static_url, **self._functions)
-        return made
+        environment.globals.update(static_url=self.static_url, **self._functions)
+        return environment
