@@ -17,7 +17,7 @@ import h11
 
 from gatehouse.foundation.outbound import OutboundFailed, ReplyTooLarge
 from gatehouse.foundation.outbound.lean.connection import Connection
-from gatehouse.foundation.outbound.lean.pool import Bounds, Pool
+from gatehouse.foundation.outbound.lean.pool import Pool, PoolLimits
 from gatehouse.foundation.outbound.lean.reply import LeanReply
 from gatehouse.foundation.outbound.lean.route import Origin
 from rig.fuzz_wire import Fault, Wire, feed, within_turns
@@ -43,7 +43,7 @@ async def one(data: bytes) -> None:
 
 async def _outcome(answer: bytes, size: int, how: int) -> Outcome:
     head, streamed, reset = how & 1, how & 2, how & 4
-    pool = Pool(Bounds(4, 4, 4), 30.0)
+    pool = Pool(PoolLimits(4, 4, 4), 30.0)
     connection = Connection(pool, _ORIGIN)
     wire = Wire(connection)
     connection.connection_made(wire)
@@ -64,7 +64,7 @@ async def _outcome(answer: bytes, size: int, how: int) -> Outcome:
         await within_turns(asking)
         if connection.ended != wire.closed:
             raise Fault("a connection that is ended and open, or closed and kept")
-        if not wire.closed and connection.rest_seconds > 0:
+        if not wire.closed and connection.keepalive_seconds > 0:
             await _next_answer(pool, connection, wire)
     finally:
         pool.close()
@@ -79,11 +79,13 @@ async def _outcome(answer: bytes, size: int, how: int) -> Outcome:
 async def _asking(pool: Pool, connection: Connection, method: str, *, streamed: bool = False) -> Outcome:
     host = pool.enter(_ORIGIN)
     assert host is not None
-    reply = LeanReply(pool, host, first_byte=60.0, idle=60.0, total=None, method=method, repeatable=method == "HEAD")
+    reply = LeanReply(
+        pool, host, first_byte=60.0, idle=60.0, total_deadline=None, method=method, idempotent=method == "HEAD"
+    )
     if connection in host.idle and pool.idle(host) is not connection:
         raise Fault("a connection at rest that cannot be used")
     try:
-        await reply.asked(connection, b"", b"")
+        await reply.send_request(connection, b"", b"")
         return reply.status, await (_streamed(reply) if streamed else reply.read(LIMIT))
     except OutboundFailed as failure:
         return type(failure).__name__

@@ -79,7 +79,7 @@ def test_a_file_that_is_being_added_up_is_counted_once(tmp_path: Path) -> None:
 
 def test_a_process_that_writes_no_more_has_no_present_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one, _ = two(tmp_path)
-    monkeypatch.setattr(metrics.time, "time", lambda now=metrics.time.time(): now + metrics.SILENT + 1)
+    monkeypatch.setattr(metrics.time, "time", lambda now=metrics.time.time(): now + metrics.STALE_SECONDS + 1)
     assert "t_busy" not in told(one)
     assert told(one)['t_requests_total{status="200"}'] == 2.0
 

@@ -1,7 +1,7 @@
-"""Signed tokens and documents: RS256 alone, by keys with an id, published as a key set (decisions 3).
+"""Signed tokens and documents. Only RS256; keys have ids and are published as a key set.
 
-`verify` believes nothing in a token's header but its key id: the algorithm is fixed, and keys that a token brings along
-(`jwk`, `jku`, `x5c`) are not looked at.
+`verify` uses nothing of a token's header but its key id: the algorithm is fixed, and keys in the token (`jwk`, `jku`,
+`x5c`) are ignored.
 """
 
 import json
@@ -21,7 +21,7 @@ from gatehouse.foundation.errors import Unauthenticated
 ALGORITHM: Final = "RS256"
 _KEY_BITS: Final = 2048
 _MAX_TOKEN_CHARS: Final = 8192
-#: Clocks of machines differ by a little.
+#: allowed difference between the clocks of two machines
 _LEEWAY_SECONDS: Final = 5
 
 
@@ -42,7 +42,7 @@ class UnknownKey(InvalidToken):
 
 @dataclass(frozen=True)
 class SigningKey:
-    """`kid` is the key's thumbprint (RFC 7638)."""
+    """An RSA key. `kid` is its thumbprint (RFC 7638)."""
 
     kid: str
     key: RSAKey = field(repr=False)
@@ -53,7 +53,7 @@ class SigningKey:
 
     @classmethod
     def from_pem(cls, pem: bytes) -> "SigningKey":
-        """Raises `ValueError` for anything but an RSA key of 2048 bits or more."""
+        """Return the private key in a PEM. Raises `ValueError` unless it is an RSA key of at least 2048 bits."""
         try:
             key = RSAKey.import_key(pem)
         except (JoseError, TypeError) as error:
@@ -64,7 +64,8 @@ class SigningKey:
 
     @classmethod
     def from_jwk(cls, published: Mapping[str, Any]) -> "SigningKey":
-        """A key of somebody's key set, which verifies and cannot sign. Raises `ValueError` for any but an RSA key."""
+        """Return a public key from a JWK, which cannot sign. Raises `ValueError` unless it is an RSA key of at least
+        2048 bits."""
         try:
             key = RSAKey.import_key({name: str(published[name]) for name in ("kty", "n", "e")})
             if key.public_key.key_size < _KEY_BITS:
@@ -78,69 +79,69 @@ class SigningKey:
         return cls(key.thumbprint(), key)
 
     def private_pem(self) -> bytes:
-        """PKCS 8, unencrypted: seal it before it is stored."""
+        """Return the private key as unencrypted PKCS 8. Seal it before storing it."""
         return self.key.as_pem(private=True)
 
     def public_pem(self) -> bytes:
         return self.key.as_pem(private=False)
 
     def published(self) -> dict[str, Any]:
-        """The public half as a JWK."""
+        """Return the public key as a JWK."""
         return {**self.key.as_dict(private=False), "kid": self.kid, "use": "sig", "alg": ALGORITHM}
 
 
 def key_set(keys: Iterable[SigningKey]) -> dict[str, Any]:
-    """What `/.well-known/jwks.json` answers: keys in use, and those whose tokens still live."""
+    """Return the key set for `/.well-known/jwks.json`: current keys, and former keys with unexpired tokens."""
     return {"keys": [key.published() for key in keys]}
 
 
 def sign(claims: Mapping[str, Any], key: SigningKey) -> str:
-    """`claims` should hold `iss`, `aud`, `iat` and `exp`, or `verify` will refuse the token."""
+    """Return a signed token. `claims` should have `iss`, `aud`, `iat` and `exp`, or `verify` refuses the token."""
     return jwt.encode({"alg": ALGORITHM, "kid": key.kid}, dict(claims), key.key, algorithms=[ALGORITHM])
 
 
-class _Documents(jws.JWSRegistry):
+class _DocumentRegistry(jws.JWSRegistry):
     max_payload_length = 256 * 1024 * 1024
 
 
 def sign_document(document: bytes, key: SigningKey, *, kind: str) -> str:
-    """Any bytes, signed (RFC 7515, compact). `kind` is the header's `typ`: of what is signed with one key, nothing can
-    be taken for another (RFC 8725, 3.11)."""
+    """Return a signed document (RFC 7515, compact). `kind` is the header's `typ`, so that a document cannot be used as
+    another kind signed with the same key (RFC 8725, 3.11)."""
     header = {"alg": ALGORITHM, "kid": key.kid, "typ": kind}
-    return jws.serialize_compact(header, document, key.key, registry=_Documents(algorithms=[ALGORITHM]))
+    return jws.serialize_compact(header, document, key.key, registry=_DocumentRegistry(algorithms=[ALGORITHM]))
 
 
 def verify_document(signed: str, keys_by_kid: Mapping[str, SigningKey], *, kind: str) -> bytes:
-    """Raises `UnknownKey`, `InvalidToken`."""
-    key_of = partial(_named, keys_by_kid)
+    """Return the content of a signed document. Raises `UnknownKey`, `InvalidToken`."""
+    key_of = partial(_key_for, keys_by_kid)
     try:
-        found = jws.deserialize_compact(signed, key_of, registry=_Documents(algorithms=[ALGORITHM]))
+        document = jws.deserialize_compact(signed, key_of, registry=_DocumentRegistry(algorithms=[ALGORITHM]))
     except (JoseError, ValueError, TypeError, RecursionError):
         raise InvalidToken from None
-    if found.headers().get("typ") != kind:
+    if document.headers().get("typ") != kind:
         raise InvalidToken
-    return found.payload
+    return document.payload
 
 
-def _named(keys_by_kid: Mapping[str, SigningKey], signature: GuestProtocol) -> RSAKey:
+def _key_for(keys_by_kid: Mapping[str, SigningKey], signature: GuestProtocol) -> RSAKey:
     kid = signature.headers().get("kid")
-    known = keys_by_kid.get(kid) if isinstance(kid, str) else None
-    if known is None:
+    signing_key = keys_by_kid.get(kid) if isinstance(kid, str) else None
+    if signing_key is None:
         raise UnknownKey
-    return known.key
+    return signing_key.key
 
 
-class _OnceEach(json.JSONDecoder):
-    """Of two claims with one name readers differ in which they believe (RFC 7519, 4): so neither is."""
+class _UniqueNamesDecoder(json.JSONDecoder):
+    """Refuses duplicate names of claims, of which parsers use different ones (RFC 7519, 4)."""
 
     def __init__(self) -> None:
-        super().__init__(object_pairs_hook=_once_each)
+        super().__init__(object_pairs_hook=_unique_names)
 
 
-def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     claims = dict(pairs)
     if len(claims) != len(pairs):
-        raise ValueError("a name comes twice")
+        raise ValueError("duplicate name")
     return claims
 
 
@@ -152,10 +153,10 @@ def verify(
     audience: str,
     now: float | None = None,
 ) -> dict[str, Any]:
-    """The claims of a token that is good at `now` (Unix time; the system's without it).
+    """Return the claims of a token that is valid at `now` (Unix time; default: the system's clock).
 
-    `exp`, `iat`, `iss` and `aud` must be there and right. Raises `ExpiredToken`, `UnknownKey`, `InvalidToken`.
-    Costs an RSA verification: callers keep what they have verified until `exp`.
+    Requires valid `exp`, `iat`, `iss` and `aud`. Raises `ExpiredToken`, `UnknownKey`, `InvalidToken`. Costs an RSA
+    verification: callers cache verified tokens until `exp`.
     """
     if len(token) > _MAX_TOKEN_CHARS:
         raise InvalidToken
@@ -168,7 +169,9 @@ def verify(
         exp={"essential": True},
     )
     try:
-        verified = jwt.decode(token, partial(_named, keys_by_kid), algorithms=[ALGORITHM], decoder_cls=_OnceEach)
+        verified = jwt.decode(
+            token, partial(_key_for, keys_by_kid), algorithms=[ALGORITHM], decoder_cls=_UniqueNamesDecoder
+        )
         rules.validate(verified.claims)
     except ExpiredTokenError:
         raise ExpiredToken from None

@@ -1,4 +1,4 @@
-"""Modules that are imported when they are first used: for what few installations need and all would pay for."""
+"""Imports modules at their first use, for features that only few installations need."""
 
 import asyncio
 from importlib import import_module
@@ -7,17 +7,17 @@ from typing import Any
 
 
 class Lazily(ModuleType):
-    """Stands for the module of this name. Reading an attribute imports it, which blocks: `arrived` does so aside."""
+    """Placeholder for a module. Reading an attribute imports the module and blocks; `arrived` imports in a thread."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(import_module(self.__name__), name)
 
 
-_arrived: set[str] = set()
+_imported: set[str] = set()
 
 
 async def arrived(*modules: ModuleType) -> None:
-    """Returns when they are imported."""
-    for name in {module.__name__ for module in modules} - _arrived:
+    """Imports the modules in a thread and waits for them."""
+    for name in {module.__name__ for module in modules} - _imported:
         await asyncio.to_thread(import_module, name)
-        _arrived.add(name)
+        _imported.add(name)

@@ -1,7 +1,7 @@
-"""Logs: one JSON object a line on standard error, with the request's id and without secrets.
+"""Logs: one JSON object for each line on standard error, with the request's id and without secrets.
 
-The libraries' own log lines (uvicorn, alembic, procrastinate) pass through the same processors. What looks like a
-secret, by its name or by its form, is struck out; that is a net under code that logs no secrets to begin with.
+The log lines of libraries (uvicorn, alembic, procrastinate) pass through the same processors. Values that look like
+secrets, by their name or their form, are redacted. This is a safety net: code must not log secrets.
 """
 
 import logging
@@ -16,7 +16,7 @@ from structlog.typing import Processor
 
 REDACTED: Final = "[redacted]"
 
-#: Set by the front of each application; lines without a request lack the field.
+#: the current request's id, set by the outermost layer of each application
 request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 
 _MAX_DEPTH: Final = 6
@@ -27,18 +27,18 @@ _secret_name = re.compile(
     r"|client[_-]?key|assertion|(^|[_-])(token|otp|pin|jwt|saml_?response)$",
     re.IGNORECASE,
 ).search
-#: Names that hold such a word and no secret.
+#: names that match `_secret_name` but have no secret
 _plain_name = re.compile(r"(_id|_ids|_prefix|_type|_count|_at|_ttl_seconds)$", re.IGNORECASE).search
 
 _SECRET_TEXTS: Final = (
     (re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE), rf"\1 {REDACTED}"),
     (re.compile(r"\bgk_[0-9A-Za-z]{6,}"), f"gk_{REDACTED}"),
     (re.compile(r"\b(inv|rt|scim|whsec)_[0-9A-Za-z]{16,}"), rf"\1_{REDACTED}"),
-    # Whatever else `tokens.mint_token` makes.
+    # Other tokens of `tokens.mint_token`.
     (re.compile(r"\b([a-z]{2,8})_[0-9A-Za-z]{43}\b"), rf"\1_{REDACTED}"),
     (re.compile(r"\bsk-[0-9A-Za-z_-]{6,}"), f"sk-{REDACTED}"),
     (re.compile(r"\$argon2(id|i|d)\$[^\s'\",)]+"), REDACTED),
-    # PostgreSQL tells the whole row that a constraint refused.
+    # PostgreSQL's errors contain the whole row that violates a constraint.
     (
         re.compile(
             r"^(DETAIL|CONTEXT):\s.*?(?=\n(?:HINT:|\[SQL|\(Background|\s*The above|\s*During|Traceback)|\Z)",
@@ -61,19 +61,19 @@ _SECRET_TEXTS: Final = (
 
 
 def without_secrets(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """A structlog processor."""
-    return {name: _cleaned(name, value, 0) for name, value in event.items()}
+    """Redact secrets: a structlog processor."""
+    return {name: _redacted_value(name, value, 0) for name, value in event.items()}
 
 
 def redacted(text: str) -> str:
-    """A text with everything struck out that has a secret's form, and cut to a length that a log can bear."""
+    """Return a text with everything redacted that has the form of a secret, truncated to 16,384 characters."""
     text = text[:_MAX_TEXT_CHARS]
     for pattern, replacement in _SECRET_TEXTS:
         text = pattern.sub(replacement, text)
     return text
 
 
-def _cleaned(name: str, value: Any, depth: int) -> Any:
+def _redacted_value(name: str, value: Any, depth: int) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if _secret_name(name) and not _plain_name(name):
@@ -87,9 +87,9 @@ def _cleaned(name: str, value: Any, depth: int) -> Any:
     if depth == _MAX_DEPTH:
         return "..."
     if isinstance(value, Mapping):
-        return {str(key): _cleaned(str(key), inner, depth + 1) for key, inner in value.items()}
+        return {str(key): _redacted_value(str(key), inner, depth + 1) for key, inner in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_cleaned(name, inner, depth + 1) for inner in value]
+        return [_redacted_value(name, inner, depth + 1) for inner in value]
     return redacted(str(value))
 
 
@@ -100,22 +100,25 @@ def _with_request_id(_logger: Any, _method: str, event: MutableMapping[str, Any]
 
 
 def configure(level: Literal["debug", "info", "warning", "error"] = "info", stream: TextIO | None = None) -> None:
-    """Once a process, before anything logs. A line has `timestamp`, `level`, `event` and the caller's own fields; a
-    library's line also `logger`."""
+    """Configures logging; call once in each process before the first log line. Lines have `timestamp`, `level`, `event`
+    and the caller's fields; lines of libraries also have `logger`."""
     out = stream or sys.stderr
-    shared: list[Processor] = [
+    shared_processors: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         _with_request_id,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
-        # Plain tracebacks: the structured ones carry local variables, and with them passwords.
+        # Plain tracebacks: structured ones contain local variables, which may be passwords.
         structlog.processors.format_exc_info,
     ]
-    last: list[Processor] = [without_secrets, structlog.processors.JSONRenderer(ensure_ascii=False, default=str)]
+    final_processors: list[Processor] = [
+        without_secrets,
+        structlog.processors.JSONRenderer(ensure_ascii=False, default=str),
+    ]
 
     structlog.configure(
-        processors=[*shared, *last],
+        processors=[*shared_processors, *final_processors],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.WriteLoggerFactory(out),
         cache_logger_on_first_use=True,
@@ -123,8 +126,8 @@ def configure(level: Literal["debug", "info", "warning", "error"] = "info", stre
     handler = logging.StreamHandler(out)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
+            foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared_processors],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *final_processors],
         )
     )
     root = logging.getLogger()
@@ -134,12 +137,12 @@ def configure(level: Literal["debug", "info", "warning", "error"] = "info", stre
         library = logging.getLogger(name)
         library.handlers = []
         library.propagate = True
-        # A library that was configured before has its own idea of what is worth a line.
+        # Undo the library's own configuration.
         library.setLevel(logging.NOTSET)
         library.disabled = False
-    # It tells each of its steps at every start.
+    # alembic logs each of its steps at every start.
     logging.getLogger("alembic").setLevel(max(logging.WARNING, root.level))
-    # Our own access log has the caller and the request's id; uvicorn's would only repeat each line without them.
+    # Our access log has the caller and the request's id; uvicorn's would repeat each line without them.
     logging.getLogger("uvicorn.access").disabled = True
     # SQLAlchemy's echo prints bound values.
     logging.getLogger("sqlalchemy.engine").setLevel("WARNING")

@@ -1,8 +1,7 @@
-"""Looks names up, each in a thread of its own.
+"""Resolves host names, each in its own thread.
 
-The system's resolver keeps a thread for ten seconds and more where a name's servers do not answer, and cannot be told
-to stop. The event loop has a handful of threads: as many such names, and nobody else's is found any more.
-"""
+The system's resolver blocks a thread for ten seconds or more if a name's servers do not answer, and cannot be
+cancelled. The event loop's default executor has few threads: that many such names would block all other look-ups."""
 
 import asyncio
 import contextlib
@@ -10,51 +9,51 @@ import socket
 import threading
 from typing import Any, Final
 
-#: Names that a process looks up at once.
-MOST: Final = 256
+#: concurrent look-ups of a process
+MAX_CONCURRENT_LOOKUPS: Final = 256
 
-_free: Final = threading.BoundedSemaphore(MOST)
+_free: Final = threading.BoundedSemaphore(MAX_CONCURRENT_LOOKUPS)
 
 
 async def look_up(host: str, port: int) -> list[str]:
-    """The name's addresses, each once. Raises `OSError`, also where too many names are being looked up already. The
-    thread goes on when the caller is cancelled."""
+    """Return the name's addresses without duplicates. Raises `OSError`, also if too many look-ups are running. The
+    thread continues after the caller is cancelled."""
     loop = asyncio.get_running_loop()
-    ended: asyncio.Future[list[str]] = loop.create_future()
+    answer: asyncio.Future[list[str]] = loop.create_future()
 
-    def tell(result: list[str] | OSError) -> None:
-        if ended.done():
+    def set_answer(result: list[str] | OSError) -> None:
+        if answer.done():
             return
         if isinstance(result, OSError):
-            ended.set_exception(result)
+            answer.set_exception(result)
         else:
-            ended.set_result(result)
+            answer.set_result(result)
 
     def work() -> None:
         try:
             result = _addresses(host, port)
         finally:
             _free.release()
-        # The loop may be closed by now.
+        # The loop may be closed.
         with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(tell, result)
+            loop.call_soon_threadsafe(set_answer, result)
 
     if not _free.acquire(blocking=False):
         raise OSError("too many names are being looked up")
     try:
-        # Nobody waits for it when the process ends.
+        # A daemon: the process does not wait for it at its end.
         threading.Thread(target=work, name="look-up", daemon=True).start()
     except RuntimeError as error:
         _free.release()
         raise OSError(str(error)) from None
-    return await ended
+    return await answer
 
 
 def _addresses(host: str, port: int) -> list[str] | OSError:
     try:
-        found: list[Any] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        entries: list[Any] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:
         return error
     except UnicodeError as error:
         return OSError(str(error))
-    return list(dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in found))
+    return list(dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in entries))

@@ -1,8 +1,8 @@
 """Returns memory to the operating system after a peak.
 
-CPython and glibc keep much of what a large request took, in case it is needed again: garbage in cycles until the next
-full collection, and free blocks between blocks that are in use. A worker would stay at several times its usual size
-after the last large body is gone.
+CPython and glibc keep much of the memory of a large request: cyclic garbage until the next full collection, and free
+blocks between used blocks. Without this module a worker would stay at several times its usual size after the last large
+body.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ from gatehouse.foundation.tasks import wanted
 
 log = structlog.get_logger(__name__)
 
-#: time between two looks at the size of the process
+#: time between two checks of the size of the process
 LOOK_INTERVAL_SECONDS: Final = 10.0
-#: a change of the resident size between two looks that counts as a peak which began or ended
+#: change of the resident size between two checks that counts as the beginning or end of a peak
 PEAK_BYTES: Final = 16 * 1024**2
-#: looks after a peak at which memory is returned; later ones would find nothing more
+#: checks after a peak at which memory is returned; later ones would return nothing
 LOOKS_AFTER_PEAK: Final = 6
 
 _STATM: Final = Path("/proc/self/statm")
@@ -46,7 +46,7 @@ def trim_heap() -> None:
 
 
 class MemoryTrimmer:
-    """Looks at the size of the process and, for a minute after a peak, collects garbage and trims the heap."""
+    """Checks the size of the process and, for a minute after a peak, collects garbage and trims the heap."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class MemoryTrimmer:
         self._looks_left = 0
 
     async def run(self) -> None:
-        """Runs until it is cancelled. Returns at once where the system does not tell the process's size."""
+        """Runs until it is cancelled. Returns at once if the system does not report the process's size."""
         if self._resident() is None:
             return
         while wanted():
@@ -70,7 +70,7 @@ class MemoryTrimmer:
                 log.exception("memory.trim_failed")
 
     async def look(self) -> None:
-        """Compares the size with the last look's and returns memory where a peak was near."""
+        """Compares the size with that of the last check and returns memory after a recent peak."""
         size = self._resident() or 0
         if abs(size - self._last_size) >= PEAK_BYTES:
             self._looks_left = LOOKS_AFTER_PEAK

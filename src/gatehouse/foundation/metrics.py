@@ -1,8 +1,8 @@
-"""Figures for Prometheus, over all processes of a home.
+"""Prometheus metrics over all processes of a home.
 
-Each process counts in plain dictionaries, and once a second writes what it has into a file of its own under
-`GATEHOUSE_HOME/metrics`. Whoever is scraped adds the files up. The request path pays a look-up and an addition, a
-tenth of what a shared memory map would cost it; a killed process loses the last second.
+Each process counts in plain dictionaries and writes them once a second to its own file under `GATEHOUSE_HOME/metrics`.
+The scraped process sums the files. The request path pays one look-up and one addition, a tenth of the cost of a shared
+memory map; a killed process loses its last second.
 
     requests = Counter(Family("service_x_total", "What it counts.", ("status",)))
     metrics = Metrics(directory, [requests])
@@ -27,17 +27,17 @@ from prometheus_client.registry import Collector
 
 Labels: TypeAlias = tuple[str, ...]
 
-#: Series that a family holds in a process at most; what would be one more is counted under `other`.
+#: maximum series of a family in a process; further ones are counted under `other`
 MAX_SERIES: Final = 2_000
-#: Seconds after which a process that writes no more has no present state.
-SILENT: Final = 10.0
-#: Files of ended processes that are remembered as added up, so that no scrape sees them twice or not at all.
-_REMEMBERED: Final = 64
-_ENDED: Final = "ended.json"
+#: time without a write after which the gauges of a process are ignored
+STALE_SECONDS: Final = 10.0
+#: names of ended processes' files that are remembered as summed, so that a scrape counts each exactly once
+_MAX_REMEMBERED_FILES: Final = 64
+_ENDED_FILE: Final = "ended.json"
 
 
 class Family(msgspec.Struct, frozen=True):
-    """`merge` says what several processes' values of a gauge make."""
+    """A metric family. `merge` says how the values of a gauge from several processes are combined."""
 
     name: str
     help: str
@@ -46,7 +46,7 @@ class Family(msgspec.Struct, frozen=True):
 
 
 class Counter:
-    """Only goes up."""
+    """A metric that only increases."""
 
     def __init__(self, family: Family) -> None:
         self.family = family
@@ -56,19 +56,19 @@ class Counter:
         try:
             self.values[labels] += by
         except KeyError:
-            labels = _within(self.values, labels)
+            labels = _bounded(self.values, labels)
             self.values[labels] = self.values.get(labels, 0.0) + by
 
 
 class Series(msgspec.Struct):
-    """One histogram's buckets (each without the smaller ones) and the sum of what was observed."""
+    """A histogram's buckets (not cumulative) and the sum of its observations."""
 
     buckets: list[int]
     sum: float = 0.0
 
 
 class Histogram:
-    """`bounds` are the buckets' upper ends; above the last is one more."""
+    """`bounds` are the buckets' upper bounds; one more bucket follows the last."""
 
     def __init__(self, family: Family, bounds: tuple[float, ...]) -> None:
         self.family = family
@@ -80,13 +80,13 @@ class Histogram:
             series = self.series[labels]
         except KeyError:
             empty = Series([0] * (len(self.bounds) + 1))
-            series = self.series.setdefault(_within(self.series, labels), empty)
+            series = self.series.setdefault(_bounded(self.series, labels), empty)
         series.sum += value
         series.buckets[bisect_left(self.bounds, value)] += 1
 
 
 class Gauge:
-    """A value of now, read from its sources when the process writes. A process without a source has none."""
+    """A current value, read from its sources when the process writes. A process without a source exports none."""
 
     def __init__(self, family: Family) -> None:
         self.family = family
@@ -100,7 +100,7 @@ Instrument: TypeAlias = Counter | Histogram | Gauge
 
 
 class Shard(msgspec.Struct):
-    """What one process has counted: family -> labels and value. `ended` names the files that are added up in it."""
+    """The values of one process: family -> labels and value. `ended` names the files whose values it includes."""
 
     at: float = 0.0
     counters: dict[str, list[tuple[Labels, float]]] = {}
@@ -113,25 +113,25 @@ _decoder = msgspec.json.Decoder(Shard)
 
 
 class Metrics:
-    """One process's. `instruments` are all that there are, also those that other processes count in."""
+    """The metrics of one process. `instruments` are all metrics, also those that only other processes count."""
 
     def __init__(self, directory: Path, instruments: Iterable[Instrument]) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self._directory = directory
         self._instruments = {instrument.family.name: instrument for instrument in instruments}
-        # The process's id may come back, in a container soon; what it counted must not.
+        # Process ids are reused, in a container soon: the random part keeps files apart.
         self._file = directory / f"{os.getpid()}-{os.urandom(4).hex()}.json"
         self._task: asyncio.Task[None] | None = None
-        #: how late the loop ran in the last second: everything that waits for it waits so much longer
+        #: maximum delay of the event loop in the last second, in seconds
         self.loop_lag = 0.0
-        #: of the loop at the end of that second; counting a thousand takes it 0.2 ms
+        #: tasks of the loop at the end of that second; counting a thousand takes 0.2 ms
         self.loop_tasks = 0
 
     def start(self) -> None:
-        self._task = asyncio.create_task(self._keep_writing(), name="metrics")
+        self._task = asyncio.create_task(self._write_periodically(), name="metrics")
 
     async def stop(self) -> None:
-        """What was counted stays. A process that has ended has no present state."""
+        """Writes the counts for the last time and removes the gauges, because an ended process has no current state."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -142,15 +142,15 @@ class Metrics:
         self.write()
 
     def write(self) -> None:
-        """Puts what was counted into this process's file. A full disk costs the figures, nothing else."""
+        """Writes the metrics to this process's file. A full disk loses metrics and has no other effect."""
         with contextlib.suppress(OSError):
             _replace(self._file, self._shard())
 
     def rendered(self) -> bytes:
-        """Everything that all processes have counted, in Prometheus' text form."""
-        return generate_latest(_Summed(self._instruments.values(), _added(self._directory)))
+        """Return the metrics of all processes in Prometheus' text format."""
+        return generate_latest(_ShardCollector(self._instruments.values(), _total(self._directory)))
 
-    async def _keep_writing(self) -> None:
+    async def _write_periodically(self) -> None:
         while True:
             lag = 0.0
             for _ in range(10):
@@ -174,24 +174,24 @@ class Metrics:
 
 
 def clean(directory: Path) -> None:
-    """Forgets what an earlier start has counted. For whoever starts the processes, before it does."""
+    """Deletes the metrics of an earlier run. Called before the processes are started."""
     for path in directory.glob("*.json"):
         path.unlink(missing_ok=True)
 
 
 def bury(directory: Path, pid: int) -> None:
-    """Adds what an ended process has counted to what the others before it had, so that its file can go."""
+    """Adds an ended process's counts to the file of ended processes, and deletes its file."""
     for path in directory.glob(f"{pid}-*.json"):
         shard = _read(path)
         if shard is not None:
-            ended = _read(directory / _ENDED) or Shard()
+            ended = _read(directory / _ENDED_FILE) or Shard()
             total = _sum([ended, shard])
-            total.gauges, total.ended = {}, [*ended.ended, path.name][-_REMEMBERED:]
-            _replace(directory / _ENDED, total)
+            total.gauges, total.ended = {}, [*ended.ended, path.name][-_MAX_REMEMBERED_FILES:]
+            _replace(directory / _ENDED_FILE, total)
         path.unlink(missing_ok=True)
 
 
-class _Summed(Collector):
+class _ShardCollector(Collector):
     def __init__(self, instruments: Iterable[Instrument], shard: Shard) -> None:
         self._instruments = instruments
         self._shard = shard
@@ -218,12 +218,12 @@ class _Summed(Collector):
                 yield histogram
 
 
-def _added(directory: Path) -> Shard:
-    # The ended ones last: a file that is added to them meanwhile is then known to be in them, read or not.
+def _total(directory: Path) -> Shard:
+    # Read the ended processes last: a file that is added to them meanwhile is then named in them and not counted twice.
     shards = {path.name: _read(path) for path in sorted(directory.glob("[0-9]*.json"))}
-    ended = _read(directory / _ENDED) or Shard()
+    ended = _read(directory / _ENDED_FILE) or Shard()
     counted = [shard for name, shard in shards.items() if shard is not None and name not in ended.ended]
-    oldest = time.time() - SILENT
+    oldest = time.time() - STALE_SECONDS
     for shard in counted:
         if shard.at < oldest:
             shard.gauges = {}
@@ -231,7 +231,7 @@ def _added(directory: Path) -> Shard:
 
 
 def _sum(shards: Iterable[Shard]) -> Shard:
-    """Counters and histograms added; gauges side by side."""
+    """Return the sum of counters and histograms, and all gauges."""
     counters: dict[str, dict[Labels, float]] = defaultdict(lambda: defaultdict(float))
     histograms: dict[str, dict[Labels, Series]] = defaultdict(dict)
     total = Shard()
@@ -239,18 +239,18 @@ def _sum(shards: Iterable[Shard]) -> Shard:
         for name, values in shard.counters.items():
             for labels, value in values:
                 counters[name][labels] += value
-        for name, found in shard.histograms.items():
-            for labels, series in found:
-                known = histograms[name].get(labels)
-                # A version with other buckets may have written it: the newer one stands.
-                if known is None or len(known.buckets) != len(series.buckets):
+        for name, histogram in shard.histograms.items():
+            for labels, series in histogram:
+                sum_so_far = histograms[name].get(labels)
+                # Another version may have written other buckets: the later one replaces it.
+                if sum_so_far is None or len(sum_so_far.buckets) != len(series.buckets):
                     histograms[name][labels] = series
                 else:
-                    histograms[name][labels] = _plus(known, series)
+                    histograms[name][labels] = _plus(sum_so_far, series)
         for name, values in shard.gauges.items():
             total.gauges.setdefault(name, []).extend(values)
     total.counters = {name: list(values.items()) for name, values in counters.items()}
-    total.histograms = {name: list(found.items()) for name, found in histograms.items()}
+    total.histograms = {name: list(series.items()) for name, series in histograms.items()}
     return total
 
 
@@ -261,14 +261,14 @@ def _plus(one: Series, other: Series) -> Series:
 def _merged(values: Iterable[tuple[Labels, float]], how: Literal["sum", "max"]) -> Iterable[tuple[Labels, float]]:
     merged: dict[Labels, float] = {}
     for labels, value in values:
-        known = merged.get(labels)
-        merged[labels] = value if known is None else known + value if how == "sum" else max(known, value)
+        previous = merged.get(labels)
+        merged[labels] = value if previous is None else previous + value if how == "sum" else max(previous, value)
     return merged.items()
 
 
-def _within(held: dict[Labels, float] | dict[Labels, Series], labels: Labels) -> Labels:
-    """The labels, or `other` for each where the family is full: nobody may fill the memory by inventing values."""
-    return labels if len(held) < MAX_SERIES else ("other",) * len(labels)
+def _bounded(series: dict[Labels, float] | dict[Labels, Series], labels: Labels) -> Labels:
+    """Return the labels, or `other` for each if the family is full, so that invented values cannot fill the memory."""
+    return labels if len(series) < MAX_SERIES else ("other",) * len(labels)
 
 
 def _read(path: Path) -> Shard | None:
@@ -279,7 +279,7 @@ def _read(path: Path) -> Shard | None:
 
 
 def _replace(path: Path, shard: Shard) -> None:
-    """In one step: a reader finds the old file or the new one."""
+    """Replaces the file atomically: a reader sees the old file or the new one."""
     new = path.with_suffix(".new")
     new.write_bytes(msgspec.json.encode(shard))
     new.replace(path)

@@ -334,7 +334,7 @@ async def test_a_provider_that_hangs_fills_its_own_share_and_nobody_elses(make):
 
 
 async def test_no_more_than_may_wait_for_a_provider_do_and_the_next_is_refused_at_once(make, monkeypatch):
-    monkeypatch.setattr(pool, "WAITING", 3)
+    monkeypatch.setattr(pool, "MIN_WAITING_CALLS", 3)
     carrier = make(2, max_each=1)
     async with hung(carrier, 1 + 3) as url, upstream(echo) as other:
         with pytest.raises(NoConnectionFree):

@@ -1,4 +1,4 @@
-"""The request path's side: records appended in one turn of the loop are written together."""
+"""Writes records to the journal. Records appended in one iteration of the event loop are written together."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -16,18 +16,18 @@ Sync: TypeAlias = Literal["write", "fsync"]
 
 DEFAULT_MAX_BYTES = 4 * 1024**3
 SEGMENT_BYTES = 8 * 1024**2
-#: Records that wait for the disk, at most: some thousand.
+#: maximum size of the records that wait for the disk, some thousand records
 QUEUE_BYTES = 4 * 1024**2
-#: Kept for requests that were let in before the journal was full: their records still fit.
+#: reserved for the records of requests that were admitted before the journal was full
 _RESERVE_BYTES = 64 * 1024**2
 
 
 class JournalWriter:
-    """This process's part of the journal. Made, used and closed in one running loop.
+    """The journal writer of this process. Created, used and closed on one running event loop.
 
-    `sync` is `write` (a record is with the system: it survives kill -9 of this process, not a loss of power) or `fsync`
-    (it is on the disk). A write into the page cache takes some microseconds and is done on the loop; a sync takes
-    milliseconds and is done by a thread, one at a time, for everything that came since the last.
+    `sync` is `write` (the record is in the page cache: it survives kill -9 of this process, not a loss of power) or
+    `fsync` (it is on the disk). A write to the page cache takes microseconds and runs on the loop. An fsync takes
+    milliseconds and runs in a thread, one at a time, for all records since the last one.
     """
 
     def __init__(
@@ -39,8 +39,8 @@ class JournalWriter:
         segment_bytes: int = SEGMENT_BYTES,
         look_every: float = 1.0,
     ) -> None:
-        """`journal` is shared by all writers of a home, and so is its bound, `max_bytes`: every `look_every` seconds
-        a writer looks what the others wrote and the keeper drained. Raises `OSError` if no file can be made there.
+        """All writers of a home share the directory `journal` and its limit `max_bytes`. Every `look_every` seconds the
+        writer measures what the others wrote and the keeper drained. Raises `OSError` if it cannot create a file.
         """
         self._loop = asyncio.get_running_loop()
         self._journal = journal
@@ -50,30 +50,32 @@ class JournalWriter:
         self._waiters: list[asyncio.Future[None]] = []
         self._queued = 0
         self._flush_due = False
-        #: whether the last turn of the loop had one record, and when such a one was last written at once
-        self._alone = False
-        self._moment = 0.0
+        #: whether the last iteration of the loop had at most one record
+        self._single_record = False
+        #: loop time at which a single record was last written at once
+        self._written_at = 0.0
         self._committing: asyncio.Future[tuple[int, OSError | None]] | None = None
         self._failing = False
         self._closed = False
 
         self._max_bytes = max_bytes
         self._reserve = min(_RESERVE_BYTES, max_bytes // 8)
-        self._look_every = look_every
-        self._next_look = self._loop.time() + look_every
-        self._look: asyncio.Future[tuple[int, int]] | None = None
+        self._measure_interval_seconds = look_every
+        self._next_measurement = self._loop.time() + look_every
+        self._measuring: asyncio.Future[tuple[int, int]] | None = None
         self._appended = 0
-        self._seen(0, *_look(journal))
+        self._set_limit(0, *_measure(journal))
 
     @property
     def writer_id(self) -> UUID:
         return self._segments.writer_id
 
     def append(self, record: bytes) -> asyncio.Future[None]:
-        """Done when the record is safe (see `sync`). The record is taken at the call: a caller who stops waiting does
-        not take it back. It holds no line break and at most `MAX_RECORD_BYTES` (else `ValueError`).
+        """Appends a record and returns a future that is done when the record is safe (see `sync`). Cancelling the
+        future does not remove the record. Raises `ValueError` for a record with a line break or over
+        `MAX_RECORD_BYTES`.
 
-        Raises `JournalFull` or `JournalUnwritable`, at the call or when awaited; the record is then not acknowledged.
+        Raises `JournalFull` or `JournalUnwritable`, at the call or when awaited; then the record is not acknowledged.
         """
         size = len(record) + OVERHEAD_BYTES
         if size > MAX_RECORD_BYTES + OVERHEAD_BYTES or b"\n" in record:
@@ -93,57 +95,57 @@ class JournalWriter:
         self._records.append(record)
         self._waiters.append(waiter)
         if not self._flush_due:
-            moment = self._loop.time()
-            if self._alone and moment != self._moment:
-                # With few requests there is no other to go with, and waiting for one costs a turn of the loop.
-                self._moment = moment
+            now = self._loop.time()
+            if self._single_record and now != self._written_at:
+                # With few requests there is nothing to batch with, and waiting costs an iteration of the loop.
+                self._written_at = now
                 self._flush()
             else:
                 self._flush_due = True
-                self._loop.call_soon(self._turn_over)
+                self._loop.call_soon(self._scheduled_flush)
         return waiter
 
     def full(self) -> bool:
-        """Whether no new request may start. True a little before `append` refuses, so that the records of those that
-        have started still fit; and while the disk is nearly full or refuses to be written. Costs a microsecond."""
-        self._look_if_due()
-        return self._failing or self._over()
+        """Return whether new requests must be refused. Becomes true before `append` refuses, so that the records of
+        running requests still fit, and while the disk is nearly full or cannot be written. Costs a microsecond."""
+        self._measure_if_due()
+        return self._failing or self._over_limit()
 
     def half_full(self) -> bool:
-        """Worth a warning: the drain does not keep up."""
+        """Return whether the journal is half full, which deserves a warning: the drain does not keep up."""
         return self.size_bytes() * 2 >= self._max_bytes
 
     def size_bytes(self) -> int:
-        """Undrained bytes of all writers, at most `look_every` old in what the others do."""
-        self._look_if_due()
+        """Return the undrained bytes of all writers. The other writers' share is at most `look_every` seconds old."""
+        self._measure_if_due()
         return self._base + self._appended
 
     async def close(self) -> None:
-        """Writes what waits, and leaves the rest to the reader. A record appended later is refused."""
+        """Writes the waiting records and closes the segment. Later records are refused."""
         if self._closed:
             return
         self._closed = True
         self._flush()
         while self._committing is not None:
             await asyncio.wait([self._committing])
-        if self._look is not None:
-            await asyncio.wait([self._look])
+        if self._measuring is not None:
+            await asyncio.wait([self._measuring])
         if self._thread is not None:
             self._thread.shutdown()
         self._segments.close()
 
-    def _over(self) -> bool:
+    def _over_limit(self) -> bool:
         return self._base + self._appended > self._limit - self._reserve
 
-    def _turn_over(self) -> None:
-        self._alone = self._thread is None and len(self._records) <= 1
+    def _scheduled_flush(self) -> None:
+        self._single_record = self._thread is None and len(self._records) <= 1
         self._flush()
 
     def _flush(self) -> None:
         self._flush_due = False
         if self._committing is not None:
-            return  # what came meanwhile goes together when that is done
-        self._look_if_due()
+            return  # records that arrive meanwhile are written together afterwards
+        self._measure_if_due()
         if self._records:
             self._commit()
 
@@ -163,39 +165,40 @@ class JournalWriter:
         self._flush()
 
     def _settle(self, waiters: list[asyncio.Future[None]], done: tuple[int, OSError | None]) -> None:
-        kept, error = done
+        stored, error = done
         self._failing = error is not None
-        for waiter in waiters[:kept] if error else waiters:
+        for waiter in waiters[:stored] if error else waiters:
             if not waiter.done():
                 waiter.set_result(None)
         if error is not None:
-            for waiter in waiters[kept:]:
+            for waiter in waiters[stored:]:
                 if not waiter.done():
                     refusal = JournalUnwritable()
                     refusal.__cause__ = error
                     waiter.set_exception(refusal)
 
-    def _look_if_due(self) -> None:
-        """Off the loop: the folder may hold hundreds of files. Driven by use, so that an idle writer costs nothing."""
-        if self._look is not None or self._loop.time() < self._next_look or self._closed:
+    def _measure_if_due(self) -> None:
+        """Starts a measurement if one is due, in a thread: the directory may have hundreds of files. Called by use, so
+        that an idle writer costs nothing."""
+        if self._measuring is not None or self._loop.time() < self._next_measurement or self._closed:
             return
-        if (self._failing or self._over()) and self._committing is None and not self._records:
-            self._commit()  # of nothing: no record comes that could find the disk well, or the segment at its size
-        self._look = self._loop.run_in_executor(None, _look, self._journal)
-        self._look.add_done_callback(partial(self._looked, self._appended))
+        if (self._failing or self._over_limit()) and self._committing is None and not self._records:
+            self._commit()  # without records: tests the disk and starts a new segment, as no records arrive to do so
+        self._measuring = self._loop.run_in_executor(None, _measure, self._journal)
+        self._measuring.add_done_callback(partial(self._measured, self._appended))
 
-    def _looked(self, appended_before: int, look: asyncio.Future[tuple[int, int]]) -> None:
-        self._look = None
-        self._next_look = self._loop.time() + self._look_every
-        if not look.cancelled() and look.exception() is None:
-            self._seen(appended_before, *look.result())
+    def _measured(self, appended_before: int, measuring: asyncio.Future[tuple[int, int]]) -> None:
+        self._measuring = None
+        self._next_measurement = self._loop.time() + self._measure_interval_seconds
+        if not measuring.cancelled() and measuring.exception() is None:
+            self._set_limit(appended_before, *measuring.result())
 
-    def _seen(self, appended_before: int, held: int, free: int) -> None:
-        self._base = held - appended_before
-        # A disk that runs out before the bound is reached is a bound too, and better met early than in mid-request.
-        self._limit = min(self._max_bytes, held + free)
+    def _set_limit(self, appended_before: int, used: int, free: int) -> None:
+        self._base = used - appended_before
+        # The free disk space is a limit too: refusing new requests early is better than failing running ones.
+        self._limit = min(self._max_bytes, used + free)
 
 
-def _look(journal: Path) -> tuple[int, int]:
-    """Bytes held by the journal, and free on its disk."""
+def _measure(journal: Path) -> tuple[int, int]:
+    """Return the journal's bytes and the free bytes of its disk."""
     return files.journal_bytes(journal), files.free_bytes(journal)

@@ -1,6 +1,6 @@
-"""What leaves the house: one request to a provider, and its reply, whatever library carries them.
+"""Requests to providers and their replies, independent of the HTTP client.
 
-The engine knows only these types. `carriers` chooses who carries them: `aiohttp_client`, or `lean` beside it.
+The engine uses only these types. `carriers` chooses the client: `lean` or `aiohttp_client`.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -12,7 +12,8 @@ from gatehouse.foundation.egress_policy import EgressPolicy
 
 
 class OutboundRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """`url` is absolute. Times are in seconds; `first_byte_timeout` bounds the wait for the status line."""
+    """A request to a provider. `url` is absolute. Times are in seconds; `first_byte_timeout` limits the wait for the
+    status line."""
 
     method: str
     url: str
@@ -20,51 +21,50 @@ class OutboundRequest(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes = b""
     connect_timeout: float = 5.0
     first_byte_timeout: float = 30.0
-    #: longest silence between two chunks of a body
+    #: maximum time between two chunks of a body
     idle_timeout: float = 30.0
-    #: bounds all of it, the wait for a turn and the body included
+    #: limits the whole call, including the wait for the pool and the body
     total_timeout: float | None = None
-    #: called when a connection is at hand, with nothing awaited between it and the first byte; what it raises ends
-    #: the call unsent
+    #: called when a connection is available, with no await before the first byte; an exception ends the call unsent
     before_first_byte: Callable[[], None] | None = None
-    #: bounds an address that an organization has given (`foundation.egress_policy`); None: nobody's own address
+    #: policy for an address that an organization has set (`foundation.egress_policy`); None for other addresses
     egress: EgressPolicy | None = None
 
     @property
     def wait_timeout(self) -> float:
-        """The longest wait until other calls have ended; then `NoConnectionFree`."""
+        """Return the maximum wait for other calls to end, after which `NoConnectionFree` is raised."""
         return self.connect_timeout if self.total_timeout is None else min(self.connect_timeout, self.total_timeout)
 
 
 class OutboundReply(Protocol):
-    """An answer whose status and headers are here and whose body is still to be read. Close it always."""
+    """A response whose status and headers have arrived and whose body is to be read. Always close it."""
 
     @property
     def status(self) -> int: ...
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Case-insensitive."""
+        """Return the headers, with case-insensitive names."""
 
     async def read(self, limit: int) -> bytes:
-        """The whole body. Raises `ReplyTooLarge` past `limit` bytes, `OutboundFailed` if it breaks off."""
+        """Return the whole body. Raises `ReplyTooLarge` above `limit` bytes, `OutboundFailed` if it is incomplete."""
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """The body as it arrives. Raises `OutboundFailed` if it breaks off."""
+        """Yield the body as it arrives. Raises `OutboundFailed` if it is incomplete."""
 
     async def close(self) -> None:
-        """Gives the connection back when the body was read to its end, else closes it, which cancels the call."""
+        """Returns the connection to the pool after the end of the body; before it, closes it and cancels the call."""
 
 
 class Outbound(Protocol):
     async def send(self, request: OutboundRequest) -> OutboundReply:
-        """Raises `OutboundFailed` (or a leaf of it) when no status line arrives."""
+        """Sends a request. Raises `OutboundFailed` or a subclass if no status line arrives."""
 
     async def close(self) -> None: ...
 
 
 class OutboundFailed(Exception):
-    """No complete answer arrived. `reason` is a short word for records; it never holds a secret or a body."""
+    """No complete response arrived. `reason` is a short code for records, without secrets or content."""
 
     reason = "connection_failed"
 
@@ -74,7 +74,7 @@ class ConnectFailed(OutboundFailed):
 
 
 class NoConnectionFree(OutboundFailed):
-    """As many calls are in progress as may be, and none ended in time. The far end was not asked."""
+    """The limit of concurrent calls was reached and none ended in time. Nothing was sent."""
 
     reason = "no_connection_free"
 
@@ -92,6 +92,6 @@ class ReplyTooLarge(OutboundFailed):
 
 
 class AddressRefused(OutboundFailed):
-    """The URL, or what its name resolves to, is out of bounds: a cloud's metadata service above all (decisions 7)."""
+    """The egress guard refuses the URL or an address of its host, for example a cloud's metadata service."""
 
     reason = "address_refused"

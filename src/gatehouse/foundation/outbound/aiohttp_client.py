@@ -1,6 +1,6 @@
-"""`Outbound` carried by aiohttp: one pooled session, nothing remembered between calls, every wait bounded.
+"""`Outbound` on aiohttp: a pooled session without state between calls, with a limit for every wait.
 
-Turns and unpacking are the lean carrier's, so that both have one bound, one queue and one judgement of what is packed.
+The limit of concurrent calls, the queue and the decompression are those of the lean client.
 """
 
 import asyncio
@@ -28,8 +28,8 @@ from gatehouse.foundation.outbound import (
     OutboundTimeout,
     ReplyTooLarge,
 )
-from gatehouse.foundation.outbound.lean.inflate import Inflater, inflater
-from gatehouse.foundation.outbound.lean.pool import Bounds, Pool
+from gatehouse.foundation.outbound.lean.inflate import Inflater, make_inflater
+from gatehouse.foundation.outbound.lean.pool import Pool, PoolLimits
 from gatehouse.foundation.outbound.lean.route import Origin
 from gatehouse.foundation.outbound.proxies import environment_proxy
 
@@ -38,17 +38,17 @@ class _Route(NamedTuple):
     origin: Origin
     url: URL
     proxy: URL | None
-    #: what the proxy asks for
+    #: headers for the proxy
     headers: Mapping[str, str] | None
 
 
 class AiohttpOutbound:
-    """`max_connections` and `max_each` bound the calls in progress, each with a connection of its own, and the calls
-    that wait, as they do in `LeanOutbound`. A call is in progress until its reply is closed.
+    """HTTP client for providers on aiohttp. `max_connections` and `max_each` limit the calls in progress, each with its
+    own connection, and the waiting calls, as in `LeanOutbound`. A call is in progress until its reply is closed.
 
-    `guard` judges every URL and every address that a name resolves to, at the moment of connecting; private ones
-    pass, because local runtimes have them. `tls` replaces the system's trust. HTTP_PROXY, HTTPS_PROXY and NO_PROXY
-    are obeyed; netrc files are not read. Redirects are not followed and cookies not kept.
+    `guard` checks every URL, and every address of a name when connecting. Private addresses are allowed, because local
+    runtimes have them. `tls` replaces the system's trust store. HTTP_PROXY, HTTPS_PROXY and NO_PROXY are used; netrc
+    files are not read. Redirects are not followed and cookies not stored.
     """
 
     def __init__(
@@ -60,52 +60,51 @@ class AiohttpOutbound:
         keepalive_seconds: float = 30.0,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        # Once a URL: aiohttp's own `trust_env` reads the environment in a thread for every request, and netrc too.
+        # Cached for each URL: aiohttp's `trust_env` reads the environment and netrc in a thread for every request.
         self._route = lru_cache(maxsize=1024)(self._find_route)
         self._guard = guard or EgressGuard()
         self._max_connections = max_connections
-        # Ahead of aiohttp's own pool, whose waits cannot be told from a far end that does not accept, and are endless
-        # in number.
-        self._turns = Pool(Bounds.of(max_connections, max_each), keepalive_seconds)
+        # In front of aiohttp's pool, whose queue is unbounded and whose waits look like a server that does not accept.
+        self._pool = Pool(PoolLimits.of(max_connections, max_each), keepalive_seconds)
         self._keepalive = keepalive_seconds
         self._tls = tls
         if tls is not None:
-            # As aiohttp's own has it.
+            # As in aiohttp's default context.
             tls.set_alpn_protocols(["http/1.1"])
-        #: by what the addresses of a name are judged by
+        #: sessions by the policy for addresses
         self._sessions: dict[EgressPolicy, aiohttp.ClientSession] = {}
 
     async def send(self, request: OutboundRequest) -> OutboundReply:
-        """Raises `NoConnectionFree`, `ConnectFailed`, `OutboundTimeout`, `BrokenOff` or `AddressRefused`, and whatever
-        `before_first_byte` raises."""
-        began = time.monotonic()
+        """Sends a request. Raises `NoConnectionFree`, `ConnectFailed`, `OutboundTimeout`, `BrokenOff`,
+        `AddressRefused`, and the exceptions of `before_first_byte`."""
+        started = time.monotonic()
         try:
             route = self._route(request.url, request.egress)
         except UnsafeUrl as error:
             raise _translated(error) from None
-        turn = self._turns.enter(route.origin) or await self._turns.wait(route.origin, request.wait_timeout)
+        host = self._pool.enter(route.origin) or await self._pool.wait(route.origin, request.wait_timeout)
         try:
-            response = await self._request(request, route, waited=time.monotonic() - began)
-            unpacking = _unpacking(response)
+            response = await self._request(request, route, waited=time.monotonic() - started)
+            inflater = _inflater_for(response)
         except BaseException:
-            self._turns.leave(turn)
+            self._pool.leave(host)
             raise
         if request.idle_timeout != request.first_byte_timeout and response.connection is not None:
             protocol = response.connection.protocol
             if protocol is not None:
                 protocol.read_timeout = request.idle_timeout
-        return AiohttpReply(response, unpacking, partial(self._turns.leave, turn))
+        return AiohttpReply(response, inflater, partial(self._pool.leave, host))
 
     async def _request(self, request: OutboundRequest, route: _Route, waited: float) -> aiohttp.ClientResponse:
         body = _Body(request.body, request.before_first_byte) if request.body else None
         if body is None and request.before_first_byte is not None:
             request.before_first_byte()
-        # A proxy is the operator's own, and looks the name up by itself.
+        # A proxy belongs to the operator, and resolves the name itself.
         session = self._session("private" if route.proxy is not None else route.origin.bounds)
-        # aiohttp takes none for no bound.
+        # aiohttp treats zero as no limit.
         total = None if request.total_timeout is None else max(request.total_timeout - waited, 0.001)
         try:
-            # A plain request goes to the proxy itself; only a tunnel has headers of its own.
+            # A request over plain HTTP goes to the proxy itself; only a tunnel has separate headers.
             to_proxy = route.headers is not None and route.url.scheme == "http"
             return await session.request(
                 request.method,
@@ -148,14 +147,14 @@ class AiohttpOutbound:
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": "gatehouse", "Accept-Encoding": "identity"},
-            # It takes a packed body that ends early for a whole one.
+            # aiohttp's decompression accepts an incomplete body.
             auto_decompress=False,
         )
         return session
 
 
 class AiohttpReply:
-    """One answer. See `OutboundReply`. `release` gives back what the call has taken; it is called once."""
+    """One response; see `OutboundReply`. `release` frees the call's place in the pool and is called once."""
 
     __slots__ = ("_inflater", "_release", "_response", "headers", "status")
 
@@ -175,7 +174,7 @@ class AiohttpReply:
             raise ReplyTooLarge
         parts: list[bytes] = []
         size = 0
-        # Not over `chunks`: a generator costs more than all that it does here.
+        # Without `chunks`: the generator would cost more than this loop.
         while chunk := await self._next():
             size += len(chunk)
             if size > limit:
@@ -189,26 +188,26 @@ class AiohttpReply:
             yield chunk
 
     async def _next(self) -> bytes:
-        """What has arrived; nothing at the end."""
+        """Return the next data of the body, or nothing at its end."""
         try:
             if self._inflater is None:
                 return await self._response.content.readany()
-            return await self._unpacked(self._inflater)
+            return await self._decompressed(self._inflater)
         except (aiohttp.ClientError, OSError, TimeoutError, BrokenOff) as error:
             self._response.close()
             raise _translated(error) from None
 
-    async def _unpacked(self, inflater: Inflater) -> bytes:
+    async def _decompressed(self, inflater: Inflater) -> bytes:
         while not (piece := inflater.take()):
-            packed = await self._response.content.readany()
-            if not packed:
+            compressed = await self._response.content.readany()
+            if not compressed:
                 inflater.end()
                 break
-            inflater.put(packed)
+            inflater.put(compressed)
         return piece
 
     async def close(self) -> None:
-        # Once the body was read to its end the connection is back in the pool and this does nothing.
+        # After the end of the body the connection is back in the pool and this does nothing.
         self._response.close()
         release, self._release = self._release, None
         if release is not None:
@@ -216,8 +215,8 @@ class AiohttpReply:
 
 
 class _Handler(ResponseHandler):
-    """aiohttp's own tells the connection that what comes behind a head is no HTTP, and not whoever waits for the body:
-    with the connection its clock is gone, too."""
+    """Reports a parser's error after the head to the reader of the body. aiohttp reports it only to the connection,
+    whose timeout is gone with it, so that the reader would wait for ever."""
 
     def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
         super().set_exception(exc, *cause)
@@ -226,7 +225,7 @@ class _Handler(ResponseHandler):
 
 
 class _Body(aiohttp.BytesPayload):
-    """A body that asks its gate before anything is written. The head waits for it: aiohttp sends both at once."""
+    """A body that calls `gate` before anything is written. aiohttp sends head and body together."""
 
     def __init__(self, value: bytes, gate: Callable[[], None] | None) -> None:
         super().__init__(value)
@@ -238,20 +237,20 @@ class _Body(aiohttp.BytesPayload):
             try:
                 self._gate()
             except Exception as refusal:
-                # aiohttp breaks the connection off and reports that; `send` tells the reason.
+                # aiohttp closes the connection and reports that; `_request` raises this reason instead.
                 self.refusal = refusal
                 raise
         await super().write_with_length(writer, content_length)
 
 
-def _unpacking(response: aiohttp.ClientResponse) -> Inflater | None:
-    """What its body has to go through. Raises `BrokenOff` for an answer that nobody here can read."""
+def _inflater_for(response: aiohttp.ClientResponse) -> Inflater | None:
+    """Return the decompressor of the body, or None. Raises `BrokenOff` for an unsupported response."""
     if response.status == 101:
-        # Nobody asked to speak another protocol, and aiohttp would wait for it without end.
+        # No upgrade was requested, and aiohttp would wait for the other protocol without end.
         response.close()
         raise BrokenOff
     try:
-        return inflater(", ".join(response.headers.getall("Content-Encoding", ())).lower())
+        return make_inflater(", ".join(response.headers.getall("Content-Encoding", ())).lower())
     except BrokenOff:
         response.close()
         raise
@@ -259,23 +258,23 @@ def _unpacking(response: aiohttp.ClientResponse) -> Inflater | None:
 
 @lru_cache(maxsize=256)
 def _timeout(connect: float, first_byte: float, total: float | None) -> aiohttp.ClientTimeout:
-    # `connect` counts from the lookup of the name on.
+    # `connect` includes the look-up of the name.
     return aiohttp.ClientTimeout(total=total, connect=connect, sock_connect=connect, sock_read=first_byte)
 
 
 def _proxy_for(url: URL) -> tuple[URL | None, Mapping[str, str] | None]:
-    """The environment's proxy for a URL, and the headers that it asks for."""
-    named = environment_proxy(url.scheme, url.host or "")
-    if named is None:
+    """Return the environment's proxy for a URL, and the headers for it."""
+    proxy_url = environment_proxy(url.scheme, url.host or "")
+    if proxy_url is None:
         return None, None
-    proxy = URL(named)
+    proxy = URL(proxy_url)
     if proxy.user is None:
         return proxy, None
     credentials = aiohttp.encode_basic_auth(proxy.user, proxy.password or "")
     return proxy.with_user(None), {"Proxy-Authorization": credentials}
 
 
-_NOT_CONNECTED = (
+_CONNECT_ERRORS = (
     aiohttp.ConnectionTimeoutError,
     aiohttp.ClientConnectorError,
     aiohttp.ClientHttpProxyError,
@@ -284,10 +283,11 @@ _NOT_CONNECTED = (
 
 
 def _translated(error: BaseException) -> OutboundFailed:
-    """The word for what happened. Order matters: aiohttp's errors inherit from several of these."""
+    """Return the `OutboundFailed` for an exception. The order matters: aiohttp's errors inherit from several of
+    these."""
     if isinstance(error, UnsafeUrl):
         return ConnectFailed() if isinstance(error, HostNotFound) else AddressRefused()
-    if isinstance(error, _NOT_CONNECTED):
+    if isinstance(error, _CONNECT_ERRORS):
         return ConnectFailed()
     if isinstance(error, aiohttp.ServerTimeoutError | asyncio.TimeoutError):
         return OutboundTimeout()

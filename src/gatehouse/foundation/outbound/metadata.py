@@ -1,7 +1,7 @@
-"""The one way to a cloud's metadata service, whose addresses the egress guard refuses to everybody else.
+"""Requests to a cloud's metadata service, whose addresses the egress guard refuses for all other callers.
 
-What is asked here comes from this machine and its operator's environment, never from a customer: fixed paths, no
-proxy, no redirect, small answers, short waits.
+The requests come from this machine and its operator's environment, never from a customer: fixed paths, no proxy, no
+redirects, small responses, short timeouts.
 """
 
 from collections.abc import Mapping
@@ -11,13 +11,13 @@ import aiohttp
 
 from gatehouse.foundation.outbound import BrokenOff, ConnectFailed, OutboundFailed, OutboundTimeout, ReplyTooLarge
 
-SECONDS: Final = 2.0
+TIMEOUT_SECONDS: Final = 2.0
 MAX_BYTES: Final = 64 * 1024
 
 
 async def ask_metadata(method: str, url: str, headers: Mapping[str, str]) -> bytes:
-    """The body of a 200. Raises `OutboundFailed` for anything else."""
-    timeout = aiohttp.ClientTimeout(total=SECONDS)
+    """Return the body of a response with status 200. Raises `OutboundFailed` for anything else."""
+    timeout = aiohttp.ClientTimeout(total=TIMEOUT_SECONDS)
     try:
         async with (
             aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()) as session,

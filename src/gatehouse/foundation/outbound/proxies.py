@@ -1,4 +1,4 @@
-"""Which proxy the environment names for a host: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, and NO_PROXY against them."""
+"""The environment's proxy for a host: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY."""
 
 import re
 import urllib.request
@@ -6,13 +6,14 @@ from typing import Final
 
 
 def environment_proxy(scheme: str, host: str) -> str | None:
-    """The proxy's URL, credentials and all, or None to go straight. Reads the environment: ask once a URL."""
+    """Return the proxy's URL with its credentials, or None for a direct connection. Reads the environment: call it once
+    for each URL."""
     proxies = urllib.request.getproxies()
-    named = proxies.get(scheme) or proxies.get("all")
-    # A proxy's own loopback is not this machine's.
-    if not named or _LOOPBACK(host) or urllib.request.proxy_bypass(host):
+    proxy = proxies.get(scheme) or proxies.get("all")
+    # Loopback addresses are this machine's, not the proxy's.
+    if not proxy or _LOOPBACK(host) or urllib.request.proxy_bypass(host):
         return None
-    return named
+    return proxy
 
 
 _LOOPBACK: Final = re.compile(r"localhost|127\.[0-9.]+|::1").fullmatch

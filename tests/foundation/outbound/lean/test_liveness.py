@@ -174,7 +174,7 @@ async def test_a_connection_rests_no_longer_than_the_far_end_keeps_it(
 async def test_a_connection_that_has_got_old_serves_no_further_call(
     lean: Outbound, monkeypatch: pytest.MonkeyPatch, busy: bool
 ) -> None:
-    monkeypatch.setattr(connection_module, "MAX_AGE", 0.3)
+    monkeypatch.setattr(connection_module, "MAX_AGE_SECONDS", 0.3)
 
     async def behave(connection: Connection) -> None:
         if busy and len(server.requests) == 2:

@@ -1,4 +1,4 @@
-"""Names: looked up off the loop, judged, kept for a while, and looked up anew."""
+"""AddressCache: looked up off the loop, judged, kept for a while, and looked up anew."""
 
 import asyncio
 import socket
@@ -10,7 +10,7 @@ import pytest
 
 from gatehouse.foundation.egress import BlockedAddress, EgressGuard, HostNotFound
 from gatehouse.foundation.outbound.lean import names as names_module
-from gatehouse.foundation.outbound.lean.names import Names
+from gatehouse.foundation.outbound.lean.names import AddressCache
 
 
 class Resolver:
@@ -37,24 +37,24 @@ def resolver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Resolver]:
 
 
 @pytest.fixture
-def names() -> Iterator[Names]:
-    made = Names(EgressGuard())
+def names() -> Iterator[AddressCache]:
+    made = AddressCache(EgressGuard())
     yield made
     made.close()
 
 
-async def found(names: Names) -> list[str]:
+async def found(names: AddressCache) -> list[str]:
     return [str(address) for address in await names.addresses("provider.example", 443, "private")]
 
 
-async def test_a_name_is_looked_up_once_however_many_ask(names: Names, resolver: Resolver) -> None:
+async def test_a_name_is_looked_up_once_however_many_ask(names: AddressCache, resolver: Resolver) -> None:
     resolver.addresses = ["10.0.0.1", "10.0.0.2"]
     assert await asyncio.gather(*[found(names) for _ in range(20)]) == [["10.0.0.1", "10.0.0.2"]] * 20
     await found(names)
     assert resolver.asked == 1
 
 
-async def test_who_leaves_takes_the_answer_from_nobody_else(names: Names, resolver: Resolver) -> None:
+async def test_who_leaves_takes_the_answer_from_nobody_else(names: AddressCache, resolver: Resolver) -> None:
     resolver.free.clear()
     first, second = asyncio.create_task(found(names)), asyncio.create_task(found(names))
     await asyncio.sleep(0.02)
@@ -64,10 +64,10 @@ async def test_who_leaves_takes_the_answer_from_nobody_else(names: Names, resolv
 
 
 async def test_an_older_answer_serves_while_a_new_one_is_fetched(
-    names: Names, resolver: Resolver, monkeypatch: pytest.MonkeyPatch
+    names: AddressCache, resolver: Resolver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await found(names)
-    monkeypatch.setattr(names_module, "FRESH", 0.0)
+    monkeypatch.setattr(names_module, "FRESH_SECONDS", 0.0)
     resolver.addresses = ["10.0.0.2"]
     resolver.free.clear()
     async with asyncio.timeout(1):
@@ -78,24 +78,24 @@ async def test_an_older_answer_serves_while_a_new_one_is_fetched(
 
 
 async def test_a_resolver_that_fails_leaves_the_last_answer_in_place_until_it_is_too_old(
-    names: Names, resolver: Resolver, monkeypatch: pytest.MonkeyPatch
+    names: AddressCache, resolver: Resolver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await found(names)
-    monkeypatch.setattr(names_module, "FRESH", 0.0)
+    monkeypatch.setattr(names_module, "FRESH_SECONDS", 0.0)
     resolver.addresses = []
     assert await found(names) == ["10.0.0.1"]
     await asyncio.sleep(0.1)
     assert await found(names) == ["10.0.0.1"]
-    monkeypatch.setattr(names_module, "USABLE", 0.0)
+    monkeypatch.setattr(names_module, "USABLE_SECONDS", 0.0)
     with pytest.raises(HostNotFound):
         await found(names)
 
 
 async def test_a_name_that_leads_out_of_bounds_now_is_not_used_any_more(
-    names: Names, resolver: Resolver, monkeypatch: pytest.MonkeyPatch
+    names: AddressCache, resolver: Resolver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await found(names)
-    monkeypatch.setattr(names_module, "FRESH", 0.0)
+    monkeypatch.setattr(names_module, "FRESH_SECONDS", 0.0)
     # A single one is enough.
     resolver.addresses = ["10.0.0.2", "169.254.169.254"]
     await found(names)
@@ -104,13 +104,13 @@ async def test_a_name_that_leads_out_of_bounds_now_is_not_used_any_more(
         await found(names)
 
 
-async def test_an_address_that_could_not_be_reached_is_looked_up_anew(names: Names, resolver: Resolver) -> None:
+async def test_an_address_that_could_not_be_reached_is_looked_up_anew(names: AddressCache, resolver: Resolver) -> None:
     await found(names)
     names.forget("provider.example", "private")
     resolver.addresses = ["10.0.0.7"]
     assert await found(names) == ["10.0.0.7"]
 
 
-async def test_an_address_needs_no_look_up(names: Names, resolver: Resolver) -> None:
+async def test_an_address_needs_no_look_up(names: AddressCache, resolver: Resolver) -> None:
     assert await names.addresses("10.1.2.3", 443, "private") == (ip_address("10.1.2.3"),)
     assert resolver.asked == 0

@@ -33,7 +33,7 @@ async def test_one_that_refuses_is_followed_at_once_by_the_next() -> None:
             raise ConnectionRefusedError
         return address
 
-    async with asyncio.timeout(race.HEAD_START / 2):
+    async with asyncio.timeout(race.ATTEMPT_DELAY_SECONDS / 2):
         assert await race.first(["bad", "bad", "good"], attempt, lambda _: None) == "good"
 
 
@@ -50,7 +50,7 @@ async def test_one_that_comes_second_is_dropped() -> None:
 
     async def attempt(address: str) -> str:
         try:
-            await asyncio.sleep(race.HEAD_START + 0.1)
+            await asyncio.sleep(race.ATTEMPT_DELAY_SECONDS + 0.1)
         except asyncio.CancelledError:
             # It was there already when nobody wanted it any more.
             return address

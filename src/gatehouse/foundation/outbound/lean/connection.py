@@ -1,4 +1,4 @@
-"""One connection to a provider: it carries one answer at a time, takes it apart, and watches the clock."""
+"""One connection to a provider: parses one response at a time and enforces deadlines."""
 
 import asyncio
 import math
@@ -8,130 +8,129 @@ from typing import Final, Protocol, cast
 import httptools
 
 from gatehouse.foundation.outbound import BrokenOff, ConnectFailed, OutboundFailed, OutboundTimeout
-from gatehouse.foundation.outbound.lean.answer import MAX_HEAD, final_head, framing
-from gatehouse.foundation.outbound.lean.inflate import Inflater, inflater
+from gatehouse.foundation.outbound.lean.answer import MAX_HEAD_BYTES, final_head, framing
+from gatehouse.foundation.outbound.lean.inflate import Inflater, make_inflater
 from gatehouse.foundation.outbound.lean.route import Origin
 
-#: A reply that holds more bytes than this has its connection stop reading.
-HIGH_WATER: Final = 64 * 1024
-#: Seconds after which a connection serves no further call: a name may lead elsewhere by then.
-MAX_AGE: Final = 300.0
+#: reading from the socket pauses when this many bytes of a reply are buffered
+HIGH_WATER_BYTES: Final = 64 * 1024
+#: age after which a connection serves no further call, because the name may have other addresses by then
+MAX_AGE_SECONDS: Final = 300.0
 
-#: A longer body is not copied behind its head.
-_JOINED: Final = 16 * 1024
+#: a body up to this size is joined with its head and sent in one write
+_MAX_JOINED_BYTES: Final = 16 * 1024
 
 
-class Keeper(Protocol):
-    """Who hears of a connection's life."""
+class ConnectionOwner(Protocol):
+    """Receives a connection's changes of state; implemented by the pool."""
 
-    def rests(self, connection: "Connection") -> None:
-        """An answer was read to its end, and the connection may serve another call."""
+    def on_idle(self, connection: "Connection") -> None:
+        """Called when a response was read to its end and the connection may serve another call."""
 
-    def ended(self, connection: "Connection") -> None:
-        """It will serve none any more. Told once."""
+    def on_closed(self, connection: "Connection") -> None:
+        """Called once, when the connection serves no further call."""
 
 
 class Call(Protocol):
-    """Who hears of the answer. `parts` are filled; `held` counts what came since they were taken last."""
+    """Receives the response. The connection appends to `parts`; `buffered_bytes` counts their bytes on the wire."""
 
     parts: list[bytes]
-    held: int
-    #: whether its connection has served another call before
+    buffered_bytes: int
+    #: whether its connection has served another call
     reused: bool
 
     @property
     def bodiless(self) -> bool:
-        """Whatever the answer declares, nothing follows its head."""
+        """Return whether no body follows the head, whatever the head says."""
 
     @property
-    def repeatable(self) -> bool:
-        """Whether the same request twice does what it does once."""
+    def idempotent(self) -> bool:
+        """Return whether the request may be repeated without further effect."""
 
     @property
     def waiting(self) -> bool: ...
 
     @property
-    def total(self) -> float | None:
-        """When all of it has to be over, by the loop's time."""
+    def total_deadline(self) -> float | None:
+        """Return the deadline of the whole call in the loop's time."""
 
     def begin(self, status: int, head: bytes, inflater: Inflater | None) -> None: ...
 
     def wake(self) -> None: ...
 
-    def wait_anew(self) -> None:
-        """The time until the first byte begins now."""
+    def restart_first_byte_timeout(self) -> None: ...
 
     def end(self) -> None:
-        """The body is complete, and the connection the call's no more."""
+        """Called when the body is complete. The connection no longer belongs to the call."""
 
     def fail(self, failure: OutboundFailed) -> None:
-        """No more will come, and the connection is closed."""
+        """Called when the connection is closed before the end of the body."""
 
 
 class Connection(asyncio.Protocol):
-    """`begin` sends a request; the reply that it was given is told of the answer, or why there is none."""
+    """`begin` sends a request. Its reply receives the response or the failure."""
 
     __slots__ = (
-        "_armed",
         "_arrived",
-        "_barren",
-        "_born",
+        "_body_pieces",
+        "_bytes_without_body",
         "_complete",
         "_deadline",
         "_head",
-        "_headed",
+        "_head_complete",
         "_informational",
-        "_keeper",
-        "_kept",
+        "_keeps_alive",
         "_loop",
+        "_malformed",
+        "_opened_at",
+        "_owner",
         "_parser",
         "_paused",
-        "_pieces",
         "_poll",
         "_reply",
-        "_spoilt",
         "_status",
         "_timer",
+        "_timer_deadline",
         "_transport",
         "_until_close",
         "_used",
         "ended",
+        "keepalive_seconds",
         "on_body",
         "origin",
-        "rest_seconds",
     )
 
-    def __init__(self, keeper: Keeper, origin: Origin) -> None:
-        self._keeper = keeper
+    def __init__(self, owner: ConnectionOwner, origin: Origin) -> None:
+        self._owner = owner
         self.origin = origin
         self._loop = asyncio.get_running_loop()
-        self._born = self._loop.time()
+        self._opened_at = self._loop.time()
         self._arrived: list[bytes] = []
-        #: of the parser, called as often as all else together
+        #: the parser's most frequent callback, hence a bound method
         self.on_body = self._arrived.append
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         self._transport: asyncio.Transport | None = None
         self._reply: Call | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._armed = 0.0
+        self._timer_deadline = 0.0
         self._deadline: float | None = None
         self._used = False
         self._paused = False
         self.ended = False
-        #: how long the far end will keep it, as far as it told
-        self.rest_seconds = math.inf
+        #: for how long the server keeps the idle connection, if it says so
+        self.keepalive_seconds = math.inf
         self._reset()
 
     def _reset(self) -> None:
         self._head = b""
-        self._headed = self._complete = self._kept = self._spoilt = self._until_close = False
-        self._informational = self._status = self._barren = self._pieces = 0
+        self._head_complete = self._complete = self._keeps_alive = self._malformed = self._until_close = False
+        self._informational = self._status = self._bytes_without_body = self._body_pieces = 0
 
-    # For whoever calls.
+    # Called by the pool and the reply.
 
     def alive(self) -> bool:
-        """Whether the far end has neither closed it nor said anything since. Asks the system: the loop may not have
-        looked yet."""
+        """Return whether the server has neither closed the idle connection nor sent anything. Polls the socket, because
+        the event loop may not have done so yet."""
         assert self._transport is not None
         return not self._transport.is_closing() and not self._poll.poll(0)
 
@@ -139,29 +138,32 @@ class Connection(asyncio.Protocol):
         assert self._transport is not None
         self._reply = reply
         reply.reused, self._used = self._used, True
-        if len(body) <= _JOINED:
+        if len(body) <= _MAX_JOINED_BYTES:
             self._transport.write(head + body)
         else:
             self._transport.writelines((head, body))
 
-    def expect(self, deadline: float | None) -> None:
-        """By then something has to have happened, by the loop's time. None: nothing is waited for."""
+    def set_deadline(self, deadline: float | None) -> None:
+        """Sets the time, in the loop's time, by which something must happen. None: no deadline."""
         self._deadline = deadline
-        if deadline is not None and (self._timer is None or deadline < self._armed):
-            self._arm(deadline)
+        if deadline is not None and (self._timer is None or deadline < self._timer_deadline):
+            self._start_timer(deadline)
 
-    def rest(self, seconds: float) -> None:
-        """So long the next call may come, if the far end keeps it and it does not get too old."""
-        self.expect(min(self._loop.time() + min(seconds, self.rest_seconds), self._born + MAX_AGE))
+    def keep_idle(self, seconds: float) -> None:
+        """Closes the connection after `seconds` without a call, or earlier if the server closes it or it gets too
+        old."""
+        self.set_deadline(
+            min(self._loop.time() + min(seconds, self.keepalive_seconds), self._opened_at + MAX_AGE_SECONDS)
+        )
 
     def resume(self) -> None:
-        """The reply has room again."""
+        """Resumes reading after the reply's buffer was taken."""
         if self._paused and self._transport is not None:
             self._paused = False
             self._transport.resume_reading()
 
     def abort(self) -> None:
-        """At once; nobody is told but the keeper."""
+        """Closes the connection at once. Notifies only the owner."""
         if self.ended:
             return
         self.ended = True
@@ -169,13 +171,13 @@ class Connection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        # It knows this connection, and this connection it: nobody has to search for such a ring.
+        # Break the reference cycle with the parser, so that the garbage collector need not.
         self._parser = None
         if self._transport is not None:
             self._transport.abort()
-        self._keeper.ended(self)
+        self._owner.on_closed(self)
 
-    # For the transport.
+    # Called by the transport.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports do not inherit from asyncio's.
@@ -186,31 +188,31 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         reply, parser = self._reply, self._parser
         if reply is None or parser is None:
-            # Unasked for: it would be taken for the next call's answer.
+            # Unsolicited data would be read as the next call's response.
             self.abort()
             return
-        headed, arrived = self._headed, self._arrived
-        if not headed:
+        head_complete, arrived = self._head_complete, self._arrived
+        if not head_complete:
             self._head += data
         try:
             parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
-            self._spoilt = True
-        if not headed and not self._read_head(reply):
+            self._malformed = True
+        if not head_complete and not self._read_head(reply):
             return
-        barren = not arrived
+        without_body = not arrived
         if arrived:
             if self._complete:
-                # The rest belongs to another message, which nobody wants.
-                del arrived[self._pieces :]
+                # The rest belongs to another message and is dropped.
+                del arrived[self._body_pieces :]
             reply.parts += arrived
             arrived.clear()
         if self._complete:
             self._finish(reply)
-        elif self._spoilt:
+        elif self._malformed:
             self._fail(reply, BrokenOff())
         else:
-            self._progress(reply, len(data), barren=barren)
+            self._progress(reply, len(data), without_body=without_body)
 
     def eof_received(self) -> None:
         reply = self._reply
@@ -223,15 +225,15 @@ class Connection(asyncio.Protocol):
         self.break_off()
 
     def resume_writing(self) -> None:
-        """A long body was taken: only now can an answer be waited for."""
-        if self._reply is not None and not self._headed:
-            self._reply.wait_anew()
+        """Restarts the first-byte timeout after a long body was sent."""
+        if self._reply is not None and not self._head_complete:
+            self._reply.restart_first_byte_timeout()
 
-    # For the parser.
+    # Called by the parser.
 
     def on_message_begin(self) -> None:
         if self._complete:
-            self._spoilt = True
+            self._malformed = True
 
     def on_headers_complete(self) -> None:
         assert self._parser is not None
@@ -242,50 +244,50 @@ class Connection(asyncio.Protocol):
             self._informational += 1
         else:
             self._status = status
-            self._headed = True
+            self._head_complete = True
 
     def on_message_complete(self) -> None:
-        if self._headed and not self._complete:
+        if self._head_complete and not self._complete:
             assert self._parser is not None
             self._complete = True
-            self._pieces = len(self._arrived)
-            # Behind this the parser has forgotten.
-            self._kept = self._parser.should_keep_alive()
+            self._body_pieces = len(self._arrived)
+            # After this callback the parser has reset this.
+            self._keeps_alive = self._parser.should_keep_alive()
 
-    # An answer's way.
+    # The response.
 
     def _read_head(self, reply: Call) -> bool:
-        """Whether it is all there. If it makes no sense the call is over."""
-        if not self._headed:
-            if self._spoilt or len(self._head) > MAX_HEAD:
+        """Return whether the head is complete. Fails the call if the head is invalid."""
+        if not self._head_complete:
+            if self._malformed or len(self._head) > MAX_HEAD_BYTES:
                 self._fail(reply, BrokenOff())
             return False
         try:
             if self._status < 200:
                 raise BrokenOff
             head = final_head(self._head, self._informational)
-            until_close, encoding, self.rest_seconds = framing(head)
-            unpacking = inflater(encoding)
+            until_close, encoding, self.keepalive_seconds = framing(head)
+            inflater = make_inflater(encoding)
         except OutboundFailed as failure:
             self._fail(reply, failure)
             return False
         if reply.bodiless:
-            # The parser does not know what was asked.
-            self._pieces = 0
-            self._complete = self._spoilt = True
+            # The parser does not know the request's method.
+            self._body_pieces = 0
+            self._complete = self._malformed = True
         elif not self._complete:
             self._until_close = until_close
-        reply.begin(self._status, head, unpacking)
+        reply.begin(self._status, head, inflater)
         return True
 
-    def _progress(self, reply: Call, size: int, *, barren: bool) -> None:
-        self._barren = self._barren + size if barren else 0
-        if self._barren > MAX_HEAD:
+    def _progress(self, reply: Call, size: int, *, without_body: bool) -> None:
+        self._bytes_without_body = self._bytes_without_body + size if without_body else 0
+        if self._bytes_without_body > MAX_HEAD_BYTES:
             # An endless trailer.
             self._fail(reply, BrokenOff())
             return
-        reply.held += size
-        if reply.held > HIGH_WATER and not self._paused and self._transport is not None:
+        reply.buffered_bytes += size
+        if reply.buffered_bytes > HIGH_WATER_BYTES and not self._paused and self._transport is not None:
             self._paused = True
             self._transport.pause_reading()
         reply.wake()
@@ -295,27 +297,27 @@ class Connection(asyncio.Protocol):
         assert transport is not None
         self._reply = None
         reusable = (
-            self._kept
-            and not self._spoilt
-            # An answer may come before its request was taken.
+            self._keeps_alive
+            and not self._malformed
+            # The response may arrive before the whole request was sent.
             and not transport.get_write_buffer_size()
-            and self._loop.time() - self._born < MAX_AGE
+            and self._loop.time() - self._opened_at < MAX_AGE_SECONDS
         )
         reply.end()
         if reusable:
             self.resume()
             self._reset()
-            self._keeper.rests(self)
+            self._owner.on_idle(self)
         else:
             self.abort()
 
     def break_off(self) -> None:
-        """The far end is gone, or this end goes."""
+        """Ends the connection after a disconnect, or when the pool is closed."""
         reply = self._reply
         if reply is None:
             self.abort()
-        elif reply.reused and reply.repeatable and not self._head:
-            # It was closed as it was idle; the request had not got there.
+        elif reply.reused and reply.idempotent and not self._head:
+            # The server closed the idle connection before the request arrived.
             self._fail(reply, ConnectFailed())
         else:
             self._fail(reply, BrokenOff())
@@ -324,24 +326,25 @@ class Connection(asyncio.Protocol):
         self.abort()
         reply.fail(failure)
 
-    # The clock.
+    # Deadlines.
 
-    def _arm(self, when: float) -> None:
+    def _start_timer(self, when: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._armed = when
-        self._timer = self._loop.call_at(when, self._look)
+        self._timer_deadline = when
+        self._timer = self._loop.call_at(when, self._check_deadline)
 
-    def _look(self) -> None:
-        """Deadlines move with every answer, the timer does not: it looks again when it finds none passed."""
+    def _check_deadline(self) -> None:
+        """Checks the current deadline. Deadlines move with every response and the timer does not, so it is restarted if
+        the deadline has not passed."""
         self._timer = None
         reply, deadline = self._reply, self._deadline
         if reply is not None and not reply.waiting:
-            deadline = reply.total
+            deadline = reply.total_deadline
         if deadline is None:
             return
         if self._loop.time() < deadline:
-            self._arm(deadline)
+            self._start_timer(deadline)
         elif reply is not None:
             self._fail(reply, OutboundTimeout())
         else:

@@ -1,4 +1,4 @@
-"""A new connection: the name's addresses, the first that answers, a proxy's tunnel, TLS."""
+"""Opens a connection: looks up the name, connects to its addresses, opens a proxy's tunnel, starts TLS."""
 
 import asyncio
 import re
@@ -10,34 +10,35 @@ from gatehouse.foundation.egress import Address
 from gatehouse.foundation.egress_policy import EgressPolicy
 from gatehouse.foundation.outbound.lean import race
 from gatehouse.foundation.outbound.lean.connection import Connection
-from gatehouse.foundation.outbound.lean.names import Names
+from gatehouse.foundation.outbound.lean.names import AddressCache
 from gatehouse.foundation.outbound.lean.route import Origin, Proxy, authority_of
 
-_MAX_ANSWER: Final = 16 * 1024
-_opened: Final = re.compile(rb"HTTP/1\.[01] 2[0-9][0-9][ \r]").match
+_MAX_PROXY_RESPONSE_BYTES: Final = 16 * 1024
+_tunnel_opened: Final = re.compile(rb"HTTP/1\.[01] 2[0-9][0-9][ \r]").match
 
 
 def client_tls() -> ssl.SSLContext:
-    """What the system trusts, and SSL_CERT_FILE."""
+    """Return a TLS context that trusts the system's authorities and SSL_CERT_FILE."""
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
     return context
 
 
 class Dialler:
-    """`proxy_tls` is for proxies that are reached by TLS themselves."""
+    """Opens connections. `tls` replaces the system's trust store."""
 
-    def __init__(self, names: Names, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, names: AddressCache, tls: ssl.SSLContext | None) -> None:
         self._names = names
         self._tls = tls
         if tls is not None:
             tls.set_alpn_protocols(["http/1.1"])
 
     async def dial(self, origin: Origin, make: Callable[[], Connection]) -> Connection:
-        """Raises `UnsafeUrl`, `OSError` (TLS's errors are among them), `EOFError`. Bounded by whoever calls."""
+        """Return an open connection. Raises `UnsafeUrl`, `OSError` (also for errors of TLS), `EOFError`. The caller
+        limits the time."""
         proxy = origin.proxy
-        near: Origin | Proxy = proxy or origin
-        opening = await self._reach(near.host, near.port, "private" if proxy is not None else origin.bounds)
+        peer: Origin | Proxy = proxy or origin
+        opening = await self._connect(peer.host, peer.port, "private" if proxy is not None else origin.bounds)
         transport = opening.transport
         try:
             if proxy is not None:
@@ -56,19 +57,19 @@ class Dialler:
         connection.connection_made(transport)
         return connection
 
-    async def _reach(self, host: str, port: int, bounds: EgressPolicy) -> "_Opening":
+    async def _connect(self, host: str, port: int, bounds: EgressPolicy) -> "_Opening":
         addresses = await self._names.addresses(host, port, bounds)
         loop = asyncio.get_running_loop()
 
         async def attempt(address: Address) -> _Opening:
-            # The address that was judged, and no name: nothing is looked up again.
+            # Connect to the checked address, so that the name is not resolved again.
             _, opening = await loop.create_connection(_Opening, str(address), port)
             return opening
 
         try:
             return await race.first(addresses, attempt, lambda late: late.transport.abort())
         except (OSError, asyncio.CancelledError):
-            # An address that never answers ends by the caller's patience.
+            # Also after the caller's timeout: the address may not answer at all.
             self._names.forget(host, bounds)
             raise
 
@@ -85,23 +86,23 @@ class Dialler:
 
 
 class _Opening(asyncio.Protocol):
-    """Holds a transport until its connection is made; speaks with a proxy before."""
+    """The transport's protocol until the connection is open. Opens a proxy's tunnel."""
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport
-        self._said = b""
-        self._heard: asyncio.Future[None] | None = None
+        self._response = b""
+        self._responded: asyncio.Future[None] | None = None
 
     async def tunnel(self, authority: str, credentials: str | None) -> None:
-        """Raises `ConnectionRefusedError` where the proxy will not, `EOFError` where it hangs up."""
-        asking = f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n"
+        """Opens a tunnel. Raises `ConnectionRefusedError` if the proxy refuses, `EOFError` if it disconnects."""
+        request = f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n"
         if credentials is not None:
-            asking += f"Proxy-Authorization: {credentials}\r\n"
-        self._heard = asyncio.get_running_loop().create_future()
-        self.transport.write(f"{asking}\r\n".encode())
-        await self._heard
-        # Beyond its answer a proxy has nothing to say before we have.
-        if not _opened(self._said) or not self._said.endswith(b"\r\n\r\n"):
+            request += f"Proxy-Authorization: {credentials}\r\n"
+        self._responded = asyncio.get_running_loop().create_future()
+        self.transport.write(f"{request}\r\n".encode())
+        await self._responded
+        # A proxy must not send anything after its response before the client does.
+        if not _tunnel_opened(self._response) or not self._response.endswith(b"\r\n\r\n"):
             raise ConnectionRefusedError
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -109,12 +110,12 @@ class _Opening(asyncio.Protocol):
         self.transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        self._said += data
-        if self._heard is None or len(self._said) > _MAX_ANSWER:
+        self._response += data
+        if self._responded is None or len(self._response) > _MAX_PROXY_RESPONSE_BYTES:
             self.transport.abort()
-        elif b"\r\n\r\n" in self._said and not self._heard.done():
-            self._heard.set_result(None)
+        elif b"\r\n\r\n" in self._response and not self._responded.done():
+            self._responded.set_result(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._heard is not None and not self._heard.done():
-            self._heard.set_exception(exc or EOFError())
+        if self._responded is not None and not self._responded.done():
+            self._responded.set_exception(exc or EOFError())

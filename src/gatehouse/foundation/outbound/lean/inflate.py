@@ -1,22 +1,22 @@
-"""A packed body, unpacked a bounded piece at a time: what it would come to in the end is never held."""
+"""Decompresses a body in pieces of bounded size, so that a decompression bomb does not fill the memory."""
 
 import zlib
 from typing import Final
 
 from gatehouse.foundation.outbound import BrokenOff
 
-_PIECE: Final = 64 * 1024
+_PIECE_BYTES: Final = 64 * 1024
 
-_GZIP: Final = 16 + zlib.MAX_WBITS
-_ENCODINGS: Final = {"gzip": _GZIP, "x-gzip": _GZIP, "deflate": zlib.MAX_WBITS}
+_GZIP_WBITS: Final = 16 + zlib.MAX_WBITS
+_WBITS: Final = {"gzip": _GZIP_WBITS, "x-gzip": _GZIP_WBITS, "deflate": zlib.MAX_WBITS}
 
 
-def inflater(encoding: str) -> "Inflater | None":
-    """None for a body that is sent as it is. Raises `BrokenOff` for an encoding that was not asked for and that nobody
-    here can read."""
+def make_inflater(encoding: str) -> "Inflater | None":
+    """Return the decompressor for a content encoding, or None for `identity`. Raises `BrokenOff` for an unsupported
+    encoding."""
     if encoding in {"", "identity"}:
         return None
-    wbits = _ENCODINGS.get(encoding)
+    wbits = _WBITS.get(encoding)
     if wbits is None:
         raise BrokenOff
     return Inflater(wbits)
@@ -25,44 +25,44 @@ def inflater(encoding: str) -> "Inflater | None":
 class Inflater:
     def __init__(self, wbits: int) -> None:
         self._wbits = wbits
-        self._packed = b""
-        self._unpacking = zlib.decompressobj(wbits)
+        self._input = b""
+        self._decompressor = zlib.decompressobj(wbits)
         self._begun = False
-        # What was put in is used up, but the last piece was full.
+        # The input is used up, but the last piece was full, so that more output may follow.
         self._more = False
 
-    def put(self, packed: bytes) -> None:
-        """After `take` has given nothing."""
+    def put(self, compressed: bytes) -> None:
+        """Adds input. Call it only after `take` has returned nothing."""
         if not self._begun:
-            # Many send what `deflate` is named after, without the wrapping that it means.
-            if self._wbits == zlib.MAX_WBITS and packed[0] & 0x0F != 8:
+            # Many servers send raw deflate data without the zlib header that `deflate` requires.
+            if self._wbits == zlib.MAX_WBITS and compressed[0] & 0x0F != 8:
                 self._wbits = -zlib.MAX_WBITS
-                self._unpacking = zlib.decompressobj(self._wbits)
+                self._decompressor = zlib.decompressobj(self._wbits)
             self._begun = True
-        self._packed = packed
+        self._input = compressed
 
     def take(self) -> bytes:
-        """Some of it; nothing when more has to be put first. Raises `BrokenOff`."""
-        while self._packed or self._more:
-            if self._unpacking.eof:
-                if self._wbits != _GZIP:
+        """Return some output, or nothing if more input is needed. Raises `BrokenOff`."""
+        while self._input or self._more:
+            if self._decompressor.eof:
+                if self._wbits != _GZIP_WBITS:
                     raise BrokenOff
                 # A second member, or padding.
-                self._packed = self._packed.lstrip(b"\0")
-                if not self._packed:
+                self._input = self._input.lstrip(b"\0")
+                if not self._input:
                     break
-                self._unpacking = zlib.decompressobj(self._wbits)
+                self._decompressor = zlib.decompressobj(self._wbits)
             try:
-                piece = self._unpacking.decompress(self._packed, _PIECE)
+                piece = self._decompressor.decompress(self._input, _PIECE_BYTES)
             except zlib.error:
                 raise BrokenOff from None
-            self._packed = self._unpacking.unconsumed_tail or self._unpacking.unused_data
-            self._more = len(piece) == _PIECE and not self._unpacking.eof
+            self._input = self._decompressor.unconsumed_tail or self._decompressor.unused_data
+            self._more = len(piece) == _PIECE_BYTES and not self._decompressor.eof
             if piece:
                 return piece
         return b""
 
     def end(self) -> None:
-        """Raises `BrokenOff` where more should have come."""
-        if self._begun and not self._unpacking.eof:
+        """Ends the body. Raises `BrokenOff` if it is incomplete."""
+        if self._begun and not self._decompressor.eof:
             raise BrokenOff

@@ -1,4 +1,4 @@
-"""Names and their addresses, kept for a while: every one judged by the guard before it is kept."""
+"""Cache of host names' addresses. The egress guard checks every address before it is cached."""
 
 import asyncio
 from collections import OrderedDict
@@ -7,75 +7,77 @@ from typing import Final, NamedTuple, TypeAlias
 from gatehouse.foundation.egress import Address, EgressGuard, HostNotFound, UnsafeUrl
 from gatehouse.foundation.egress_policy import EgressPolicy
 
-#: Seconds for which an address is taken as it is; then it is looked up anew, beside the calls that go on with it.
-FRESH: Final = 30.0
-#: Seconds for which it may be used at all while its name cannot be looked up.
-USABLE: Final = 300.0
-_MOST: Final = 1024
+#: age from which an entry is refreshed in the background while calls still use it
+FRESH_SECONDS: Final = 30.0
+#: age up to which an entry may be used while its name cannot be resolved
+USABLE_SECONDS: Final = 300.0
+_MAX_NAMES: Final = 1024
 
 
-#: A host, and what its addresses are judged by.
+#: a host, and the policy for its addresses
 _Name: TypeAlias = tuple[str, EgressPolicy]
 
 
-class _Known(NamedTuple):
+class _CacheEntry(NamedTuple):
     addresses: tuple[Address, ...]
-    at: float
+    resolved_at: float
 
 
-class Names:
+class AddressCache:
+    """Resolves names and caches their addresses."""
+
     def __init__(self, guard: EgressGuard) -> None:
         self._guard = guard
-        self._known: OrderedDict[_Name, _Known] = OrderedDict()
-        self._looking: dict[_Name, asyncio.Task[tuple[Address, ...]]] = {}
+        self._entries: OrderedDict[_Name, _CacheEntry] = OrderedDict()
+        self._lookups: dict[_Name, asyncio.Task[tuple[Address, ...]]] = {}
 
     async def addresses(self, host: str, port: int, bounds: EgressPolicy) -> tuple[Address, ...]:
-        """Raises `UnsafeUrl`: `HostNotFound`, or `BlockedAddress` if a single one may not be called."""
+        """Return the host's addresses. Raises `UnsafeUrl`: `HostNotFound`, or `BlockedAddress` if any is refused."""
         now = asyncio.get_running_loop().time()
         name = (host, bounds)
-        known = self._known.get(name)
-        if known is not None and now - known.at < USABLE:
-            if now - known.at >= FRESH:
-                self._look(name, port)
-            return known.addresses
-        # A caller that leaves takes the answer from nobody else.
-        return await asyncio.shield(self._look(name, port))
+        entry = self._entries.get(name)
+        if entry is not None and now - entry.resolved_at < USABLE_SECONDS:
+            if now - entry.resolved_at >= FRESH_SECONDS:
+                self._look_up(name, port)
+            return entry.addresses
+        # Shielded: a cancelled caller must not cancel the look-up of others.
+        return await asyncio.shield(self._look_up(name, port))
 
     def forget(self, host: str, bounds: EgressPolicy) -> None:
-        """None of its addresses could be reached."""
-        self._known.pop((host, bounds), None)
+        """Drops a name, none of whose addresses could be reached."""
+        self._entries.pop((host, bounds), None)
 
     def close(self) -> None:
-        for looking in self._looking.values():
-            looking.cancel()
-        self._known.clear()
+        for lookup in self._lookups.values():
+            lookup.cancel()
+        self._entries.clear()
 
-    def _look(self, name: _Name, port: int) -> asyncio.Task[tuple[Address, ...]]:
-        looking = self._looking.get(name)
-        if looking is None:
-            looking = self._looking[name] = asyncio.create_task(self._found(name, port))
-            looking.add_done_callback(lambda task: self._looked(name, task))
-        return looking
+    def _look_up(self, name: _Name, port: int) -> asyncio.Task[tuple[Address, ...]]:
+        lookup = self._lookups.get(name)
+        if lookup is None:
+            lookup = self._lookups[name] = asyncio.create_task(self._resolve(name, port))
+            lookup.add_done_callback(lambda task: self._lookup_done(name, task))
+        return lookup
 
-    async def _found(self, name: _Name, port: int) -> tuple[Address, ...]:
+    async def _resolve(self, name: _Name, port: int) -> tuple[Address, ...]:
         host, bounds = name
         try:
             addresses = await self._guard.addresses(host, port, bounds=bounds)
         except HostNotFound:
             raise
         except UnsafeUrl:
-            # It leads out of bounds now.
+            # The name now has a refused address.
             self.forget(host, bounds)
             raise
-        self._known[name] = _Known(addresses, asyncio.get_running_loop().time())
-        self._known.move_to_end(name)
-        if len(self._known) > _MOST:
-            self._known.popitem(last=False)
+        self._entries[name] = _CacheEntry(addresses, asyncio.get_running_loop().time())
+        self._entries.move_to_end(name)
+        if len(self._entries) > _MAX_NAMES:
+            self._entries.popitem(last=False)
         return addresses
 
-    def _looked(self, name: _Name, task: asyncio.Task[tuple[Address, ...]]) -> None:
-        if self._looking.get(name) is task:
-            del self._looking[name]
+    def _lookup_done(self, name: _Name, task: asyncio.Task[tuple[Address, ...]]) -> None:
+        if self._lookups.get(name) is task:
+            del self._lookups[name]
         if not task.cancelled():
-            # Nobody may be waiting for a look-up that only refreshes.
+            # Retrieve the exception: a background refresh has no waiter.
             task.exception()

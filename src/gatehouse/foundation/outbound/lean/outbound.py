@@ -1,4 +1,4 @@
-"""`LeanOutbound`: one call, from the URL to the head of the answer."""
+"""`LeanOutbound`: one call, from the URL to the head of the response."""
 
 import asyncio
 import ssl
@@ -18,26 +18,26 @@ from gatehouse.foundation.outbound import (
 from gatehouse.foundation.outbound.lean.connection import Connection
 from gatehouse.foundation.outbound.lean.dial import Dialler
 from gatehouse.foundation.outbound.lean.head import head_of
-from gatehouse.foundation.outbound.lean.names import Names
-from gatehouse.foundation.outbound.lean.pool import Bounds, Pool
+from gatehouse.foundation.outbound.lean.names import AddressCache
+from gatehouse.foundation.outbound.lean.pool import Pool, PoolLimits
 from gatehouse.foundation.outbound.lean.reply import LeanReply
 from gatehouse.foundation.outbound.lean.route import Origin, Route, find_route
 
-#: Whoever gets one of these twice does it once (RFC 9110, 9.2.2).
-_IDEMPOTENT: Final = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
+#: idempotent methods (RFC 9110, 9.2.2)
+_IDEMPOTENT_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
 
 
 class LeanOutbound:
-    """`max_connections` bounds the calls in progress, and those with one provider where `max_each` does not do it
-    tighter; of each provider as many more wait, or a thousand, `connect_timeout` at most. A call is in progress until
-    its reply is closed.
+    """HTTP client for providers. `max_connections` limits the calls in progress, `max_each` those with one provider.
+    For each provider as many calls may wait, at least a thousand, each for `connect_timeout` at most. A call is in
+    progress until its reply is closed.
 
-    `guard` judges every URL and every address that a name resolves to; private ones pass, because local runtimes have
-    them. `tls` replaces the system's trust. HTTP_PROXY, HTTPS_PROXY and NO_PROXY are obeyed. Redirects are not
-    followed and cookies not kept.
+    `guard` checks every URL and every address of a name. Private addresses are allowed, because local runtimes have
+    them. `tls` replaces the system's trust store. HTTP_PROXY, HTTPS_PROXY and NO_PROXY are used. Redirects are not
+    followed and cookies not stored.
 
-    No request is sent twice. One that finds its idle connection closed by the far end, with not a byte answered, is
-    `ConnectFailed` where repeating it does no harm, else `BrokenOff`.
+    No request is sent twice. If the server closes the idle connection before any byte of the response, an idempotent
+    request fails with `ConnectFailed`, another with `BrokenOff`.
     """
 
     def __init__(
@@ -51,15 +51,15 @@ class LeanOutbound:
     ) -> None:
         self._guard = guard or EgressGuard()
         self._route = lru_cache(maxsize=1024)(self._find_route)
-        self._pool = Pool(Bounds.of(max_connections, max_each), keepalive_seconds)
-        self._names = Names(self._guard)
+        self._pool = Pool(PoolLimits.of(max_connections, max_each), keepalive_seconds)
+        self._names = AddressCache(self._guard)
         self._dialler = Dialler(self._names, tls)
 
     async def send(self, request: OutboundRequest) -> LeanReply:
-        """Raises `NoConnectionFree`, `ConnectFailed`, `OutboundTimeout`, `BrokenOff` or `AddressRefused`, and whatever
-        `before_first_byte` raises."""
+        """Sends a request. Raises `NoConnectionFree`, `ConnectFailed`, `OutboundTimeout`, `BrokenOff`,
+        `AddressRefused`, and the exceptions of `before_first_byte`."""
         loop = asyncio.get_running_loop()
-        total = None if request.total_timeout is None else loop.time() + request.total_timeout
+        total_deadline = None if request.total_timeout is None else loop.time() + request.total_timeout
         try:
             route = self._route(request.url, request.egress)
         except UnsafeUrl as error:
@@ -71,15 +71,15 @@ class LeanOutbound:
             host,
             first_byte=request.first_byte_timeout,
             idle=request.idle_timeout,
-            total=total,
+            total_deadline=total_deadline,
             method=request.method,
-            repeatable=request.method in _IDEMPOTENT,
+            idempotent=request.method in _IDEMPOTENT_METHODS,
         )
         try:
-            connection = self._pool.idle(host) or await self._dial(host.origin, request.connect_timeout, total)
+            connection = self._pool.idle(host) or await self._dial(host.origin, request.connect_timeout, total_deadline)
             if request.before_first_byte is not None:
-                self._pass(request.before_first_byte, connection)
-            await reply.asked(connection, head, request.body)
+                self._call_gate(request.before_first_byte, connection)
+            await reply.send_request(connection, head, request.body)
         except BaseException:
             await reply.close()
             raise
@@ -88,30 +88,30 @@ class LeanOutbound:
     async def close(self) -> None:
         self._names.close()
         self._pool.close()
-        # The transports' own last callbacks.
+        # Let the transports run their last callbacks.
         await asyncio.sleep(0)
 
-    async def _dial(self, origin: Origin, seconds: float, total: float | None) -> Connection:
+    async def _dial(self, origin: Origin, seconds: float, total_deadline: float | None) -> Connection:
         self._pool.make_room()
-        left = seconds if total is None else total - asyncio.get_running_loop().time()
+        left = seconds if total_deadline is None else total_deadline - asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(min(seconds, left)):
                 connection = await self._dialler.dial(origin, lambda: Connection(self._pool, origin))
         except UnsafeUrl as error:
             raise _refusal(error) from None
         except (OSError, EOFError) as error:
-            # Not by the clock: a timer may be early by what the loop rounds.
+            # Decided by the two limits, not by the clock: a timer may fire early because the loop rounds times.
             if left < seconds and isinstance(error, TimeoutError):
                 raise OutboundTimeout from None
             raise ConnectFailed from None
         self._pool.opened(connection)
         return connection
 
-    def _pass(self, gate: Callable[[], None], connection: Connection) -> None:
+    def _call_gate(self, gate: Callable[[], None], connection: Connection) -> None:
         try:
             gate()
         except BaseException:
-            self._pool.rests(connection)
+            self._pool.on_idle(connection)
             raise
 
     def _find_route(self, url: str, egress: EgressPolicy | None) -> Route:

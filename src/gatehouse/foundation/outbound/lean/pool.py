@@ -1,4 +1,4 @@
-"""Who may call, who waits for it, and which connections are idle."""
+"""The connection pool: limits of concurrent and waiting calls, and idle connections."""
 
 import asyncio
 from collections import OrderedDict
@@ -9,13 +9,13 @@ from gatehouse.foundation.outbound import NoConnectionFree
 from gatehouse.foundation.outbound.lean.connection import Connection
 from gatehouse.foundation.outbound.lean.route import Origin
 
-#: Calls that may wait for one provider, however few may be in progress: a burst is no overload.
-WAITING: Final = 1000
+#: calls that may wait for one provider, also if fewer may be in progress: a burst is not an overload
+MIN_WAITING_CALLS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """`calls` in progress in all, and with one provider; `waiting`: how many more may wait for one provider."""
+class PoolLimits:
+    """Limits of calls in progress, in total and for one provider, and of calls that wait for one provider."""
 
     calls: int
     calls_each: int
@@ -23,12 +23,12 @@ class Bounds:
 
     @classmethod
     def of(cls, calls: int, calls_each: int | None) -> Self:
-        """A carrier's. None: one provider may have all calls."""
-        return cls(calls, min(calls_each or calls, calls), max(calls, WAITING))
+        """Return a client's limits. Without `calls_each`, one provider may have all calls."""
+        return cls(calls, min(calls_each or calls, calls), max(calls, MIN_WAITING_CALLS))
 
 
-class Host:
-    """One provider's calls and idle connections, the newest last."""
+class HostPool:
+    """One provider's calls and idle connections, the last used one at the end."""
 
     __slots__ = ("calls", "idle", "origin", "waiting")
 
@@ -40,71 +40,71 @@ class Host:
 
 
 class Pool:
-    """Keeper of a worker's connections. Idle ones count too: beside the calls in progress there is room for as many
-    as `bounds.calls` leaves, and the oldest goes first."""
+    """The connections of one process. `limits.calls` limits calls in progress and idle connections together: the oldest
+    idle connection is closed first."""
 
-    def __init__(self, bounds: Bounds, keepalive_seconds: float) -> None:
-        self._bounds = bounds
-        self._keepalive = keepalive_seconds
+    def __init__(self, limits: PoolLimits, keepalive_seconds: float) -> None:
+        self._limits = limits
+        self._keepalive_seconds = keepalive_seconds
         self._calls = 0
         self._idle = 0
-        self._hosts: dict[Origin, Host] = {}
-        # Taken in turn, so that a jam at one provider is not everybody's.
-        self._jammed: OrderedDict[Host, None] = OrderedDict()
+        self._hosts: dict[Origin, HostPool] = {}
+        # Hosts with waiting calls, served in turn, so that one busy provider does not delay the others.
+        self._waiting_hosts: OrderedDict[HostPool, None] = OrderedDict()
         self._open: set[Connection] = set()
 
     def close(self) -> None:
-        """Every connection, whatever it is doing."""
+        """Closes all connections, also those in use."""
         for connection in tuple(self._open):
             connection.break_off()
 
-    def enter(self, origin: Origin) -> Host | None:
-        """A call begins, to be ended by `leave`; None where it has to wait."""
+    def enter(self, origin: Origin) -> HostPool | None:
+        """Begins a call, which `leave` ends. Returns None if it has to wait."""
         host = self._hosts.get(origin)
         if host is None:
-            host = self._hosts[origin] = Host(origin)
-        if self._calls >= self._bounds.calls or host.calls >= self._bounds.calls_each:
+            host = self._hosts[origin] = HostPool(origin)
+        if self._calls >= self._limits.calls or host.calls >= self._limits.calls_each:
             return None
         self._calls += 1
         host.calls += 1
         return host
 
-    async def wait(self, origin: Origin, seconds: float) -> Host:
-        """The same, once others have ended. Raises `NoConnectionFree`."""
+    async def wait(self, origin: Origin, seconds: float) -> HostPool:
+        """Waits until other calls end, then begins a call. Raises `NoConnectionFree`."""
         host = self._hosts[origin]
-        if len(host.waiting) >= self._bounds.waiting_each:
+        if len(host.waiting) >= self._limits.waiting_each:
             raise NoConnectionFree
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        host.waiting[turn] = None
-        self._jammed[host] = None
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        host.waiting[waiter] = None
+        self._waiting_hosts[host] = None
         try:
             async with asyncio.timeout(seconds):
-                await turn
+                await waiter
         except BaseException as error:
-            if turn in host.waiting:
-                self._give_up(host, turn)
-            elif turn.cancelled():
-                # Passed over, in the same moment.
+            if waiter in host.waiting:
+                self._remove_waiter(host, waiter)
+            elif waiter.cancelled():
+                # `_admit_waiting` has skipped the cancelled waiter at the same time.
                 self._forget_unused(host)
             else:
-                # Its turn had come in the same moment.
+                # The call was admitted at the same time.
                 self.leave(host)
             if isinstance(error, TimeoutError):
                 raise NoConnectionFree from None
             raise
         return host
 
-    def leave(self, host: Host) -> None:
-        """A call is over; whoever waits is let in."""
+    def leave(self, host: HostPool) -> None:
+        """Ends a call and admits waiting calls."""
         self._calls -= 1
         host.calls -= 1
-        if self._jammed:
-            self._let_in()
+        if self._waiting_hosts:
+            self._admit_waiting()
         if not host.calls:
             self._forget_unused(host)
 
-    def idle(self, host: Host) -> Connection | None:
-        """The connection that was used last, if the far end still keeps one."""
+    def idle(self, host: HostPool) -> Connection | None:
+        """Return the most recently used idle connection that is still open, or None."""
         while host.idle:
             connection, _ = host.idle.popitem()
             self._idle -= 1
@@ -114,24 +114,24 @@ class Pool:
         return None
 
     def make_room(self) -> None:
-        """For one more connection."""
-        while self._idle and self._idle + self._calls > self._bounds.calls:
+        """Closes idle connections until there is room for one more connection."""
+        while self._idle and self._idle + self._calls > self._limits.calls:
             host = next(host for host in self._hosts.values() if host.idle)
             next(iter(host.idle)).abort()
 
     def opened(self, connection: Connection) -> None:
         self._open.add(connection)
 
-    def rests(self, connection: Connection) -> None:
+    def on_idle(self, connection: Connection) -> None:
         origin = connection.origin
         host = self._hosts.get(origin)
         if host is None:
-            host = self._hosts[origin] = Host(origin)
+            host = self._hosts[origin] = HostPool(origin)
         host.idle[connection] = None
         self._idle += 1
-        connection.rest(self._keepalive)
+        connection.keep_idle(self._keepalive_seconds)
 
-    def ended(self, connection: Connection) -> None:
+    def on_closed(self, connection: Connection) -> None:
         self._open.discard(connection)
         host = self._hosts.get(connection.origin)
         if host is not None and connection in host.idle:
@@ -139,29 +139,29 @@ class Pool:
             self._idle -= 1
             self._forget_unused(host)
 
-    def _let_in(self) -> None:
-        while self._jammed and self._calls < self._bounds.calls:
-            host = next((host for host in self._jammed if host.calls < self._bounds.calls_each), None)
+    def _admit_waiting(self) -> None:
+        while self._waiting_hosts and self._calls < self._limits.calls:
+            host = next((host for host in self._waiting_hosts if host.calls < self._limits.calls_each), None)
             if host is None:
                 return
-            turn, _ = host.waiting.popitem(last=False)
+            waiter, _ = host.waiting.popitem(last=False)
             if host.waiting:
-                self._jammed.move_to_end(host)
+                self._waiting_hosts.move_to_end(host)
             else:
-                del self._jammed[host]
-            if turn.cancelled():
-                # It is over, and has not been able to say so yet.
+                del self._waiting_hosts[host]
+            if waiter.cancelled():
+                # The waiter is cancelled but has not run yet.
                 continue
             self._calls += 1
             host.calls += 1
-            turn.set_result(None)
+            waiter.set_result(None)
 
-    def _give_up(self, host: Host, turn: asyncio.Future[None]) -> None:
-        del host.waiting[turn]
+    def _remove_waiter(self, host: HostPool, waiter: asyncio.Future[None]) -> None:
+        del host.waiting[waiter]
         if not host.waiting:
-            del self._jammed[host]
+            del self._waiting_hosts[host]
             self._forget_unused(host)
 
-    def _forget_unused(self, host: Host) -> None:
+    def _forget_unused(self, host: HostPool) -> None:
         if not (host.calls or host.idle or host.waiting) and self._hosts.get(host.origin) is host:
             del self._hosts[host.origin]

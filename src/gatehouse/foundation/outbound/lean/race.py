@@ -1,47 +1,48 @@
-"""The first of several addresses that answers (RFC 8305, without its sorting: the resolver has done that)."""
+"""Connects to the first of several addresses that answers (Happy Eyeballs, RFC 8305; the resolver sorts them)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
 Address = TypeVar("Address")
-Won = TypeVar("Won")
+Result = TypeVar("Result")
 
-#: Seconds that an address has for itself before the next one is tried beside it.
-HEAD_START: Final = 0.25
-#: Of a name's addresses, as many are tried.
-_MOST: Final = 8
+#: delay before the next address is tried in parallel
+ATTEMPT_DELAY_SECONDS: Final = 0.25
+#: addresses of a name that are tried
+_MAX_ADDRESSES: Final = 8
 
 
 async def first(
-    addresses: Sequence[Address], attempt: Callable[[Address], Awaitable[Won]], drop: Callable[[Won], None]
-) -> Won:
-    """`drop` is given what came second. Raises the last attempt's `OSError`."""
+    addresses: Sequence[Address], attempt: Callable[[Address], Awaitable[Result]], drop: Callable[[Result], None]
+) -> Result:
+    """Return the first successful attempt's result. Later results are passed to `drop`. Raises the last attempt's
+    `OSError`."""
     if len(addresses) == 1:
         return await attempt(addresses[0])
-    left = list(addresses[:_MOST])
-    running: set[asyncio.Future[Won]] = set()
+    left = list(addresses[:_MAX_ADDRESSES])
+    running: set[asyncio.Future[Result]] = set()
     try:
         while True:
             running.add(asyncio.ensure_future(attempt(left.pop(0))))
             while running:
                 done, running = await asyncio.wait(
-                    running, timeout=HEAD_START if left else None, return_when=asyncio.FIRST_COMPLETED
+                    running, timeout=ATTEMPT_DELAY_SECONDS if left else None, return_when=asyncio.FIRST_COMPLETED
                 )
-                won = [each for each in done if each.exception() is None]
-                if won:
-                    running.update(won[1:])
-                    return won[0].result()
+                succeeded = [future for future in done if future.exception() is None]
+                if succeeded:
+                    running.update(succeeded[1:])
+                    return succeeded[0].result()
                 if left:
                     break
                 if not running:
                     raise next(iter(done)).exception() or OSError
     finally:
-        for each in running:
-            each.cancel()
-            each.add_done_callback(lambda late: _dropped(late, drop))
+        for future in running:
+            future.cancel()
+            future.add_done_callback(lambda late: _drop_result(late, drop))
 
 
-def _dropped(late: "asyncio.Future[Won]", drop: Callable[[Won], None]) -> None:
+def _drop_result(late: "asyncio.Future[Result]", drop: Callable[[Result], None]) -> None:
     if not late.cancelled() and late.exception() is None:
         drop(late.result())

@@ -1,4 +1,4 @@
-"""A body that is read as fast as its reader reads."""
+"""A response whose body is read with back-pressure: reading from the socket pauses while the reader is slow."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -7,59 +7,59 @@ from gatehouse.foundation.outbound import OutboundFailed, ReplyTooLarge
 from gatehouse.foundation.outbound.lean.answer import Headers
 from gatehouse.foundation.outbound.lean.connection import Connection
 from gatehouse.foundation.outbound.lean.inflate import Inflater
-from gatehouse.foundation.outbound.lean.pool import Host, Pool
+from gatehouse.foundation.outbound.lean.pool import HostPool, Pool
 
 
 class LeanReply:
-    """One answer. See `OutboundReply`. The connection fills `parts`; `held` are the bytes that came since they were
-    taken last. It belongs to a call in progress until it is closed, while its connection may serve another already."""
+    """One response; see `OutboundReply`. The connection appends to `parts`; `buffered_bytes` counts their bytes on the
+    wire. The call is in progress until the reply is closed, though its connection may already serve another call."""
 
     __slots__ = (
         "_connection",
         "_ended",
         "_failure",
-        "_first_byte",
+        "_first_byte_seconds",
         "_head",
         "_headers",
         "_host",
-        "_idle",
+        "_idle_seconds",
         "_inflater",
         "_loop",
         "_pool",
         "_waiter",
         "bodiless",
-        "held",
+        "buffered_bytes",
+        "idempotent",
         "parts",
-        "repeatable",
         "reused",
         "status",
-        "total",
+        "total_deadline",
     )
 
     def __init__(
         self,
         pool: Pool,
-        host: Host,
+        host: HostPool,
         *,
         first_byte: float,
         idle: float,
-        total: float | None,
+        total_deadline: float | None,
         method: str,
-        repeatable: bool,
+        idempotent: bool,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._pool = pool
-        self._host: Host | None = host
-        self._first_byte = first_byte
-        self._idle = idle
-        #: by the loop's time
-        self.total = total
+        self._host: HostPool | None = host
+        self._first_byte_seconds = first_byte
+        self._idle_seconds = idle
+        #: in the loop's time
+        self.total_deadline = total_deadline
         self.bodiless = method == "HEAD"
-        self.repeatable = repeatable
+        self.idempotent = idempotent
         self.reused = False
         self.status = 0
         self.parts: list[bytes] = []
-        self.held = 0
+        self.buffered_bytes = 0
         self._head = b""
         self._headers: Headers | None = None
         self._inflater: Inflater | None = None
@@ -68,7 +68,7 @@ class LeanReply:
         self._ended = False
         self._failure: OutboundFailed | None = None
 
-    # For who calls.
+    # Called by the client.
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -76,14 +76,14 @@ class LeanReply:
             self._headers = Headers(self._head)
         return self._headers
 
-    async def asked(self, connection: Connection, head: bytes, body: bytes) -> None:
-        """Sends the request and waits for the answer's head. Raises `OutboundFailed`."""
+    async def send_request(self, connection: Connection, head: bytes, body: bytes) -> None:
+        """Sends the request and waits for the head of the response. Raises `OutboundFailed`."""
         self._connection = connection
         connection.begin(self, head, body)
         while not self.status:
             if self._failure is not None:
                 raise self._failure
-            await self._news(self._first_byte)
+            await self._wait_for_data(self._first_byte_seconds)
 
     async def read(self, limit: int) -> bytes:
         if not self._ended and int(self.headers.get("content-length") or 0) > limit:
@@ -92,18 +92,18 @@ class LeanReply:
         pieces: list[bytes] = []
         size = 0
         if self._inflater is not None:
-            async for piece in self._unpacked(self._inflater):
-                size = self._within(limit, size + len(piece))
+            async for piece in self._decompressed(self._inflater):
+                size = self._checked_size(limit, size + len(piece))
                 pieces.append(piece)
         else:
             while self.parts or await self._more():
                 piece = self._take()
-                size = self._within(limit, size + len(piece))
+                size = self._checked_size(limit, size + len(piece))
                 pieces.append(piece)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def chunks(self) -> AsyncIterator[bytes]:
-        return self._plain() if self._inflater is None else self._unpacked(self._inflater)
+        return self._plain() if self._inflater is None else self._decompressed(self._inflater)
 
     async def close(self) -> None:
         self._abandon()
@@ -111,7 +111,7 @@ class LeanReply:
         if host is not None:
             self._pool.leave(host)
 
-    # For the connection.
+    # Called by the connection.
 
     @property
     def waiting(self) -> bool:
@@ -127,9 +127,9 @@ class LeanReply:
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
-    def wait_anew(self) -> None:
+    def restart_first_byte_timeout(self) -> None:
         if self.waiting:
-            self._expect(self._first_byte)
+            self._set_deadline(self._first_byte_seconds)
 
     def end(self) -> None:
         self._ended = True
@@ -145,7 +145,7 @@ class LeanReply:
         while self.parts or await self._more():
             yield self._take()
 
-    async def _unpacked(self, inflater: Inflater) -> AsyncIterator[bytes]:
+    async def _decompressed(self, inflater: Inflater) -> AsyncIterator[bytes]:
         try:
             while self.parts or await self._more():
                 inflater.put(self._take())
@@ -157,41 +157,41 @@ class LeanReply:
             raise
 
     async def _more(self) -> bool:
-        """Waits for parts, of which there are none. False at the end. Raises `OutboundFailed`."""
+        """Waits until there are parts. Returns False at the end of the body. Raises `OutboundFailed`."""
         while not self.parts:
             if self._failure is not None:
                 raise self._failure
             if self._ended:
                 return False
-            await self._news(self._idle)
+            await self._wait_for_data(self._idle_seconds)
         return True
 
     def _take(self) -> bytes:
-        """All that has arrived."""
+        """Return all buffered data."""
         parts = self.parts
         data = parts[0] if len(parts) == 1 else b"".join(parts)
         parts.clear()
-        self.held = 0
+        self.buffered_bytes = 0
         if self._connection is not None:
             self._connection.resume()
         return data
 
-    def _within(self, limit: int, size: int) -> int:
+    def _checked_size(self, limit: int, size: int) -> int:
         if size > limit:
             self._abandon()
             raise ReplyTooLarge
         return size
 
-    def _news(self, seconds: float) -> asyncio.Future[None]:
-        """Done when something has arrived, or gone wrong, or will not come."""
-        self._expect(seconds)
+    def _wait_for_data(self, seconds: float) -> asyncio.Future[None]:
+        """Return a future that is done when data has arrived or the call has ended or failed."""
+        self._set_deadline(seconds)
         self._waiter = waiter = self._loop.create_future()
         return waiter
 
-    def _expect(self, seconds: float) -> None:
+    def _set_deadline(self, seconds: float) -> None:
         assert self._connection is not None
         deadline = self._loop.time() + seconds
-        self._connection.expect(deadline if self.total is None else min(deadline, self.total))
+        self._connection.set_deadline(deadline if self.total_deadline is None else min(deadline, self.total_deadline))
 
     def _abandon(self) -> None:
         connection, self._connection = self._connection, None

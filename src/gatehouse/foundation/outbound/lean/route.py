@@ -1,4 +1,4 @@
-"""Where a URL leads."""
+"""The route of a URL: its origin, proxy, and request target."""
 
 import base64
 from dataclasses import dataclass, field
@@ -11,8 +11,8 @@ from gatehouse.foundation.egress_policy import EgressPolicy
 from gatehouse.foundation.outbound import ConnectFailed
 from gatehouse.foundation.outbound.proxies import environment_proxy
 
-#: ASCII that a request target may hold as it is; whatever else is there is sent percent-encoded.
-_TARGET: Final = "%/?:@!$&'()*+,;=-._~[]"
+#: characters that are not percent-encoded in a request target
+_TARGET_CHARACTERS: Final = "%/?:@!$&'()*+,;=-._~[]"
 
 
 class Proxy(NamedTuple):
@@ -24,34 +24,35 @@ class Proxy(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """What connections are shared by, and a provider's calls counted by: one proxy's providers are still many."""
+    """The key by which connections are shared and calls are counted. It includes the provider also behind a proxy."""
 
     host: str
     port: int
     tls: bool
     proxy: Proxy | None
-    #: what the addresses of `host` are judged by: a connection is never shared with calls that may go less far
+    #: policy for the addresses of `host`; calls under a stricter policy do not share the connection
     bounds: EgressPolicy = "private"
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """`start` is a request's head behind the method: target, version, `Host`, and what a proxy asks for."""
+    """`start` is the part of a request's head after the method: target, version, `Host`, and the proxy's headers."""
 
     origin: Origin
     start: str = field(repr=False)
 
 
 def find_route(url: str, guard: EgressGuard, egress: EgressPolicy | None = None) -> Route:
-    """`egress`: see `OutboundRequest`. Raises `UnsafeUrl`, and `ConnectFailed` for a proxy whose URL makes no sense."""
+    """Return the route of a URL. `egress`: see `OutboundRequest`. Raises `UnsafeUrl`, and `ConnectFailed` for an
+    invalid URL of a proxy."""
     safe = guard.provider_url(url, egress)
     tls = safe.scheme == "https"
-    named = environment_proxy(safe.scheme, safe.host)
-    proxy = _proxy(named) if named else None
+    proxy_url = environment_proxy(safe.scheme, safe.host)
+    proxy = _proxy(proxy_url) if proxy_url else None
     origin = Origin(safe.host, safe.port, tls, proxy, safe.bounds)
     authority = authority_of(origin, explicit=safe.port != (443 if tls else 80))
     parts = urlsplit(safe.url)
-    target = quote(f"{parts.path}?{parts.query}" if parts.query else parts.path, safe=_TARGET)
+    target = quote(f"{parts.path}?{parts.query}" if parts.query else parts.path, safe=_TARGET_CHARACTERS)
     start = f" {target} HTTP/1.1\r\nHost: {authority}\r\n"
     if proxy is not None and not tls:
         start = f" http://{authority}{start[1:]}"
@@ -61,16 +62,16 @@ def find_route(url: str, guard: EgressGuard, egress: EgressPolicy | None = None)
 
 
 def authority_of(origin: Origin, *, explicit: bool) -> str:
-    """`host` or `host:port`, an IPv6 address in brackets."""
+    """Return `host` or `host:port`, with an IPv6 address in brackets."""
     host = origin.host
     if ":" in host and isinstance(ip_address(host), IPv6Address):
         host = f"[{host}]"
     return f"{host}:{origin.port}" if explicit else host
 
 
-def _proxy(named: str) -> Proxy:
+def _proxy(url: str) -> Proxy:
     try:
-        parts = urlsplit(named if "://" in named else f"http://{named}")
+        parts = urlsplit(url if "://" in url else f"http://{url}")
         port = parts.port
     except ValueError:
         raise ConnectFailed from None
