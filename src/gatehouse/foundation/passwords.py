@@ -1,7 +1,7 @@
-"""Passwords, hashed with Argon2id away from the event loop.
+"""Hashes passwords with Argon2id in threads.
 
-A hash takes 19 MiB and some 25 ms of a core, so at most a few run at once and a bounded number wait: a flood of logins
-gets 503 at once instead of taking the whole process down.
+A hash takes 19 MiB and about 25 ms of a core. So few run at once and a bounded number wait: a flood of sign-ins gets
+503 at once and does not take the process down.
 """
 
 import asyncio
@@ -23,11 +23,12 @@ from gatehouse.foundation.errors import FieldFault, Unavailable, Unprocessable
 MIN_CHARS: Final = 8
 MAX_CHARS: Final = 1024
 
-#: of the threads that hash: a core that is shared with them is a request's nine times out of ten
+#: nice value of the hashing threads: requests get nine tenths of a core that they share
 _NICENESS: Final = 10
-#: From so many at once on it is a flood, and the threads rest between two hashes, this many times what the last took.
-_FLOOD: Final = 8
-_REST: Final = 4.0
+#: number of running and waiting hashes from which the threads pause between two hashes
+_FLOOD_HASHES: Final = 8
+#: length of the pause, as a multiple of the last hash's processor time
+_PAUSE_FACTOR: Final = 4.0
 
 _Result = TypeVar("_Result")
 
@@ -38,7 +39,7 @@ class TooManyLogins(Unavailable):
 
 
 class PasswordRefused(Unprocessable):
-    """A new password cannot be this one. `field` is where it stands in the body."""
+    """A new password is refused. `field` is its name in the body."""
 
     def __init__(self, field: str = "password") -> None:
         super().__init__(faults=[FieldFault(field, self.message)])
@@ -56,94 +57,96 @@ class PasswordCommon(PasswordRefused):
 
 
 class Passwords:
-    """One per process. `workers` hashes run at once, `waiting` more may queue. In a flood of sign-ins the threads rest
-    between two hashes, so that it gets a share of a core and requests the others."""
+    """Hashes and verifies passwords; one for each process. `workers` hashes run at once, `waiting` more may wait. In a
+    flood of sign-ins the threads pause between two hashes, so that hashing leaves processor time for requests."""
 
     def __init__(self, *, workers: int = 2, waiting: int = 64) -> None:
         self._hasher = _hasher()
-        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="passwords", initializer=_step_back)
-        self._counting = threading.Lock()
-        self._under_way = 0
-        self._places = threading.BoundedSemaphore(workers + waiting)
-        # Verified when there is no user, so that the time tells nobody which addresses exist.
-        self._nobody = self._hasher.hash("nobody has this password")
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="passwords", initializer=_lower_priority)
+        self._lock = threading.Lock()
+        self._pending = 0
+        self._slots = threading.BoundedSemaphore(workers + waiting)
+        # Verified for unknown users, so that the response time does not show which addresses exist.
+        self._dummy_hash = self._hasher.hash("nobody has this password")
 
     async def hash(self, password: str, *, about: str | None = None, field: str = "password") -> str:
-        """Of a new password, for the account with the address `about`. Raises `PasswordLength`, `PasswordCommon`,
-        `TooManyLogins`."""
+        """Return the hash of a new password for the account with the address `about`. Raises `PasswordLength`,
+        `PasswordCommon`, `TooManyLogins`."""
         if not MIN_CHARS <= len(password) <= MAX_CHARS:
             raise PasswordLength(field)
 
-        def checked() -> str:
+        def check_and_hash() -> str:
             if is_common(password, about):
                 raise PasswordCommon(field)
             return self._hasher.hash(_bytes(password))
 
-        return await self._aside(checked)
+        return await self._run_in_thread(check_and_hash)
 
     async def hash_again(self, password: str) -> str:
-        """Of a password that is in use: rules for new ones do not apply to it. Raises `TooManyLogins`."""
-        return await self._aside(lambda: self._hasher.hash(_bytes(password)))
+        """Return a new hash of an existing password; the rules for new ones do not apply. Raises `TooManyLogins`."""
+        return await self._run_in_thread(lambda: self._hasher.hash(_bytes(password)))
 
     async def verify(self, hashed: str | None, password: str) -> bool:
-        """Whether this is the password. `hashed` is None for an unknown user, or one without a password: the work is
-        the same and the answer no. Raises `TooManyLogins`."""
+        """Return whether the password matches. `hashed` is None for an unknown user or one without a password: then the
+        work is the same and the result False. Raises `TooManyLogins`."""
         return bool(await self.matching([hashed], password, checks=1))
 
     async def matching(self, hashes: Sequence[str | None], password: str, *, checks: int) -> list[int]:
-        """The places of those hashes that are this password's. The work is that of `checks` hashes, however many there
-        are; of more hashes than that, the first ones are tried. Raises `TooManyLogins`."""
-        tried = _bytes(password[:MAX_CHARS])
+        """Return the indexes of the hashes that match the password. Always does the work of `checks` hashes; hashes
+        after the first `checks` are ignored. Raises `TooManyLogins`."""
+        candidate = _bytes(password[:MAX_CHARS])
         padded = [*hashes[:checks], *[None] * (checks - len(hashes))]
-        right = await self._aside(lambda: [self._matches(hashed or self._nobody, tried) for hashed in padded])
+        matches = await self._run_in_thread(
+            lambda: [self._matches(hashed or self._dummy_hash, candidate) for hashed in padded]
+        )
         possible = len(password) <= MAX_CHARS
-        return [place for place, fits in enumerate(right) if fits and possible and padded[place] is not None]
+        return [index for index, match in enumerate(matches) if match and possible and padded[index] is not None]
 
     def outdated(self, hashed: str) -> bool:
-        """Whether a hash was made with other costs; hash anew at the next successful login."""
+        """Return whether a hash has other cost parameters, so that it is replaced at the next successful sign-in."""
         return self._hasher.check_needs_rehash(hashed)
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _matches(self, hashed: str, tried: bytes) -> bool:
+    def _matches(self, hashed: str, candidate: bytes) -> bool:
         try:
-            return self._hasher.verify(hashed, tried)
+            return self._hasher.verify(hashed, candidate)
         except (VerificationError, InvalidHashError):
             return False
 
-    async def _aside(self, work: Callable[[], _Result]) -> _Result:
-        if not self._places.acquire(blocking=False):
+    async def _run_in_thread(self, work: Callable[[], _Result]) -> _Result:
+        if not self._slots.acquire(blocking=False):
             raise TooManyLogins(headers={"Retry-After": "1"})
-        with self._counting:
-            self._under_way += 1
-        future = self._pool.submit(self._paced, work)
-        # Given back when the thread is done, not when the caller has left: a client that hangs up frees no core.
-        future.add_done_callback(lambda _: self._over())
+        with self._lock:
+            self._pending += 1
+        future = self._pool.submit(self._run_paced, work)
+        # Released when the thread is done, not when the caller is cancelled: a disconnected client frees no core.
+        future.add_done_callback(lambda _: self._done())
         return await asyncio.wrap_future(future)
 
-    def _paced(self, work: Callable[[], _Result]) -> _Result:
-        began = time.thread_time()
+    def _run_paced(self, work: Callable[[], _Result]) -> _Result:
+        started = time.thread_time()
         try:
             return work()
         finally:
-            if self._under_way >= _FLOOD:
-                time.sleep((time.thread_time() - began) * _REST)
+            if self._pending >= _FLOOD_HASHES:
+                time.sleep((time.thread_time() - started) * _PAUSE_FACTOR)
 
-    def _over(self) -> None:
-        with self._counting:
-            self._under_way -= 1
-        self._places.release()
+    def _done(self) -> None:
+        with self._lock:
+            self._pending -= 1
+        self._slots.release()
 
 
-def _step_back() -> None:
-    """This thread's work waits where the processors are wanted for requests. Linux has a niceness for each thread."""
+def _lower_priority() -> None:
+    """Lowers the priority of this thread below that of requests. Linux has a nice value for each thread."""
     if sys.platform == "linux":
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
 
 
 def check_new(password: str, *, about: str | None = None) -> None:
-    """Raises `PasswordLength`, `PasswordCommon` for what may not become a password of the account `about`."""
+    """Checks a new password of the account `about`. Raises `PasswordLength`, `PasswordCommon`."""
     if not MIN_CHARS <= len(password) <= MAX_CHARS:
         raise PasswordLength
     if is_common(password, about):
@@ -151,13 +154,13 @@ def check_new(password: str, *, about: str | None = None) -> None:
 
 
 def hash_now(password: str, *, about: str | None = None) -> str:
-    """For the command line, which has no loop to keep free. Raises `PasswordLength`, `PasswordCommon`."""
+    """Return the hash of a new password. Blocks: for the command line. Raises `PasswordLength`, `PasswordCommon`."""
     check_new(password, about=about)
     return _hasher().hash(_bytes(password))
 
 
 def matches_now(hashed: str, password: str) -> bool:
-    """Whether this is the password of the hash. Blocks, as `hash_now` does."""
+    """Return whether the password matches the hash. Blocks, as `hash_now` does."""
     try:
         return _hasher().verify(hashed, _bytes(password))
     except (VerificationError, InvalidHashError):
@@ -169,5 +172,6 @@ def _hasher() -> PasswordHasher:
 
 
 def _bytes(password: str) -> bytes:
-    """The same characters typed on another keyboard are the same password; a lone surrogate is no reason to fail."""
+    """Return the bytes to hash. Normalized, so that a password does not depend on the keyboard; accepts lone
+    surrogates."""
     return unicodedata.normalize("NFKC", password).encode("utf-8", "surrogatepass")

@@ -1,4 +1,4 @@
-"""Everything about the settings that can be checked before anything is started: all faults are reported at once."""
+"""Checks the settings before anything is started and reports all faults at once."""
 
 import difflib
 import os
@@ -19,21 +19,21 @@ log = structlog.get_logger(__name__)
 
 S = TypeVar("S", bound=CommonSettings)
 
-#: How much of a name must agree for a variable to be taken for a misspelt setting.
+#: similarity from which a variable counts as a misspelt setting
 _SIMILARITY: Final = 0.9
-#: Settings of earlier versions, which have no effect, by what they are now.
+#: former names of settings, which have no effect, and their new names
 _RENAMED: Final = {"DLP_UNINSPECTABLE": "DLP_UNREADABLE"}
 
 
 def checked(kind: type[S], checks: tuple[Callable[[S], object], ...] = ()) -> S:
-    """The environment's settings. Each check raises `BadSettings` for what it finds; this raises one for all of it."""
+    """Return the environment's settings. Each check raises `BadSettings` for its fault; this raises one for all."""
     settings, faults = kind.read(os.environ)
     if settings is not None:
         for check in (*_COMMON, *checks):
             try:
                 check(settings)
             except BadSettings as error:
-                # A variable that could not be read has its default here, and one fault already.
+                # A variable that could not be read has its default here, and its fault is already listed.
                 faults += [line for line in str(error).split("\n") if line not in faults]
     if faults or settings is None:
         raise BadSettings("\n".join(faults))
@@ -46,13 +46,13 @@ def warn_about_misspelt(kind: type[CommonSettings]) -> None:
 
 
 def misspelt(kind: type[CommonSettings]) -> Iterator[tuple[str, str]]:
-    """Variables that are no settings but nearly are, or were, each with the setting that is probably meant."""
-    known = {name.upper() for name in kind.model_fields}
-    for name in sorted(os.environ.keys() - known):
-        if _RENAMED.get(name) in known:
+    """Yields variables with misspelt or former names of settings, each with the setting that is probably meant."""
+    settings = {name.upper() for name in kind.model_fields}
+    for name in sorted(os.environ.keys() - settings):
+        if _RENAMED.get(name) in settings:
             yield name, _RENAMED[name]
-        elif close := difflib.get_close_matches(name, known, n=1, cutoff=_SIMILARITY):
-            yield name, close[0]
+        elif similar := difflib.get_close_matches(name, settings, n=1, cutoff=_SIMILARITY):
+            yield name, similar[0]
 
 
 def listener_tls(settings: CommonSettings) -> None:
@@ -81,15 +81,15 @@ def _metrics_networks(settings: CommonSettings) -> None:
 
 
 def _master_key(settings: CommonSettings) -> None:
-    # Embedded and without one, it is made in the home folder, which this does not touch.
+    # An embedded deployable without a key creates one in its home folder, which this check does not touch.
     if settings.gatehouse_master_key is not None or not settings.embedded:
         load_master_keys(settings)
 
 
 def _unreadable(settings: CommonSettings) -> None:
-    """Who blocked by the former name must not pass everything from an upgrade on."""
-    former = os.environ.get("DLP_UNINSPECTABLE") == "block" and not os.environ.get("DLP_UNREADABLE")
-    if former and "dlp_unreadable" in type(settings).model_fields:
+    """Refuses the former name if it says `block`, so that an upgrade does not silently stop blocking."""
+    blocks_by_former_name = os.environ.get("DLP_UNINSPECTABLE") == "block" and not os.environ.get("DLP_UNREADABLE")
+    if blocks_by_former_name and "dlp_unreadable" in type(settings).model_fields:
         raise BadSettings("DLP_UNINSPECTABLE: renamed DLP_UNREADABLE; set that to block or log_only")
 
 

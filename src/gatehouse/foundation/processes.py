@@ -1,4 +1,4 @@
-"""What processes are to each other."""
+"""Parent and child processes: forking, signals, and shared state."""
 
 import contextlib
 import ctypes
@@ -21,60 +21,63 @@ from setproctitle import setproctitle
 log = structlog.get_logger(__name__)
 
 _PR_SET_PDEATHSIG: Final = 1
-#: Where the system does not tell of a parent's end.
-_PARENT_LOOK_SECONDS: Final = 0.5
-_FORK: Final = multiprocessing.get_context("fork")
-#: What ends a process. Kept back while it is neither parent nor child: the parent's handlers would take it.
-_ENDING: Final = (signal.SIGTERM, signal.SIGINT)
-#: Of glibc's mallopt, and bytes. Beyond the first an allocation is a mapping of its own.
+#: interval of checks for the parent's end, on systems that do not signal it
+_PARENT_CHECK_INTERVAL_SECONDS: Final = 0.5
+_FORK_CONTEXT: Final = multiprocessing.get_context("fork")
+#: signals that end a process; blocked during a fork, when the child would still have the parent's handlers
+_TERMINATING_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+#: parameters of glibc's mallopt
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-_LARGE: Final = 4 * 1024**2
-_LEFT_FREE: Final = 8 * 1024**2
+#: allocations of at least this size get their own mapping
+_MMAP_THRESHOLD_BYTES: Final = 4 * 1024**2
+#: free memory at the end of the heap above which it is returned
+_TRIM_THRESHOLD_BYTES: Final = 8 * 1024**2
 
 
 def die_with_parent(number: int = signal.SIGTERM) -> None:
-    """When the supervisor is killed its children end too, else they would keep the port."""
+    """Sends this process a signal when its parent ends, so that no child keeps the port of a killed supervisor."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, number)
     else:
-        # Good enough for development: the child looks for itself.
+        # Polling is good enough for development systems.
         threading.Thread(target=_follow_parent, args=(os.getppid(), number), daemon=True).start()
 
 
 def _follow_parent(parent: int, number: int) -> None:
     while os.getppid() == parent:
-        time.sleep(_PARENT_LOOK_SECONDS)
+        time.sleep(_PARENT_CHECK_INTERVAL_SECONDS)
     os.kill(os.getpid(), number)
 
 
 def return_large_blocks() -> None:
-    """What is large goes back to the system as soon as it is free, and in children too. By itself the C library learns
-    from the first large block that is freed (a password's hash takes 19 MiB) to keep the next ones for ever."""
-    # Only glibc has it.
+    """Makes the C library return large blocks to the system as soon as they are freed, also in children. By default
+    glibc raises its threshold after the first freed large block (a password's hash takes 19 MiB) and keeps later
+    ones."""
+    # Only glibc has mallopt.
     with contextlib.suppress(AttributeError, OSError):
         library = ctypes.CDLL(None)
-        library.mallopt(_M_MMAP_THRESHOLD, _LARGE)
-        library.mallopt(_M_TRIM_THRESHOLD, _LEFT_FREE)
+        library.mallopt(_M_MMAP_THRESHOLD, _MMAP_THRESHOLD_BYTES)
+        library.mallopt(_M_TRIM_THRESHOLD, _TRIM_THRESHOLD_BYTES)
 
 
 class Interrupted(BaseException):
-    """SIGTERM or SIGINT while an `Interruptible` block ran."""
+    """SIGTERM or SIGINT arrived during an `Interruptible` block."""
 
 
 class Interruptible:
-    """Handles SIGTERM and SIGINT from when it is made: both set `ending`. In a `with` block the first one also raises
-    `Interrupted` where the block is, so that work of minutes ends at once; for the main thread."""
+    """Handles SIGTERM and SIGINT from its creation: both set `ending`. In a `with` block the first signal also raises
+    `Interrupted`, so that long work ends at once. Only for the main thread."""
 
     def __init__(self) -> None:
         self.ending = False
         self._raises = False
-        for number in _ENDING:
+        for number in _TERMINATING_SIGNALS:
             signal.signal(number, self._end)
 
     def _end(self, number: int, frame: object) -> None:
         self.ending = True
         if self._raises:
-            # Once: what is undone now is not broken off by a second signal.
+            # Only once: a second signal must not interrupt the cleanup.
             self._raises = False
             raise Interrupted
 
@@ -87,13 +90,13 @@ class Interruptible:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._raises = False
-        # Ctrl-C reaches programs that the block runs too: what they fail with is no fault.
+        # Ctrl-C also reaches programs that the block runs: their failure is a consequence of it.
         if self.ending and isinstance(error, Exception):
             raise Interrupted from None
 
 
 class Flag:
-    """Raised by any process that was forked from the one which made it, seen by all of them, and never lowered."""
+    """A flag in memory shared by the process that created it and its forked children. Once set, it stays set."""
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, 1)
@@ -106,17 +109,17 @@ class Flag:
 
 
 class Forked:
-    """A child that goes on from what this process is: nothing is imported anew, and what neither of them writes to is
-    in memory once. It ends with its parent. Only for a process with one thread. Used as `subprocess.Popen` is."""
+    """A forked child, with the interface of `subprocess.Popen`. It imports nothing again and shares unmodified memory
+    with its parent. It ends with its parent. Only for a process with one thread."""
 
     def __init__(self, title: str, run: Callable[[], None]) -> None:
-        """`title` is what lists of processes show."""
-        # A collection in the child would write to everything that is shared.
+        """`title` is the name in lists of processes."""
+        # A garbage collection in the child would write to all shared objects.
         gc.collect()
         gc.freeze()
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, _TERMINATING_SIGNALS)
         try:
-            self._process = _FORK.Process(target=_go_on, args=(title, run, os.getpid(), mask), name=title)
+            self._process = _FORK_CONTEXT.Process(target=_run_child, args=(title, run, os.getpid(), mask), name=title)
             self._process.start()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
@@ -127,7 +130,7 @@ class Forked:
         return self._process.exitcode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Raises `subprocess.TimeoutExpired`."""
+        """Return the exit code after the end of the process. Raises `subprocess.TimeoutExpired`."""
         self._process.join(timeout)
         code = self._process.exitcode
         if code is None:
@@ -144,15 +147,15 @@ class Forked:
         self._process.kill()
 
 
-def _go_on(title: str, run: Callable[[], None], parent: int, mask: set[int]) -> None:
-    """The child's whole life."""
-    # Not the parent's handlers: they would only note that it has to end.
+def _run_child(title: str, run: Callable[[], None], parent: int, mask: set[int]) -> None:
+    """Runs in the child, from fork to exit."""
+    # Replace the parent's handlers, which would only set its flag.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     die_with_parent()
     if os.getppid() != parent:
-        # It has died before it could be told that we go with it.
+        # The parent died before `die_with_parent` took effect.
         raise SystemExit(1)
     setproctitle(title)
     try:

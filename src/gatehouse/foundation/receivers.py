@@ -1,8 +1,8 @@
-"""Sends to the URLs of customers' receivers: webhooks, alerts, a SIEM (reference 3, Webhooks, Delivery rules).
+"""Sends requests to customers' receivers: webhooks, alerts, a SIEM.
 
-HTTPS alone, trusted by the system's authorities and `SSL_CERT_FILE`. The egress guard judges the URL and every address
-of its host, and the connection goes to the addresses that it judged. No redirect is followed, no proxy asked: a proxy
-would look the name up again, unguarded.
+Only HTTPS; trusts the system's authorities and `SSL_CERT_FILE`. The egress guard checks the URL and every address of
+its host, and the connection uses the checked addresses. Redirects are not followed. No proxy is used: it would resolve
+the name again without the guard.
 """
 
 import asyncio
@@ -17,16 +17,16 @@ from yarl import URL
 
 from gatehouse.foundation.egress import EgressGuard, GuardedResolver, HostNotFound, SafeUrl
 
-#: What is kept of an answer.
-KEPT_CHARACTERS: Final = 1000
-#: A character has four bytes at most.
-_KEPT_BYTES: Final = 4 * KEPT_CHARACTERS
-#: Short: some servers close idle connections after five seconds, and what is sent just then is lost.
+#: stored part of a response's body
+MAX_BODY_CHARACTERS: Final = 1000
+#: a character has at most four bytes
+_MAX_BODY_BYTES: Final = 4 * MAX_BODY_CHARACTERS
+#: short, because some servers close idle connections after five seconds, and a request sent at that time is lost
 _KEEPALIVE_SECONDS: Final = 2.0
 
 
 class Received(msgspec.Struct, frozen=True):
-    """A receiver's answer. `body` holds its first 1000 characters, or what of them has come in time."""
+    """A receiver's response. `body` has its first 1000 characters, or those that arrived in time."""
 
     status: int
     body: str
@@ -34,12 +34,12 @@ class Received(msgspec.Struct, frozen=True):
 
     @property
     def taken(self) -> bool:
-        """Whether the receiver has taken what was sent: only 2xx says so."""
+        """Return whether the receiver accepted the request, which only a 2xx status says."""
         return 200 <= self.status < 300
 
     @property
     def fault(self) -> str | None:
-        """Why it has not, in a few words."""
+        """Return why the receiver did not accept the request, in a few words, or None."""
         if self.taken:
             return None
         redirect = " with a redirect, which is not followed" if 300 <= self.status < 400 else ""
@@ -47,7 +47,7 @@ class Received(msgspec.Struct, frozen=True):
 
 
 class ReceiverFailed(Exception):
-    """No answer came. `reason` is for records and logs: it says what happened and holds nothing of what was sent."""
+    """No response arrived. `reason` is a short text for records and logs, without content of the request."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -55,8 +55,8 @@ class ReceiverFailed(Exception):
 
 
 class Receivers:
-    """One pool of connections for all of a process. Whoever sends bounds how much it sends at once; beyond
-    `max_connections` they wait, within the time of their attempt. `tls` replaces the system's trust."""
+    """The connection pool for receivers, one for each process. Callers limit their own concurrency; above
+    `max_connections` requests wait, within the timeout of their attempt. `tls` replaces the system's trust store."""
 
     def __init__(self, guard: EgressGuard, *, max_connections: int = 512, tls: ssl.SSLContext | None = None) -> None:
         self._guard = guard
@@ -66,30 +66,30 @@ class Receivers:
 
     @property
     def guard(self) -> EgressGuard:
-        """Who judges: for whoever speaks to a receiver in another way."""
+        """Return the egress guard, for senders with other protocols."""
         return self._guard
 
     async def check(self, url: str) -> SafeUrl:
-        """For a URL that is about to be saved. Raises `UnsafeUrl`. A name that cannot be looked up now passes: it is
-        judged again whenever something is sent."""
+        """Checks a URL before it is saved. Raises `UnsafeUrl`. Accepts a name that cannot be resolved now: it is
+        checked again for every request."""
         safe = self._guard.check(url)
         with contextlib.suppress(HostNotFound):
             await self._guard.resolve(safe)
         return safe
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, seconds: float = 10.0) -> Received:
-        """One attempt, over after `seconds` however slowly the receiver talks. An answer is one once its status and
-        headers are there. Raises `UnsafeUrl` (nothing was connected), `ReceiverFailed`."""
+        """Sends one attempt, which ends after `seconds` in any case. A response counts once its status and headers have
+        arrived. Raises `UnsafeUrl` (without a connection), `ReceiverFailed`."""
         safe = self._guard.check(url)
         session = self._session or self._open()
         loop = asyncio.get_running_loop()
-        began = loop.time()
-        deadline = began + seconds
+        started = loop.time()
+        deadline = started + seconds
         try:
             async with asyncio.timeout_at(deadline):
                 response = await session.post(URL(str(safe)), data=body, headers=headers, allow_redirects=False)
         except HostNotFound as error:
-            # Names come and go: this one may be there the next time.
+            # Temporary: the name may resolve at the next attempt.
             raise ReceiverFailed(error.reason) from None
         except TimeoutError:
             raise ReceiverFailed(f"no answer within {seconds:g} s") from None
@@ -103,8 +103,8 @@ class Receivers:
             raise ReceiverFailed("the receiver's answer is not HTTP") from None
         except (aiohttp.ClientError, OSError):
             raise ReceiverFailed("the receiver closed the connection") from None
-        text = await _beginning(response, deadline)
-        return Received(response.status, text, round((loop.time() - began) * 1000, 1))
+        text = await _read_beginning(response, deadline)
+        return Received(response.status, text, round((loop.time() - started) * 1000, 1))
 
     async def close(self) -> None:
         session, self._session = self._session, None
@@ -122,25 +122,25 @@ class Receivers:
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": "gatehouse", "Accept-Encoding": "identity"},
-            # What a small answer becomes when it is unpacked has no bound.
+            # The decompressed size of a small response would be unbounded.
             auto_decompress=False,
-            # An attempt's own deadline bounds all of it.
+            # The attempt's deadline limits the whole request.
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
         )
         return self._session
 
 
-async def _beginning(response: aiohttp.ClientResponse, deadline: float) -> str:
-    """What is kept of the body. That it breaks off, or drips, changes nothing about the answer."""
-    kept = bytearray()
+async def _read_beginning(response: aiohttp.ClientResponse, deadline: float) -> str:
+    """Return the first characters of the body. An incomplete or slow body does not change the result."""
+    body = bytearray()
     try:
         async with asyncio.timeout_at(deadline):
-            while len(kept) < _KEPT_BYTES and (chunk := await response.content.readany()):
-                kept += chunk
+            while len(body) < _MAX_BODY_BYTES and (chunk := await response.content.readany()):
+                body += chunk
     except (aiohttp.ClientError, OSError, TimeoutError):
         pass
     finally:
-        # Read to its end it is back in the pool already, and this does nothing.
+        # After the end of the body the connection is back in the pool and this does nothing.
         response.close()
-    # PostgreSQL's texts hold no NUL.
-    return kept.decode("utf-8", errors="replace").replace("\0", "\ufffd")[:KEPT_CHARACTERS]
+    # PostgreSQL cannot store NUL in text.
+    return body.decode("utf-8", errors="replace").replace("\0", "\ufffd")[:MAX_BODY_CHARACTERS]

@@ -1,8 +1,8 @@
-"""Secrets and message contents at rest: AES-256-GCM under the master key, with key ids so that keys can be rotated.
+"""Encrypts secrets and message contents at rest: AES-256-GCM under the master key, with key ids for rotation.
 
-A sealed text reads `v1.<key id>.<base64url of nonce and ciphertext>`. Its context (tenant, table, row) is authenticated
-with it: a sealed text copied into another row opens no more than a forged one. Nonces are random, which is safe for
-2**32 texts a key; rotate before.
+A sealed text has the form `v1.<key id>.<base64url of nonce and ciphertext>`. Its context (tenant, table, row) is
+authenticated: a sealed text copied into another row cannot be opened. Nonces are random, which is safe for 2**32 texts
+with one key; rotate before.
 """
 
 import binascii
@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from gatehouse.foundation.settings import BadSettings, CommonSettings
 
-#: Made by `Sealer.seal` alone.
+#: created only by `Sealer.seal`
 SealedText = NewType("SealedText", str)
 
 _VERSION: Final = "v1"
@@ -31,33 +31,33 @@ _NONCE_BYTES: Final = 12
 _TAG_BYTES: Final = 16
 _KEY_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,32}")
 _KEY_FILE: Final = "master.key"
-#: in a sealed text
+#: number of dots in a sealed text
 _DOTS: Final = 2
-_MAKE_ONE: Final = "python3 -c 'import base64, os; print(base64.b64encode(os.urandom(32)).decode())'"
+_KEY_COMMAND: Final = "python3 -c 'import base64, os; print(base64.b64encode(os.urandom(32)).decode())'"
 
 
 class CannotOpen(Exception):
-    """A sealed text that does not open. The message never holds any of it."""
+    """A sealed text cannot be opened. The message has no part of it."""
 
 
 class UnknownSealingKey(CannotOpen):
-    """It was sealed under a key that GATEHOUSE_MASTER_KEY no longer, or not yet, holds."""
+    """GATEHOUSE_MASTER_KEY does not contain the key of the sealed text."""
 
 
 class Tampered(CannotOpen):
-    """It was changed, belongs to another context, or the key of this id is another one."""
+    """The sealed text was changed, belongs to another context, or its key id names a different key."""
 
 
 @dataclass(frozen=True)
 class MasterKeys:
-    """`keys` by id, 32 bytes each; new texts are sealed under `current`."""
+    """`keys` by id, 32 bytes each. New texts are sealed under the key `current`."""
 
     current: str
     keys: Mapping[str, bytes] = field(repr=False)
 
 
 class Sealer:
-    """Seals under the current key and opens under any known one."""
+    """Seals under the current key and opens under any of the keys."""
 
     def __init__(self, keys: Mapping[str, bytes], current: str) -> None:
         if current not in keys:
@@ -69,22 +69,22 @@ class Sealer:
 
     def seal(self, plaintext: bytes, *, context: bytes) -> SealedText:
         nonce = os.urandom(_NONCE_BYTES)
-        sealed = self._ciphers[self.current].encrypt(nonce, plaintext, _bound(self.current, context))
+        sealed = self._ciphers[self.current].encrypt(nonce, plaintext, _associated_data(self.current, context))
         return SealedText(f"{_VERSION}.{self.current}.{urlsafe_b64encode(nonce + sealed).decode()}")
 
     def open(self, sealed: str, *, context: bytes) -> bytes:
-        """Raises `UnknownSealingKey`, `Tampered`."""
+        """Return the plaintext. Raises `UnknownSealingKey`, `Tampered`."""
         key_id, raw = _parts(sealed)
         cipher = self._ciphers.get(key_id)
         if cipher is None:
             raise UnknownSealingKey(f"No master key has the id {key_id}.")
         try:
-            return cipher.decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], _bound(key_id, context))
+            return cipher.decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], _associated_data(key_id, context))
         except InvalidTag:
             raise Tampered("The sealed text was changed, or belongs elsewhere.") from None
 
     def reseal(self, sealed: str, *, context: bytes) -> SealedText:
-        """The same content under the current key; a text that is under it already comes back as it is."""
+        """Return the text sealed under the current key, unchanged if it already is."""
         if self.is_current(sealed):
             return SealedText(sealed)
         return self.seal(self.open(sealed, context=context), context=context)
@@ -94,7 +94,7 @@ class Sealer:
 
 
 def check_opens(sealer: Sealer, sealed: str, context: bytes) -> None:
-    """Raises `BadSettings` where the master key does not open what a database holds."""
+    """Raises `BadSettings` if the master key does not open a sealed text of the database."""
     try:
         sealer.open(sealed, context=context)
     except CannotOpen:
@@ -105,7 +105,7 @@ def check_opens(sealer: Sealer, sealed: str, context: bytes) -> None:
         ) from None
 
 
-def _bound(key_id: str, context: bytes) -> bytes:
+def _associated_data(key_id: str, context: bytes) -> bytes:
     return f"{_VERSION}.{key_id}.".encode() + context
 
 
@@ -116,7 +116,7 @@ def _parts(sealed: str) -> tuple[str, bytes]:
         raise Tampered("This is not a sealed text.")
     try:
         raw = b64decode(encoded.encode("ascii"), altchars=b"-_", validate=True)
-    except ValueError:  # binascii.Error and UnicodeEncodeError are both
+    except ValueError:  # binascii.Error and UnicodeEncodeError are subclasses
         raise Tampered("This is not a sealed text.") from None
     if len(raw) < _NONCE_BYTES + _TAG_BYTES:
         raise Tampered("The sealed text is cut short.")
@@ -124,29 +124,30 @@ def _parts(sealed: str) -> tuple[str, bytes]:
 
 
 def load_master_keys(settings: CommonSettings) -> MasterKeys:
-    """GATEHOUSE_MASTER_KEY: `id:base64` pairs separated by commas, the first current; or one bare base64 value.
+    """Return the keys of GATEHOUSE_MASTER_KEY: `id:base64` pairs separated by commas, the first current; or one base64
+    value.
 
-    Embedded and without it, the key is read from `master.key` in the deployable's home, and made there at first start.
-    Raises `BadSettings`, also when a real database is configured without a key: a key made beside the process would be
-    lost with its disk, and every sealed secret with it.
+    Without it, an embedded deployable reads the key from `master.key` in its home and creates the file at the first
+    start. Raises `BadSettings`, also for an external database without a key: a created key would be lost with the
+    process's disk, and every sealed secret with it.
     """
     if settings.gatehouse_master_key is not None:
         return parse_master_keys(settings.gatehouse_master_key.get_secret_value())
     if not settings.embedded:
         raise BadSettings(
             f"GATEHOUSE_MASTER_KEY: needed with {settings.database_variable}; it seals the secrets in the database. "
-            f"Make one, keep it safe and give the same to every process: {_MAKE_ONE}"
+            f"Make one, keep it safe and give the same to every process: {_KEY_COMMAND}"
         )
-    return parse_master_keys(_own_key(settings.home))
+    return parse_master_keys(_read_key_file(settings.home))
 
 
 def parse_master_keys(text: str) -> MasterKeys:
-    """Raises `BadSettings`; the message never holds a key."""
+    """Return the keys in a value of GATEHOUSE_MASTER_KEY. Raises `BadSettings` with a message without keys."""
     keys: dict[str, bytes] = {}
     for part in text.split(","):
-        named, colon, encoded = part.strip().rpartition(":")
+        prefix, colon, encoded = part.strip().rpartition(":")
         key = _decoded(encoded)
-        key_id = named if colon else hashlib.sha256(b"gatehouse master key id" + key).hexdigest()[:8]
+        key_id = prefix if colon else hashlib.sha256(b"gatehouse master key id" + key).hexdigest()[:8]
         if not _KEY_ID.fullmatch(key_id):
             raise BadSettings("GATEHOUSE_MASTER_KEY: a key id has up to 32 letters, digits, - and _.")
         if key_id in keys:
@@ -161,31 +162,32 @@ def _decoded(encoded: str) -> bytes:
     except (binascii.Error, ValueError):
         key = b""
     if len(key) != _KEY_BYTES:
-        raise BadSettings(f"GATEHOUSE_MASTER_KEY: a key is 32 bytes in base64. Make one: {_MAKE_ONE}")
+        raise BadSettings(f"GATEHOUSE_MASTER_KEY: a key is 32 bytes in base64. Make one: {_KEY_COMMAND}")
     return key
 
 
-def _own_key(home: Path) -> str:
+def _read_key_file(home: Path) -> str:
     path = home / _KEY_FILE
     try:
         if path.stat().st_mode & 0o077:
             raise BadSettings(f"{path} can be read by others: chmod 600 {path}")
     except FileNotFoundError:
-        _make_key(path)
+        _create_key_file(path)
     return path.read_text("ascii").strip()
 
 
-def _make_key(path: Path) -> None:
-    """Several processes may start at once: each writes a file of its own, whole, and the first to link it wins."""
+def _create_key_file(path: Path) -> None:
+    """Creates the key file. Safe for concurrent starts: each process writes a temporary file, and the first to link it
+    wins."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle, own = tempfile.mkstemp(dir=path.parent, prefix=".master-")  # mode 0600
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".master-")  # mode 0600
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(b64encode(secrets.token_bytes(_KEY_BYTES)) + b"\n")
             file.flush()
             os.fsync(file.fileno())
         try:
-            os.link(own, path)
+            os.link(temporary, path)
         except FileExistsError:
             return
         directory = os.open(path.parent, os.O_RDONLY)
@@ -194,4 +196,4 @@ def _make_key(path: Path) -> None:
         finally:
             os.close(directory)
     finally:
-        Path(own).unlink()
+        Path(temporary).unlink()

@@ -1,4 +1,4 @@
-"""What every `serve` command does before it starts anything: reserve its home folder and its port."""
+"""Reserves the home folder and the port before a `serve` command starts anything."""
 
 import errno
 import fcntl
@@ -15,11 +15,11 @@ _BACKLOG: Final = 2048
 
 
 class CannotStart(Exception):
-    """One line: what is wrong, and what to do."""
+    """The process cannot start. The message is one line: what is wrong, and what to do."""
 
 
 def make_home(home: Path, mode: int = 0o777) -> Path:
-    """Creates the folder if needed, with this mode. Raises `BadSettings` where this process cannot write to it."""
+    """Creates the folder if needed, with `mode`. Raises `BadSettings` if this process cannot write to it."""
     try:
         home.mkdir(mode=mode, parents=True, exist_ok=True)
         if not os.access(home, os.W_OK | os.X_OK):
@@ -33,13 +33,13 @@ class HomeLock:
     """Exclusive use of a home folder. The kernel releases it when the process ends, also after a SIGKILL."""
 
     def __init__(self, home: Path, *, mode: int = 0o777) -> None:
-        """`mode`: of a folder that is not there yet. Raises `CannotStart`, which names the process that uses the
-        folder, and `BadSettings`."""
+        """Locks the folder; creates it with `mode` if needed. Raises `CannotStart`, which names the process that uses
+        the folder, and `BadSettings`."""
         file = make_home(home, mode) / _LOCK_FILE
         try:
             self._file = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            # Another user's, where the first start was by root.
+            # The file may belong to another user, for example root after a first start.
             raise BadSettings(f"GATEHOUSE_HOME: {file} cannot be written to ({error.strerror})") from None
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -54,15 +54,15 @@ class HomeLock:
         self.describe("")
 
     def describe(self, address: str) -> None:
-        """Writes this process and the address it serves into the lock file, for the message of a second process."""
+        """Writes this process's id and address into the lock file, for the error message of a second process."""
         os.ftruncate(self._file, 0)
         os.pwrite(self._file, f"{os.getpid()}\n{address}\n".encode(), 0)
 
     def release(self) -> None:
-        """Also for a forked child, which must not keep the lock of a parent that was killed."""
+        """Releases the lock. A forked child also calls it, so that it does not keep the lock of a killed parent."""
         if self._file >= 0:
             os.close(self._file)
-            # Its number may be another file's from now on.
+            # The descriptor may be reused for another file.
             self._file = -1
 
     def __enter__(self) -> Self:
@@ -75,12 +75,13 @@ class HomeLock:
 
 
 def listen(host: str, port: int, option: str = "--port") -> socket.socket:
-    """A listening socket; clients that connect before it is served wait. Raises `CannotStart`, which names `option`."""
+    """Return a listening socket. Clients that connect before it is served wait. Raises `CannotStart`, which names
+    `option`."""
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
-        # Now, and not when it is served: two sockets that do not listen yet can be bound to one port.
+        # Listen at once: two sockets that do not listen can be bound to the same port.
         listener.listen(_BACKLOG)
     except OSError as error:
         listener.close()

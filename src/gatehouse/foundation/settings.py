@@ -1,4 +1,4 @@
-"""Every setting, read once from the environment. The names are the environment variables in lower case."""
+"""All settings, read once from the environment. A field's name is the environment variable in lower case."""
 
 import os
 from collections.abc import Mapping
@@ -24,11 +24,11 @@ from gatehouse.foundation.egress_policy import EgressPolicy
 
 
 class BadSettings(Exception):
-    """The environment holds a value that cannot be used; the text says which and why, in a line each."""
+    """The environment has invalid values. The message has one line for each, with its name and the reason."""
 
 
 def _words(value: object) -> object:
-    """A comma-separated list."""
+    """Splits a comma-separated list."""
     if isinstance(value, str):
         return tuple(word.strip() for word in value.split(",") if word.strip())
     return value
@@ -38,7 +38,7 @@ Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
 
 
 def _origin(value: str) -> str:
-    """Scheme, host and port: the pages' own addresses begin at the root, so it lies under no path."""
+    """Validates scheme, host and port. A path is refused, because the pages' addresses begin at the root."""
     parts = urlsplit(value)
     _ = parts.port  # raises ValueError
     if parts.scheme not in {"http", "https"} or not parts.hostname or "@" in parts.netloc:
@@ -51,7 +51,7 @@ def _origin(value: str) -> str:
 Origin = Annotated[str, AfterValidator(_origin)]
 
 
-def _web(value: str) -> str:
+def _web_address(value: str) -> str:
     parts = urlsplit(value)
     _ = parts.port  # raises ValueError
     if parts.scheme not in {"http", "https"} or not parts.hostname:
@@ -59,10 +59,10 @@ def _web(value: str) -> str:
     return value
 
 
-WebAddress = Annotated[str, AfterValidator(_web)]
+WebAddress = Annotated[str, AfterValidator(_web_address)]
 
 
-def _archive(value: str) -> str:
+def _archive_url(value: str) -> str:
     parts = urlsplit(value)
     if parts.scheme == "s3" and parts.netloc:
         return value
@@ -71,13 +71,13 @@ def _archive(value: str) -> str:
     return value
 
 
-ArchiveUrl = Annotated[str, AfterValidator(_archive)]
+ArchiveUrl = Annotated[str, AfterValidator(_archive_url)]
 
 _BOOLEAN: Final = TypeAdapter(bool)
 
 
 def boolean(text: str) -> bool | None:
-    """True and false as every setting may write them; None for anything else."""
+    """Return the boolean of a setting's text, or None for anything else."""
     try:
         return _BOOLEAN.validate_python(text.strip())
     except ValidationError:
@@ -85,11 +85,11 @@ def boolean(text: str) -> bool | None:
 
 
 class CommonSettings(BaseModel):
-    """What every deployable has. Each adds its own, and says where its database is."""
+    """The settings of all deployables. Each adds its own and names its database variable."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    #: the variable that names the database
+    #: the environment variable of the database's URL
     database_variable: ClassVar[str] = "DATABASE_URL"
 
     gatehouse_home: Path = Field(Path(".gatehouse"), description="Holds everything embedded: database, key, journal.")
@@ -112,17 +112,17 @@ class CommonSettings(BaseModel):
 
     @property
     def home(self) -> Path:
-        """Where this deployable keeps what is embedded."""
+        """Return the folder of this deployable's embedded parts."""
         return self.gatehouse_home
 
     @property
     def embedded(self) -> bool:
-        """Whether the database is this deployable's own, under its home."""
+        """Return whether the deployable runs an embedded database under its home."""
         raise NotImplementedError
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
-        """Raises `BadSettings`. An empty variable counts as unset."""
+        """Return the settings. An empty variable counts as unset. Raises `BadSettings`."""
         settings, faults = cls.read(environment)
         if faults or settings is None:
             raise BadSettings("\n".join(faults))
@@ -130,28 +130,28 @@ class CommonSettings(BaseModel):
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> tuple[Self | None, list[str]]:
-        """The settings and all faults, a line each. Where a variable is bad the settings hold its default, so that the
-        other variables can be checked too; None where that is impossible."""
+        """Return the settings and all faults, one line each. An invalid variable has its default in the settings, so
+        that the other variables can be checked; None if that is impossible."""
         values = {name: environment[name.upper()] for name in cls.model_fields if environment.get(name.upper())}
         faults: list[str] = []
         try:
             settings = cls.model_validate(values)
         except ValidationError as error:
-            bad = {str(fault["loc"][0]) for fault in error.errors()}
+            invalid = {str(fault["loc"][0]) for fault in error.errors()}
             faults = [f"{str(fault['loc'][0]).upper()}: {fault['msg']}" for fault in error.errors()]
             try:
-                settings = cls.model_validate({name: value for name, value in values.items() if name not in bad})
+                settings = cls.model_validate({name: value for name, value in values.items() if name not in invalid})
             except ValidationError:
                 return None, faults
         return settings, faults + settings.missing()
 
     def missing(self) -> list[str]:
-        """What is needed beside what is set, a line each."""
+        """Return the missing settings, one line each."""
         return []
 
 
 class Settings(CommonSettings):
-    """The platform's."""
+    """The settings of the platform."""
 
     database_url: str | None = Field(None, description="PostgreSQL to use; without it an embedded one is started.")
     database_owner_url: str | None = Field(None, description="Login for migrations, where DATABASE_URL's owns nothing.")
@@ -240,14 +240,14 @@ class Settings(CommonSettings):
 
     @field_validator("provider_max_connections_each")
     @classmethod
-    def _a_share(cls, value: int | None, info: ValidationInfo) -> int | None:
+    def _within_total(cls, value: int | None, info: ValidationInfo) -> int | None:
         if value is not None and value > info.data.get("provider_max_connections", value):
             raise ValueError("no more than PROVIDER_MAX_CONNECTIONS")
         return value
 
     @property
     def connections_each(self) -> int:
-        """Calls to one provider in progress at most: one that hangs leaves room for the others."""
+        """Return the limit of concurrent calls to one provider, so that a hanging provider leaves room for others."""
         return self.provider_max_connections_each or (self.provider_max_connections + 1) // 2
 
     @property

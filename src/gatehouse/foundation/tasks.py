@@ -1,21 +1,22 @@
-"""Tasks that go on until they are cancelled."""
+"""Helpers for background tasks that run until they are cancelled."""
 
 import asyncio
 
 
 async def cancelled(*tasks: asyncio.Task[None]) -> None:
-    """Cancels the tasks, and returns when they have ended."""
+    """Cancels the tasks and waits for their end."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def wanted() -> bool:
-    """Whether the current task is to go on: `while wanted():` around what catches every error, not `while True:`.
+    """Return whether the current task has not been cancelled. Use `while wanted():` instead of `while True:` in loops
+    that catch every error.
 
-    A cancellation comes once, and what is awaited can lose it: by an error of its own on the way out (a worker of jobs
-    whose database is gone), or in `asyncio.wait_for` (before Python 3.12). The loop would then go on for ever, and with
-    it a process that was told to end.
+    A cancellation is raised once, and the awaited code can lose it: by an error of its own during cleanup (for example
+    when the database is gone), or in `asyncio.wait_for` before Python 3.12. The loop would then never end, nor the
+    process.
     """
     task = asyncio.current_task()
     assert task is not None

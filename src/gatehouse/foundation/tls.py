@@ -1,4 +1,4 @@
-"""The listener's TLS."""
+"""The TLS context of a listener."""
 
 import ssl
 from pathlib import Path
@@ -7,8 +7,8 @@ from gatehouse.foundation.settings import BadSettings
 
 
 def tls_context(certificate: Path | None, key: Path | None, clients: Path | None = None) -> ssl.SSLContext | None:
-    """TLS 1.2 or newer where a certificate is given. `clients` are authorities: clients are asked for a certificate
-    then, and may do without; one of another authority ends the handshake. Raises `BadSettings`."""
+    """Return a context for TLS 1.2 or newer, or None without a certificate. With the authorities in `clients`, a client
+    may send a certificate; one of another authority fails the handshake. Raises `BadSettings`."""
     if certificate is None and key is None:
         if clients is not None:
             raise BadSettings("TLS_CLIENT_CA_PATH: needs TLS_CERT_PATH and TLS_KEY_PATH")
@@ -27,6 +27,6 @@ def tls_context(certificate: Path | None, key: Path | None, clients: Path | None
         except (OSError, ssl.SSLError) as error:
             raise BadSettings(f"TLS_CLIENT_CA_PATH: cannot be loaded ({error})") from None
         context.verify_mode = ssl.CERT_OPTIONAL
-        # Each of them is trusted for itself: nobody needs the one above it, and all that that one has issued.
+        # Trust each authority directly: its own issuer, which may have issued others, need not be trusted.
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     return context

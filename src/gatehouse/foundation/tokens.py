@@ -1,6 +1,6 @@
-"""Random credentials: API keys, client secrets, one-time tokens. Only their SHA-256 is ever stored (decisions 3).
+"""Random credentials: API keys, client secrets, one-time tokens. Only their SHA-256 is stored.
 
-They hold 190 bits or more of chance, so a plain digest is enough: nobody can try that many, and a lookup stays cheap.
+They have at least 190 random bits, so that a plain digest resists guessing and look-ups are cheap.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ _BASE62: Final = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _RANDOM_CHARS: Final = 32
 _CHECKSUM_CHARS: Final = 6
 _SHOWN_CHARS: Final = 8
-#: 43 characters of 62 are 256 bits.
+#: 43 characters of an alphabet of 62 have 256 bits
 _TOKEN_CHARS: Final = 43
 
 _api_key = re.compile(rf"{API_KEY_PREFIX}[0-9A-Za-z]{{{_RANDOM_CHARS + _CHECKSUM_CHARS}}}").fullmatch
@@ -25,7 +25,7 @@ _api_key = re.compile(rf"{API_KEY_PREFIX}[0-9A-Za-z]{{{_RANDOM_CHARS + _CHECKSUM
 
 @dataclass(frozen=True, slots=True)
 class Minted:
-    """A new credential. `plaintext` is told once and not kept; `shown` is what listings show of it."""
+    """A new credential. `plaintext` is returned once and not stored; `shown` is its prefix for lists."""
 
     plaintext: str = field(repr=False)
     digest: bytes = field(repr=False)
@@ -36,23 +36,23 @@ class Minted:
 
 
 def mint_api_key() -> Minted:
-    """`gk_`, 32 random characters, and a checksum that scanners for leaked secrets can verify offline."""
+    """Return a new API key: `gk_`, 32 random characters, and a checksum that secret scanners can verify offline."""
     body = API_KEY_PREFIX + _random(_RANDOM_CHARS)
     return _minted(body + _checksum(body))
 
 
 def looks_like_api_key(text: str) -> bool:
-    """Whether the form and the checksum fit: a typing error ends here, before any lookup."""
+    """Return whether a text has the form and checksum of an API key, which detects typing errors without a look-up."""
     return _api_key(text) is not None and _checksum(text[:-_CHECKSUM_CHARS]) == text[-_CHECKSUM_CHARS:]
 
 
 def mint_token(prefix: str = "") -> Minted:
-    """A secret or one-time token of 256 bits, with a prefix that tells what it is for (`inv_`, ...)."""
+    """Return a secret or one-time token of 256 bits, with a prefix for its purpose (`inv_`, ...)."""
     return _minted(prefix + _random(_TOKEN_CHARS))
 
 
 def digest(plaintext: str) -> bytes:
-    """SHA-256, the form in which credentials are stored and looked up. Any text of any caller has one."""
+    """Return the SHA-256 by which credentials are stored and looked up. Accepts any text."""
     return hashlib.sha256(plaintext.encode("utf-8", "surrogatepass")).digest()
 
 

@@ -31,7 +31,7 @@ from gatehouse.foundation.settings import BadSettings
 from gatehouse.foundation.siem import events
 from gatehouse.foundation.siem.events import Forwarded
 from gatehouse.foundation.siem.senders.sender import NotTaken, Target
-from gatehouse.foundation.siem.sending import BACKOFF, Senders
+from gatehouse.foundation.siem.sending import BACKOFF_SECONDS, Senders
 from gatehouse.outpost import kept
 from gatehouse.outpost.records import Records
 from gatehouse.outpost.settings import OutpostSettings
@@ -157,7 +157,7 @@ class DirectSiem:
             if stopping and not more:
                 return
             if not more:
-                await self._stopped(BACKOFF[min(failures, len(BACKOFF)) - 1] if failures else _PAUSE)
+                await self._stopped(BACKOFF_SECONDS[min(failures, len(BACKOFF_SECONDS)) - 1] if failures else _PAUSE)
 
     async def _once(self) -> bool:
         """Whether there may be more. Raises `NotTaken`, `OSError`."""

@@ -89,7 +89,7 @@ def keepalive(descriptor: int) -> tuple[int, ...]:
 async def test_a_session_whose_role_was_lost_goes_no_further_and_its_connection_is_not_used_again(
     database: Database, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(roles, "_told", set())
+    monkeypatch.setattr(roles, "_logged_roles", set())
     with capture_logs() as lines:
         for _ in range(2):
             async with database.tenant(TenantId(tenant.id)) as session:

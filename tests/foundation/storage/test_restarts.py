@@ -18,7 +18,7 @@ async def test_after_a_restart_no_transaction_gets_a_dead_connection() -> None:
         home = Path(directory)
         url = embedded.start(home)
         with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute(roles.MAKE.read_text())
+            connection.execute(roles.CREATE_ROLES_SQL.read_text())
         database = Database(url)
 
         async def backend() -> int:

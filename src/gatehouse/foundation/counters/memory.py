@@ -57,7 +57,8 @@ class MemoryCounters:
 
     Keys are in the order of their last admission, so expired keys are at the front. Each take drops up to two of them,
     `purge` drops all. Above `max_keys` live keys the least recently admitted key is dropped with its count: a client
-    with that many addresses gains a few requests, but memory stays bounded."""
+    with that many addresses gains a few requests, but memory stays bounded.
+    """
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK, *, max_keys: int = 50_000, window: float = WINDOW_SECONDS) -> None:
         self._clock = clock

@@ -12,7 +12,7 @@ from gatehouse.foundation.clock import SYSTEM_CLOCK, Clock
 from gatehouse.foundation.counters import WINDOW_SECONDS, Claim, Taken, decision
 from gatehouse.foundation.counters.memory import MemoryCounters
 from gatehouse.foundation.counters.script import Script
-from gatehouse.foundation.redis.kept import KeptLine
+from gatehouse.foundation.redis.kept import ReconnectingLine
 from gatehouse.foundation.redis.line import LineLost, RedisLine
 
 
@@ -20,8 +20,10 @@ class RedisCounters:
     """Implements `engine.ports.Counters` with Redis keys `rl:{client_key}`. Call `start` before and `close` after use,
     on the event loop of the requests.
 
-    The first failed call opens the circuit (`KeptLine`): requests no longer wait for Redis. For metrics, `degraded` is
-    1 while the circuit is open, and `degraded_total` is the number of requests counted in this process."""
+    The first failed call opens the circuit (`ReconnectingLine`): requests no longer wait for Redis. For metrics,
+    `degraded` is 1 while the circuit is open, and `degraded_total` is the number of requests counted in this
+    process.
+    """
 
     def __init__(
         self,
@@ -32,7 +34,7 @@ class RedisCounters:
         *,
         window: float = WINDOW_SECONDS,
     ) -> None:
-        self._redis = KeptLine(redis_url, timeout, name="counters", prove=self._prove)
+        self._redis = ReconnectingLine(redis_url, timeout, name="counters", prove=self._prove)
         self._fallback = fallback
         self._clock = clock
         self._script = Script(window)

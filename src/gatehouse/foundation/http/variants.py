@@ -105,7 +105,8 @@ class VariantMiddleware:
     """Middleware that chooses the variant before routing and returns it in the header `X-API-Variant`.
 
     `refuse` responds to an invalid header in the path's error form. `except_for` has path prefixes without variants:
-    the gateway's, which should not pay for the check."""
+    the gateway's, which should not pay for the check.
+    """
 
     def __init__(
         self,

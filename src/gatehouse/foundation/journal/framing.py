@@ -32,7 +32,8 @@ def read_lines(descriptor: int, offset: int, *, sealed: bool) -> Iterator[tuple[
     """Yields each line of a file from `offset`: its end, its record, and whether it is torn.
 
     The record is None for damaged bytes. A last line without a line break is still being written and is left out,
-    unless the file is `sealed`: then it is torn."""
+    unless the file is `sealed`: then it is torn.
+    """
     while chunk := os.pread(descriptor, MAX_LINE_BYTES, offset):
         if b"\n" in chunk:
             *lines, _unfinished = chunk.split(b"\n")

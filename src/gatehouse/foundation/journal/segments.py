@@ -38,7 +38,8 @@ class Segments:
         """Writes records. Returns how many of the first records are stored, and the error that stopped the rest.
 
         Without records: tests whether writing works again, and starts a new segment, so that the old one can be
-        deleted."""
+        deleted.
+        """
         lines = b"".join([frame(record) for record in records])
         try:
             if self._broken:

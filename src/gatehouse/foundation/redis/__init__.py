@@ -1,5 +1,5 @@
 """Redis for the request path.
 
 line        one pipelined connection
-kept        such a connection for as long as there is one, behind a circuit
+kept        a connection that reconnects in the background, with a circuit breaker
 """

@@ -1,4 +1,4 @@
-"""A line to Redis that is found again when it was lost, and never waited for."""
+"""A connection to Redis that reconnects in the background; requests never wait for it."""
 
 import asyncio
 import random
@@ -12,15 +12,15 @@ from gatehouse.foundation.redis.line import Address, LineLost, RedisLine
 
 _log = structlog.get_logger(__name__)
 
-#: Seconds between two tries to reach Redis, and at most for one.
-PAUSE: Final = 1.0
-CONNECT: Final = 1.0
+#: interval between two attempts to connect
+RECONNECT_INTERVAL_SECONDS: Final = 1.0
+CONNECT_TIMEOUT_SECONDS: Final = 1.0
 
 
-class KeptLine:
-    """`line` is None while the circuit is open: the first call that goes wrong opens it (`give_up`), and a task of its
-    own tries, at once and then each second, until Redis passes `prove` within `timeout`. Call `start` before and
-    `close` after use, on the loop that calls. `name` says in the log what goes without Redis meanwhile."""
+class ReconnectingLine:
+    """`line` is None while the circuit is open. The first failed call opens it (`give_up`). A task then tries to
+    connect, at once and then every second, until Redis passes `prove` within `timeout`. Call `start` before and `close`
+    after use, on the event loop of the calls. `name` is the user of the connection in log events."""
 
     def __init__(
         self, redis_url: str, timeout: float, *, name: str, prove: Callable[[RedisLine], Awaitable[object]]
@@ -29,55 +29,55 @@ class KeptLine:
         self._timeout = timeout
         self._name = name
         self._prove = prove
-        self._keeper: asyncio.Task[None] | None = None
-        self._reached = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._connected = asyncio.Event()
         self.line: RedisLine | None = None
 
     async def start(self) -> None:
-        """Returns when Redis is reached, or after a second without it: the search goes on then."""
-        self._keeper = asyncio.create_task(self._keep(), name=f"redis-{self._name}")
+        """Starts the task. Returns when Redis is connected, or after a second; the task then keeps trying."""
+        self._task = asyncio.create_task(self._keep_connected(), name=f"redis-{self._name}")
         with suppress(TimeoutError):
-            async with asyncio.timeout(CONNECT):
-                await self._reached.wait()
+            async with asyncio.timeout(CONNECT_TIMEOUT_SECONDS):
+                await self._connected.wait()
 
     async def close(self) -> None:
-        keeper, self._keeper = self._keeper, None
-        if keeper is not None:
-            keeper.cancel()
-            await asyncio.wait([keeper])
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
 
     def give_up(self, line: RedisLine) -> None:
         if self.line is line:
             self.line = None
         line.close()
 
-    async def _keep(self) -> None:
-        """Holds a line for as long as this runs."""
+    async def _keep_connected(self) -> None:
+        """Keeps a connection until it is cancelled."""
         loop = asyncio.get_running_loop()
-        said: str | None = None
+        logged_error: str | None = None
         while True:
-            began = loop.time()
+            started = loop.time()
             try:
-                async with asyncio.timeout(CONNECT):
-                    line = await self._reach()
+                async with asyncio.timeout(CONNECT_TIMEOUT_SECONDS):
+                    line = await self._connect()
             except (OSError, LineLost, TimeoutError) as error:
-                if said != (said := type(error).__name__):
-                    _log.warning(f"{self._name}_degraded", reason=str(error) or said)
+                if logged_error != (logged_error := type(error).__name__):
+                    _log.warning(f"{self._name}_degraded", reason=str(error) or logged_error)
             else:
-                if said is not None:
+                if logged_error is not None:
                     _log.info(f"{self._name}_restored")
-                    said = None
+                    logged_error = None
                 self.line = line
-                self._reached.set()
+                self._connected.set()
                 try:
                     await line.lost
                 finally:
                     self.give_up(line)
-            # At once after a line that held; with some spread, for the workers lost theirs together.
-            pause = PAUSE * random.uniform(0.8, 1.2)  # noqa: S311
-            await asyncio.sleep(max(0.0, began + pause - loop.time()))
+            # At once after a connection that lasted. With jitter, because all workers lose theirs at the same time.
+            interval = RECONNECT_INTERVAL_SECONDS * random.uniform(0.8, 1.2)  # noqa: S311
+            await asyncio.sleep(max(0.0, started + interval - loop.time()))
 
-    async def _reach(self) -> RedisLine:
+    async def _connect(self) -> RedisLine:
         line = await RedisLine.connect(self._address, self._timeout)
         try:
             await self._prove(line)

@@ -1,7 +1,7 @@
-"""One connection to Redis on which any number of calls are under way at once.
+"""One pipelined connection to Redis for any number of concurrent calls.
 
-Redis answers in order, so a call needs no connection of its own: it costs a write and a future (half of what a pooled
-client's call costs, and less under load), 500 calls at once share a few round trips, and no call waits for a free
+Redis answers in order, so a call needs no connection of its own. It costs a write and a future, half of a pooled
+client's call and less under load; 500 concurrent calls share a few round trips, and no call waits for a free
 connection.
 """
 
@@ -16,15 +16,15 @@ import msgspec
 
 from gatehouse.foundation.settings import BadSettings
 
-_NOTHING: Final = object()
+_INCOMPLETE: Final = object()
 
 
 class LineLost(Exception):
-    """The call got no usable answer: connection refused or broken, answer late, or an error of Redis."""
+    """The call has no usable reply: connection refused or lost, timeout, or an error of Redis."""
 
 
 class Address(msgspec.Struct, frozen=True):
-    """Where Redis is: `redis://[[user]:password@]host[:port][/database]`, `rediss://` for TLS, `unix:///socket`.
+    """Redis's address: `redis://[[user]:password@]host[:port][/database]`, `rediss://` for TLS, `unix:///socket`.
 
     TLS trusts the system's authorities and `SSL_CERT_FILE`, or `?ssl_ca_certs=` a file.
     """
@@ -40,7 +40,7 @@ class Address(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, url: str) -> "Address":
-        """Raises `BadSettings`, without the URL: it may hold a password."""
+        """Return the address of a URL. Raises `BadSettings` without the URL, which may have a password."""
         try:
             return cls._parsed(url)
         except ValueError as error:
@@ -58,7 +58,7 @@ class Address(msgspec.Struct, frozen=True):
         try:
             port = parts.port or 6379
         except ValueError:
-            # The standard library's text quotes what stands there: of a password that holds a slash, a part.
+            # The standard library's message quotes the text, which is part of a password that contains a slash.
             raise ValueError("the port must be a number, and a password's / : @ be percent-encoded") from None
         database = query.get("db") or ("" if unix else parts.path.strip("/")) or "0"
         if not database.isdecimal():
@@ -76,27 +76,27 @@ class Address(msgspec.Struct, frozen=True):
 
 
 class RedisLine(asyncio.Protocol):
-    """A call unanswered after `patience` seconds ends the whole line: answers come in order, so those behind it would
-    be late too. `lost` is a future that is done when the line has ended."""
+    """A pipelined connection. A call without a reply after `timeout_seconds` ends the connection: replies come in
+    order, so later ones would be late too. `lost` is a future that is done when the connection has ended."""
 
-    def __init__(self, patience: float) -> None:
+    def __init__(self, timeout_seconds: float) -> None:
         self._loop = asyncio.get_running_loop()
-        self._patience = patience
-        self._reader = hiredis.Reader(notEnoughData=_NOTHING)
+        self._timeout_seconds = timeout_seconds
+        self._reader = hiredis.Reader(notEnoughData=_INCOMPLETE)
         self._pending: deque[tuple[float, asyncio.Future[Any]]] = deque()
-        self._watch: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
         self.lost: asyncio.Future[None] = self._loop.create_future()
 
     @classmethod
-    async def connect(cls, address: Address, patience: float) -> "RedisLine":
-        """Raises OSError or `LineLost`. The caller bounds the time."""
+    async def connect(cls, address: Address, timeout_seconds: float) -> "RedisLine":
+        """Return an open connection. Raises OSError or `LineLost`. The caller limits the time."""
         loop = asyncio.get_running_loop()
         if address.socket is not None:
-            _, line = await loop.create_unix_connection(lambda: cls(patience), address.socket)
+            _, line = await loop.create_unix_connection(lambda: cls(timeout_seconds), address.socket)
         else:
             tls = ssl.create_default_context(cafile=address.authorities) if address.tls else None
-            _, line = await loop.create_connection(lambda: cls(patience), address.host, address.port, ssl=tls)
+            _, line = await loop.create_connection(lambda: cls(timeout_seconds), address.host, address.port, ssl=tls)
         try:
             if address.password is not None:
                 await line.call("AUTH", *([address.username] if address.username else []), address.password)
@@ -108,39 +108,40 @@ class RedisLine(asyncio.Protocol):
         return line
 
     async def call(self, *command: str | int | bytes) -> Any:
-        """Redis's answer; `LineLost` for its errors too."""
+        """Return Redis's reply. Raises `LineLost`, also for errors of Redis."""
         answer = await self.send(*command)
         if isinstance(answer, hiredis.ReplyError):
             raise LineLost(str(answer))
         return answer
 
     def send(self, *command: str | int | bytes) -> "asyncio.Future[Any]":
-        """Redis's answer, an error as a value of `hiredis.ReplyError`. The future raises `LineLost`."""
+        """Return a future of Redis's reply. An error of Redis is a value of `hiredis.ReplyError`. The future raises
+        `LineLost`."""
         answer: asyncio.Future[Any] = self._loop.create_future()
         if self._transport is None or self._transport.is_closing():
             answer.set_exception(LineLost("not connected"))
             return answer
         self._transport.write(hiredis.pack_command(command))  # type: ignore[arg-type]
-        self._pending.append((self._loop.time() + self._patience, answer))
-        if self._watch is None:
-            self._watch = self._loop.call_later(self._patience, self._look)
+        self._pending.append((self._loop.time() + self._timeout_seconds, answer))
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._timeout_seconds, self._check_oldest)
         return answer
 
     def close(self) -> None:
         if self._transport is not None:
             self._transport.abort()
 
-    def _look(self, second: bool = False) -> None:
-        """Ends the line when the oldest call is late. It looks twice: a loop that was held up itself must read what
-        lies in the socket before it calls Redis slow."""
-        self._watch = None
+    def _check_oldest(self, second: bool = False) -> None:
+        """Ends the connection if the oldest call is late. Checks twice: a delayed event loop must first read the socket
+        before it blames Redis."""
+        self._timer = None
         if not self._pending:
             return
         left = self._pending[0][0] - self._loop.time()
         if left > 0:
-            self._watch = self._loop.call_later(left, self._look)
+            self._timer = self._loop.call_later(left, self._check_oldest)
         elif not second:
-            self._watch = self._loop.call_later(0.001, self._look, True)
+            self._timer = self._loop.call_later(0.001, self._check_oldest, True)
         else:
             self._fail("no answer in time")
             self.close()
@@ -158,18 +159,18 @@ class RedisLine(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._reader.feed(data)
         try:
-            while (reply := self._reader.gets()) is not _NOTHING:
+            while (reply := self._reader.gets()) is not _INCOMPLETE:
                 _, answer = self._pending.popleft()
                 if not answer.done():
                     answer.set_result(reply)
         except (hiredis.ProtocolError, IndexError):
-            # Whatever speaks there is not Redis.
+            # The server is not Redis.
             self._fail("not the Redis protocol")
             self.close()
 
     def connection_lost(self, error: Exception | None) -> None:
-        if self._watch is not None:
-            self._watch.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         self._fail(f"connection lost: {error}" if error else "connection closed")
         if not self.lost.done():
             self.lost.set_result(None)

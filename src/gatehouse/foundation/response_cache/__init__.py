@@ -1,5 +1,5 @@
-"""Answers by digest, for a while, in bounded memory: both have the shape of `engine.ports.ResponseCache`.
+"""Caches of answers by digest, with expiry and bounded size. Both implement `engine.ports.ResponseCache`.
 
 memory      in this process
-shared      in Redis, sealed, for all workers together
+shared      in Redis, sealed, for all workers
 """

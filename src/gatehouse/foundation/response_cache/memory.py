@@ -1,25 +1,24 @@
-"""Answers kept in this process."""
+"""A response cache in this process."""
 
 from collections import OrderedDict
 from typing import Final, NamedTuple
 
 from gatehouse.foundation.clock import SYSTEM_CLOCK, Clock
 
-#: What an entry takes besides its value.
-_ENTRY_BYTES: Final = 400
+#: memory of an entry in addition to its value
+_ENTRY_OVERHEAD_BYTES: Final = 400
 
 
 class _Entry(NamedTuple):
     value: bytes
-    until: float
+    expires_at: float
 
 
 class MemoryCache:
-    """`max_bytes` for all of them together: the least recently used go first. What is over goes when it is asked for,
-    or when its turn comes."""
+    """An LRU cache of `max_bytes`. Expired entries are removed when they are read or are the least recently used."""
 
     def __init__(self, max_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:
-        self._max = max_bytes
+        self._max_bytes = max_bytes
         self._clock = clock
         self._entries: OrderedDict[bytes, _Entry] = OrderedDict()
         self.bytes = 0
@@ -28,7 +27,7 @@ class MemoryCache:
         entry = self._entries.get(key)
         if entry is None:
             return None
-        if entry.until <= self._clock.monotonic():
+        if entry.expires_at <= self._clock.monotonic():
             self._drop(key)
             return None
         self._entries.move_to_end(key)
@@ -36,11 +35,11 @@ class MemoryCache:
 
     def put(self, key: bytes, value: bytes, seconds: int) -> None:
         size = _size(value)
-        if size > self._max:
+        if size > self._max_bytes:
             return
         if key in self._entries:
             self._drop(key)
-        while self.bytes + size > self._max:
+        while self.bytes + size > self._max_bytes:
             self._drop(next(iter(self._entries)))
         self._entries[key] = _Entry(value, self._clock.monotonic() + seconds)
         self.bytes += size
@@ -50,4 +49,4 @@ class MemoryCache:
 
 
 def _size(value: bytes) -> int:
-    return len(value) + _ENTRY_BYTES
+    return len(value) + _ENTRY_OVERHEAD_BYTES

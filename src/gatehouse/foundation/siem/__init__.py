@@ -1,6 +1,6 @@
-"""Events for a SIEM, and the ways to one: for the platform, which forwards an organization's chain, and for an outpost,
-which tells of its own requests.
+"""Events for a SIEM and the senders to it. The platform forwards an organization's audit chain, an outpost its own
+requests.
 
-    events      a record -> what is sent of it
-    senders     one module a type of receiver; `sending` holds them as a dictionary
+    events      converts a record to an event
+    senders     one module for each type of receiver; `sending` has them in a dictionary
 """

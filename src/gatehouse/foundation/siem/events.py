@@ -1,6 +1,6 @@
-"""What is sent of a record: its fields by the names of the Elastic Common Schema (docs/siem.md has the table). Pure.
+"""Converts records to events with the field names of the Elastic Common Schema (table in docs/siem.md).
 
-What the schema has no name for stands under `gatehouse`.
+Fields without a name in the schema are under `gatehouse`. All functions are pure.
 """
 
 from collections.abc import Mapping
@@ -15,16 +15,16 @@ from gatehouse.foundation.clock import iso, utc_now
 from gatehouse.foundation.ids import new_id
 
 ECS_VERSION: Final = "8.17.0"
-#: Syslog's (RFC 5424, 6.2.1).
+#: severities of syslog (RFC 5424, 6.2.1)
 _CRITICAL, _ERROR, _WARNING, _NOTICE, _INFO = 2, 3, 4, 5, 6
 
-#: By what an action's name begins with; all others are `configuration`.
+#: categories by the beginning of an action's name; all others are `configuration`
 _CATEGORIES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("gateway",), "api"),
     **dict.fromkeys(("login", "session", "mfa", "oauth_token", "oauth_code", "saml"), "authentication"),
     **dict.fromkeys(("user", "group", "api_key", "oauth_client", "scim_token", "tenant"), "iam"),
 }
-#: By what it ends with; all others are `change`.
+#: types by the end of an action's name; all others are `change`
 _TYPES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("created", "added", "registered", "issued", "imported"), "creation"),
     **dict.fromkeys(("deleted", "removed", "revoked"), "deletion"),
@@ -34,24 +34,24 @@ _TYPES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("tested", "evaluated", "triggered", "health_checked", "failed", "mfa_required"), "info"),
     **dict.fromkeys(("refused", "denied", "reused", "refresh_reused"), "denied"),
 }
-_PEOPLE: Final = frozenset({"user", "api_key"})
-#: A DLP event's severity: as a number, as the security apps of Elastic grade it, and as syslog's.
+_USER_ACTOR_TYPES: Final = frozenset({"user", "api_key"})
+#: a DLP event's severity as a number, as in Elastic's security apps, and as that of syslog
 _SEVERITIES: Final[Mapping[str | None, tuple[int, int]]] = {
     "critical": (99, _CRITICAL), "high": (73, _ERROR), "medium": (47, _WARNING), "low": (21, _NOTICE),
 }  # fmt: skip
 
-_DLP: Final = (
+_DLP_FIELDS: Final = (
     "entity_type", "detector_type", "direction", "status", "action", "severity", "score", "match_count", "source",
 )  # fmt: skip
-_NEWS: Final[Mapping[str, Any]] = {"kind": "event", "category": ["configuration"], "type": ["info"]}
-_NOTHING: Final[Mapping[str, Any]] = {}
-_FREE: Final = frozenset({"details", "payload"})
+_NOTICE_EVENT: Final[Mapping[str, Any]] = {"kind": "event", "category": ["configuration"], "type": ["info"]}
+_EMPTY: Final[Mapping[str, Any]] = {}
+_FREE_FORM_FIELDS: Final = frozenset({"details", "payload"})
 
 _encode = msgspec.json.Encoder().encode
 
 
 class Forwarded(NamedTuple):
-    """An event as it is sent. `body` is JSON in one line; `severity` is syslog's; `sequence` is the audit chain's."""
+    """An event to send. `body` is JSON in one line, `severity` that of syslog, `sequence` that of the audit chain."""
 
     id: UUID
     tenant_id: UUID
@@ -64,10 +64,11 @@ class Forwarded(NamedTuple):
 
 
 def of_audit(row: Any) -> Forwarded:
-    """`row` has the columns of `audit_events`; None where it has no place in a chain yet."""
-    begins, dot, ends = row.action.rpartition(".")
+    """Return the event of an audit event. `row` has the columns of `audit_events`; `sequence` and the hashes are None
+    before it is in the chain."""
+    subject, dot, verb = row.action.rpartition(".")
     succeeded = row.outcome == "success"
-    types = [_TYPES.get(ends, "change") if dot else "change"]
+    types = [_TYPES.get(verb, "change") if dot else "change"]
     if row.outcome == "refused":
         types.append("denied")
     severity = _INFO if succeeded else _WARNING
@@ -76,7 +77,7 @@ def of_audit(row: Any) -> Forwarded:
     )  # fmt: skip
     event = {
         "kind": "event",
-        "category": [_CATEGORIES.get(begins, "configuration")],
+        "category": [_CATEGORIES.get(subject, "configuration")],
         "type": types,
         "outcome": "success" if succeeded else "failure",
         "reason": row.reason,
@@ -92,26 +93,26 @@ def of_audit(row: Any) -> Forwarded:
         "prev_hash": _hex(row.prev_hash),
     }
     about = {
-        "user": {"id": row.actor_id if row.actor_type in _PEOPLE else None},
+        "user": {"id": row.actor_id if row.actor_type in _USER_ACTOR_TYPES else None},
         "source": _source(row.ip),
         "http": {"request": {"id": row.request_id}},
     }
-    return _written(head, event, own, about)
+    return _with_body(head, event, own, about)
 
 
 def of_dlp(tenant_id: UUID, body: Mapping[str, Any], at: datetime) -> Forwarded:
-    """`body` has the columns of `dlp_events`."""
-    grade, severity = _SEVERITIES.get(body["severity"], (None, _NOTICE))
+    """Return the event of a DLP event. `body` has the columns of `dlp_events`."""
+    score, severity = _SEVERITIES.get(body["severity"], (None, _NOTICE))
     head = Forwarded(UUID(body["id"]), tenant_id, at, "gatehouse.dlp", f"dlp.{body['status']}", severity)
     blocked = body["status"] in {"blocked", "cancelled"}
     event = {
         "kind": "alert",
         "category": ["intrusion_detection"],
         "type": ["denied" if blocked else "info"],
-        "severity": grade,
+        "severity": score,
     }
     own = {
-        "dlp": {name: body[name] for name in _DLP},
+        "dlp": {name: body[name] for name in _DLP_FIELDS},
         "group_ids": body["group_ids"],
         "target": {"model": body["model"]},
     }
@@ -120,24 +121,24 @@ def of_dlp(tenant_id: UUID, body: Mapping[str, Any], at: datetime) -> Forwarded:
         "rule": {"id": body["rule_id"], "name": body["rule_name"]},
         "http": {"request": {"id": body["request_id"]}},
     }
-    return _written(head, event, own, about)
+    return _with_body(head, event, own, about)
 
 
 def of_news(tenant_id: UUID, event_id: UUID, body: Mapping[str, Any], at: datetime) -> Forwarded:
-    """An event of the outbox: `event_type` and `payload`."""
+    """Return the event of an outbox event with `event_type` and `payload`."""
     head = Forwarded(event_id, tenant_id, at, "gatehouse.event", body["event_type"], _NOTICE)
-    return _written(head, _NEWS, {"payload": body["payload"]})
+    return _with_body(head, _NOTICE_EVENT, {"payload": body["payload"]})
 
 
 def of_test(tenant_id: UUID) -> Forwarded:
     head = Forwarded(new_id(), tenant_id, utc_now(), "gatehouse.test", "siem.test", _INFO)
-    return _written(head, _NEWS, {})
+    return _with_body(head, _NOTICE_EVENT, {})
 
 
-def _written(
-    head: Forwarded, event: Mapping[str, Any], own: Mapping[str, Any], about: Mapping[str, Any] = _NOTHING
+def _with_body(
+    head: Forwarded, event: Mapping[str, Any], own: Mapping[str, Any], about: Mapping[str, Any] = _EMPTY
 ) -> Forwarded:
-    whole = {
+    document = {
         "@timestamp": iso(head.at),
         "ecs": {"version": ECS_VERSION},
         "event": {
@@ -147,7 +148,7 @@ def _written(
         **about,
         "gatehouse": own,
     }  # fmt: skip
-    return head._replace(body=_encode(_present(whole)))
+    return head._replace(body=_encode(_present(document)))
 
 
 def _hex(digest: bytes | None) -> str | None:
@@ -155,7 +156,7 @@ def _hex(digest: bytes | None) -> str | None:
 
 
 def _source(ip: str | None) -> dict[str, Any]:
-    """The schema's `ip` takes addresses alone."""
+    """Return the source. The schema's `ip` accepts only addresses."""
     if ip is None:
         return {}
     try:
@@ -164,11 +165,11 @@ def _source(ip: str | None) -> dict[str, Any]:
         return {"address": ip}
 
 
-def _present(whole: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what is not known, and objects in which nothing is. What stands in `details` and `payload` stays."""
-    kept = {}
-    for name, value in whole.items():
-        inner = _present(value) if isinstance(value, dict) and name not in _FREE else value
+def _present(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document without nulls and empty objects. `details` and `payload` are not changed."""
+    present = {}
+    for name, value in document.items():
+        inner = _present(value) if isinstance(value, dict) and name not in _FREE_FORM_FIELDS else value
         if inner is not None and inner != {}:
-            kept[name] = inner
-    return kept
+            present[name] = inner
+    return present

@@ -1,4 +1,4 @@
-"""A batch to its receiver, of whatever type."""
+"""Sends a batch to a receiver of any type."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,12 +13,12 @@ from gatehouse.foundation.siem.senders.sender import NotTaken, Sender, Target
 from gatehouse.foundation.siem.senders.syslog import Syslog
 from gatehouse.foundation.siem.senders.webhook import Webhook
 
-#: Seconds between two tries at a receiver that does not take a batch.
-BACKOFF: Final = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+#: intervals between attempts to send a batch that the receiver does not accept
+BACKOFF_SECONDS: Final = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 
 
 class Senders:
-    """All that a process sends with. `home` is GATEHOUSE_HOME."""
+    """All senders of a process, by type. `home` is GATEHOUSE_HOME."""
 
     def __init__(self, receivers: Receivers, home: Path) -> None:
         self._by_type: Mapping[str, Sender] = {
@@ -30,7 +30,7 @@ class Senders:
         }
 
     async def send(self, target: Target, secret: bytes, events: Sequence[Forwarded]) -> None:
-        """Returns when the receiver has all of them. Raises `NotTaken`."""
+        """Sends the events and returns when the receiver has all of them. Raises `NotTaken`."""
         try:
             await self._by_type[target.type].send(target, secret, events)
         except UnsafeUrl as error:

@@ -1,5 +1,5 @@
-"""PostgreSQL: where it is, how a tenant is bound to a session, and how the schema is kept.
+"""PostgreSQL: connections, sessions of one tenant, migrations.
 
-Two walls keep tenants apart. Every tenant-bound query goes through a session opened for one `TenantId`; and
+Two layers separate tenants. Every tenant-bound query runs in a session opened for one `TenantId`. In addition
 PostgreSQL's row-level security shows the application's role only that tenant's rows, whatever the query says.
 """

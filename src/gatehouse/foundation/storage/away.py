@@ -1,5 +1,5 @@
-"""What the drivers raise while the database is away, is overloaded, or gave a transaction up that can be tried again:
-no fault of ours."""
+"""The drivers' exceptions for a database that is unavailable or overloaded, or a transaction that can be retried. They
+are not faults of the program."""
 
 from typing import Final
 

@@ -1,11 +1,11 @@
-"""Connections, each as the role that its work needs.
+"""Connection pools, each with the role that its work needs.
 
     app      administration: owns nothing, sees one tenant's rows at a time (row-level security)
     service  named queries that are cross-tenant by nature: credentials, policies, the drain of the journal
     owner    migrations
 
-All three come from `DATABASE_URL`; how they get their role is in `roles`. Where the login itself must own nothing,
-`DATABASE_OWNER_URL` holds the owner's.
+All three use `DATABASE_URL`; `roles` sets the role. If that login must own nothing, `DATABASE_OWNER_URL` has the
+owner's.
 """
 
 import select
@@ -26,7 +26,7 @@ from gatehouse.foundation.storage import roles
 from gatehouse.foundation.storage.roles import APP_ROLE, SERVICE_ROLE
 from gatehouse.foundation.storage.tenant_session import TenantSession
 
-# Who acts is asked with it, in the same transaction: row-level security is only for the application's role.
+# Returns the current role in the same statement: row-level security applies only to the application's role.
 _BIND = text(
     "SELECT set_config('gatehouse.tenant', :tenant, true), set_config('gatehouse.operator', :operator, true),"
     " current_user"
@@ -34,14 +34,15 @@ _BIND = text(
 
 
 def sqlalchemy_url(url: str) -> str:
-    """The URL in SQLAlchemy's form, whichever of PostgreSQL's two schemes it has."""
+    """Return the URL in SQLAlchemy's form, for both of PostgreSQL's URL schemes."""
     return "postgresql+psycopg://" + url.split("://", 1)[1]
 
 
 class Database:
-    """A worker's connections. Nothing connects before it is used, so a dead database does not stop a start.
+    """The connections of a process. They are opened at first use, so that an unavailable database does not prevent a
+    start.
 
-    `schema` is where names without one are looked up, `sessions` the kind that asks for one tenant's rows alone.
+    `schema` is the search path, `sessions` the session class that selects only one tenant's rows.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Database:
         self.schema = schema
         self._app = _engine(url, APP_ROLE, pool_size, schema)
         self._service = _engine(url, SERVICE_ROLE, 4, schema)
-        # Alone: a crowd of other queries must not keep a worker from hearing what was switched off.
+        # A pool of its own, so that other queries do not delay the change feed.
         self._feed = _engine(url, SERVICE_ROLE, 1, schema)
         self._app_sessions = async_sessionmaker(self._app, expire_on_commit=False, sync_session_class=sessions)
         self._service_sessions = async_sessionmaker(self._service, expire_on_commit=False)
@@ -65,9 +66,9 @@ class Database:
 
     @asynccontextmanager
     async def tenant(self, tenant_id: TenantId, *, operator: bool = False) -> AsyncIterator[AsyncSession]:
-        """One transaction that sees this tenant's rows alone. Rolled back unless committed.
+        """Opens a transaction that sees only this tenant's rows. It is rolled back unless committed.
 
-        `operator` opens the few tables that operators manage across tenants.
+        `operator` gives access to the few tables that operators manage across tenants.
         """
         async with self._app_sessions() as session:
             await _bind(session, tenant_id, operator)
@@ -75,31 +76,31 @@ class Database:
 
     @asynccontextmanager
     async def service(self) -> AsyncIterator[AsyncSession]:
-        """One transaction as the service role. For named cross-tenant queries only."""
+        """Opens a transaction as the service role, only for named cross-tenant queries."""
         async with self._service_sessions() as session:
             yield session
 
     @asynccontextmanager
     async def feed(self) -> AsyncIterator[AsyncSession]:
-        """The same on a connection that the change feed has for itself."""
+        """Opens a transaction as the service role on the connection of the change feed."""
         async with self._feed_sessions() as session:
             yield session
 
     @asynccontextmanager
     async def at_once(self) -> AsyncIterator[AsyncConnection]:
-        """As the service role; each statement is a transaction of its own. So the locks that it takes are gone when it
-        is done, and do not wait for this process to hear of it."""
+        """Opens a connection as the service role in autocommit: each statement is its own transaction, so that its
+        locks are released at once and not after another round trip of this process."""
         async with self._service.connect() as connection:
             yield await connection.execution_options(isolation_level="AUTOCOMMIT")
 
     async def service_connection(self) -> psycopg.AsyncConnection[tuple[Any, ...]]:
-        """A connection of its own, outside the pool and in autocommit: for LISTEN."""
+        """Return a connection for LISTEN, outside the pools and in autocommit."""
         return await roles.connect_async(
             self.url, SERVICE_ROLE, schema=self.schema, autocommit=True, connect_timeout=5, application_name="gatehouse"
         )
 
     def available_connections(self) -> int:
-        """How many more administration requests could get a connection now."""
+        """Return how many more administration requests could get a connection now."""
         pool = self._app.pool
         assert isinstance(pool, QueuePool)
         return self.pool_size - pool.checkedout()
@@ -112,23 +113,24 @@ class Database:
 
 @asynccontextmanager
 async def bound_to(session: AsyncSession, tenant_id: TenantId) -> AsyncIterator[None]:
-    """Lets a session see another tenant's rows, and those alone, for the time of a block in its transaction."""
-    before, operator = session.info["tenant_id"], session.info["operator"]
+    """Binds a session to another tenant for the duration of a block in its transaction."""
+    previous_tenant, operator = session.info["tenant_id"], session.info["operator"]
     await session.flush()
     await _bind(session, tenant_id, operator=False)
     yield
-    # Not after an error: that transaction is over.
+    # Not after an error: then the transaction is over.
     await session.flush()
-    await _bind(session, before, operator)
+    await _bind(session, previous_tenant, operator)
 
 
 async def _bind(session: AsyncSession, tenant_id: TenantId, operator: bool) -> None:
-    """Raises `WrongRole`, whatever took the role away: without it the session would see every tenant's rows."""
-    bound = await session.execute(_BIND, {"tenant": str(tenant_id), "operator": "on" if operator else "off"})
+    """Binds a session to a tenant. Raises `WrongRole` if the connection has lost its role: without it the session would
+    see every tenant's rows."""
+    result = await session.execute(_BIND, {"tenant": str(tenant_id), "operator": "on" if operator else "off"})
     try:
-        roles.check(APP_ROLE, bound.one())
+        roles.check(APP_ROLE, result.one())
     except roles.WrongRole:
-        # Nobody else gets that connection.
+        # Do not return the connection to the pool.
         await session.invalidate()
         raise
     session.info.update(tenant_id=tenant_id, operator=operator)
@@ -140,27 +142,27 @@ def _engine(url: str, role: str, pool_size: int, schema: str | None) -> AsyncEng
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=5,
-        # An error's text goes into logs: what was written (a password's hash) must not.
+        # The text of errors is logged; values (a password's hash) must not be.
         hide_parameters=True,
         connect_args=roles.parameters(url, connect_timeout=5, application_name="gatehouse"),
     )
     roles.act_as(engine, role, schema)
-    event.listen(engine.sync_engine, "checkout", _alive)
-    event.listen(engine.sync_engine, "handle_error", _was_silent)
+    event.listen(engine.sync_engine, "checkout", _check_alive)
+    event.listen(engine.sync_engine, "handle_error", _as_lost_connection)
     return engine
 
 
-def _was_silent(context: ExceptionContext) -> BaseException | None:
-    """The driver counts a transaction that the database ended, for its owner was silent, as a fault of the program. It
-    is a lost connection."""
+def _as_lost_connection(context: ExceptionContext) -> BaseException | None:
+    """Converts the driver's error for a transaction that PostgreSQL ended by its idle timeout: it is a lost connection
+    and not a fault of the program."""
     if isinstance(context.original_exception, psycopg.errors.IdleInTransactionSessionTimeout):
         return OperationalError(context.statement, None, context.original_exception, hide_parameters=True)
     return None
 
 
-def _alive(connection: DBAPIConnection, _record: object, _proxy: object) -> None:
-    """A server that was restarted leaves dead connections in the pool. One shows without being asked, which would cost
-    each transaction a round trip: something is there to be read that nobody has asked for, a last word or the end."""
+def _check_alive(connection: DBAPIConnection, _record: object, _proxy: object) -> None:
+    """Detects connections that a restarted server has closed: their sockets are readable without a query (a final
+    message or the end of the stream). Unlike a ping, this costs no round trip for each transaction."""
     driver = connection.driver_connection
     assert isinstance(driver, psycopg.AsyncConnection)
     if driver.closed or _readable(driver.fileno()):

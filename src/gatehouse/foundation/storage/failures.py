@@ -1,4 +1,4 @@
-"""A database's error in one line that says what to do: for the command line, which shows no tracebacks."""
+"""Describes database errors in one line with advice, for the command line, which shows no tracebacks."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -10,11 +10,11 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from gatehouse.foundation.log import redacted
 from gatehouse.foundation.storage.roles import WrongRole
 
-#: What the command line catches.
+#: exceptions that the command line catches
 FAILURES: Final = (psycopg.Error, SQLAlchemyError)
 
-#: PostgreSQL gives no code for what it refuses while connecting: its words have to do.
-_WHILE_CONNECTING: Final = (
+#: advice by the text of the error; PostgreSQL has no error codes for refused connections
+_CONNECTION_ADVICE: Final = (
     ("authentication failed", "check user and password in DATABASE_URL and DATABASE_OWNER_URL"),
     ("no password supplied", "put user and password into DATABASE_URL and DATABASE_OWNER_URL"),
     ("pg_hba.conf", "PostgreSQL's pg_hba.conf does not let this machine in: add a line for it"),
@@ -23,7 +23,7 @@ _WHILE_CONNECTING: Final = (
     ("starting up", "wait until PostgreSQL is up"),
     ("unsupported startup parameter", "a pooler refuses DATABASE_URL's options: take them away"),
 )
-_MENDS: Final[tuple[tuple[type[psycopg.Error], str], ...]] = (
+_ADVICE: Final[tuple[tuple[type[psycopg.Error], str], ...]] = (
     (errors.InsufficientPrivilege, "migrate as the login that owns the tables (DATABASE_OWNER_URL), and grant"
      " gatehouse_app and gatehouse_service to the login of DATABASE_URL"),
     (errors.UndefinedTable, "run gatehouse migrate"),
@@ -35,31 +35,31 @@ _MENDS: Final[tuple[tuple[type[psycopg.Error], str], ...]] = (
 
 
 def told(error: BaseException) -> str:
-    """What happened, and the mend. One line without values or passwords."""
+    """Return one line with the error and advice, without values or passwords."""
     cause: BaseException = error
     if isinstance(error, DBAPIError) and error.orig is not None:
         cause = error.orig
     if type(cause) is psycopg.ProgrammingError and cause.sqlstate is None:
-        # libpq quotes what it cannot read, with the password in it.
+        # libpq's message quotes the URL with its password.
         return "the URL cannot be read; write it as postgresql://user:password@host/database, special characters as %XX"
-    # A failed connection is told for each address, with hints in between. Else the first line has it all.
+    # A failed connection has a line for each address, with hints in between. Otherwise the first line is complete.
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()] or [type(cause).__name__]
     line = next((line for line in reversed(lines) if "failed: " in line), lines[0])
-    return redacted(f"{line}; {_mend(cause, line)}")
+    return redacted(f"{line}; {_advice(cause, line)}")
 
 
-def _mend(cause: BaseException, line: str) -> str:
+def _advice(cause: BaseException, line: str) -> str:
     if isinstance(cause, WrongRole):
         return "as a superuser or the owner: GRANT gatehouse_app, gatehouse_service TO that login"
-    return next(_mends(cause, line), "gatehouse doctor says more")
+    return next(_matching_advice(cause, line), "gatehouse doctor says more")
 
 
-def _mends(cause: BaseException, line: str) -> Iterator[str]:
-    for kind, mend in _MENDS:
+def _matching_advice(cause: BaseException, line: str) -> Iterator[str]:
+    for kind, advice in _ADVICE:
         if isinstance(cause, kind):
-            yield mend
+            yield advice
     if isinstance(cause, psycopg.OperationalError):
-        for words, mend in _WHILE_CONNECTING:
-            if words in line:
-                yield mend
+        for text, advice in _CONNECTION_ADVICE:
+            if text in line:
+                yield advice
         yield "see that PostgreSQL runs and that DATABASE_URL names it"

@@ -1,8 +1,7 @@
-"""PostgreSQL advisory locks: every purpose for which the product takes one, so that no two share a key.
+"""The register of PostgreSQL advisory locks, so that no two purposes share a key.
 
-A `GlobalLock` is one for the whole database, a `ScopedLock` one for each organization, or each part of one. PostgreSQL
-keeps the two kinds apart: the key of the first is one bigint, that of the second a pair of integers. Each is held until
-its transaction ends.
+A `GlobalLock` exists once in the database, a `ScopedLock` once for each organization or part of one. Their keys cannot
+collide: the first kind has one bigint, the second a pair of integers. A lock is released at the end of its transaction.
 """
 
 from collections.abc import Awaitable, Callable
@@ -15,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 @unique
 class GlobalLock(Enum):
-    """The value is the key, as an SQL expression."""
+    """Locks of the whole database. The value is the key as an SQL expression."""
 
     SCHEMA_UPGRADE = "7411990"
     #: taken by SQL functions of the migrations
@@ -32,25 +31,25 @@ class GlobalLock(Enum):
 
     @property
     def sql(self) -> str:
-        """A statement that waits for the lock."""
+        """Return a statement that waits for the lock."""
         return f"SELECT pg_advisory_xact_lock({self.value})"
 
     @property
     def try_sql(self) -> str:
-        """A statement that says whether it got the lock."""
+        """Return a statement that tries to take the lock and returns whether it did."""
         return f"SELECT pg_try_advisory_xact_lock({self.value})"
 
     @property
     def try_session_sql(self) -> str:
-        """The same for a lock that lasts as long as the connection."""
+        """Return the statement of `try_sql` for a lock that lasts as long as the connection."""
         return f"SELECT pg_try_advisory_lock({self.value})"
 
 
 @unique
 class ScopedLock(Enum):
-    """The first half of the key is the hash of `gatehouse.` and the value, the second that of the scope."""
+    """Locks within an organization. The key is the hash of `gatehouse.` and the value, and the hash of the scope."""
 
-    # Families of which an organization may have so many.
+    # Families with a maximum number of rows in an organization.
     ALERTS = "alerts"
     API_KEYS = "api_keys"
     BUDGETS = "budgets"
@@ -67,7 +66,7 @@ class ScopedLock(Enum):
     SAML_PROVIDERS = "saml_providers"
     SHARE_LINKS = "share_links"
     WEBHOOKS = "webhooks"
-    # What must not be done twice at once.
+    # Operations that must not run concurrently.
     DEFAULT_MODEL = "default_model"
     #: taken by an SQL function of the migrations too
     LEGAL_HOLD = "legal_hold"
@@ -100,8 +99,8 @@ async def require_room(
     adding: int = 1,
     scope: object = None,
 ) -> None:
-    """Raises `full()` where `adding` more rows would be more than `limit`. Rows are added by one transaction at a time,
-    so the limit holds for requests that arrive together too. `scope` is whose rows are counted: without one the
+    """Raises `full()` if `adding` more rows would exceed `limit`. The lock lets one transaction at a time add rows, so
+    that the limit also holds for concurrent requests. `scope` is the owner of the counted rows, by default the
     session's organization."""
     await acquire_scoped(session, lock, str(session.info["tenant_id"] if scope is None else scope))
     if await count(session) + adding > limit:

@@ -1,4 +1,4 @@
-"""Migrations: applied as the owner before serving; serving is refused while the schema differs from the code's."""
+"""Migrations. They are applied as the owner before serving; a process does not serve on an incompatible schema."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,27 +18,27 @@ from gatehouse.foundation.storage.locks import GlobalLock
 
 
 class SchemaDrift(Exception):
-    """The database's schema is not the one that this version serves on."""
+    """This version cannot serve on the database's schema."""
 
 
 def upgrade(url: str, scripts: Path, schema: str | None = None) -> None:
-    """Brings the schema to this version's, and makes `schema` where it is named. Two starts at once are one after the
+    """Upgrades the schema to this version's, and creates `schema` if it is named. Concurrent calls run one after the
     other.
 
-    A newer schema that this version serves on is left as it is; another one that it does not know is `SchemaDrift`.
+    Leaves a newer schema that this version can serve on. Raises `SchemaDrift` for any other unknown revision.
     """
     config = _config(url, scripts)
     engine = create_engine(sqlalchemy_url(url))
     try:
         with engine.begin() as connection:
-            # Held until commit: whoever comes second finds everything done.
+            # Locked until the commit: a second process finds the upgrade done.
             connection.exec_driver_sql(GlobalLock.SCHEMA_UPGRADE.sql)
             if schema is not None:
                 connection.execute(CreateSchema(schema, if_not_exists=True))
-                _look_up_in(connection, schema)
-            at = MigrationContext.configure(connection).get_current_revision()
-            if at is not None and at not in _known(config):
-                _check_newer(connection, at, head(scripts))
+                _set_search_path(connection, schema)
+            revision = MigrationContext.configure(connection).get_current_revision()
+            if revision is not None and revision not in _known_revisions(config):
+                _check_newer(connection, revision, head(scripts))
                 return
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
@@ -47,8 +47,8 @@ def upgrade(url: str, scripts: Path, schema: str | None = None) -> None:
 
 
 def current(url: str) -> str | None:
-    """The revision that the database is at, or None for an empty one."""
-    with _connected(url) as connection:
+    """Return the database's revision, or None for an empty database."""
+    with _connection(url) as connection:
         return MigrationContext.configure(connection).get_current_revision()
 
 
@@ -57,17 +57,18 @@ def head(scripts: Path) -> str | None:
 
 
 def check(url: str, scripts: Path, schema: str | None = None, *, mend: str = "gatehouse migrate") -> None:
-    """Raises `SchemaDrift` where the schema is behind this version, or is one that it has never heard of. `mend` is the
-    command that brings it up to date.
+    """Raises `SchemaDrift` if the schema is older than this version or unknown to it. `mend` is the command that
+    upgrades it.
 
-    A newer schema that says so is served: migrations expand before they contract, so an upgrade needs no stop.
+    A newer schema may declare that this version can serve on it: migrations expand before they contract, so that an
+    upgrade needs no downtime.
     """
-    wanted = head(scripts)
-    with _connected(url) as connection:
+    required = head(scripts)
+    with _connection(url) as connection:
         if schema is not None:
-            _look_up_in(connection, schema)
+            _set_search_path(connection, schema)
         try:
-            at = MigrationContext.configure(connection).get_current_revision()
+            revision = MigrationContext.configure(connection).get_current_revision()
         except ProgrammingError as error:
             if not isinstance(error.orig, InsufficientPrivilege):
                 raise
@@ -75,36 +76,40 @@ def check(url: str, scripts: Path, schema: str | None = None, *, mend: str = "ga
                 "The login of DATABASE_URL may not read the schema's version:"
                 " GRANT gatehouse_app, gatehouse_service TO it, as the owner."
             ) from None
-        if at == wanted:
+        if revision == required:
             return
-        if at is None or at in _known(_config(url, scripts)):
-            raise SchemaDrift(f"The database is at {at or 'no revision'}, this version needs {wanted}: run {mend}.")
-        _check_newer(connection, at, wanted)
+        if revision is None or revision in _known_revisions(_config(url, scripts)):
+            raise SchemaDrift(
+                f"The database is at {revision or 'no revision'}, this version needs {required}: run {mend}."
+            )
+        _check_newer(connection, revision, required)
 
 
-def _look_up_in(connection: Connection, schema: str) -> None:
+def _set_search_path(connection: Connection, schema: str) -> None:
     connection.exec_driver_sql("SELECT set_config('search_path', %s, true)", (schema,))
 
 
-def _known(config: Config) -> set[str]:
+def _known_revisions(config: Config) -> set[str]:
     return {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
 
 
-def _check_newer(connection: Connection, at: str, wanted: str | None) -> None:
-    """Raises `SchemaDrift` unless the newer schema says that this version still works on it."""
-    # No table, or no right to read it, says nothing.
+def _check_newer(connection: Connection, revision: str, required: str | None) -> None:
+    """Raises `SchemaDrift` unless the newer schema declares that this version can serve on it."""
+    # The table may be missing or unreadable.
     readable = connection.exec_driver_sql(
         "SELECT has_table_privilege(to_regclass('schema_compatibility'), 'SELECT')"
     ).scalar()
     if readable:
         served = connection.exec_driver_sql("SELECT serves FROM schema_compatibility").scalars()
-        if any(wanted in versions for versions in served):
+        if any(required in versions for versions in served):
             return
-    raise SchemaDrift(f"The database is at {at}, which this version ({wanted}) does not know: install a newer one.")
+    raise SchemaDrift(
+        f"The database is at {revision}, which this version ({required}) does not know: install a newer one."
+    )
 
 
 @contextmanager
-def _connected(url: str) -> Iterator[Connection]:
+def _connection(url: str) -> Iterator[Connection]:
     engine = create_engine(sqlalchemy_url(url), poolclass=NullPool, connect_args={"connect_timeout": 10})
     try:
         with engine.connect() as connection:

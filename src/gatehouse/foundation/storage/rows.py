@@ -1,4 +1,4 @@
-"""What every table has in common. A family's `table.py` declares its rows on `Row`."""
+"""The base classes of all tables. A family's `table.py` declares its rows on `Row`."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -11,12 +11,12 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from gatehouse.foundation.identity import TenantId
 
-#: Counts that outgrow 32 bits.
+#: a 64-bit integer, for counts that exceed 32 bits
 Big = Annotated[int, mapped_column(BigInteger)]
 
 
 class Row(DeclarativeBase):
-    """Text is unbounded in the database (limits are the schemas'), moments are in UTC, objects are JSONB."""
+    """Base class. Text has no limit in the database (the schemas have limits), times are in UTC, objects are JSONB."""
 
     metadata = MetaData()
     type_annotation_map: ClassVar[dict[Any, Any]] = {
@@ -31,7 +31,7 @@ class Row(DeclarativeBase):
 
 
 class TenantRow(Row):
-    """A row that belongs to a tenant: PostgreSQL's row-level security asks for it too."""
+    """A row of a tenant. PostgreSQL's row-level security uses `tenant_id` too."""
 
     __abstract__ = True
 

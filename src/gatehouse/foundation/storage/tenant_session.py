@@ -1,4 +1,4 @@
-"""The first wall between tenants; PostgreSQL's row-level security is the second (decisions 2)."""
+"""The first layer that separates tenants; PostgreSQL's row-level security is the second."""
 
 from sqlalchemy import event
 from sqlalchemy.orm import ORMExecuteState, Session, with_loader_criteria
@@ -7,12 +7,12 @@ from gatehouse.foundation.storage.rows import TenantRow
 
 
 class TenantSession(Session):
-    """Asks for the rows of `info["tenant_id"]` alone, whatever a query forgot. Queries in plain SQL have the second
-    wall only."""
+    """A session that selects only the rows of `info["tenant_id"]`, also if a query omits the condition. Plain SQL has
+    only the second layer."""
 
 
 @event.listens_for(TenantSession, "do_orm_execute")
-def _its_own_alone(state: ORMExecuteState) -> None:
+def _only_own_rows(state: ORMExecuteState) -> None:
     if not (state.is_select or state.is_update or state.is_delete):
         return
     tenant_id = state.session.info["tenant_id"]

@@ -1,4 +1,4 @@
-"""PostgreSQL's own programs from the wheel: nobody has to install a client of the right version."""
+"""Runs PostgreSQL's programs from the wheel, so that no client of the right version must be installed."""
 
 import subprocess
 from pathlib import Path
@@ -6,33 +6,33 @@ from typing import Final
 
 from gatehouse.foundation.storage.embedded import PROGRAMS
 
-#: a dump can be large; one that stands still for a day is stuck
-_PATIENCE_SECONDS: Final = 24 * 3600
+#: long, because a dump can be large
+_TIMEOUT_SECONDS: Final = 24 * 3600
 
 
 class ToolFailed(Exception):
-    """The program's own last words, in a line."""
+    """A program failed. The message has the first line of its standard error."""
 
 
 def pg_dump(url: str, target: Path) -> None:
-    """Everything in the database, compressed. One transaction's view, however long it takes."""
-    # It fails for a login that row-level security would show only a part: that is no backup.
+    """Writes a compressed dump of the whole database, as of one transaction."""
+    # pg_dump fails for a login to which row-level security shows only a part.
     _run("pg_dump", "--format=custom", f"--file={target}", f"--dbname={url}")
 
 
 def pg_restore(url: str, source: Path) -> None:
-    """All or nothing, into a database without tables of ours."""
+    """Restores a dump in one transaction, into a database without Gatehouse's tables."""
     _run("pg_restore", "--single-transaction", "--no-owner", "--exit-on-error", f"--dbname={url}", str(source))
 
 
 def check_dump(source: Path) -> None:
-    """Raises `ToolFailed` where the file is no whole dump."""
+    """Raises `ToolFailed` if the file is not a complete dump."""
     _run("pg_restore", "--file=/dev/null", str(source))
 
 
 def _run(program: str, *arguments: str) -> None:
     command = [str(PROGRAMS / program), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_SECONDS, check=False)  # noqa: S603
-    if done.returncode != 0:
-        words = [line for line in done.stderr.strip().splitlines() if line] or ["no reason given"]
-        raise ToolFailed(f"{program}: {words[0]}")
+    process = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False)  # noqa: S603
+    if process.returncode != 0:
+        lines = [line for line in process.stderr.strip().splitlines() if line] or ["no reason given"]
+        raise ToolFailed(f"{program}: {lines[0]}")

@@ -42,7 +42,8 @@ class RequestCycle:
     """One request and its response: an `answers.ResponseWriter` and an ASGI `receive`.
 
     `ended`: the whole body has arrived; `begun`: the response has started; `keeps_alive`: the connection may carry
-    another request."""
+    another request.
+    """
 
     __slots__ = (
         "_buffered_bytes", "_chunked", "_connection", "_head", "_loop", "_parts", "_read", "_waiter", "begun", "body",

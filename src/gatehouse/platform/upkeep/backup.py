@@ -160,7 +160,7 @@ def _make_room(installed: Installation, *, force: bool) -> None:
             connection.execute("DROP SCHEMA public CASCADE")
             connection.execute("CREATE SCHEMA public")
         # The dump grants rights to roles, which belong to the server and not to the database.
-        connection.execute(roles.MAKE.read_bytes())
+        connection.execute(roles.CREATE_ROLES_SQL.read_bytes())
 
 
 def _add_bytes(archive: tarfile.TarFile, name: str, content: bytes) -> None:

@@ -218,8 +218,8 @@ def test_what_a_killed_process_left_of_a_line_does_not_spoil_the_next(tmp_path: 
 
 
 def test_files_are_rotated_and_the_oldest_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file, "MOST_BYTES", 10)
-    monkeypatch.setattr(file, "FILES", 3)
+    monkeypatch.setattr(file, "MAX_FILE_BYTES", 10)
+    monkeypatch.setattr(file, "MAX_FILES", 3)
     for n in range(5):
         file.append(tmp_path, f"{n}-45678\n".encode())
         file.append(tmp_path, b"x\n")

@@ -1,1 +1,2 @@
-"""Types of receivers, a module each. A batch is sent whole and in its order; it counts once the receiver has it."""
+"""Senders, one module for each type of receiver. A batch is sent whole and in order, and counts as sent once the
+receiver has it."""

@@ -1,4 +1,5 @@
-"""JSON lines below `GATEHOUSE_HOME/siem`, for a shipper on the machine. Old files go when there are too many."""
+"""Writes JSON lines below `GATEHOUSE_HOME/siem` for a log shipper on the machine. Rotates files and deletes old
+ones."""
 
 import asyncio
 import os
@@ -9,12 +10,12 @@ from typing import Final
 from gatehouse.foundation.siem.events import Forwarded
 from gatehouse.foundation.siem.senders.sender import NotTaken, Target
 
-#: below `GATEHOUSE_HOME`; in it a folder for each organization
+#: below `GATEHOUSE_HOME`; has a folder for each organization
 DIRECTORY: Final = "siem"
 NAME: Final = "events.jsonl"
-#: A file that has grown so large becomes `events.jsonl.1`, that one `.2`, and so on; there are so many in all.
-MOST_BYTES: Final = 64 * 1024**2
-FILES: Final = 10
+#: a file of this size becomes `events.jsonl.1`, the former `.1` becomes `.2`, and so on
+MAX_FILE_BYTES: Final = 64 * 1024**2
+MAX_FILES: Final = 10
 
 
 class File:
@@ -30,14 +31,14 @@ class File:
 
 
 def append(directory: Path, lines: bytes) -> None:
-    """On the disk when it returns. Raises `OSError`."""
+    """Appends lines and flushes them to the disk. Raises `OSError`."""
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = directory / NAME
     is_new = not path.exists()
-    with open(path, "ab+", opener=_opened) as file:
+    with open(path, "ab+", opener=_open_private) as file:
         size = file.tell()
         if size:
-            # What a killed process, or a full disk, left of a line must not spoil the next.
+            # End a line that a killed process or a full disk left incomplete.
             file.seek(-1, os.SEEK_END)
             if file.read(1) != b"\n":
                 file.write(b"\n")
@@ -45,21 +46,21 @@ def append(directory: Path, lines: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     if is_new:
-        _keep_name(directory)
-    if size + len(lines) >= MOST_BYTES:
+        _sync_directories(directory)
+    if size + len(lines) >= MAX_FILE_BYTES:
         _rotate(path)
 
 
 def _rotate(path: Path) -> None:
-    for number in range(FILES - 2, 0, -1):
+    for number in range(MAX_FILES - 2, 0, -1):
         older = path.with_name(f"{NAME}.{number}")
         if older.exists():
             older.replace(path.with_name(f"{NAME}.{number + 1}"))
     path.replace(path.with_name(f"{NAME}.1"))
 
 
-def _keep_name(directory: Path) -> None:
-    """A file that is on the disk can be lost without its name, and that of its folder."""
+def _sync_directories(directory: Path) -> None:
+    """Flushes the directory entries of a new file and its folders, so that they survive a loss of power."""
     for folder in (directory, directory.parent, directory.parent.parent):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -68,5 +69,5 @@ def _keep_name(directory: Path) -> None:
             os.close(handle)
 
 
-def _opened(path: str, flags: int) -> int:
+def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)

@@ -1,4 +1,4 @@
-"""Splunk's HTTP Event Collector, and whatever speaks like it."""
+"""Sends to Splunk's HTTP Event Collector and compatible receivers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -11,11 +11,11 @@ from gatehouse.foundation.siem.events import Forwarded
 from gatehouse.foundation.siem.senders.sender import NotTaken, Target
 
 _PATH: Final = "/services/collector/event"
-_TOO_LARGE: Final = 413
-_SECONDS: Final = 15.0
+_TOO_LARGE_STATUS: Final = 413
+_TIMEOUT_SECONDS: Final = 15.0
 
-#: What an administrator can mend, by the codes of a collector's answers.
-_CODES: Final[Mapping[int, str]] = {
+#: reasons by the codes in a collector's responses, for faults that an administrator can correct
+_REASONS: Final[Mapping[int, str]] = {
     1: ": the token is disabled",
     3: ": the token is none",
     4: ": it does not know the token",
@@ -52,14 +52,14 @@ class Hec:
             for event in events
         )  # fmt: skip
         headers = {"Authorization": f"Splunk {secret.decode()}", "Content-Type": "application/json"}
-        received = await self._receivers.post(str(url), body, headers, seconds=_SECONDS)
+        received = await self._receivers.post(str(url), body, headers, seconds=_TIMEOUT_SECONDS)
         if received.fault is not None:
-            raise NotTaken(received.fault + _why(received.body), too_large=received.status == _TOO_LARGE)
+            raise NotTaken(received.fault + _reason(received.body), too_large=received.status == _TOO_LARGE_STATUS)
 
 
-def _why(answer: str) -> str:
-    """In words of our own: the collector's may hold what it was sent."""
+def _reason(answer: str) -> str:
+    """Return the reason in our own words: the collector's message may contain data that it was sent."""
     try:
-        return _CODES.get(msgspec.json.decode(answer, type=_Answer).code, "")
+        return _REASONS.get(msgspec.json.decode(answer, type=_Answer).code, "")
     except msgspec.DecodeError:
         return ""

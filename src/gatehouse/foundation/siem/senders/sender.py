@@ -1,4 +1,4 @@
-"""What all types of receivers have in common."""
+"""Types shared by all senders."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -10,7 +10,7 @@ from gatehouse.foundation.siem.events import Forwarded
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """A receiver. Which fields are set is its type's affair."""
+    """A receiver. Its type determines which fields are set."""
 
     tenant_id: UUID
     type: str
@@ -22,8 +22,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NotTaken(Exception):
-    """The receiver has not taken the batch. `reason` is shown: it holds nothing of what was sent. `too_large`: it may
-    take fewer events."""
+    """The receiver did not accept the batch. `reason` is shown to users and has no sent data. `too_large`: the receiver
+    may accept fewer events."""
 
     def __init__(self, reason: str, *, too_large: bool = False) -> None:
         self.reason = reason
@@ -33,10 +33,10 @@ class NotTaken(Exception):
 
 class Sender(Protocol):
     async def send(self, target: Target, secret: bytes, events: Sequence[Forwarded]) -> None:
-        """Returns when the receiver has all of them. Raises `NotTaken`, `UnsafeUrl`, `ReceiverFailed`. `secret` is
-        empty where the type has none."""
+        """Sends the events and returns when the receiver has all of them. `secret` is empty for types without one.
+        Raises `NotTaken`, `UnsafeUrl`, `ReceiverFailed`."""
 
 
 def address(host: str, port: int) -> str:
-    """As the guard judges it: it knows URLs."""
+    """Return a host and port as a URL, which the egress guard can check."""
     return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"

@@ -1,8 +1,9 @@
-"""Syslog (RFC 5424) over TCP and TLS, each message with its length in front (RFC 6587 3.4.1, RFC 5425 4.3).
+"""Sends syslog (RFC 5424) over TCP and TLS, with octet counting (RFC 6587 3.4.1, RFC 5425 4.3).
 
-Syslog knows no answer: what a connection has taken may still be lost with the receiver. So a batch has a connection of
-its own, which is closed on this side when all is written; only a receiver that has read it to its end closes the other
-(RFC 5425 4.4 asks for that with TLS). One that was killed before breaks the connection, and gets the batch again.
+Syslog has no acknowledgement: data that the connection accepted can be lost with the receiver. So each batch has its
+own connection, which this side half-closes after the last byte. A receiver closes its side only after it has read
+everything (with TLS, RFC 5425 4.4 requires it). A receiver that dies earlier breaks the connection, and the batch is
+sent again.
 """
 
 import asyncio
@@ -18,30 +19,30 @@ from gatehouse.foundation.receivers import Receivers
 from gatehouse.foundation.siem.events import Forwarded
 from gatehouse.foundation.siem.senders.sender import NotTaken, Target, address
 
-#: For the whole of a batch.
-_SECONDS: Final = 15.0
+#: for a whole batch
+_TIMEOUT_SECONDS: Final = 15.0
 #: log audit (RFC 5424, 6.2.1)
 _FACILITY: Final = 13
-#: Stands for one's own in structured data (RFC 5612): the project has no number.
+#: enterprise number for structured data: the one for documentation (RFC 5612), as the project has none
 _ENTERPRISE: Final = 32473
-_CONNECTION: Final = "the receiver closed the connection before it had read everything"
+_CONNECTION_LOST: Final = "the receiver closed the connection before it had read everything"
 
-# Of the printable ASCII that a header takes.
+# A header allows only printable ASCII.
 _HOSTNAME: Final = re.sub(r"[^!-~]", "", socket.gethostname())[:255] or "-"
-_escaped = str.maketrans({'"': '\\"', "\\": "\\\\", "]": "\\]"})
+_escapes = str.maketrans({'"': '\\"', "\\": "\\\\", "]": "\\]"})
 
 
 class Syslog:
     def __init__(self, receivers: Receivers, *, tls: bool) -> None:
         self._receivers = receivers
         self._tls = tls
-        self._system: ssl.SSLContext | None = None
+        self._system_context: ssl.SSLContext | None = None
 
     async def send(self, target: Target, secret: bytes, events: Sequence[Forwarded]) -> None:
         assert target.host is not None
         assert target.port is not None
         guard = self._receivers.guard
-        # The name as the guard wrote it, and the addresses that it judged: nothing else is asked for either.
+        # Use only the guard's form of the name and the addresses that it checked.
         safe = guard.check(address(target.host, target.port))
         try:
             addresses = await guard.resolve(safe)
@@ -49,34 +50,34 @@ class Syslog:
             raise NotTaken(error.reason) from None
         frames = b"".join(map(framed, events))
         try:
-            async with asyncio.timeout(_SECONDS):
-                reader, writer = await self._connected(target, safe.host, addresses)
+            async with asyncio.timeout(_TIMEOUT_SECONDS):
+                reader, writer = await self._connect(target, safe.host, addresses)
                 try:
-                    await _through(reader, writer, frames)
+                    await _send_all(reader, writer, frames)
                 finally:
                     writer.transport.abort()
         except TimeoutError:
-            raise NotTaken(f"the receiver has not read everything within {_SECONDS:g} s") from None
+            raise NotTaken(f"the receiver has not read everything within {_TIMEOUT_SECONDS:g} s") from None
         except ssl.SSLCertVerificationError:
             raise NotTaken("the receiver's certificate is not trusted") from None
         except ssl.SSLError:
             raise NotTaken("TLS could not be agreed on, or was broken") from None
         except OSError:
-            raise NotTaken(_CONNECTION) from None
+            raise NotTaken(_CONNECTION_LOST) from None
 
-    async def _connected(
+    async def _connect(
         self, target: Target, host: str, addresses: Sequence[Address]
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """To the first of the addresses that answers."""
+        """Connects to the first address that answers."""
         context = self._context(target.ca_certificate) if self._tls else None
-        for judged in addresses:
+        for checked_address in addresses:
             try:
                 return await asyncio.open_connection(
-                    str(judged),
+                    str(checked_address),
                     target.port,
                     ssl=context,
                     server_hostname=host if context else None,
-                    ssl_shutdown_timeout=_SECONDS if context else None,
+                    ssl_shutdown_timeout=_TIMEOUT_SECONDS if context else None,
                 )
             except ssl.SSLError:
                 raise
@@ -87,33 +88,34 @@ class Syslog:
     def _context(self, authorities: str | None) -> ssl.SSLContext:
         if authorities is not None:
             return ssl.create_default_context(cadata=authorities)
-        if self._system is None:
-            self._system = ssl.create_default_context()
-        return self._system
+        if self._system_context is None:
+            self._system_context = ssl.create_default_context()
+        return self._system_context
 
 
-async def _through(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, frames: bytes) -> None:
-    """Returns when the receiver has read all of it. Raises `OSError` where the connection broke."""
-    # So that waiting for the writer waits for everything: closing then has nothing left to write.
+async def _send_all(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, frames: bytes) -> None:
+    """Sends the frames and returns when the receiver has read all of them. Raises `OSError` if the connection
+    breaks."""
+    # With a limit of 0, `drain` waits until everything is written.
     writer.transport.set_write_buffer_limits(0)
     writer.write(frames)
     await writer.drain()
     if writer.can_write_eof():
         writer.write_eof()
-        # It has nothing to say. Whatever it says is not kept.
+        # Discard whatever the receiver sends.
         while await reader.read(65536):
             pass
     else:
-        # Says goodbye, and waits for the receiver's.
+        # TLS: send close_notify and wait for the receiver's.
         writer.close()
     writer.close()
     await writer.wait_closed()
 
 
 def framed(event: Forwarded) -> bytes:
-    """One message with its length in front."""
+    """Return one message with its length prefix."""
     data = " ".join(
-        f'{name}="{value.translate(_escaped)}"'
+        f'{name}="{value.translate(_escapes)}"'
         for name, value in (
             ("id", str(event.id)), ("tenant", str(event.tenant_id)), ("action", event.action),
             ("sequence", "" if event.sequence is None else str(event.sequence)),

@@ -1,4 +1,4 @@
-"""A receiver of one's own: batches in the envelope of webhooks, signed as these are (reference 3, Delivery rules)."""
+"""Sends batches to an HTTPS receiver, in the envelope and with the signature of webhooks (docs/webhooks.md)."""
 
 import hashlib
 import hmac
@@ -14,8 +14,8 @@ from gatehouse.foundation.siem.events import Forwarded
 from gatehouse.foundation.siem.senders.sender import NotTaken, Target
 
 _EVENT_TYPE: Final = "siem_events"
-_TOO_LARGE: Final = 413
-_SECONDS: Final = 15.0
+_TOO_LARGE_STATUS: Final = 413
+_TIMEOUT_SECONDS: Final = 15.0
 
 
 class Webhook:
@@ -33,6 +33,6 @@ class Webhook:
             "X-Service-Signature": f"sha256={digest}",
             "X-Webhook-Signature": digest,
         }
-        received = await self._receivers.post(target.url, body, headers, seconds=_SECONDS)
+        received = await self._receivers.post(target.url, body, headers, seconds=_TIMEOUT_SECONDS)
         if received.fault is not None:
-            raise NotTaken(received.fault, too_large=received.status == _TOO_LARGE)
+            raise NotTaken(received.fault, too_large=received.status == _TOO_LARGE_STATUS)

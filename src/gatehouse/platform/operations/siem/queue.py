@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 
 from gatehouse.foundation.siem import events
 from gatehouse.foundation.siem.events import Forwarded
-from gatehouse.foundation.siem.sending import BACKOFF
+from gatehouse.foundation.siem.sending import BACKOFF_SECONDS
 from gatehouse.platform.operations.siem.sending import SealedTarget
 
 #: Of a batch: audit events, and those of the queue. Bounded in bytes too, for what is held in memory.
@@ -112,7 +112,7 @@ async def advance(session: AsyncSession, turn: Turn, done: Done | None = None, *
         return None
     sequence, failures, work = held.sequence, held.failures, None
     if done is not None and done.error is not None:
-        pause = BACKOFF[min(failures, len(BACKOFF) - 1)]
+        pause = BACKOFF_SECONDS[min(failures, len(BACKOFF_SECONDS) - 1)]
         await session.execute(_FAILED, {**key, "error": done.error, "pause": pause})
         await session.commit()
         return None

@@ -18,7 +18,7 @@ def upgrade() -> None:
     cursor = op.get_bind().connection.cursor()
     # Plain scripts without parameters: their percent signs and colons are PostgreSQL's own.
     here = Path(__file__).parent
-    cursor.execute(roles.MAKE.read_text())
+    cursor.execute(roles.CREATE_ROLES_SQL.read_text())
     cursor.execute((here / "r0001_foundation.sql").read_text())
     for part in _PARTS:
         cursor.execute((here / f"r0001_{part}.sql").read_text())
