@@ -1,4 +1,4 @@
-"""A provider's bytes to structs. What is not as its dialect says is `NotConvertible`."""
+"""Decodes providers' answers. Raises `NotConvertible` for an answer that does not conform to its dialect."""
 
 from typing import Any, Generic, TypeVar
 
@@ -19,18 +19,20 @@ def decoded(decoder: msgspec.json.Decoder[T], data: bytes) -> T:
 
 
 class UsageIn(Generic[T]):
-    """Finds the usage in a whole answer that passes as it is. `required` is the field without which it is none."""
+    """Reads the usage from a complete answer that is passed through. An answer without the field `required` is
+    invalid."""
 
     def __init__(self, required: str, shape: type[T]) -> None:
         answer = msgspec.defstruct("Answer", [(required, msgspec.Raw)], gc=False)
         self._answer = msgspec.json.Decoder(answer)
-        told: list[tuple[str, Any, Any]] = [("usage", shape | None, None)]
+        usage_field: list[tuple[str, Any, Any]] = [("usage", shape | None, None)]
         self._with_usage: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
-            msgspec.defstruct("AnswerWithUsage", told, bases=(answer,), kw_only=True, gc=False)
+            msgspec.defstruct("AnswerWithUsage", usage_field, bases=(answer,), kw_only=True, gc=False)
         )
 
     def __call__(self, body: bytes) -> T | None:
-        """Raises `NotConvertible`. Usage that makes no sense is none told: the answer is good without it."""
+        """Return the usage, or None if it is missing or invalid: the answer is valid without it. Raises
+        `NotConvertible`."""
         try:
             usage: T | None = self._with_usage.decode(body).usage
         except _UNREADABLE:

@@ -1,4 +1,4 @@
-"""A tool call's arguments, which a model writes as text, where a dialect wants an object."""
+"""Converts a tool call's arguments from text to an object, for dialects that need one."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 def as_object(arguments: str) -> dict[str, Any]:
-    """Text that is no object is kept under one name."""
+    """Return the object in the text. Other text becomes the value of one field, `arguments`."""
     if not arguments.strip():
         return {}
     try:

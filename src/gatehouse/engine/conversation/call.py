@@ -1,4 +1,4 @@
-"""A model call as the pipeline sees it: what the client asked, decoded once, unknown fields kept."""
+"""A model call in the pipeline: the client's request, decoded once, with its unknown fields."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,21 +7,21 @@ import msgspec
 
 
 class ModelCall(msgspec.Struct, kw_only=True):
-    """`body` is the decoded request without gateway-only fields (`fallbacks`). `model` is as requested:
-    `provider/model-id`, a bare id or `auto`. `headers` are those of the client that a provider of the same dialect
-    should see."""
+    """A model call. `body` is the decoded request without fields that only the gateway reads (`fallbacks`). `model` is
+    the requested name: `provider/model-id`, a bare id or `auto`. `headers` are the client's headers that are passed to
+    a provider of the same dialect."""
 
     dialect: str
     model: str
     stream: bool
     body: dict[str, Any]
-    #: the bytes that `body` was read from
+    #: the client's bytes from which `body` was decoded
     came: bytes = b""
-    #: `body` as it was read, written by `decoding.encode`
+    #: the decoded `body`, encoded by `decoding.encode` before any change
     read: bytes = b""
-    #: whether no number of `came` has more digits than were read
+    #: whether decoding kept all digits of all numbers in `came`
     exact: bool = True
     fallbacks: tuple[str, ...] = ()
     headers: Mapping[str, str] = {}
-    #: what the answer may take, in tokens, where the caller says nothing: sent along to the provider
+    #: limit of the answer in tokens if the caller sets none; sent to the provider
     output_limit: int | None = None

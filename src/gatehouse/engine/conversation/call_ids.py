@@ -1,4 +1,4 @@
-"""Ids of tool calls, for providers that do not take every other one's: a conversation may have begun elsewhere."""
+"""Converts ids of tool calls for providers that do not accept other providers' ids."""
 
 import hashlib
 import re
@@ -9,13 +9,13 @@ _ALPHABET: Final = digits + ascii_letters
 
 
 def fitting(call_id: str, allowed: re.Pattern[str], length: int) -> str:
-    """The id where the whole of it is allowed, else letters and digits of this length, 40 at most: the same for a call
-    and for its result."""
+    """Return the id if it matches `allowed`, else a hash of it in `length` letters and digits, at most 40. A call and
+    its result get the same id."""
     if allowed.fullmatch(call_id):
         return call_id
     number = int.from_bytes(hashlib.sha256(call_id.encode(errors="surrogatepass")).digest(), "big")
     letters = []
     for _ in range(length):
-        number, place = divmod(number, len(_ALPHABET))
-        letters.append(_ALPHABET[place])
+        number, digit = divmod(number, len(_ALPHABET))
+        letters.append(_ALPHABET[digit])
     return "".join(letters)

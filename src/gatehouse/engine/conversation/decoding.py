@@ -1,7 +1,7 @@
-"""A client's bytes to a checked dict. Everything that is wrong ends in a 400 that names the field, never in a 5xx.
+"""Decodes a client's body to a validated dict. Every error is a 400 that names the field, never a 5xx.
 
-The dict says all that the bytes say: a field that stands twice is refused, since a provider might read the other one.
-So the client's own bytes can go on wherever no stage changed what was read.
+The dict has the whole content of the bytes: a duplicate field is refused, because a provider might use its other value.
+So the client's own bytes can be forwarded if no stage has changed the body.
 """
 
 import json
@@ -19,26 +19,26 @@ from gatehouse.engine.conversation.faults import invalid_field
 MAX_DEPTH = 100
 MAX_MODEL_NAME = 256
 MAX_FALLBACKS = 16
-#: Fields beside each other in a body: no provider has a quarter of that.
+#: top-level fields of a body; no provider has a quarter of that
 MAX_FIELDS = 256
 
-#: A longer body's error does not say which field stands twice: looking for it would hold up others.
-_LOOKED_THROUGH: Final = 64 * 1024
+#: the error for a larger body does not name the duplicate field: the search would delay other requests
+_MAX_SEARCHED_BYTES: Final = 64 * 1024
 _SPACES: Final = b" \t\r\n"
-#: Strings with what is between them in a list, once no quotation mark is escaped. A long list is one match and, since
-#: nothing is tried twice, takes no memory.
+#: Strings and the separators between them in a list, after escaped quotation marks are removed. A long list is one
+#: match and, without backtracking, takes no memory.
 _STRINGS: Final = re.compile(rb'(?:"[^"]*+"[, \t\r\n]*+)++')
-#: A number that may have digits which a float does not hold.
+#: a number that may have more digits than a float
 _LONG_NUMBER: Final = re.compile(rb"[0-9.]{16}|[eE][+-]?[0-9]{3}")
 
 _decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
-#: A body as it goes to a provider.
+#: encodes a body for a provider
 encode: Final = msgspec.json.Encoder().encode
 Shape = TypeVar("Shape", bound=msgspec.Struct)
 
 
 class CallShape(msgspec.Struct, gc=False):
-    """The fields that the gateway itself reads; a dialect adds its own. Unknown ones are not looked at."""
+    """The fields that the gateway reads; a dialect adds its own. Other fields are not validated."""
 
     model: str
     stream: bool | None = None
@@ -46,12 +46,12 @@ class CallShape(msgspec.Struct, gc=False):
 
 
 def decode_call(dialect: str, body: bytes, shape: type[CallShape]) -> ModelCall:
-    """Raises `MalformedBody`, `NestedTooDeep` or `InvalidField`."""
+    """Return the model call in a client's body. Raises `MalformedBody`, `NestedTooDeep` or `InvalidField`."""
     values = decode_object(body)
     if len(values) > MAX_FIELDS:
         raise InvalidField("body", f"The body has more than {MAX_FIELDS} fields.")
     read, exact = encode(values), True
-    # Stock clients write JSON as it is written here, or with spaces between.
+    # Stock clients write JSON as `encode` does, or with spaces.
     if read == body:
         read = body
     elif read.translate(None, _SPACES) != body.translate(None, _SPACES):
@@ -83,10 +83,10 @@ def decode_object(body: bytes) -> dict[str, Any]:
     except RecursionError:
         raise NestedTooDeep from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise MalformedBody(_not_json(error)) from None
+        raise MalformedBody(_json_error_message(error)) from None
     if type(values) is not dict:
         raise MalformedBody
-    # A body with few brackets cannot be deep; counting them is much cheaper than a walk.
+    # A body with few brackets cannot be deep; counting them is much cheaper than a traversal.
     if body.count(b"{") + body.count(b"[") > MAX_DEPTH and _deeper_than(values, MAX_DEPTH):
         raise NestedTooDeep
     if b"\\u0000" in body:
@@ -94,45 +94,45 @@ def decode_object(body: bytes) -> dict[str, Any]:
     return values
 
 
-_PLACE: Final = re.compile(r"\(byte ([0-9]+)\)")
+_BYTE_OFFSET: Final = re.compile(r"\(byte ([0-9]+)\)")
 
 
-def _not_json(error: Exception) -> str:
+def _json_error_message(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
         return "The body is not valid JSON: it is not encoded as UTF-8."
     if "truncated" in str(error):
         return "The body is not valid JSON: it ends too early."
-    place = _PLACE.search(str(error))
-    return "The body is not valid JSON." if place is None else f"The body is not valid JSON: see its byte {place[1]}."
+    offset = _BYTE_OFFSET.search(str(error))
+    return "The body is not valid JSON." if offset is None else f"The body is not valid JSON: see its byte {offset[1]}."
 
 
 def _is_exact(body: bytes, read: bytes) -> bool:
-    """Whether all digits of the numbers were read. Raises `InvalidField` where a field stands twice: it was read once,
-    and one colon is missing from what was read."""
-    came, kept = _outside_strings(body), _outside_strings(read)
-    if came.count(b":") != kept.count(b":"):
-        _refuse_twice(body)
-    return came == kept or _LONG_NUMBER.search(came) is None
+    """Return whether decoding kept all digits of all numbers. Raises `InvalidField` for a duplicate field: decoding
+    keeps one of the two, so that the re-encoded body has fewer colons."""
+    original, reencoded = _outside_strings(body), _outside_strings(read)
+    if original.count(b":") != reencoded.count(b":"):
+        _refuse_duplicate(body)
+    return original == reencoded or _LONG_NUMBER.search(original) is None
 
 
 def _outside_strings(body: bytes) -> bytes:
-    """What valid JSON holds beside strings and spaces."""
+    """Return valid JSON without its strings and spaces."""
     return _STRINGS.sub(b"", body.replace(rb"\\", b"").replace(rb"\"", b"")).translate(None, _SPACES)
 
 
-def _refuse_twice(body: bytes) -> NoReturn:
-    def once(members: list[tuple[str, Any]]) -> None:
+def _refuse_duplicate(body: bytes) -> NoReturn:
+    def check_names(members: list[tuple[str, Any]]) -> None:
         names: set[str] = set()
         for name, _ in members:
             if name in names:
                 raise InvalidField(name, f"`{name}` stands twice in one object.")
             names.add(name)
 
-    if len(body) <= _LOOKED_THROUGH:
+    if len(body) <= _MAX_SEARCHED_BYTES:
         try:
-            json.loads(body, object_pairs_hook=once, parse_int=str, parse_float=str)
+            json.loads(body, object_pairs_hook=check_names, parse_int=str, parse_float=str)
         except RecursionError:
-            # In what was read once only, and is not kept.
+            # The nesting is in the dropped duplicate, which `decode_object` did not see.
             raise NestedTooDeep from None
     raise InvalidField("body", "A field stands twice in one object.")
 
@@ -143,7 +143,7 @@ def _fields(shape: type[CallShape]) -> frozenset[str]:
 
 
 def _refuse_other_case(others: Set[str], fields: frozenset[str]) -> None:
-    """Servers in Go read `Model` as `model`, behind the gateway's back."""
+    """Refuses names that differ from known fields only in case: servers in Go read `Model` as `model`."""
     if not fields.isdisjoint(map(str.casefold, others)):
         name = next(name for name in others if name.casefold() in fields)
         raise InvalidField(name, f"`{name}` must be written `{name.casefold()}`.")
@@ -171,21 +171,22 @@ def _fallbacks(names: Sequence[str]) -> tuple[str, ...]:
 def _deeper_than(value: Any, limit: int) -> bool:
     level = [value]
     for _ in range(limit):
-        below: list[Any] = []
+        children: list[Any] = []
         for container in level:
             inner = container.values() if type(container) is dict else container
-            below.extend(item for item in inner if type(item) is dict or type(item) is list)
-        if not below:
+            children.extend(item for item in inner if type(item) is dict or type(item) is list)
+        if not children:
             return False
-        level = below
+        level = children
     return True
 
 
 def _refuse_nul(value: Any, path: list[str | int]) -> None:
-    """`path` is where the value stands: names of fields and places in lists. It is written out for a fault alone."""
+    """Refuses NUL characters. `path` has the field names and list indexes of the value; it is formatted only for an
+    error."""
     if type(value) is str:
         if "\0" in value:
-            raise InvalidField(_written(path), f"`{_written(path)}` holds a NUL character.")
+            raise InvalidField(_format_path(path), f"`{_format_path(path)}` holds a NUL character.")
     elif type(value) is list:
         path.append(0)
         for index, item in enumerate(value):
@@ -196,11 +197,11 @@ def _refuse_nul(value: Any, path: list[str | int]) -> None:
         path.append("")
         for key, item in value.items():
             if "\0" in key:
-                raise InvalidField(_written(path[:-1]) or "body", "A field's name holds a NUL character.")
+                raise InvalidField(_format_path(path[:-1]) or "body", "A field's name holds a NUL character.")
             path[-1] = key
             _refuse_nul(item, path)
         path.pop()
 
 
-def _written(path: Sequence[str | int]) -> str:
+def _format_path(path: Sequence[str | int]) -> str:
     return "".join(f"[{step}]" if type(step) is int else f".{step}" for step in path).removeprefix(".")

@@ -1,4 +1,4 @@
-"""What a dialect can do. The dialects themselves are in `dialects/`, one folder each."""
+"""The interfaces of dialects. The dialects are in `dialects/`, one folder each."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -14,54 +14,54 @@ NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Tap(Protocol):
-    """Looks at a stream that passes as it is. One for each stream."""
+    """Observes a stream that is passed through. One for each stream."""
 
-    #: as known so far
+    #: the usage so far
     usage: Usage | None
-    #: whether the dialect's own end of a stream was seen
+    #: whether the dialect's end of a stream was seen
     finished: bool
-    #: the message with which the provider broke its stream off, else None
+    #: the message of the error with which the provider ended the stream, or None
     fault: str | None
 
     def take(self, block: bytes) -> bytes:
-        """Whole events in, what the client shall see out: the same bytes, with the model's name that the client asked
-        for, less what only the gateway asked for."""
+        """Return the bytes for the client for a block of whole events: the same bytes with the model's requested name,
+        and without events that only the gateway requested."""
 
     def complete(self) -> bool:
-        """At the stream's end: whether it was all there."""
+        """Return, at the end of the stream, whether it was complete."""
 
 
 class StreamReader(Protocol):
-    """A provider's events to deltas. One for each stream."""
+    """Converts a provider's events to deltas. One for each stream."""
 
     def read(self, event: bytes) -> Sequence[Delta]:
-        """Raises `NotConvertible`."""
+        """Return the deltas of an event. Raises `NotConvertible`."""
 
 
 class StreamWriter(Protocol):
-    """Deltas to a client's events. One for each stream."""
+    """Converts deltas to a client's events. One for each stream."""
 
     def write(self, delta: Delta) -> bytes: ...
 
 
 class ProviderDialect(Protocol):
-    """A dialect as far as providers speak it. What an operation asks and answers is in `form`: `Request` and
-    `Completion` for a chat, `EmbeddingsRequest` and `Embeddings` for embeddings."""
+    """The provider side of a dialect. `form` has the types of requests and answers: `Request` and `Completion` for a
+    chat, `EmbeddingsRequest` and `Embeddings` for embeddings."""
 
     @property
     def name(self) -> str: ...
 
     def from_internal(self, request: Any) -> dict[str, Any]:
-        """The body for a provider. Raises `InvalidField` for what this dialect cannot say."""
+        """Return the body for a provider. Raises `InvalidField` for content that this dialect cannot express."""
 
     def parse_reply(self, body: bytes) -> Any:
-        """Raises `NotConvertible`."""
+        """Return a provider's answer in the internal form. Raises `NotConvertible`."""
 
     def stream_reader(self) -> StreamReader: ...
 
 
 class Dialect(Protocol):
-    """A dialect as far as clients speak it."""
+    """The client side of a dialect."""
 
     @property
     def name(self) -> str: ...
@@ -70,40 +70,40 @@ class Dialect(Protocol):
     def operation(self) -> Literal["chat", "embeddings"]: ...
 
     def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:
-        """A client's body, and its headers with lower-case names. Raises a leaf of `BadRequest` that names the
-        field."""
+        """Return the model call of a client's body and headers (names in lower case). Raises a subclass of `BadRequest`
+        that names the field."""
 
     def instruct(self, body: dict[str, Any], text: str) -> None:
-        """Puts a text before a decoded body's system prompt. Nothing where an operation has none."""
+        """Puts a text before a decoded body's system prompt. Does nothing for operations without one."""
 
     def to_internal(self, call: ModelCall) -> Any:
-        """Raises `InvalidField` for what cannot be understood."""
+        """Return the request in the internal form. Raises `InvalidField` for unsupported content."""
 
     def render_reply(self, answer: Any, call: ModelCall) -> bytes:
-        """The answer to the client that made `call`."""
+        """Return the body for the client that made `call`."""
 
     def stream_writer(self, call: ModelCall) -> StreamWriter: ...
 
     def view(self, event: bytes) -> EventView | None:
-        """The texts of one of the client's events. None for an event without texts that ends none. Raises
+        """Return the texts of one of the client's events, or None for an event that has no texts and ends none. Raises
         `Unreadable`."""
 
     def growth(self, event: bytes) -> Growth | None:
-        """What `view` says of an event with the next piece of one text and nothing else, as far as that can be told
-        without reading the event for all that it could hold: None says nothing."""
+        """Return the result of `view` for an event that has only the next piece of one text: a fast path without a full
+        decode. None means unknown: use `view`."""
 
     def render_error(self, error: Refusal) -> bytes:
-        """The body of an error answer."""
+        """Return the body of an error."""
 
     def render_stream_error(self, error: Refusal) -> bytes:
-        """The event that ends a stream which broke."""
+        """Return the event that ends a stream with an error."""
 
 
 class PassingDialect(Dialect, ProviderDialect, Protocol):
-    """One that both speak: where both sides do, everything passes as it is."""
+    """A dialect of both clients and providers. Between the two, requests and answers are passed through."""
 
     def forward(self, call: ModelCall, model: str) -> tuple[dict[str, Any], Tap]:
-        """The body for the provider, and what watches the stream that may come of it."""
+        """Return the body for the provider, and the tap for a streamed answer."""
 
     def check_reply(self, body: bytes) -> Usage | None:
-        """The usage in a whole answer. Raises `NotConvertible` when it is no answer in this dialect."""
+        """Return the usage of a complete answer. Raises `NotConvertible` if it is not an answer in this dialect."""

@@ -1,5 +1,5 @@
-"""Whether a complete answer, as its client gets it, came to a normal end: the model was done, called a tool, or had
-said as much as it may. One that a provider's filter cut off, or that the model declined, did not."""
+"""Detects whether a complete answer ended normally: the model was done, called a tool, or reached its limit. An answer
+that a provider's filter cut off or that the model declined did not."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +15,7 @@ class _Choice(msgspec.Struct):
 
 
 class _Chat(msgspec.Struct):
-    """A completion, or a chunk of one."""
+    """A completion or a chunk."""
 
     choices: list[_Choice] = []
 
@@ -25,23 +25,23 @@ class _Delta(msgspec.Struct):
 
 
 class _Message(msgspec.Struct):
-    """A message, or the event that ends one."""
+    """A message, or the event that ends it."""
 
     stop_reason: str | None = None
     delta: _Delta | None = None
 
 
-class _Why(msgspec.Struct):
+class _IncompleteDetails(msgspec.Struct):
     reason: str | None = None
 
 
 class _Response(msgspec.Struct):
     status: str | None = None
-    incomplete_details: _Why | None = None
+    incomplete_details: _IncompleteDetails | None = None
 
 
 class _ResponseEvent(_Response):
-    """A response, or the event that holds it at its end."""
+    """A response, or the final event that contains it."""
 
     response: _Response | None = None
 
@@ -57,19 +57,19 @@ def _of_chat(data: bytes) -> Iterator[str | None]:
 
 
 def _of_message(data: bytes) -> Iterator[str | None]:
-    said = _message.decode(data)
-    yield said.stop_reason or (said.delta.stop_reason if said.delta else None)
+    message = _message.decode(data)
+    yield message.stop_reason or (message.delta.stop_reason if message.delta else None)
 
 
 def _of_response(data: bytes) -> Iterator[str | None]:
-    said = _response.decode(data)
-    response = said.response or said
+    event = _response.decode(data)
+    response = event.response or event
     yield (response.incomplete_details and response.incomplete_details.reason) or response.status
 
 
 class _Ending(NamedTuple):
-    #: where a stream tells. Inside a text these bytes do not stand: its quotes are escaped.
-    told_at: re.Pattern[bytes]
+    #: marks the events with a reason; cannot occur in a text, whose quotes are escaped
+    marker: re.Pattern[bytes]
     reasons: Callable[[bytes], Iterable[str | None]]
     normal: frozenset[str]
 
@@ -92,26 +92,26 @@ _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def ended_normally(dialect: str, answer: bytes, *, stream: bool) -> bool:
-    """`answer` is a whole body, or a stream's events. What cannot be read, or tells no reason, did not. Vectors have no
-    end to speak of."""
+    """Return whether an answer ended normally. `answer` is a complete body or a stream's events. False if it cannot be
+    read or has no reason. Embeddings always end normally."""
     if dialect == "openai_embeddings":
         return True
     ending = _ENDINGS[dialect]
     try:
-        told: list[Any] = [
+        reasons: list[Any] = [
             reason
-            for data in (_telling(answer, ending.told_at) if stream else (answer,))
+            for data in (_marked_events(answer, ending.marker) if stream else (answer,))
             for reason in ending.reasons(data)
             if reason is not None or not stream
         ]
     except _UNREADABLE:
         return False
-    return bool(told) and all(reason in ending.normal for reason in told)
+    return bool(reasons) and all(reason in ending.normal for reason in reasons)
 
 
-def _telling(events: bytes, told_at: re.Pattern[bytes]) -> Iterator[bytes]:
-    seen = 0
-    for match in told_at.finditer(events):
-        if match.start() >= seen:
-            start, seen = event_at(events, match.start())
-            yield data_of(events[start:seen])
+def _marked_events(events: bytes, marker: re.Pattern[bytes]) -> Iterator[bytes]:
+    end = 0
+    for match in marker.finditer(events):
+        if match.start() >= end:
+            start, end = event_at(events, match.start())
+            yield data_of(events[start:end])

@@ -1,12 +1,12 @@
-"""What can be wrong with a model call, for the one who sent it.
+"""Errors of model calls, for the client.
 
 BadRequest
-├── MalformedBody     not JSON, or JSON that is no object
+├── MalformedBody     not JSON, or not a JSON object
 ├── NestedTooDeep     deeper than `decoding.MAX_DEPTH`
-├── InvalidField      one field is missing or wrong; `param` names it
-├── ContextTooLong    the provider's limit for this model is passed
-├── FilteredUpstream  the provider's content filter objects to it
-└── RefusedUpstream   the provider objects to the request itself
+├── InvalidField      a field is missing or invalid; `param` names it
+├── ContextTooLong    the request exceeds the provider's limit for this model
+├── FilteredUpstream  the provider's content filter refuses the request
+└── RefusedUpstream   the provider refuses the request
 NotFound
 └── UnknownUpstream   the provider does not have this model
 """
@@ -52,4 +52,4 @@ class UnknownUpstream(NotFound):
 
 
 class NotConvertible(ValueError):
-    """What a provider sent is not what its dialect says. The text is for records, never for a client."""
+    """A provider's answer does not conform to its dialect. The text is for records, never for a client."""

@@ -1,4 +1,4 @@
-"""What the decoder says about a bad field, in words for whoever sent it."""
+"""Converts the decoder's errors about fields to messages for the client."""
 
 import re
 from typing import Final
@@ -17,20 +17,20 @@ _BOUND_WORDS: Final = {">=": "at least", "<=": "at most", ">": "more than", "<":
 
 
 def invalid_field(sentence: str) -> InvalidField:
-    """`sentence` is the decoder's: "Expected `str`, got `int` - at `$.messages[0].role`"."""
-    message, _, place = sentence.partition(" - at ")
-    path = place.strip("`").removeprefix("$").removeprefix(".")
+    """Return the error for a message of the decoder: "Expected `str`, got `int` - at `$.messages[0].role`"."""
+    message, _, location = sentence.partition(" - at ")
+    path = location.strip("`").removeprefix("$").removeprefix(".")
     if message.startswith("Object missing required field"):
         field = message.split("`")[1]
         path = f"{path}.{field}" if path else field
         return InvalidField(path, f"`{path}` is required.")
     path = path or "body"
-    return InvalidField(path, f"`{path}` {_must(message)}.")
+    return InvalidField(path, f"`{path}` {_requirement(message)}.")
 
 
-def _must(message: str) -> str:
+def _requirement(message: str) -> str:
     if match := _TYPE.match(message):
-        # A field that may be null may be left out, which is what null means.
+        # A field that may be null may be omitted; null means the same.
         kinds = [kind for kind in match[1].split(" | ") if kind != "null"]
         got = _TYPES.get(match[2], match[2])
         return f"must be {_alternatives(kinds)}, not {got}"
@@ -45,6 +45,6 @@ def _must(message: str) -> str:
 
 
 def _alternatives(kinds: list[str]) -> str:
-    # A whole number is a number.
-    shown = [_TYPES.get(kind, kind) for kind in kinds if not (kind == "int" and "float" in kinds)]
-    return " or ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+    # Integers are numbers.
+    names = [_TYPES.get(kind, kind) for kind in kinds if not (kind == "int" and "float" in kinds)]
+    return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -1,30 +1,30 @@
-"""Which texts of a body follow each other: what one speaker says is one text to a model, however it is cut."""
+"""Finds consecutive texts of a body: the texts of one speaker are one text to a model, however they are split."""
 
 from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
-#: Where a text stands: its holder, and its key there.
+#: the location of a text: the object that contains it, and its key
 Place: TypeAlias = tuple[dict[str, Any], str]
 
 _CONVERSATIONS: Final = ("messages", "input")
 _SYSTEM: Final = ("system", "instructions")
-#: Each of their messages is the answer of another call.
-_TOOLS: Final = frozenset({"tool", "function"})
+#: roles whose messages each belong to another call
+_TOOL_ROLES: Final = frozenset({"tool", "function"})
 
 
 def following(body: dict[str, Any]) -> Iterator[list[Place]]:
-    """Of a request: the texts of each role in order, whatever others say in between, and the parts of each tool's
-    result."""
+    """Yields the consecutive texts of a request: those of each role in order, regardless of other roles in between, and
+    the parts of each tool's result."""
     by_role: dict[str, list[Place]] = {"system": [place for field in _SYSTEM for place in _texts(body, field)]}
     for field in _CONVERSATIONS:
         for message in _objects(body.get(field)):
             role, content = str(message.get("role")), message.get("content")
             if type(content) is str:
-                if role not in _TOOLS:
+                if role not in _TOOL_ROLES:
                     by_role.setdefault(role, []).append((message, "content"))
             elif type(content) is list:
                 texts = _texts(message, "content")
-                if role in _TOOLS:
+                if role in _TOOL_ROLES:
                     yield texts
                 else:
                     by_role.setdefault(role, []).extend(texts)
@@ -37,7 +37,7 @@ def following(body: dict[str, Any]) -> Iterator[list[Place]]:
 
 
 def following_in_answer(body: dict[str, Any]) -> Iterator[list[Place]]:
-    """The same of an answer: the parts of each message."""
+    """Yields the consecutive texts of an answer: the parts of each message."""
     yield _texts(body, "content")
     for choice in _objects(body.get("choices")):
         for message in _objects([choice.get("message")]):
@@ -46,7 +46,7 @@ def following_in_answer(body: dict[str, Any]) -> Iterator[list[Place]]:
 
 
 def _texts(holder: dict[str, Any], key: str) -> list[Place]:
-    """A text, or the texts of a list of parts."""
+    """Return the location of a text, or those of the texts in a list of parts."""
     if type(holder.get(key)) is str:
         return [(holder, key)]
     return [(part, "text") for part in _objects(holder.get(key)) if type(part.get("text")) is str]

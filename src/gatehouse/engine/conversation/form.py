@@ -1,6 +1,6 @@
-"""The one internal form of a model call, its answer and its stream: what every dialect reads into and writes from.
+"""The internal form of a model call, its answer and its stream, which all dialects are converted to and from.
 
-Used only where client and provider speak different dialects; what both speak passes as it is.
+Used only if client and provider use different dialects. Otherwise requests and answers are passed through.
 """
 
 from typing import Any, Literal, TypeAlias
@@ -10,19 +10,19 @@ import msgspec
 from gatehouse.engine.conversation.usage import Usage
 
 Role: TypeAlias = Literal["system", "user", "assistant"]
-#: Why a model stopped.
+#: why a model stopped
 Finish: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter"]
 
 
 class Text(msgspec.Struct, frozen=True):
-    """`refusal`: it is not an answer but the model's word that it gives none."""
+    """A text. `refusal`: the model declines to answer."""
 
     text: str
     refusal: bool = False
 
 
 class Image(msgspec.Struct, frozen=True, kw_only=True):
-    """Either `url`, or `data` in base64 with its `media_type`."""
+    """An image: either `url`, or `data` in base64 with its `media_type`."""
 
     url: str | None = None
     data: str | None = None
@@ -31,8 +31,8 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
-    """`arguments` is JSON text, as the model wrote it. `signature` is the provider's own, of the thoughts that led to
-    the call: it wants it back with the call's result."""
+    """A tool call. `arguments` is JSON text as the model wrote it. `signature` is the provider's signature of the
+    reasoning behind the call, which it needs again with the result."""
 
     id: str
     name: str
@@ -50,14 +50,14 @@ Part: TypeAlias = Text | Image | ToolCall | ToolResult
 
 
 class Message(msgspec.Struct, frozen=True):
-    """Results of tools are parts of a user's message."""
+    """A message. Results of tools are parts of a user's message."""
 
     role: Role
     parts: tuple[Part, ...]
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
-    """`parameters` is a JSON schema."""
+    """A tool. `parameters` is a JSON schema."""
 
     name: str
     description: str | None = None
@@ -98,9 +98,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     response_format: ResponseFormat | None = None
     sampling: Sampling = Sampling()
     user: str | None = None
-    #: `low`, `high` and the like, for providers that know it
+    #: `low`, `high` and so on, for providers that support it
     reasoning_effort: str | None = None
-    #: fields that the client's dialect does not have: some provider's own, who takes its own by name
+    #: fields that are not in the client's dialect; each provider takes its own extensions by name
     extra: dict[str, Any] = {}
 
 
@@ -111,7 +111,7 @@ class EmbeddingsRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Embeddings(msgspec.Struct, frozen=True, kw_only=True):
-    """One vector a text, in the order of the texts."""
+    """One vector for each text, in the order of the texts."""
 
     model: str
     vectors: tuple[tuple[float, ...], ...]
@@ -119,7 +119,7 @@ class Embeddings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Completion(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole answer. `created` is Unix time."""
+    """A complete answer. `created` is Unix time."""
 
     id: str
     model: str
@@ -143,7 +143,7 @@ class TextDelta(msgspec.Struct, frozen=True):
 
 
 class ToolStarted(msgspec.Struct, frozen=True, kw_only=True):
-    """`index` counts an answer's tool calls from 0."""
+    """The start of a tool call. `index` counts the answer's tool calls from 0."""
 
     index: int
     id: str
@@ -157,7 +157,7 @@ class ToolArguments(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):
-    """The model stopped; the usage may still follow."""
+    """The model has stopped; the usage may follow."""
 
     reason: Finish
     stop_sequence: str | None = None
@@ -168,11 +168,11 @@ class UsageTold(msgspec.Struct, frozen=True):
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """The provider said that nothing follows."""
+    """The provider has ended the stream."""
 
 
 class Faulted(msgspec.Struct, frozen=True):
-    """The provider ended its stream with an error of its own. `message` is the provider's."""
+    """The provider has ended the stream with an error. `message` is the provider's."""
 
     message: str
 

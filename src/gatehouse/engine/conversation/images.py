@@ -1,4 +1,4 @@
-"""Images as URLs, `data:` ones included, to and from the internal form."""
+"""Converts images as URLs, including `data:` URLs, to and from the internal form."""
 
 from typing import Any
 
@@ -6,11 +6,11 @@ from gatehouse.engine.conversation.form import Image
 
 
 def from_url(url: str, detail: Any = None) -> Image:
-    shown = detail if isinstance(detail, str) else None
+    detail_text = detail if isinstance(detail, str) else None
     head, comma, data = url.partition(",")
     if head.startswith("data:") and comma and head.endswith(";base64"):
-        return Image(data=data, media_type=head[5:-7], detail=shown)
-    return Image(url=url, detail=shown)
+        return Image(data=data, media_type=head[5:-7], detail=detail_text)
+    return Image(url=url, detail=detail_text)
 
 
 def to_url(image: Image) -> str:

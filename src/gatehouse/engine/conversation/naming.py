@@ -1,7 +1,7 @@
-"""The model's name in an answer that passes as it is: the name that the client asked for, whoever answered.
+"""Replaces the model's name in an answer that is passed through by the requested name.
 
-Clients compare the two: some drop what a model of another name has thought. Which model answered is told by headers and
-by the record. All other bytes stay as the provider sent them.
+Clients compare the two: some drop the reasoning of a model with another name. Headers and the record have the name of
+the model that answered. All other bytes stay as the provider sent them.
 """
 
 import re
@@ -14,15 +14,15 @@ from gatehouse.engine.conversation.sse import data_of, events, frame
 _SPACE: Final = rb"[ \t\r\n]*+"
 _TEXT: Final = rb'"(?:[^"\\]|\\.)*+"'
 _SCALAR: Final = rb"(?:" + _TEXT + rb"|[-+.0-9A-Za-z]++)"
-#: Members of an object before `model` that hold no object and no list.
+#: members of an object before `model` whose values are neither objects nor lists
 _BEFORE: Final = (
     rb"\{" + _SPACE + rb'(?:(?!"model")' + _TEXT + _SPACE + rb":" + _SPACE + _SCALAR + _SPACE + rb"," + _SPACE + rb")*+"
 )
 _MODEL: Final = rb'"model"' + _SPACE + rb":" + _SPACE
-#: Each has what stands before the name as its first group; the name follows.
+#: In each pattern, the first group ends before the name.
 _IN_BODY: Final = re.compile(rb"\A(" + _SPACE + _BEFORE + _MODEL + rb")" + _TEXT)
 _IN_EVENT: Final = re.compile(rb"(data: ?" + _BEFORE + _MODEL + rb")" + _TEXT)
-#: `model` near the end of a body, behind a long list: what follows closes one object, the whole.
+#: `model` near the end of a body, after a long list, followed by simple members and the end of the whole object
 _FLAT_OBJECT: Final = rb"\{[^{}\[\]]*+\}"
 _AT_END: Final = re.compile(
     rb"(" + _MODEL + rb")" + _TEXT + rb"(?=(?:" + _SPACE + rb"," + _SPACE + _TEXT + _SPACE + rb":" + _SPACE
@@ -36,60 +36,61 @@ _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def in_body(body: bytes, model: str) -> bytes:
-    """A JSON object whose top-level `model`, where it has one, is the given name."""
+    """Return a JSON object with its top-level `model`, if it has one, replaced by `model`."""
     name = _encode(model)
     match = _IN_BODY.match(body) or _AT_END.search(body, max(body.rfind(_KEY), 0))
     if match is not None:
         return body[: match.end(1)] + name + body[match.end() :]
-    return _decoded(body, name) or body
+    return _renamed(body, name) or body
 
 
 class EventNames:
-    """Names the model in a stream of events whose data are objects with `model` at the top. One for each stream."""
+    """Replaces the model's name in a stream of events whose data are objects with a top-level `model`. One for each
+    stream."""
 
-    __slots__ = ("_as_it_came", "_as_it_goes", "_name")
+    __slots__ = ("_name", "_original_member", "_replaced_member")
 
     def __init__(self, model: str) -> None:
         self._name = _encode(model)
-        #: the member as the provider writes it in nearly every event, and what it becomes
-        self._as_it_came = self._as_it_goes = b""
+        #: the member as the provider writes it in nearly every event, and its replacement
+        self._original_member = self._replaced_member = b""
 
     def in_block(self, block: bytes) -> bytes:
-        # A quotation mark inside a text is escaped, so the key stands in no text.
+        # Quotes are escaped in JSON strings, so the key cannot occur in a text.
         count = block.count(_KEY)
         if not count:
             return block
-        if self._as_it_came and block.count(self._as_it_came) == count:
-            return block.replace(self._as_it_came, self._as_it_goes)
+        if self._original_member and block.count(self._original_member) == count:
+            return block.replace(self._original_member, self._replaced_member)
         return b"".join(self._event(event) for event in events(block))
 
     def _event(self, event: bytes) -> bytes:
         match = _IN_EVENT.match(event)
         if match is not None:
             start, name_start, end = event.rindex(_KEY, 0, match.end(1)), match.end(1), match.end()
-            self._as_it_came = event[start:end]
-            self._as_it_goes = event[start:name_start] + self._name
-            return event[:start] + self._as_it_goes + event[end:]
-        data = _decoded(data_of(event), self._name) if _KEY in event else None
+            self._original_member = event[start:end]
+            self._replaced_member = event[start:name_start] + self._name
+            return event[:start] + self._replaced_member + event[end:]
+        data = _renamed(data_of(event), self._name) if _KEY in event else None
         return event if data is None else frame(data)
 
 
 def in_object(block: bytes, field: str, model: str) -> bytes:
-    """A block of events, in which the `model` of the object `field` of an event's data is the given name."""
+    """Return a block of events with the `model` in the object `field` of each event's data replaced."""
     return b"".join(_nested(event, field, _encode(model)) if _KEY in event else event for event in events(block))
 
 
 def _nested(event: bytes, field: str, name: bytes) -> bytes:
     fields = _read(data_of(event))
-    inner = None if fields is None or field not in fields else _decoded(bytes(fields[field]), name)
+    inner = None if fields is None or field not in fields else _renamed(bytes(fields[field]), name)
     if fields is None or inner is None:
         return event
     kind: Any = msgspec.json.decode(fields["type"]) if "type" in fields else None
     return frame(_encode({**fields, field: msgspec.Raw(inner)}), kind if isinstance(kind, str) else None)
 
 
-def _decoded(data: bytes, name: bytes) -> bytes | None:
-    """The object with the name in it. None where it has no `model`, or is no object."""
+def _renamed(data: bytes, name: bytes) -> bytes | None:
+    """Return the object with the new name, or None if it has no `model` or is not an object."""
     fields = _read(data)
     if fields is None or "model" not in fields:
         return None

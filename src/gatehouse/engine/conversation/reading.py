@@ -1,4 +1,4 @@
-"""Reading optional fields of a decoded body: absent and null are None, a wrong type is the client's 400."""
+"""Reads optional fields of a decoded body: absent and null are None, a wrong type is a 400."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -35,7 +35,7 @@ def number(body: Mapping[str, Any], field: str) -> float | None:
 
 
 def texts(body: Mapping[str, Any], field: str) -> tuple[str, ...]:
-    """A string or a list of them."""
+    """Return the strings of a field with a string or a list of strings."""
     value = body.get(field)
     if value is None:
         return ()

@@ -1,61 +1,62 @@
-"""Server-sent events as bytes: cut at event boundaries, whatever the network's pieces are."""
+"""Splits server-sent events at event boundaries, independent of the network's chunks."""
 
 import re
 from collections.abc import Callable, Iterator
 
-#: An event that is longer than this is no event. A picture in an answer is one event of some megabytes.
+#: maximum size of an event; an image in an answer is one event of some megabytes
 MAX_EVENT_BYTES = 8 * 1024 * 1024
 
 _BOUNDARY = re.compile(rb"\r?\n\r?\n")
 
 
 class EventTooLarge(Exception):
-    """More than `MAX_EVENT_BYTES` came without an event's end."""
+    """More than `MAX_EVENT_BYTES` arrived without the end of an event."""
 
 
 class Splitter:
-    """Holds back the tail that is not yet a whole event. What it does for an event grows with its size, in however
-    many pieces it comes."""
+    """Buffers the incomplete event at the end of the input. Its work is linear in the size of an event, regardless of
+    the number of chunks."""
 
-    __slots__ = ("_held", "_seam", "_size")
+    __slots__ = ("_pieces", "_seam", "_size")
 
     def __init__(self) -> None:
-        self._held: list[bytes] = []
+        self._pieces: list[bytes] = []
         self._size = 0
-        #: the last bytes held: a boundary may begin in them
+        #: the last buffered bytes, in which a boundary may begin
         self._seam = b""
 
     def push(self, chunk: bytes) -> bytes:
-        """All whole events so far, untouched and together; empty when none is complete. Raises `EventTooLarge`."""
-        if self._held:
+        """Return all complete events so far, unchanged, in one block; empty if there is none. Raises
+        `EventTooLarge`."""
+        if self._pieces:
             joint = self._seam + chunk
             if not _last_boundary(joint):
-                self._hold(chunk, joint)
+                self._buffer(chunk, joint)
                 return b""
             chunk = self.take_rest() + chunk
         cut = _last_boundary(chunk)
         if cut == len(chunk):
             return chunk
         rest = chunk[cut:]
-        self._hold(rest, rest)
+        self._buffer(rest, rest)
         return chunk[:cut]
 
     def take_rest(self) -> bytes:
-        """What is held, which is forgotten here."""
-        rest = b"".join(self._held)
-        self._held, self._size, self._seam = [], 0, b""
+        """Return and clear the buffered bytes."""
+        rest = b"".join(self._pieces)
+        self._pieces, self._size, self._seam = [], 0, b""
         return rest
 
-    def _hold(self, piece: bytes, end: bytes) -> None:
+    def _buffer(self, piece: bytes, end: bytes) -> None:
         self._size += len(piece)
         if self._size > MAX_EVENT_BYTES:
             raise EventTooLarge
-        self._held.append(piece)
+        self._pieces.append(piece)
         self._seam = end[-3:]
 
 
 def events(block: bytes) -> Iterator[bytes]:
-    """The single events of a block that `Splitter.push` gave, each with its separator."""
+    """Yields the events of a block of `Splitter.push`, each with its separator."""
     if b"\r" not in block:
         *whole, rest = block.split(b"\n\n")
         for event in whole:
@@ -71,7 +72,8 @@ def events(block: bytes) -> Iterator[bytes]:
 
 
 def up_to_fault(block: bytes, fault_in: Callable[[bytes], str | None]) -> tuple[bytes, str | None]:
-    """The events before the first whose data is a fault, and what `fault_in` says of that; else all, and None."""
+    """Return the events before the first error and the result of `fault_in` for it; without an error, the whole block
+    and None."""
     position = 0
     for event in events(block):
         fault = fault_in(data_of(event))
@@ -82,17 +84,17 @@ def up_to_fault(block: bytes, fault_in: Callable[[bytes], str | None]) -> tuple[
 
 
 def event_at(block: bytes, position: int) -> tuple[int, int]:
-    """Where the event around a position begins and ends."""
+    """Return the start and end of the event at a position."""
     start = block.rfind(b"\n\n", 0, position) + 2
-    # A search for what is not there goes through the whole block: CRLF only where there is a CR.
+    # An unsuccessful search scans the whole block, so search for CRLF only if there is a CR.
     if b"\r" in block:
         start = max(start, block.rfind(b"\n\r\n", 0, position) + 3)
-    # Without a separator before it, the two searches gave 1 and 2.
+    # Without a separator before the event, the two searches result in 1 and 2.
     return (start if start > 2 else 0), _end_of_event(block, position)
 
 
 def data_of(event: bytes) -> bytes:
-    """The event's data, its lines joined; empty for a comment."""
+    """Return the event's data with its lines joined; empty for a comment."""
     if event.startswith(b"data: ") and b"\n" not in (plain := event[6:].rstrip(b"\r\n")):
         return plain
     lines = [_value(line) for line in event.splitlines() if line.startswith(b"data")]
@@ -111,7 +113,7 @@ def _value(line: bytes) -> bytes:
 
 
 def _last_boundary(data: bytes) -> int:
-    """Where the last whole event ends: almost always a plain search, CRLF only where there is a CR."""
+    """Return the end of the last complete event. Searches for CRLF only if there is a CR."""
     if b"\r" not in data:
         if data.endswith(b"\n\n"):
             return len(data)

@@ -1,10 +1,10 @@
-"""Tokens of one model call as disjoint classes: no token is counted in two of them."""
+"""The tokens of a model call in disjoint classes: each token is counted in one of them."""
 
 import msgspec
 
 
 class Usage(msgspec.Struct, kw_only=True, gc=False):
-    """`input_tokens` are those read at full price: cached ones and ones written to a cache stand apart."""
+    """`input_tokens` excludes tokens read from a cache or written to it."""
 
     input_tokens: int = 0
     output_tokens: int = 0

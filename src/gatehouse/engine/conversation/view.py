@@ -1,4 +1,4 @@
-"""The texts of one event of a stream: what a dialect tells about its own events."""
+"""Types and helpers for a dialect's view of a stream's events: their texts, order and ends."""
 
 from collections.abc import Iterator
 from typing import Any, Final, TypeAlias, TypeVar
@@ -8,13 +8,13 @@ import msgspec
 from gatehouse.engine.conversation.slots import Slot, slots
 from gatehouse.engine.conversation.uninspected import IN_ANSWERS
 
-#: Fields of a delta that do not go on in the next one.
-_AT_ONCE: Final = frozenset({"name", "title", "url", "filename", "cited_text"})
+#: fields of a delta whose texts do not continue in the next delta
+_COMPLETE_FIELDS: Final = frozenset({"name", "title", "url", "filename", "cited_text"})
 
 
 class Piece(msgspec.Struct, gc=False):
-    """A piece of one of the answer's texts. `channel` names the text: what it belongs to (a choice, a block), a dot,
-    and more. `whole`: the text comes in this piece alone."""
+    """A piece of a text of the answer. `channel` identifies the text: its choice or block, a dot, and more. `whole`:
+    the piece is the whole text."""
 
     channel: str
     slot: Slot
@@ -22,19 +22,20 @@ class Piece(msgspec.Struct, gc=False):
 
 
 Shape = TypeVar("Shape")
-#: The next piece of a text: its channel, as in `Piece`, and what it holds.
+#: the next piece of a text: its channel, as in `Piece`, and its content
 Growth: TypeAlias = tuple[str, str]
 
 
 class EventView(msgspec.Struct):
-    """`ends` are prefixes of the names of channels that have come to their end with this event. `data` is the decoded
-    event, encoded anew after a piece was changed, or where it is `altered` already; `name` the event's name where it
-    has one. `echoes` say again all that came in the channel of their name, which has ended before: what was changed
-    there is changed in them, and nothing in them is looked at again.
+    """The texts of an event. `data` is the decoded event; it is encoded again if a piece was changed or `altered` is
+    set. `name` is the event's name or None. `ends` has prefixes of the channels that end with this event. `echoes`
+    repeat the whole text of a channel that has ended: changes to that text are applied to them, and they are not
+    inspected again.
 
-    `follows` says what the event must not overtake: everything (""), all of a choice or block, or, where it is None,
-    only what is before it in the texts that it has pieces of. One that has no piece of a growing text stays behind the
-    text that came last in its `group`, a choice or block."""
+    `follows` is the order constraint: the event must stay after everything ("") or after all of a choice or block; None
+    means only after the earlier pieces of its own texts. An event without a piece of a growing text stays after the
+    latest text of its `group`, a choice or block.
+    """
 
     data: dict[str, Any]
     pieces: list[Piece]
@@ -47,17 +48,17 @@ class EventView(msgspec.Struct):
 
 
 def whole_texts(holder: Any, prefix: str, *, key: Any = None) -> Iterator[Piece]:
-    """Texts of an event's part that do not go on in the next one. With `key`, of what stands there in `holder`: the
-    slots are places in the event itself, so that what is replaced there leaves."""
+    """Yields the texts of a part of an event that do not continue in the next event. With `key`, only those of
+    `holder[key]`. The slots refer to the event itself, so that replacements are sent."""
     for slot in _texts(holder, key):
         yield Piece(f"{prefix}.{slot.key}", slot, whole=True)
 
 
 def growing_texts(holder: Any, prefix: str, *, key: Any = None) -> Iterator[Piece]:
-    """Texts of a delta, or of what stands there at `key`. Those that the next one adds to are told by the names of
-    their fields."""
+    """Yields the texts of a delta, or of its value at `key`. The field's name determines whether the next delta
+    continues a text."""
     for slot in _texts(holder, key):
-        yield Piece(f"{prefix}.{slot.key}", slot, whole=slot.is_key or slot.is_object or slot.key in _AT_ONCE)
+        yield Piece(f"{prefix}.{slot.key}", slot, whole=slot.is_key or slot.is_object or slot.key in _COMPLETE_FIELDS)
 
 
 def _texts(holder: Any, key: Any) -> Iterator[Slot]:
@@ -67,36 +68,37 @@ def _texts(holder: Any, key: Any) -> Iterator[Slot]:
 
 
 def without_logprobs(data: dict[str, Any]) -> bool:
-    """Takes the probabilities of tokens out of a decoded answer or event: they say its text again, token by token, so
-    that nothing is found in them. Whether there were any. An answer that is not changed goes on as its own bytes."""
-    had = False
+    """Removes the log probabilities from a decoded answer or event: they repeat the text token by token, where
+    inspection finds nothing. Returns whether there were any. An unchanged answer is forwarded with its original
+    bytes."""
+    removed = False
     for choice in data.get("choices") or ():
         if isinstance(choice, dict) and choice.get("logprobs"):
             choice["logprobs"] = None
-            had = True
-    return had
+            removed = True
+    return removed
 
 
 _decoder: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
 
 
 def decoded(data: bytes) -> dict[str, Any]:
-    """Raises `Unreadable`."""
+    """Return the decoded event. Raises `Unreadable`."""
     try:
         return _decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise Unreadable from None
 
 
-def plain(event: bytes, before: bytes, shape: msgspec.json.Decoder[Shape]) -> Shape | None:
-    """An event that is `before` and one line of data in a shape; None where it is not as plain as that."""
-    if not event.startswith(before) or event.find(b"\n", len(before)) != len(event) - 2 or b"\r" in event:
+def plain(event: bytes, prefix: bytes, shape: msgspec.json.Decoder[Shape]) -> Shape | None:
+    """Return the data of an event that is `prefix` and one line of data in a shape, or None for any other event."""
+    if not event.startswith(prefix) or event.find(b"\n", len(prefix)) != len(event) - 2 or b"\r" in event:
         return None
     try:
-        return shape.decode(event[len(before) :])
+        return shape.decode(event[len(prefix) :])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 
 class Unreadable(Exception):
-    """An event that is none: what cannot be read cannot be let through."""
+    """An event cannot be read and must not be forwarded."""

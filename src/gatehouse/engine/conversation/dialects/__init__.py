@@ -1,4 +1,4 @@
-"""Every dialect by name: how a client speaks to the gateway. Some are how the gateway speaks to a provider, too."""
+"""All dialects by name. Clients use all of them; providers use some of them too."""
 
 from typing import Final
 
@@ -8,8 +8,8 @@ from gatehouse.engine.conversation.dialects.openai_chat import OpenAIChat
 from gatehouse.engine.conversation.dialects.openai_embeddings import OpenAIEmbeddings
 from gatehouse.engine.conversation.dialects.openai_responses import OpenAIResponses
 
-_BOTH: tuple[PassingDialect, ...] = (OpenAIChat(), AnthropicMessages(), OpenAIEmbeddings())
-_CLIENTS: tuple[Dialect, ...] = (OpenAIResponses(),)
+_PASSING_DIALECTS: tuple[PassingDialect, ...] = (OpenAIChat(), AnthropicMessages(), OpenAIEmbeddings())
+_CLIENT_DIALECTS: tuple[Dialect, ...] = (OpenAIResponses(),)
 
-PASSING: Final[dict[str, PassingDialect]] = {dialect.name: dialect for dialect in _BOTH}
-DIALECTS: Final[dict[str, Dialect]] = {**PASSING, **{dialect.name: dialect for dialect in _CLIENTS}}
+PASSING: Final[dict[str, PassingDialect]] = {dialect.name: dialect for dialect in _PASSING_DIALECTS}
+DIALECTS: Final[dict[str, Dialect]] = {**PASSING, **{dialect.name: dialect for dialect in _CLIENT_DIALECTS}}

@@ -1,4 +1,4 @@
-"""The gateway's envelope for errors (reference 1, Errors), plain and wrapped as Anthropic's clients expect it."""
+"""The gateway's envelope for errors (docs/errors.md), plain and in Anthropic's form."""
 
 from typing import Any
 
@@ -13,12 +13,13 @@ def openai_body(error: Refusal) -> bytes:
 
 
 def openai_event(error: Refusal) -> bytes:
-    # Named, as the contract says; clients that only look at `data` find the same `error` object.
+    # A named event; clients that only read `data` find the same `error` object.
     return frame(openai_body(error), "error")
 
 
 def typed_event(error: Refusal) -> bytes:
-    """For clients that tell events by their `type` and look at its top for what is wrong."""
+    """Return an error event for clients that distinguish events by `type` and read the error's fields at the top
+    level."""
     fields = _fields(error)
     top = {"type": "error", "code": error.code, "message": error.text, "param": fields.get("param")}
     return frame(msgspec.json.encode({**top, "error": fields}), "error")

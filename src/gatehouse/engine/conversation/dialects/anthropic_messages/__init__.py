@@ -1,4 +1,4 @@
-"""Messages as Anthropic's clients speak them."""
+"""Anthropic's messages API."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -18,7 +18,7 @@ from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.conversation.view import EventView, Growth
 from gatehouse.foundation.errors import Refusal
 
-#: Clients switch the provider's new features on by this.
+#: header by which clients enable new features of the provider
 BETA = "anthropic-beta"
 
 

@@ -1,4 +1,4 @@
-"""Messages and their blocks to and from the internal form."""
+"""Converts messages and their blocks to and from the internal form."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,8 +11,8 @@ from gatehouse.engine.conversation.call_ids import fitting
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import Image, Message, Part, Text, ToolCall, ToolResult
 
-#: Blocks of earlier answers that mean nothing to another provider.
-_LEFT_OUT = frozenset({"thinking", "redacted_thinking"})
+#: types of blocks of earlier answers that are dropped, because other providers cannot use them
+_DROPPED_TYPES = frozenset({"thinking", "redacted_thinking"})
 _ID = re.compile("[a-zA-Z0-9_-]{1,64}")
 
 
@@ -28,7 +28,8 @@ def read_content(content: Any, path: str) -> tuple[Part, ...]:
 
 
 def write_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Without the system's. Neighbours of one role become one message, as roles take turns here."""
+    """Return the messages without system messages. Consecutive messages of one role are merged, because roles alternate
+    in this dialect."""
     written: list[dict[str, Any]] = []
     for message in messages:
         blocks = [_write_block(part) for part in message.parts if not (isinstance(part, Text) and not part.text)]
@@ -56,7 +57,7 @@ def _read_block(block: Any, path: str) -> Part | None:
         inner = read_content(block.get("content"), f"{path}.content")
         content = tuple(part for part in inner if isinstance(part, Text | Image))
         return ToolResult(call_id=block["tool_use_id"], content=content, is_error=block.get("is_error") is True)
-    if kind in _LEFT_OUT:
+    if kind in _DROPPED_TYPES:
         return None
     raise InvalidField(
         path, f"`{path}`: this provider takes only blocks of type `text`, `image`, `tool_use` and `tool_result`."

@@ -1,4 +1,4 @@
-"""Whole answers of the messages API."""
+"""Converts complete answers of the messages API."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -7,7 +7,7 @@ import msgspec
 
 from gatehouse.engine.conversation.answers import UsageIn, decoded
 from gatehouse.engine.conversation.arguments import as_object
-from gatehouse.engine.conversation.dialects.anthropic_messages.usage import UsageShape, merged, told_by
+from gatehouse.engine.conversation.dialects.anthropic_messages.usage import UsageShape, merged, usage_fields
 from gatehouse.engine.conversation.form import Completion, Finish, Text, ToolCall
 
 FINISH: dict[str | None, Finish] = {
@@ -52,7 +52,7 @@ def read(body: bytes) -> Completion:
     reply = decoded(_reply, body)
     parts: list[Text | ToolCall] = []
     for block in reply.content:
-        # Other blocks, such as thinking, have no place in other dialects.
+        # Other dialects have no equivalent for other blocks, such as thinking.
         if block.type == "text":
             parts.append(Text(block.text))
         elif block.type == "tool_use":
@@ -76,7 +76,7 @@ def write(completion: Completion) -> bytes:
         "content": _write_parts(completion.parts),
         "stop_reason": stop_reason(completion.finish, completion.stop_sequence),
         "stop_sequence": completion.stop_sequence,
-        "usage": told_by(completion.usage),
+        "usage": usage_fields(completion.usage),
     }
     return msgspec.json.encode(body)
 
@@ -86,7 +86,7 @@ def stop_reason(finish: Finish, stop_sequence: str | None) -> str:
 
 
 def _write_parts(parts: Iterable[Text | ToolCall]) -> list[dict[str, Any]]:
-    """As a stream would have brought them: texts that follow each other are one block."""
+    """Return the blocks as in a stream: consecutive texts are one block."""
     blocks: list[dict[str, Any]] = []
     for part in parts:
         if isinstance(part, ToolCall):

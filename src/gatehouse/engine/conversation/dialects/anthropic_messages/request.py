@@ -1,4 +1,4 @@
-"""Requests of the messages API to and from the internal form."""
+"""Converts requests of the messages API to and from the internal form."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import Message, Request, ResponseFormat, Sampling, Text, Tool, ToolChoice
 from gatehouse.engine.conversation.reading import integer, number, text, texts
 
-#: This dialect must have a limit; used where the client named none.
+#: used if the client sets no limit, which this dialect requires
 DEFAULT_MAX_TOKENS = 4096
 
 _READ_MODE = {"auto": "auto", "any": "required", "none": "none"}
@@ -56,7 +56,7 @@ def write(request: Request) -> dict[str, Any]:
         "max_tokens": sampling.max_tokens or DEFAULT_MAX_TOKENS,
         "messages": content.write_messages(request.messages),
         "system": _write_system(request) or None,
-        # The other dialects' scale goes to 2.
+        # In other dialects the maximum is 2.
         "temperature": None if sampling.temperature is None else min(sampling.temperature, 1.0),
         "top_p": sampling.top_p,
         "top_k": sampling.top_k,
@@ -116,22 +116,22 @@ def _write_choice(request: Request) -> dict[str, Any] | None:
 
 
 def _read_format(config: Mapping[str, Any]) -> ResponseFormat | None:
-    wanted = config.get("format")
-    if wanted is None:
+    response_format = config.get("format")
+    if response_format is None:
         return None
     if (
-        not isinstance(wanted, dict)
-        or wanted.get("type") != "json_schema"
-        or not isinstance(wanted.get("schema"), dict)
+        not isinstance(response_format, dict)
+        or response_format.get("type") != "json_schema"
+        or not isinstance(response_format.get("schema"), dict)
     ):
         raise InvalidField("output_config.format", "`output_config.format` must be a `json_schema` with its `schema`.")
-    return ResponseFormat(kind="json_schema", schema=wanted["schema"])
+    return ResponseFormat(kind="json_schema", schema=response_format["schema"])
 
 
-def _write_format(wanted: ResponseFormat | None) -> dict[str, Any] | None:
-    if wanted is None or wanted.kind != "json_schema":
+def _write_format(response_format: ResponseFormat | None) -> dict[str, Any] | None:
+    if response_format is None or response_format.kind != "json_schema":
         return None
-    return {"format": {"type": "json_schema", "schema": wanted.schema or {}}}
+    return {"format": {"type": "json_schema", "schema": response_format.schema or {}}}
 
 
 def _write_system(request: Request) -> str:
@@ -143,6 +143,6 @@ def _write_system(request: Request) -> str:
         if isinstance(part, Text)
     ]
     if request.response_format is not None and request.response_format.kind == "json_object":
-        # There is no such mode here; the instruction is what it amounts to.
+        # This dialect has no JSON mode; an instruction replaces it.
         texts_.append(_JSON_ONLY)
     return "\n\n".join(texts_)

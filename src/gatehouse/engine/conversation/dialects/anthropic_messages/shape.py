@@ -1,4 +1,4 @@
-"""What is checked in a client's request. Everything else goes to the provider as it came."""
+"""The validated fields of a client's request. All other fields go to the provider unchanged."""
 
 from typing import Annotated, Any, Literal
 

@@ -1,4 +1,4 @@
-"""Events of the messages API to deltas, and deltas to events."""
+"""Converts events of the messages API to deltas, and deltas to events."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +8,7 @@ import msgspec
 from gatehouse.engine.conversation.answers import decoded
 from gatehouse.engine.conversation.dialects.anthropic_messages.reply import FINISH, stop_reason
 from gatehouse.engine.conversation.dialects.anthropic_messages.tap import fault_in
-from gatehouse.engine.conversation.dialects.anthropic_messages.usage import UsageShape, merged, told_by
+from gatehouse.engine.conversation.dialects.anthropic_messages.usage import UsageShape, merged, usage_fields
 from gatehouse.engine.conversation.form import (
     Delta,
     Ended,
@@ -57,34 +57,34 @@ _event = msgspec.json.Decoder(_Event)
 
 
 class Reader:
-    """See `StreamReader`. Thinking and other blocks that no other dialect has are left out."""
+    """A `StreamReader`. Drops thinking and other blocks that no other dialect has."""
 
-    __slots__ = ("_silent", "_tools", "_usage")
+    __slots__ = ("_tools", "_tools_without_arguments", "_usage")
 
     def __init__(self) -> None:
-        #: content block to tool call
+        #: index of a content block to index of its tool call
         self._tools: dict[int, int] = {}
-        #: blocks of tools whose arguments have not been told
-        self._silent: set[int] = set()
+        #: blocks of tool calls whose arguments have not begun
+        self._tools_without_arguments: set[int] = set()
         self._usage: Usage | None = None
 
     def read(self, event: bytes) -> Sequence[Delta]:
         data = data_of(event)
         if not data:
             return ()
-        told = decoded(_event, data)
-        match told.type:
+        parsed = decoded(_event, data)
+        match parsed.type:
             case "message_start":
-                return self._started(told.message or _Message())
+                return self._started(parsed.message or _Message())
             case "content_block_start":
-                return self._block(told.index, told.content_block or _Block())
+                return self._block(parsed.index, parsed.content_block or _Block())
             case "content_block_delta":
-                return self._delta(told.index, told.delta or _Delta())
-            case "content_block_stop" if told.index in self._silent:
-                self._silent.discard(told.index)
-                return (ToolArguments(index=self._tools[told.index], text="{}"),)
+                return self._delta(parsed.index, parsed.delta or _Delta())
+            case "content_block_stop" if parsed.index in self._tools_without_arguments:
+                self._tools_without_arguments.discard(parsed.index)
+                return (ToolArguments(index=self._tools[parsed.index], text="{}"),)
             case "message_delta":
-                return self._message_delta(told.delta or _Delta(), told.usage)
+                return self._message_delta(parsed.delta or _Delta(), parsed.usage)
             case "message_stop":
                 return (Ended(),)
             case "error":
@@ -99,7 +99,7 @@ class Reader:
     def _block(self, index: int, block: _Block) -> Sequence[Delta]:
         if block.type == "tool_use":
             self._tools[index] = len(self._tools)
-            self._silent.add(index)
+            self._tools_without_arguments.add(index)
             return (ToolStarted(index=self._tools[index], id=block.id, name=block.name),)
         return (TextDelta(block.text),) if block.type == "text" and block.text else ()
 
@@ -107,7 +107,7 @@ class Reader:
         if delta.text:
             return (TextDelta(delta.text),)
         if delta.partial_json and index in self._tools:
-            self._silent.discard(index)
+            self._tools_without_arguments.discard(index)
             return (ToolArguments(index=self._tools[index], text=delta.partial_json),)
         return ()
 
@@ -123,13 +123,13 @@ class Reader:
 
 
 class Writer:
-    """See `StreamWriter`. Blocks follow each other here, so each new one closes the one before."""
+    """A `StreamWriter`. Only one block is open at a time: a new block closes the previous one."""
 
     __slots__ = ("_blocks", "_finished", "_kind", "_tools", "_usage")
 
     def __init__(self) -> None:
         self._blocks = 0
-        #: what the open block is: `text`, `tool` or nothing
+        #: the open block: `text`, `tool`, or None
         self._kind: str | None = None
         self._tools: dict[int, int] = {}
         self._finished = Finished(reason="stop")
@@ -152,7 +152,7 @@ class Writer:
                 index = self._tools.get(delta.index, self._blocks - 1)
                 return self._delta(index, {"type": "input_json_delta", "partial_json": delta.text})
             case Finished():
-                # Told with the usage, which other dialects tell last.
+                # Sent together with the usage, which is last in other dialects.
                 self._finished = delta
                 return b""
             case UsageTold():
@@ -172,7 +172,7 @@ class Writer:
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
-            "usage": told_by(started.usage),
+            "usage": usage_fields(started.usage),
         }
         return _framed("message_start", message=message)
 
@@ -195,7 +195,9 @@ class Writer:
         sequence = self._finished.stop_sequence
         delta = {"stop_reason": stop_reason(self._finished.reason, sequence), "stop_sequence": sequence}
         closing = self._close()
-        return closing + _framed("message_delta", delta=delta, usage=told_by(self._usage)) + _framed("message_stop")
+        return (
+            closing + _framed("message_delta", delta=delta, usage=usage_fields(self._usage)) + _framed("message_stop")
+        )
 
 
 def _framed(name: str, **fields: Any) -> bytes:

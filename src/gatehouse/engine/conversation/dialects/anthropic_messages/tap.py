@@ -1,4 +1,4 @@
-"""Watching a stream of messages that passes as it is."""
+"""Observes a stream of the messages API that is passed through."""
 
 import msgspec
 
@@ -31,7 +31,7 @@ _fault = msgspec.json.Decoder(_Fault)
 
 
 class MessagesTap:
-    """See `Tap`. `model` is the name that the client asked for."""
+    """A `Tap`. `model` is the requested name."""
 
     __slots__ = ("_model", "_named", "fault", "finished", "usage")
 
@@ -47,7 +47,7 @@ class MessagesTap:
         while (position := block.find(b'"usage":', position)) >= 0:
             start, position = event_at(block, position)
             self._read_usage(block[start:position])
-        # Quotes are escaped inside JSON's strings, so neither of these can stand in a text.
+        # Quotes are escaped in JSON strings, so neither of these can occur in a text.
         if b'"message_stop"' in block:
             self.finished = True
         if b'"error"' in block:
@@ -62,15 +62,15 @@ class MessagesTap:
 
     def _read_usage(self, event: bytes) -> None:
         try:
-            told = _event.decode(data_of(event))
+            parsed = _event.decode(data_of(event))
         except (msgspec.DecodeError, UnicodeDecodeError):
             return
-        self.usage = merged(self.usage, told.message.usage if told.message is not None else None)
-        self.usage = merged(self.usage, told.usage)
+        self.usage = merged(self.usage, parsed.message.usage if parsed.message is not None else None)
+        self.usage = merged(self.usage, parsed.usage)
 
 
 def fault_in(data: bytes) -> str | None:
-    """The message of an event that is an error, else None."""
+    """Return the message of an error event, or None for another event."""
     try:
         fault = _fault.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -1,4 +1,5 @@
-"""Anthropic's usage: its classes are disjoint already. A stream tells it in pieces, of which the last one holds."""
+"""Converts Anthropic's usage, whose classes are disjoint. In a stream it comes in pieces; the last value of a field
+counts."""
 
 from typing import Any
 
@@ -14,20 +15,20 @@ class UsageShape(msgspec.Struct, gc=False):
     cache_creation_input_tokens: int | None = None
 
 
-def merged(before: Usage | None, told: UsageShape | None) -> Usage | None:
-    """What is known after `told`: a field that it leaves out stays as it was."""
-    if told is None:
-        return before
-    known = before or Usage()
+def merged(previous: Usage | None, update: UsageShape | None) -> Usage | None:
+    """Return the usage after an update. Fields that the update omits keep their values."""
+    if update is None:
+        return previous
+    usage = previous or Usage()
     return Usage(
-        input_tokens=_either(told.input_tokens, known.input_tokens),
-        output_tokens=_either(told.output_tokens, known.output_tokens),
-        cached_tokens=_either(told.cache_read_input_tokens, known.cached_tokens),
-        cache_write_tokens=_either(told.cache_creation_input_tokens, known.cache_write_tokens),
+        input_tokens=_updated(update.input_tokens, usage.input_tokens),
+        output_tokens=_updated(update.output_tokens, usage.output_tokens),
+        cached_tokens=_updated(update.cache_read_input_tokens, usage.cached_tokens),
+        cache_write_tokens=_updated(update.cache_creation_input_tokens, usage.cache_write_tokens),
     )
 
 
-def told_by(usage: Usage | None) -> dict[str, Any]:
+def usage_fields(usage: Usage | None) -> dict[str, Any]:
     usage = usage or Usage()
     return {
         "input_tokens": usage.input_tokens,
@@ -37,5 +38,5 @@ def told_by(usage: Usage | None) -> dict[str, Any]:
     }
 
 
-def _either(told: int | None, known: int) -> int:
-    return known if told is None else max(told, 0)
+def _updated(value: int | None, previous: int) -> int:
+    return previous if value is None else max(value, 0)

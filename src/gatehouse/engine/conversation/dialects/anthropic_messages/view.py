@@ -1,4 +1,4 @@
-"""The texts of an event, for whoever has to look at them before they go on."""
+"""Finds the texts of an event for inspection before it is forwarded."""
 
 from collections.abc import Iterator
 from typing import Any, Final, Literal
@@ -9,34 +9,34 @@ from gatehouse.engine.conversation.slots import Slot
 from gatehouse.engine.conversation.sse import data_of
 from gatehouse.engine.conversation.view import EventView, Growth, Piece, decoded, growing_texts, plain, whole_texts
 
-#: Where a delta's piece of text stands, by the delta's type.
-_FIELDS = {
+#: the field with a delta's text by the delta's type
+_TEXT_FIELDS = {
     "text_delta": "text",
     "thinking_delta": "thinking",
     "input_json_delta": "partial_json",
     "signature_delta": "signature",
 }
-_DELTA: Final = b"event: content_block_delta\ndata: "
+_DELTA_PREFIX: Final = b"event: content_block_delta\ndata: "
 
 
 def view(event: bytes) -> EventView | None:
     data = data_of(event)
     if not data:
         return None
-    told = decoded(data)
-    kind = told.get("type")
-    number = told.get("index", 0)
+    parsed = decoded(data)
+    kind = parsed.get("type")
+    number = parsed.get("index", 0)
     match kind:
         case "content_block_delta":
-            return EventView(told, list(_of_delta(told, number)), name=kind, follows=None, group=str(number))
+            return EventView(parsed, list(_pieces_of_delta(parsed, number)), name=kind, follows=None, group=str(number))
         case "content_block_start":
-            return EventView(told, list(_of_start(told, number)), name=kind)
+            return EventView(parsed, list(_pieces_of_start(parsed, number)), name=kind)
         case "content_block_stop":
-            return EventView(told, [], ends=(f"{number}.",), name=kind)
+            return EventView(parsed, [], ends=(f"{number}.",), name=kind)
         case "message_stop":
-            return EventView(told, [], ends=("",), name=kind)
-    pieces = list(whole_texts(told, "0.event"))
-    return EventView(told, pieces, name=kind if isinstance(kind, str) else None) if pieces else None
+            return EventView(parsed, [], ends=("",), name=kind)
+    pieces = list(whole_texts(parsed, "0.event"))
+    return EventView(parsed, pieces, name=kind if isinstance(kind, str) else None) if pieces else None
 
 
 class _TextDelta(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -54,28 +54,32 @@ _block_delta = msgspec.json.Decoder(_BlockDelta)
 
 
 def growth(event: bytes) -> Growth | None:
-    """Of a piece of a block's text."""
-    told = plain(event, _DELTA, _block_delta)
-    return None if told is None or not told.delta.text else (f"{told.index}.text", told.delta.text)
+    """Return the growth for the next piece of a block's text."""
+    delta_event = plain(event, _DELTA_PREFIX, _block_delta)
+    return (
+        None
+        if delta_event is None or not delta_event.delta.text
+        else (f"{delta_event.index}.text", delta_event.delta.text)
+    )
 
 
-def _of_delta(event: dict[str, Any], number: object) -> Iterator[Piece]:
+def _pieces_of_delta(event: dict[str, Any], number: object) -> Iterator[Piece]:
     delta = event.get("delta")
     if not isinstance(delta, dict):
         if "delta" in event:
             yield from whole_texts(event, f"{number}.other", key="delta")
         return
     kind = delta.get("type", "")
-    field = _FIELDS.get(kind)
+    field = _TEXT_FIELDS.get(kind)
     if field is None:
         texts = whole_texts if kind == "citations_delta" else growing_texts
         yield from texts(delta, f"{number}.other")
         return
-    yield from _of_field(delta, field, number)
+    yield from _pieces_of_field(delta, field, number)
 
 
-def _of_start(event: dict[str, Any], number: object) -> Iterator[Piece]:
-    """A block may begin with some of its text."""
+def _pieces_of_start(event: dict[str, Any], number: object) -> Iterator[Piece]:
+    """Yields the texts at the start of a block, which may have some of its text."""
     block = event.get("content_block")
     if not isinstance(block, dict):
         if "content_block" in event:
@@ -85,17 +89,17 @@ def _of_start(event: dict[str, Any], number: object) -> Iterator[Piece]:
     if field is None:
         yield from whole_texts(block, f"{number}.block")
     else:
-        yield from _of_field(block, field, number)
+        yield from _pieces_of_field(block, field, number)
 
 
-def _of_field(holder: dict[str, object], field: str, number: object) -> Iterator[Piece]:
+def _pieces_of_field(holder: dict[str, object], field: str, number: object) -> Iterator[Piece]:
     value = holder.get(field)
     if isinstance(value, str):
         if value:
-            # A signature comes in one piece, behind what it signs.
+            # A signature comes in one piece, after the content that it signs.
             yield Piece(f"{number}.{field}", _slot(holder, field, value), whole=field == "signature")
         if len(holder) == 2:
-            # Nothing but that and the type.
+            # Only the text and the type.
             return
     for piece in whole_texts(holder, f"{number}.beside"):
         if piece.slot.key != field or piece.slot.holder is not holder:

@@ -1,4 +1,4 @@
-"""Chat completions as OpenAI's clients speak them."""
+"""OpenAI's chat completions API."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -31,10 +31,10 @@ class OpenAIChat:
 
     def forward(self, call: ModelCall, model: str) -> tuple[dict[str, Any], ChatTap]:
         body = {**call.body, "model": model}
-        unasked = call.stream and not request.wants_usage(call.body)
-        if unasked:
+        adds_usage = call.stream and not request.wants_usage(call.body)
+        if adds_usage:
             body["stream_options"] = {**(call.body.get("stream_options") or {}), "include_usage": True}
-        return body, ChatTap(call.model, withhold_usage=unasked)
+        return body, ChatTap(call.model, withhold_usage=adds_usage)
 
     def check_reply(self, body: bytes) -> Usage | None:
         return usage_of(reply.usage_in(body))
@@ -55,7 +55,7 @@ class OpenAIChat:
         return Reader()
 
     def stream_writer(self, call: ModelCall) -> Writer:
-        return Writer(tell_usage=request.wants_usage(call.body))
+        return Writer(send_usage=request.wants_usage(call.body))
 
     def view(self, event: bytes) -> EventView | None:
         return view(event)

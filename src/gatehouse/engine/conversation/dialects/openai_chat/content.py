@@ -1,4 +1,4 @@
-"""Messages of chat completions to and from the internal form."""
+"""Converts messages of chat completions to and from the internal form."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -7,7 +7,7 @@ from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import Image, Message, Part, Role, Text, ToolCall, ToolResult
 from gatehouse.engine.conversation.images import from_url, to_url
 
-#: Of a tool call: what only one provider knows.
+#: a tool call's field for the extensions of one provider
 _EXTRA: Final = "extra_content"
 _ROLES: dict[str, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 
@@ -17,23 +17,23 @@ def read_messages(messages: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
 
 
 def write_message(message: Message) -> Iterator[dict[str, Any]]:
-    """One message may become several: each tool's result is a message of its own here."""
-    plain: list[Text | Image] = []
+    """Yields the messages for one internal message: in this dialect each tool result is its own message."""
+    contents: list[Text | Image] = []
     calls: list[dict[str, Any]] = []
     for part in message.parts:
         if isinstance(part, ToolResult):
             yield {"role": "tool", "tool_call_id": part.call_id, "content": _write_content(part.content)}
-            # A tool's message holds text only; its images follow as the user's.
-            plain.extend(item for item in part.content if isinstance(item, Image))
+            # A tool's message has only text; its images follow in the user's message.
+            contents.extend(item for item in part.content if isinstance(item, Image))
         elif isinstance(part, ToolCall):
             function = {"name": part.name, "arguments": part.arguments}
             calls.append({"id": part.id, "type": "function", "function": function, **signed(part.signature)})
         else:
-            plain.append(part)
+            contents.append(part)
     if calls:
-        yield {"role": message.role, "content": _write_content(plain) if plain else None, "tool_calls": calls}
-    elif plain:
-        yield {"role": message.role, "content": _write_content(plain, images=message.role == "user")}
+        yield {"role": message.role, "content": _write_content(contents) if contents else None, "tool_calls": calls}
+    elif contents:
+        yield {"role": message.role, "content": _write_content(contents, images=message.role == "user")}
 
 
 def _read_message(message: Mapping[str, Any], path: str) -> Message:
@@ -86,13 +86,13 @@ def _read_call(call: Mapping[str, Any], path: str) -> ToolCall:
 
 
 def signed(signature: str | None) -> dict[str, Any]:
-    """Fields of a tool call, where Google's own endpoint in this dialect has the signature too."""
+    """Return a tool call's field with the signature, where Google's endpoint for this dialect has it."""
     return {} if signature is None else {_EXTRA: {"google": {"thought_signature": signature}}}
 
 
 def unsigned(body: dict[str, Any]) -> dict[str, Any]:
-    """A body for a provider that refuses fields which it does not know. The client's own messages stay as they are:
-    another candidate may want the signatures."""
+    """Return the body without signatures, for a provider that refuses unknown fields. Does not change the client's
+    messages, because another candidate may need the signatures."""
     messages = body.get("messages") or ()
     for message in messages:
         for call in message.get("tool_calls") or ():

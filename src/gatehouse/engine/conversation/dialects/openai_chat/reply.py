@@ -1,4 +1,4 @@
-"""Whole answers of chat completions, as OpenAI gives them and as those do who copied its API."""
+"""Converts complete answers of chat completions, from OpenAI and from servers with a compatible API."""
 
 import time
 from typing import Any, Final, TypeAlias
@@ -7,7 +7,7 @@ import msgspec
 
 from gatehouse.engine.conversation.answers import UsageIn, decoded
 from gatehouse.engine.conversation.dialects.openai_chat.content import signed
-from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape, told_by, usage_of
+from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape, usage_fields, usage_of
 from gatehouse.engine.conversation.errors import NotConvertible
 from gatehouse.engine.conversation.form import Completion, Finish, Text, ToolCall
 
@@ -21,12 +21,12 @@ FINISH: dict[str | None, Finish] = {
 }
 
 
-#: The model broke down half-way: some say so for a reason to finish.
-BROKEN: Final = "error"
+#: finish reason of some servers for a model that failed during its answer
+FAILED_FINISH_REASON: Final = "error"
 
 
 class Chunk(msgspec.Struct):
-    """A part of a content. Thoughts, references and the like have no place in other dialects."""
+    """A part of a content. Other dialects have no equivalent for thoughts, references and similar parts."""
 
     type: str = "text"
     text: str = ""
@@ -37,7 +37,7 @@ Content: TypeAlias = str | list[Chunk] | None
 
 class Function(msgspec.Struct):
     name: str | None = None
-    #: text that is JSON, or the object itself
+    #: JSON text, or the object itself
     arguments: msgspec.Raw = msgspec.Raw(b"null")
 
     @property
@@ -86,11 +86,11 @@ def read(body: bytes) -> Completion:
     if not reply.choices:
         raise NotConvertible("no choices")
     choice = reply.choices[0]
-    if choice.finish_reason == BROKEN:
+    if choice.finish_reason == FAILED_FINISH_REASON:
         raise NotConvertible("the model broke down")
     message = choice.message
-    said = ((text_of(message.content), False), (message.refusal, True))
-    texts = tuple(Text(text, refusal=refusal) for text, refusal in said if text)
+    contents = ((text_of(message.content), False), (message.refusal, True))
+    texts = tuple(Text(text, refusal=refusal) for text, refusal in contents if text)
     calls = [
         ToolCall(id=call.id or "", name=call.function.name or "", arguments=call.function.text)
         for call in message.tool_calls or ()
@@ -132,5 +132,5 @@ def write(completion: Completion) -> bytes:
         "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": completion.finish}],
     }
     if completion.usage is not None:
-        body["usage"] = told_by(completion.usage)
+        body["usage"] = usage_fields(completion.usage)
     return msgspec.json.encode(body)

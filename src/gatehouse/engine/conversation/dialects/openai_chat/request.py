@@ -1,4 +1,4 @@
-"""Requests of chat completions to and from the internal form."""
+"""Converts requests of chat completions to and from the internal form."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -8,8 +8,8 @@ from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import Request, ResponseFormat, Sampling, Tool, ToolChoice
 from gatehouse.engine.conversation.reading import boolean, integer, number, text, texts
 
-#: Fields of this dialect; what else a client sends is some provider's own.
-_OWN: Final = frozenset(
+#: fields of this dialect; other fields are extensions of a provider
+_DIALECT_FIELDS: Final = frozenset(
     {
         "audio", "frequency_penalty", "function_call", "functions", "logit_bias", "logprobs", "max_completion_tokens",
         "max_tokens", "messages", "metadata", "modalities", "model", "moderation", "n", "parallel_tool_calls",
@@ -37,7 +37,7 @@ def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
         response_format=_read_format(body.get("response_format")),
         user=text(body, "user"),
         reasoning_effort=text(body, "reasoning_effort"),
-        extra={name: value for name, value in body.items() if name not in _OWN},
+        extra={name: value for name, value in body.items() if name not in _DIALECT_FIELDS},
         sampling=Sampling(
             max_tokens=integer(body, "max_completion_tokens") or integer(body, "max_tokens"),
             temperature=number(body, "temperature"),
@@ -52,12 +52,12 @@ def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
 
 
 def instruct(body: dict[str, Any], text_: str) -> None:
-    """Before the first message where that is the system's, else as a message of its own."""
+    """Puts the text before the content of a first system message, or inserts a system message."""
     first = body["messages"][0]
     content = first.get("content")
     if first["role"] in {"system", "developer"} and isinstance(content, str | list):
-        own = [{"type": "text", "text": text_}]
-        first["content"] = f"{text_}\n\n{content}" if isinstance(content, str) else own + content
+        parts = [{"type": "text", "text": text_}]
+        first["content"] = f"{text_}\n\n{content}" if isinstance(content, str) else parts + content
     else:
         body["messages"].insert(0, {"role": "system", "content": text_})
 
@@ -66,7 +66,7 @@ def write(request: Request) -> dict[str, Any]:
     sampling = request.sampling
     body: dict[str, Any] = {
         "model": request.model,
-        "messages": [shown for message in request.messages for shown in content.write_message(message)],
+        "messages": [written for message in request.messages for written in content.write_message(message)],
         "max_tokens": sampling.max_tokens,
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,

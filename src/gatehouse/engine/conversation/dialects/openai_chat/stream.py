@@ -1,4 +1,4 @@
-"""Chunks of chat completions to deltas, and deltas to chunks."""
+"""Converts chunks of chat completions to deltas, and deltas to chunks."""
 
 import time
 from collections.abc import Sequence
@@ -8,9 +8,15 @@ import msgspec
 
 from gatehouse.engine.conversation.answers import decoded
 from gatehouse.engine.conversation.dialects.openai_chat.content import signed
-from gatehouse.engine.conversation.dialects.openai_chat.reply import BROKEN, FINISH, Content, Function, text_of
+from gatehouse.engine.conversation.dialects.openai_chat.reply import (
+    FAILED_FINISH_REASON,
+    FINISH,
+    Content,
+    Function,
+    text_of,
+)
 from gatehouse.engine.conversation.dialects.openai_chat.tap import fault_in
-from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape, told_by, usage_of
+from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape, usage_fields, usage_of
 from gatehouse.engine.conversation.form import (
     Delta,
     Ended,
@@ -53,12 +59,12 @@ class _Chunk(msgspec.Struct):
 
 _chunk = msgspec.json.Decoder(_Chunk)
 
-#: No ids of tool calls: the last one is some library's own word for none.
+#: values of a missing id of a tool call; one library writes "null"
 _NO_IDS: Final = (None, "", "null")
 
 
 class Reader:
-    """See `StreamReader`. Of several choices only the first is read: the other dialects know one."""
+    """A `StreamReader`. Reads only the first of several choices, because other dialects have one."""
 
     __slots__ = ("_calls", "_started")
 
@@ -77,12 +83,12 @@ class Reader:
         if chunk.choices is None and chunk.usage is None and (fault := fault_in(data)) is not None:
             return (Faulted(fault),)
         deltas: list[Delta] = []
-        # Some tell first what came of the prompt, in a chunk that is nobody's.
+        # Some servers first send a chunk without id and choices about the prompt.
         if not self._started and (chunk.choices or chunk.id or chunk.usage is not None):
             self._started = True
             deltas.append(Started(id=chunk.id, model=chunk.model, created=chunk.created))
         for choice in chunk.choices or ():
-            if choice.finish_reason == BROKEN:
+            if choice.finish_reason == FAILED_FINISH_REASON:
                 return [*deltas, Faulted("the model broke down")]
             if choice.index == 0:
                 self._choice(choice, deltas)
@@ -111,22 +117,22 @@ class Reader:
             deltas.append(ToolArguments(index=number, text=arguments))
 
     def _number(self, call: _ToolCall, function: Function) -> int:
-        """Which call it is. By their index, as a rule; but some give calls side by side one index, with ids of their
-        own."""
-        named = call.id not in _NO_IDS
-        known = [number for number, (call_id, _) in enumerate(self._calls) if named and call_id == call.id]
-        if not known and not (named and function.name):
-            known = [number for number, (_, index) in enumerate(self._calls) if index == call.index]
-        return known[-1] if known else len(self._calls)
+        """Return the number of a call. Calls normally have different indexes, but some servers send parallel calls with
+        one index and different ids."""
+        has_id = call.id not in _NO_IDS
+        matches = [number for number, (call_id, _) in enumerate(self._calls) if has_id and call_id == call.id]
+        if not matches and not (has_id and function.name):
+            matches = [number for number, (_, index) in enumerate(self._calls) if index == call.index]
+        return matches[-1] if matches else len(self._calls)
 
 
 class Writer:
-    """See `StreamWriter`."""
+    """A `StreamWriter`. With `send_usage`, the last chunk has the usage."""
 
-    __slots__ = ("_created", "_id", "_model", "_tell_usage", "_usage")
+    __slots__ = ("_created", "_id", "_model", "_send_usage", "_usage")
 
-    def __init__(self, *, tell_usage: bool) -> None:
-        self._tell_usage = tell_usage
+    def __init__(self, *, send_usage: bool) -> None:
+        self._send_usage = send_usage
         self._usage: Any = None
         self._id = ""
         self._model = ""
@@ -150,7 +156,7 @@ class Writer:
             case Finished():
                 return self._choice({}, delta.reason)
             case UsageTold():
-                self._usage = told_by(delta.usage)
+                self._usage = usage_fields(delta.usage)
                 return b""
             case Ended():
                 return self._usage_chunk() + frame(b"[DONE]")
@@ -158,7 +164,7 @@ class Writer:
                 return b""
 
     def _usage_chunk(self) -> bytes:
-        if not self._tell_usage or self._usage is None:
+        if not self._send_usage or self._usage is None:
             return b""
         return self._chunk([], usage=self._usage)
 

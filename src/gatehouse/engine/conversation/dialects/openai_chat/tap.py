@@ -1,4 +1,4 @@
-"""Watching a chat stream that passes as it is: its bytes are searched, and parsed only where they speak of usage."""
+"""Observes a chat stream that is passed through: searches its bytes, and parses only events with usage or errors."""
 
 import re
 
@@ -9,14 +9,14 @@ from gatehouse.engine.conversation.naming import EventNames
 from gatehouse.engine.conversation.sse import data_of, event_at, up_to_fault
 from gatehouse.engine.conversation.usage import Usage
 
-#: A line break is escaped inside JSON, so this cannot stand in a text.
+#: line breaks are escaped in JSON strings, so this cannot occur in a text
 _DONE = re.compile(rb"^data: ?\[DONE\]", re.MULTILINE)
 _USAGE = (b'"usage":{', b'"usage": {')
-#: Quotes inside a text are escaped, so none of these can stand in one.
+#: quotes are escaped in JSON strings, so none of these can occur in a text
 _FAULTS = re.compile(rb'\{"error"|event: error|"object": ?"error"')
 
-#: What ends a stream (its usage, a fault, its last word) stands at the end of what came: the rest of a long block is
-#: not searched, because a search costs more than everything else that is done with the block.
+#: The end of a stream (usage, error, [DONE]) is at the end of its last block. The rest of a long block is not searched,
+#: because the search costs more than all other work on the block.
 _TAIL_BYTES = 2048
 _DONE_BYTES = 32
 
@@ -31,7 +31,7 @@ class _Message(msgspec.Struct, gc=False):
 
 
 class _ErrorChunk(msgspec.Struct, gc=False):
-    """`{"error": ...}`, or an object that is one itself."""
+    """An error: `{"error": ...}`, or an object with the error's fields."""
 
     error: _Message | str | None = None
     object: str | None = None
@@ -43,15 +43,15 @@ _error_chunk = msgspec.json.Decoder(_ErrorChunk)
 
 
 class ChatTap:
-    """See `Tap`. `model` is the name that the client asked for. `withhold_usage`: the chunk that only tells usage was
-    asked for by the gateway, not by the client."""
+    """A `Tap`. `model` is the requested name. `withhold_usage`: the gateway, not the client, requested the chunk with
+    only the usage."""
 
-    __slots__ = ("_last", "_names", "_withhold", "fault", "finished", "usage")
+    __slots__ = ("_last_block", "_names", "_withhold_usage", "fault", "finished", "usage")
 
     def __init__(self, model: str, *, withhold_usage: bool) -> None:
         self._names = EventNames(model)
-        self._withhold = withhold_usage
-        self._last = b""
+        self._withhold_usage = withhold_usage
+        self._last_block = b""
         self.usage: Usage | None = None
         self.finished = False
         self.fault: str | None = None
@@ -65,21 +65,23 @@ class ChatTap:
         if b"[DONE]" in tail[-_DONE_BYTES:] and _DONE.search(block, len(block) - _DONE_BYTES) is not None:
             self.finished = True
         elif block:
-            self._last = block
+            self._last_block = block
         return self._names.in_block(block)
 
     def complete(self) -> bool:
-        # Some servers end without [DONE]; a reason to finish is as good.
-        last = self._last.replace(b" ", b"")
+        # Some servers end without [DONE]; a finish reason is enough.
+        last = self._last_block.replace(b" ", b"")
         return self.finished or b'"finish_reason":"' in last
 
     def _read_usage(self, block: bytes) -> bytes:
-        """The last usage in the block counts: those that tell it again and again add up themselves."""
-        place = block.rfind(_USAGE[0])
-        start, end = event_at(block, place if place >= 0 else block.rfind(_USAGE[1]))
+        """Reads the last usage in the block: servers that send it repeatedly send running totals. Returns the block
+        without a withheld chunk."""
+        position = block.rfind(_USAGE[0])
+        start, end = event_at(block, position if position >= 0 else block.rfind(_USAGE[1]))
         return block[:start] + block[end:] if self._only_usage(block[start:end]) else block
 
     def _only_usage(self, event: bytes) -> bool:
+        """Reads an event's usage. Returns whether the event is to be withheld."""
         try:
             chunk = _usage_chunk.decode(data_of(event))
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -87,11 +89,11 @@ class ChatTap:
         if chunk.usage is None:
             return False
         self.usage = usage_of(chunk.usage)
-        return self._withhold and chunk.choices == []
+        return self._withhold_usage and chunk.choices == []
 
 
 def fault_in(data: bytes) -> str | None:
-    """The message of a chunk that is an error, else None."""
+    """Return the message of an error chunk, or None for another chunk."""
     try:
         chunk = _error_chunk.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):

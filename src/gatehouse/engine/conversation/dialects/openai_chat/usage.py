@@ -1,4 +1,4 @@
-"""OpenAI's usage to disjoint classes: its prompt tokens include the cached ones, so they are taken out."""
+"""Converts OpenAI's usage to disjoint classes: its prompt tokens include the cached ones, which are subtracted."""
 
 from typing import Any
 
@@ -21,27 +21,27 @@ class UsageShape(msgspec.Struct, gc=False):
     prompt_tokens_details: PromptDetails | None = None
     total_tokens: int | None = None
     completion_tokens_details: CompletionDetails | None = None
-    #: Mistral's, where the details are left out
+    #: Mistral's field, used if the details are missing
     num_cached_tokens: int | None = None
 
 
-def usage_of(told: UsageShape | None) -> Usage | None:
-    if told is None:
+def usage_of(shape: UsageShape | None) -> Usage | None:
+    if shape is None:
         return None
-    details = told.prompt_tokens_details
-    prompt = max(told.prompt_tokens or 0, 0)
-    cached = min(max((told.num_cached_tokens if details is None else details.cached_tokens) or 0, 0), prompt)
-    output = max(told.completion_tokens or 0, 0)
-    if told.completion_tokens_details is not None and told.total_tokens:
-        # OpenAI counts reasoning as completion; some who copy its API do not, and say so by their total.
-        reasoning = max(told.completion_tokens_details.reasoning_tokens or 0, 0)
-        if reasoning and told.total_tokens == prompt + output + reasoning:
+    details = shape.prompt_tokens_details
+    prompt = max(shape.prompt_tokens or 0, 0)
+    cached = min(max((shape.num_cached_tokens if details is None else details.cached_tokens) or 0, 0), prompt)
+    output = max(shape.completion_tokens or 0, 0)
+    if shape.completion_tokens_details is not None and shape.total_tokens:
+        # OpenAI includes reasoning in the completion tokens; some compatible servers do not, which their total shows.
+        reasoning = max(shape.completion_tokens_details.reasoning_tokens or 0, 0)
+        if reasoning and shape.total_tokens == prompt + output + reasoning:
             output += reasoning
     return Usage(input_tokens=prompt - cached, cached_tokens=cached, output_tokens=output)
 
 
-def told_by(usage: Usage) -> dict[str, Any]:
-    """The way back. Tokens written to a cache are prompt tokens too."""
+def usage_fields(usage: Usage) -> dict[str, Any]:
+    """Return the usage in OpenAI's fields. Tokens written to a cache are prompt tokens too."""
     prompt = usage.input_tokens + usage.cached_tokens + usage.cache_write_tokens
     return {
         "prompt_tokens": prompt,

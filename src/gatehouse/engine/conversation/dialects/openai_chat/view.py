@@ -1,4 +1,4 @@
-"""The texts of a chunk, for whoever has to look at them before they go on."""
+"""Finds the texts of a chunk for inspection before it is forwarded."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal, TypeAlias
@@ -19,13 +19,13 @@ from gatehouse.engine.conversation.view import (
     without_logprobs,
 )
 
-#: Fields of a delta that hold finished things, each time others.
-_LISTS: Final = frozenset({"annotations", "citations", "images"})
-_DATA: Final = b"data: "
+#: fields of a delta whose items are complete in each delta
+_COMPLETE_LISTS: Final = frozenset({"annotations", "citations", "images"})
+_DATA_PREFIX: Final = b"data: "
 
 
 class _Delta(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """Of a delta with a piece of content: what else may stand in it says nothing."""
+    """A delta with a piece of content and no other text."""
 
     content: str
     role: Literal["assistant"] | None = None
@@ -42,12 +42,12 @@ class _Choice(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     logprobs: None = None
 
 
-#: Names and numbers alone.
+#: only names and numbers
 _Counts: TypeAlias = dict[Annotated[str, msgspec.Meta(pattern=r"\A[a-z_]{1,64}\Z")], float | None]
 
 
 class _Chunk(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """What may stand beside the choices holds no text."""
+    """A chunk with no text outside its choice."""
 
     choices: tuple[_Choice]
     id: str | None = None
@@ -61,10 +61,10 @@ class _Chunk(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 _chunk = msgspec.json.Decoder(_Chunk)
-#: Fields of a chunk that are read by themselves, or not inspected.
-_OWN: Final = IN_ANSWERS | {"choices", "model"}
-#: Fields of a choice that are read by themselves, or say its text again.
-_KNOWN: Final = frozenset({"delta", "logprobs"})
+#: fields of a chunk that are read separately or not inspected
+_SEPARATE_CHUNK_FIELDS: Final = IN_ANSWERS | {"choices", "model"}
+#: fields of a choice that are read separately or repeat its text
+_SEPARATE_CHOICE_FIELDS: Final = frozenset({"delta", "logprobs"})
 
 
 def view(event: bytes) -> EventView | None:
@@ -77,8 +77,8 @@ def view(event: bytes) -> EventView | None:
 
 
 def growth(event: bytes) -> Growth | None:
-    """Of nearly all chunks of a stream. Anything that `_view` would look at is no field of the shape."""
-    chunk = plain(event, _DATA, _chunk)
+    """Return the growth for nearly all chunks of a stream. The shape has no other field that `_view` would read."""
+    chunk = plain(event, _DATA_PREFIX, _chunk)
     if chunk is None:
         return None
     [choice] = chunk.choices
@@ -92,40 +92,40 @@ def _view(chunk: dict[str, Any]) -> EventView:
     finished: set[str] = set()
     ends: list[str] = []
     choices = chunk.get("choices") or ()
-    for place, choice in enumerate(choices):
+    for position, choice in enumerate(choices):
         if not isinstance(choice, dict):
-            pieces += whole_texts(choices, "0.choice", key=place)
+            pieces += whole_texts(choices, "0.choice", key=position)
             continue
         number = str(choice.get("index", 0))
         before = len(pieces)
-        pieces += _of_choice(choice, number)
+        pieces += _pieces_of_choice(choice, number)
         if choice.get("finish_reason"):
             finished.add(number)
             if len(pieces) == before:
-                # Beside a text it is no end: some tell one in every chunk.
+                # Together with a text it is not an end: some servers send a finish reason in every chunk.
                 ends.append(f"{number}.")
     for key in chunk:
-        if key not in _OWN:
+        if key not in _SEPARATE_CHUNK_FIELDS:
             pieces += whole_texts(chunk, "0.chunk", key=key)
     follows = None
     if finished or not choices:
-        # What tells the usage comes last.
+        # The chunk with the usage comes last.
         follows = finished.pop() if len(finished) == 1 else ""
     groups = {str(choice.get("index", 0)) for choice in choices if isinstance(choice, dict)}
     group = groups.pop() if len(groups) == 1 else None
     return EventView(chunk, pieces, tuple(ends), altered=altered and not pieces, follows=follows, group=group)
 
 
-def _of_choice(choice: dict[str, Any], number: str) -> Iterator[Piece]:
+def _pieces_of_choice(choice: dict[str, Any], number: str) -> Iterator[Piece]:
     delta = choice.get("delta")
     if isinstance(delta, dict):
-        yield from _of_delta(delta, number)
+        yield from _pieces_of_delta(delta, number)
     for key, value in choice.items():
-        if key not in _KNOWN or (key == "delta" and not isinstance(value, dict)):
+        if key not in _SEPARATE_CHOICE_FIELDS or (key == "delta" and not isinstance(value, dict)):
             yield from whole_texts(choice, f"{number}.{key}", key=key)
 
 
-def _of_delta(delta: dict[str, Any], number: str) -> Iterator[Piece]:
+def _pieces_of_delta(delta: dict[str, Any], number: str) -> Iterator[Piece]:
     for key, value in delta.items():
         if key == "role":
             yield from whole_texts(delta, f"{number}.{key}", key=key)
@@ -133,9 +133,9 @@ def _of_delta(delta: dict[str, Any], number: str) -> Iterator[Piece]:
             if value:
                 yield Piece(f"{number}.{key}", Slot(delta, key, value))
         elif key == "tool_calls" and isinstance(value, list):
-            for place, call in enumerate(value):
+            for position, call in enumerate(value):
                 index = call.get("index", 0) if isinstance(call, dict) else 0
-                yield from growing_texts(value, f"{number}.tool.{index}", key=place)
+                yield from growing_texts(value, f"{number}.tool.{index}", key=position)
         elif isinstance(value, dict | list):
-            texts = whole_texts if key in _LISTS else growing_texts
+            texts = whole_texts if key in _COMPLETE_LISTS else growing_texts
             yield from texts(delta, f"{number}.{key}", key=key)

@@ -1,4 +1,4 @@
-"""Embeddings as OpenAI's clients speak them. Nothing of them is streamed."""
+"""OpenAI's embeddings API, which has no streams."""
 
 import base64
 import struct
@@ -61,8 +61,8 @@ class OpenAIEmbeddings:
         return usage_of(_usage_in(body))
 
     def to_internal(self, call: ModelCall) -> EmbeddingsRequest:
-        given = call.body["input"]
-        texts = [given] if isinstance(given, str) else given
+        input_ = call.body["input"]
+        texts = [input_] if isinstance(input_, str) else input_
         if not all(isinstance(item, str) for item in texts):
             raise InvalidField("input", "`input`: this provider takes only texts, no tokens.")
         return EmbeddingsRequest(model=call.model, texts=tuple(texts), dimensions=integer(call.body, "dimensions"))
@@ -77,17 +77,17 @@ class OpenAIEmbeddings:
         return Embeddings(model=answer.model, vectors=vectors, usage=usage_of(answer.usage))
 
     def render_reply(self, answer: Embeddings, call: ModelCall) -> bytes:
-        shown = _packed if call.body.get("encoding_format") == "base64" else list
+        encode = _as_base64 if call.body.get("encoding_format") == "base64" else list
         body: dict[str, Any] = {
             "object": "list",
             "model": answer.model,
             "data": [
-                {"object": "embedding", "index": index, "embedding": shown(vector)}
+                {"object": "embedding", "index": index, "embedding": encode(vector)}
                 for index, vector in enumerate(answer.vectors)
             ],
         }
         usage = answer.usage or Usage()
-        # Clients of this dialect read it always.
+        # Clients of this dialect expect the field in every answer.
         body["usage"] = {"prompt_tokens": usage.input_tokens, "total_tokens": usage.input_tokens}
         return msgspec.json.encode(body)
 
@@ -110,7 +110,7 @@ class OpenAIEmbeddings:
         return openai_event(error)
 
 
-def _packed(vector: Sequence[float]) -> str:
+def _as_base64(vector: Sequence[float]) -> str:
     return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
 
 

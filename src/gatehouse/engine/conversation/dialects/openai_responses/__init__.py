@@ -1,5 +1,5 @@
-"""Responses as OpenAI's clients speak them, over every provider. Only clients speak this dialect: each provider is
-asked in its own, so that nothing is kept at one, and an answer can come from any."""
+"""OpenAI's responses API for clients, over every provider. Providers are called in their own dialects, so that no
+provider stores responses and every provider can answer."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -9,7 +9,7 @@ from gatehouse.engine.conversation.decoding import decode_call
 from gatehouse.engine.conversation.dialect import NO_HEADERS
 from gatehouse.engine.conversation.dialects.envelope import openai_body, typed_event
 from gatehouse.engine.conversation.dialects.openai_responses import reply, request
-from gatehouse.engine.conversation.dialects.openai_responses.shape import ResponsesShape, refuse_what_is_not_kept
+from gatehouse.engine.conversation.dialects.openai_responses.shape import ResponsesShape, refuse_unsupported
 from gatehouse.engine.conversation.dialects.openai_responses.stream import Writer
 from gatehouse.engine.conversation.dialects.openai_responses.view import view
 from gatehouse.engine.conversation.form import Completion, Request
@@ -23,12 +23,12 @@ class OpenAIResponses:
 
     def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:
         call = decode_call(self.name, body, ResponsesShape)
-        refuse_what_is_not_kept(call.body)
+        refuse_unsupported(call.body)
         return call
 
     def instruct(self, body: dict[str, Any], text: str) -> None:
-        given = body.get("instructions")
-        body["instructions"] = f"{text}\n\n{given}" if given else text
+        instructions = body.get("instructions")
+        body["instructions"] = f"{text}\n\n{instructions}" if instructions else text
 
     def to_internal(self, call: ModelCall) -> Request:
         return request.read(call.body, call.model, call.stream)
@@ -43,7 +43,7 @@ class OpenAIResponses:
         return view(event)
 
     def growth(self, event: bytes) -> None:
-        # Every event of a response keeps its place among all others.
+        # Events of a response are numbered, so their order must not change.
         return None
 
     def render_error(self, error: Refusal) -> bytes:

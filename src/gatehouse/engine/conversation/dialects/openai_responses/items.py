@@ -1,4 +1,4 @@
-"""Items of a conversation: a client sends them, and sends back those of earlier answers."""
+"""Converts the items of a conversation, including those of earlier answers, to messages."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -14,17 +14,18 @@ _ROLES: Final[dict[str, Role]] = {
     "user": "user",
     "assistant": "assistant",
 }
-_TEXTS: Final = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
+#: the field with a part's text by the part's type
+_TEXT_FIELDS: Final = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
 
 
-def read_items(given: str | Sequence[Mapping[str, Any]]) -> list[Message]:
-    """Items that follow each other and are one message elsewhere become one: what an assistant said and the tools that
-    it called, and the results of these."""
-    if isinstance(given, str):
-        return [Message("user", (Text(given),) if given else ())]
+def read_items(items: str | Sequence[Mapping[str, Any]]) -> list[Message]:
+    """Return the messages. Consecutive items that are one message in other dialects are merged: an assistant's text and
+    tool calls, and the results of tools."""
+    if isinstance(items, str):
+        return [Message("user", (Text(items),) if items else ())]
     messages: list[Message] = []
     joins = False
-    for index, item in enumerate(given):
+    for index, item in enumerate(items):
         message = _read_item(item, f"input[{index}]")
         if message is None:
             continue
@@ -45,7 +46,7 @@ def _read_item(item: Mapping[str, Any], path: str) -> Message | None:
         case "function_call_output":
             return Message("user", (_read_result(item, path),))
         case "reasoning":
-            # Of an answer of another provider's: it means nothing to this one.
+            # From another provider's answer; other providers cannot use it.
             return None
     raise InvalidField(
         f"{path}.type",
@@ -73,7 +74,7 @@ def _read_part(part: Any, path: str) -> Text | Image:
     if not isinstance(part, dict):
         raise InvalidField(path, f"`{path}` must be an object.")
     kind = part.get("type")
-    field = _TEXTS.get(kind) if isinstance(kind, str) else None
+    field = _TEXT_FIELDS.get(kind) if isinstance(kind, str) else None
     if field is not None and isinstance(part.get(field), str):
         return Text(part[field], refusal=field == "refusal")
     if kind == "input_image":

@@ -1,4 +1,4 @@
-"""Whole answers, and what a stream's events show of one."""
+"""Renders complete answers, and the parts of them in a stream's events."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from gatehouse.engine.conversation.form import Completion, Finish, Text, ToolCal
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.foundation.ids import new_id
 
-#: Why an answer is not complete.
+#: reasons of incomplete answers by finish reason
 _INCOMPLETE: Final[dict[Finish, str]] = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
@@ -20,12 +20,12 @@ def response_id(upstream: str) -> str:
 
 
 def write(completion: Completion, body: Mapping[str, Any]) -> bytes:
-    """`body` is the client's request."""
-    shown = response(
+    """Return the body for the client. `body` is the client's request."""
+    rendered = response(
         body, response_id(completion.id), completion.model, completion.created or int(time.time()),
         output=_items(completion), finish=completion.finish, usage=completion.usage,
     )  # fmt: skip
-    return msgspec.json.encode(shown)
+    return msgspec.json.encode(rendered)
 
 
 def response(
@@ -38,8 +38,8 @@ def response(
     finish: Finish | None = None,
     usage: Usage | None = None,
 ) -> dict[str, Any]:
-    """`finish` is None for one that goes on. Of the request only its settings are shown again, none of its texts:
-    instructions may be the organization's, and everything shown again would have to be inspected again."""
+    """Return a response object. `finish` is None for one in progress. Repeats only the settings of the request and none
+    of its texts: instructions may be the organization's, and repeated texts would have to be inspected again."""
     reason = None if finish is None else _INCOMPLETE.get(finish)
     tools = body.get("parallel_tool_calls")
     return {
@@ -62,7 +62,7 @@ def response(
         "tools": [],
         "top_p": body.get("top_p"),
         "truncation": "disabled",
-        "usage": None if usage is None else _told_by(usage),
+        "usage": None if usage is None else _usage_fields(usage),
     }
 
 
@@ -95,39 +95,39 @@ def call_item(id: str, status_: str, call: ToolCall) -> dict[str, Any]:
 
 
 def _items(completion: Completion) -> list[dict[str, Any]]:
-    """As a stream would have brought them: texts that follow each other are one message, and of one kind one part."""
-    own, closed = completion.id, status(completion.finish)
+    """Return the items as in a stream: consecutive texts are one message, and those of one kind one part."""
+    id_, closed = completion.id, status(completion.finish)
     items: list[dict[str, Any]] = []
     texts: list[Text] = []
 
     def close() -> None:
         if texts:
-            content = [part(each.text, refusal=each.refusal) for each in texts]
-            items.append(message_item(f"{own}_{len(items)}", closed, content))
+            content = [part(text.text, refusal=text.refusal) for text in texts]
+            items.append(message_item(f"{id_}_{len(items)}", closed, content))
             texts.clear()
 
-    for each in completion.parts:
-        if isinstance(each, ToolCall):
+    for item in completion.parts:
+        if isinstance(item, ToolCall):
             close()
-            items.append(call_item(f"{own}_{len(items)}", closed, each))
-        elif texts and texts[-1].refusal == each.refusal:
-            texts[-1] = Text(texts[-1].text + each.text, refusal=each.refusal)
-        elif each.text:
-            texts.append(each)
+            items.append(call_item(f"{id_}_{len(items)}", closed, item))
+        elif texts and texts[-1].refusal == item.refusal:
+            texts[-1] = Text(texts[-1].text + item.text, refusal=item.refusal)
+        elif item.text:
+            texts.append(item)
     close()
     return items
 
 
-def _told_by(usage: Usage) -> dict[str, Any]:
-    """Tokens read from a cache and written to one are input too."""
-    given = usage.input_tokens + usage.cached_tokens + usage.cache_write_tokens
+def _usage_fields(usage: Usage) -> dict[str, Any]:
+    """Return the usage in OpenAI's fields. Tokens read from or written to a cache are input tokens too."""
+    input_tokens = usage.input_tokens + usage.cached_tokens + usage.cache_write_tokens
     return {
-        "input_tokens": given,
+        "input_tokens": input_tokens,
         "input_tokens_details": {
             "cached_tokens": usage.cached_tokens,
             "cache_write_tokens": usage.cache_write_tokens,
         },
         "output_tokens": usage.output_tokens,
         "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": given + usage.output_tokens,
+        "total_tokens": input_tokens + usage.output_tokens,
     }

@@ -1,4 +1,4 @@
-"""Requests of the responses API to the internal form."""
+"""Converts requests of the responses API to the internal form."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -8,8 +8,8 @@ from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import Message, Request, ResponseFormat, Sampling, Text, Tool, ToolChoice
 from gatehouse.engine.conversation.reading import boolean, integer, number, text
 
-#: Fields of this dialect; what else a client sends is some provider's own.
-_OWN: Final = frozenset(
+#: fields of this dialect; other fields are extensions of a provider
+_DIALECT_FIELDS: Final = frozenset(
     {
         "access_programs", "background", "context_management", "conversation", "image", "include", "input",
         "instructions", "max_output_tokens", "max_tool_calls", "metadata", "model", "moderation",
@@ -37,7 +37,7 @@ def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
         response_format=_read_format((body.get("text") or {}).get("format")),
         user=text(body, "user"),
         reasoning_effort=text(body.get("reasoning") or {}, "effort"),
-        extra={name: value for name, value in body.items() if name not in _OWN},
+        extra={name: value for name, value in body.items() if name not in _DIALECT_FIELDS},
         sampling=Sampling(
             max_tokens=integer(body, "max_output_tokens"),
             temperature=number(body, "temperature"),

@@ -1,7 +1,7 @@
-"""What is checked in a client's request, and what of it the gateway cannot do.
+"""The validated fields of a client's request, and the features that are refused.
 
-The gateway keeps no answers and runs no tools. What a client asks for in vain is refused, because an answer without it
-would be another answer; what only tunes an answer goes to the providers that know it (see `request`).
+The gateway stores no responses and runs no tools. Features that would change the answer are refused; options that only
+tune an answer are passed to the providers that support them (see `request`).
 """
 
 from typing import Annotated, Any, Final
@@ -29,8 +29,8 @@ class ResponsesShape(CallShape, gc=False, kw_only=True):
     top_logprobs: int | None = None
 
 
-#: Fields that ask for something that is kept or done elsewhere, and the values that do not.
-_NOT_DONE: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
+#: fields of unsupported features, with the values that are accepted, and the error message
+_UNSUPPORTED: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
     "store": ((None, False), "The gateway keeps no responses: leave `store` out or say false."),
     "previous_response_id": ((None,), "The gateway keeps no responses: send the whole conversation as `input`."),
     "conversation": ((None,), "The gateway keeps no conversations here: send the whole conversation as `input`."),
@@ -42,14 +42,14 @@ _NOT_DONE: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
 _LOGPROBS: Final = "message.output_text.logprobs"
 
 
-def refuse_what_is_not_kept(body: dict[str, Any]) -> None:
-    """Raises `InvalidField`."""
-    for field, (harmless, message) in _NOT_DONE.items():
-        if body.get(field) not in harmless:
+def refuse_unsupported(body: dict[str, Any]) -> None:
+    """Raises `InvalidField` for unsupported features."""
+    for field, (accepted, message) in _UNSUPPORTED.items():
+        if body.get(field) not in accepted:
             raise InvalidField(field, message)
     for index, tool in enumerate(body.get("tools") or ()):
         if tool.get("type") != "function":
             path = f"tools[{index}].type"
             raise InvalidField(path, f"`{path}`: the gateway runs no tools: only those of type `function` are offered.")
     if _LOGPROBS in (body.get("include") or ()):
-        raise InvalidField("include", _NOT_DONE["top_logprobs"][1])
+        raise InvalidField("include", _UNSUPPORTED["top_logprobs"][1])

@@ -1,5 +1,5 @@
-"""Deltas to the typed events of the responses API. A text comes in pieces, and again whole when it is done: as the
-text, as its part, as its item, and in the response."""
+"""Converts deltas to the typed events of the responses API. A text is sent in pieces, and again as a whole when it is
+complete: as text, as part, as item, and in the response."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -33,18 +33,18 @@ from gatehouse.engine.conversation.usage import Usage
 
 
 class _Message:
-    """An item in the making."""
+    """A message item that is not complete."""
 
     __slots__ = ("id", "parts")
 
     def __init__(self, id: str) -> None:
         self.id = id
-        #: each part's text in pieces, and whether it is a refusal
+        #: the pieces of each part's text, and whether it is a refusal
         self.parts: list[tuple[list[str], bool]] = []
 
-    def shown(self, status_: str) -> dict[str, Any]:
-        whole = [] if status_ == "in_progress" else self.parts
-        return message_item(self.id, status_, [part("".join(text), refusal=refusal) for text, refusal in whole])
+    def rendered(self, status_: str) -> dict[str, Any]:
+        parts = [] if status_ == "in_progress" else self.parts
+        return message_item(self.id, status_, [part("".join(text), refusal=refusal) for text, refusal in parts])
 
 
 class _Call:
@@ -55,24 +55,28 @@ class _Call:
         self.started = started
         self.arguments: list[str] = []
 
-    def shown(self, status_: str) -> dict[str, Any]:
-        told = self.started
-        call = ToolCall(id=told.id, name=told.name, arguments="".join(self.arguments), signature=told.signature)
+    def rendered(self, status_: str) -> dict[str, Any]:
+        started = self.started
+        call = ToolCall(
+            id=started.id, name=started.name, arguments="".join(self.arguments), signature=started.signature
+        )
         return call_item(self.id, status_, call)
 
 
 class Writer:
-    """See `StreamWriter`. Tools may be called side by side: their items stay open until the end."""
+    """A `StreamWriter`. Items of tool calls stay open until the end, because calls may be parallel."""
 
-    __slots__ = ("_body", "_calls", "_created", "_finish", "_id", "_items", "_model", "_number", "_own", "_usage")
+    __slots__ = (
+        "_body", "_calls", "_completion_id", "_created", "_finish", "_id", "_items", "_model", "_number", "_usage",
+    )  # fmt: skip
 
     def __init__(self, body: Mapping[str, Any]) -> None:
         """`body` is the client's request."""
         self._body = body
-        self._own = self._id = self._model = ""
+        self._completion_id = self._id = self._model = ""
         self._created = 0
         self._items: list[_Message | _Call] = []
-        #: an answer's tool call to its item
+        #: index of a tool call to index of its item
         self._calls: dict[int, int] = {}
         self._finish: Finish = "stop"
         self._usage: Usage | None = None
@@ -99,12 +103,12 @@ class Writer:
         return b""
 
     def _start(self, started: Started) -> Iterator[bytes]:
-        self._own, self._id, self._model = started.id, response_id(started.id), started.model
+        self._completion_id, self._id, self._model = started.id, response_id(started.id), started.model
         self._created = started.created or int(time.time())
         self._usage = started.usage
-        shown = response(self._body, self._id, self._model, self._created)
-        yield self._event("response.created", response=shown)
-        yield self._event("response.in_progress", response=shown)
+        rendered = response(self._body, self._id, self._model, self._created)
+        yield self._event("response.created", response=rendered)
+        yield self._event("response.in_progress", response=rendered)
 
     def _text(self, delta: TextDelta) -> Iterator[bytes]:
         if not self._items or not isinstance(self._items[-1], _Message):
@@ -115,12 +119,12 @@ class Writer:
             yield from self._part_done(message, index)
             message.parts.append(([], delta.refusal))
             empty = part("", refusal=delta.refusal)
-            yield self._of_part("response.content_part.added", message, index, part=empty)
+            yield self._part_event("response.content_part.added", message, index, part=empty)
         message.parts[-1][0].append(delta.text)
         if delta.refusal:
-            yield self._of_part("response.refusal.delta", message, index, delta=delta.text)
+            yield self._part_event("response.refusal.delta", message, index, delta=delta.text)
         else:
-            yield self._of_part("response.output_text.delta", message, index, delta=delta.text, logprobs=[])
+            yield self._part_event("response.output_text.delta", message, index, delta=delta.text, logprobs=[])
 
     def _call(self, started: ToolStarted) -> Iterator[bytes]:
         if self._items and isinstance(self._items[-1], _Message):
@@ -141,17 +145,17 @@ class Writer:
     def _end(self) -> Iterator[bytes]:
         closed = status(self._finish)
         for index, item in enumerate(self._items):
-            # A message before other items was done when they began.
+            # A message followed by another item was completed when that item began.
             if isinstance(item, _Call) or index == len(self._items) - 1:
                 yield from self._done(index, closed)
         output = [
-            item.shown("completed" if isinstance(item, _Message) and item is not self._items[-1] else closed)
+            item.rendered("completed" if isinstance(item, _Message) and item is not self._items[-1] else closed)
             for item in self._items
         ]
-        shown = response(
+        rendered = response(
             self._body, self._id, self._model, self._created, output=output, finish=self._finish, usage=self._usage
         )
-        yield self._event(f"response.{closed}", response=shown)
+        yield self._event(f"response.{closed}", response=rendered)
 
     def _done(self, index: int, status_: str) -> Iterator[bytes]:
         item = self._items[index]
@@ -162,7 +166,7 @@ class Writer:
                 "response.function_call_arguments.done",
                 item_id=f"fc_{item.id}", output_index=index, name=item.started.name, arguments="".join(item.arguments),
             )  # fmt: skip
-        yield self._event("response.output_item.done", output_index=index, item=item.shown(status_))
+        yield self._event("response.output_item.done", output_index=index, item=item.rendered(status_))
 
     def _part_done(self, message: _Message, index: int) -> Iterator[bytes]:
         if not message.parts:
@@ -170,22 +174,22 @@ class Writer:
         pieces, refusal = message.parts[-1]
         text = "".join(pieces)
         if refusal:
-            yield self._of_part("response.refusal.done", message, index, refusal=text)
+            yield self._part_event("response.refusal.done", message, index, refusal=text)
         else:
-            yield self._of_part("response.output_text.done", message, index, text=text, logprobs=[])
-        yield self._of_part("response.content_part.done", message, index, part=part(text, refusal=refusal))
+            yield self._part_event("response.output_text.done", message, index, text=text, logprobs=[])
+        yield self._part_event("response.content_part.done", message, index, part=part(text, refusal=refusal))
 
     def _added(self, item: _Message | _Call) -> bytes:
         self._items.append(item)
         index = len(self._items) - 1
-        return self._event("response.output_item.added", output_index=index, item=item.shown("in_progress"))
+        return self._event("response.output_item.added", output_index=index, item=item.rendered("in_progress"))
 
-    def _of_part(self, kind: str, message: _Message, index: int, **fields: Any) -> bytes:
-        place = {"item_id": f"msg_{message.id}", "output_index": index, "content_index": len(message.parts) - 1}
-        return self._event(kind, **place, **fields)
+    def _part_event(self, kind: str, message: _Message, index: int, **fields: Any) -> bytes:
+        location = {"item_id": f"msg_{message.id}", "output_index": index, "content_index": len(message.parts) - 1}
+        return self._event(kind, **location, **fields)
 
     def _next_id(self) -> str:
-        return f"{self._own}_{len(self._items)}"
+        return f"{self._completion_id}_{len(self._items)}"
 
     def _event(self, kind: str, /, **fields: Any) -> bytes:
         number = self._number

@@ -1,5 +1,5 @@
-"""The texts of an event. All events are the gateway's own (`stream`), so that what holds texts is known: the pieces of
-a text, the names of tools, and what says these again."""
+"""Finds the texts of an event for inspection. All events come from `stream`, so that the fields with texts are known:
+the pieces of a text, the names of tools, and their repetitions."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,53 +13,65 @@ def view(event: bytes) -> EventView | None:
     data = data_of(event)
     if not data:
         return None
-    told = decoded(data)
+    event_data = decoded(data)
     try:
-        return _view(told)
+        return _view(event_data)
     except (KeyError, TypeError):
         raise Unreadable from None
 
 
-def _view(told: dict[str, Any]) -> EventView | None:
-    kind = told["type"]
+def _view(event_data: dict[str, Any]) -> EventView | None:
+    kind = event_data["type"]
     match kind:
         case "response.output_text.delta" | "response.refusal.delta":
-            return EventView(told, [_piece(_text(told), told, "delta")], name=kind)
+            return EventView(event_data, [_piece(_text_channel(event_data), event_data, "delta")], name=kind)
         case "response.function_call_arguments.delta":
-            return EventView(told, [_piece(_arguments(told), told, "delta", json_text=True)], name=kind)
-        case "response.output_item.added" if told["item"]["type"] == "function_call":
-            name = _name(told["output_index"])
-            return EventView(told, [_piece(name, told["item"], "name")], ends=(name,), name=kind)
+            return EventView(
+                event_data, [_piece(_arguments_channel(event_data), event_data, "delta", json_text=True)], name=kind
+            )
+        case "response.output_item.added" if event_data["item"]["type"] == "function_call":
+            name = _name_channel(event_data["output_index"])
+            return EventView(event_data, [_piece(name, event_data["item"], "name")], ends=(name,), name=kind)
         case "response.output_text.done" | "response.refusal.done":
             field = "text" if kind == "response.output_text.done" else "refusal"
-            return EventView(told, [], ends=(_text(told),), name=kind, echoes=[_piece(_text(told), told, field)])
+            return EventView(
+                event_data,
+                [],
+                ends=(_text_channel(event_data),),
+                name=kind,
+                echoes=[_piece(_text_channel(event_data), event_data, field)],
+            )
         case "response.content_part.done":
-            return EventView(told, [], name=kind, echoes=[_of_part(_text(told), told["part"])])
+            return EventView(
+                event_data, [], name=kind, echoes=[_piece_of_part(_text_channel(event_data), event_data["part"])]
+            )
         case "response.function_call_arguments.done":
             echoes = [
-                _piece(_arguments(told), told, "arguments", json_text=True),
-                _piece(_name(told["output_index"]), told, "name"),
+                _piece(_arguments_channel(event_data), event_data, "arguments", json_text=True),
+                _piece(_name_channel(event_data["output_index"]), event_data, "name"),
             ]
-            return EventView(told, [], ends=(_arguments(told),), name=kind, echoes=echoes)
+            return EventView(event_data, [], ends=(_arguments_channel(event_data),), name=kind, echoes=echoes)
         case "response.output_item.done":
-            return EventView(told, [], name=kind, echoes=list(_of_item(told["output_index"], told["item"])))
+            return EventView(
+                event_data, [], name=kind, echoes=list(_pieces_of_item(event_data["output_index"], event_data["item"]))
+            )
         case "response.completed" | "response.incomplete":
-            items = enumerate(told["response"]["output"])
-            echoes = [echo for index, item in items for echo in _of_item(index, item)]
-            return EventView(told, [], ends=("",), name=kind, echoes=echoes)
+            items = enumerate(event_data["response"]["output"])
+            echoes = [echo for index, item in items for echo in _pieces_of_item(index, item)]
+            return EventView(event_data, [], ends=("",), name=kind, echoes=echoes)
     return None
 
 
-def _of_item(index: int, item: dict[str, Any]) -> Iterator[Piece]:
+def _pieces_of_item(index: int, item: dict[str, Any]) -> Iterator[Piece]:
     if item["type"] == "function_call":
-        yield _piece(_name(index), item, "name")
+        yield _piece(_name_channel(index), item, "name")
         yield _piece(f"{index}.arguments", item, "arguments", json_text=True)
         return
-    for place, part in enumerate(item["content"]):
-        yield _of_part(f"{index}.{place}.text", part)
+    for position, part in enumerate(item["content"]):
+        yield _piece_of_part(f"{index}.{position}.text", part)
 
 
-def _of_part(channel: str, part: dict[str, Any]) -> Piece:
+def _piece_of_part(channel: str, part: dict[str, Any]) -> Piece:
     return _piece(channel, part, "text" if part["type"] == "output_text" else "refusal")
 
 
@@ -67,13 +79,13 @@ def _piece(channel: str, holder: dict[str, Any], field: str, *, json_text: bool 
     return Piece(channel, Slot(holder, field, holder[field], json_text=json_text))
 
 
-def _text(told: dict[str, Any]) -> str:
-    return f"{told['output_index']}.{told['content_index']}.text"
+def _text_channel(event_data: dict[str, Any]) -> str:
+    return f"{event_data['output_index']}.{event_data['content_index']}.text"
 
 
-def _arguments(told: dict[str, Any]) -> str:
-    return f"{told['output_index']}.arguments"
+def _arguments_channel(event_data: dict[str, Any]) -> str:
+    return f"{event_data['output_index']}.arguments"
 
 
-def _name(index: int) -> str:
+def _name_channel(index: int) -> str:
     return f"{index}.name"
