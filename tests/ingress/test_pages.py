@@ -13,13 +13,13 @@ PAGE = "https://page.example.com"
 def handed_on(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The paths that the lane did not answer."""
     paths: list[str] = []
-    hand_on = Connection._hand_on
+    hand_on = Connection._forward
 
     def noted(self: Connection, head) -> None:
         paths.append(head.path)
         hand_on(self, head)
 
-    monkeypatch.setattr(Connection, "_hand_on", noted)
+    monkeypatch.setattr(Connection, "_forward", noted)
     return paths
 
 

@@ -154,9 +154,9 @@ class Metrics:
         while True:
             lag = 0.0
             for _ in range(10):
-                began = time.monotonic()
+                started = time.monotonic()
                 await asyncio.sleep(0.1)
-                lag = max(lag, time.monotonic() - began - 0.1)
+                lag = max(lag, time.monotonic() - started - 0.1)
             self.loop_lag = lag
             self.loop_tasks = len(asyncio.all_tasks())
             self.write()

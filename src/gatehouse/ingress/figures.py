@@ -35,24 +35,8 @@ _OTHER_MODELS: Final = ("other", "other")
 #: below `GATEHOUSE_HOME`
 DIRECTORY: Final = "metrics"
 
-_SECONDS_BUCKETS: Final = (
-    0.001,
-    0.0025,
-    0.005,
-    0.01,
-    0.025,
-    0.05,
-    0.1,
-    0.25,
-    0.5,
-    1.0,
-    2.5,
-    5.0,
-    10.0,
-    30.0,
-    60.0,
-    300.0,
-)
+#: upper bounds of histograms in seconds
+_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 
 
@@ -79,11 +63,11 @@ class GatewayFigures:
         )
         self.durations = Histogram(
             Family("service_http_request_duration_seconds", "From arrival to the last byte.", ("method", "route")),
-            _SECONDS_BUCKETS,
+            _BUCKETS,
         )
         self.dlp_requests = counter("service_dlp_pipeline_requests_total", "Requests that DLP looked at.")
         self.dlp_durations = Histogram(
-            Family("service_dlp_pipeline_duration_seconds", "Time that DLP took for a request."), _SECONDS_BUCKETS
+            Family("service_dlp_pipeline_duration_seconds", "Time that DLP took for a request."), _BUCKETS
         )
         self.dlp_triggers = counter("service_dlp_triggers_total", "DLP decisions that did something.", "action")
         self.tier_failures = counter(
@@ -113,7 +97,7 @@ class GatewayFigures:
                 "From a streamed request's arrival to its first event.",
                 ("provider", "model"),
             ),
-            _SECONDS_BUCKETS,
+            _BUCKETS,
         )
         self.provider_durations = Histogram(
             Family(
@@ -121,7 +105,7 @@ class GatewayFigures:
                 "From the first try of a good answer to its last byte; of a stream, from the request's arrival.",
                 ("provider", "model"),
             ),
-            _SECONDS_BUCKETS,
+            _BUCKETS,
         )
         self.open_circuits = total(
             "service_open_circuits",

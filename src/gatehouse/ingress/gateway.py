@@ -195,24 +195,24 @@ async def while_connected(scope: Scope, receive: Receive, whole: asyncio.Event, 
     body. Raises `ClientLeft`."""
     task = asyncio.current_task()
     assert task is not None
-    left = False
+    disconnected = False
 
-    def leave() -> None:
-        nonlocal left
-        left = True
+    def on_disconnect() -> None:
+        nonlocal disconnected
+        disconnected = True
         task.cancel(CLIENT_LEFT_MESSAGE)
 
     async def watch() -> None:
         await whole.wait()
         while (await receive())["type"] != "http.disconnect":
             pass
-        leave()
+        on_disconnect()
 
-    watcher = None if on_client_left(scope, leave) else asyncio.create_task(watch())
+    watcher = None if on_client_left(scope, on_disconnect) else asyncio.create_task(watch())
     try:
         return await work
     except asyncio.CancelledError:
-        if left:
+        if disconnected:
             task.uncancel()
             raise ClientLeft from None
         raise

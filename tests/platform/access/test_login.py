@@ -261,7 +261,7 @@ async def test_a_password_that_is_replaced_while_a_sign_in_is_judged_opens_nothi
     user_id = await member(tenant, email)
     passwords, judging = platform.host.passwords, threading.Event()
     # All threads that judge passwords are busy, so the sign-in waits with the hash that it has read.
-    busy = [asyncio.ensure_future(passwords._aside(judging.wait)) for _ in range(2)]
+    busy = [asyncio.ensure_future(passwords._run_in_thread(judging.wait)) for _ in range(2)]
     try:
         body = {"email": email, "password": PASSWORD, "tenant": tenant.slug}
         signing_in = asyncio.create_task(platform.anonymous.post(LOGIN, json=body))

@@ -32,8 +32,8 @@ def _requirement(message: str) -> str:
     if match := _TYPE.match(message):
         # A field that may be null may be omitted; null means the same.
         kinds = [kind for kind in match[1].split(" | ") if kind != "null"]
-        got = _TYPES.get(match[2], match[2])
-        return f"must be {_alternatives(kinds)}, not {got}"
+        actual = _TYPES.get(match[2], match[2])
+        return f"must be {_alternatives(kinds)}, not {actual}"
     if match := _LENGTH.match(message):
         units = _UNITS[match[1]]
         return f"must have {_BOUND_WORDS[match[2]]} {match[3]} {units[match[3] == '1']}"

@@ -140,7 +140,7 @@ def slots_in_steps(body: Any, *, answer: bool = False, only: Any = None) -> Iter
     plain = _plain_names
     while stack:
         # Items of a list have the field name of the list.
-        holder, items, field, is_object, rest, left = stack[-1]
+        holder, items, field, is_object, rest, remaining = stack[-1]
         for key, value in items:
             if is_object:
                 field = key
@@ -162,23 +162,23 @@ def slots_in_steps(body: Any, *, answer: bool = False, only: Any = None) -> Iter
                 if key == "input" and _is_tool_input(holder):
                     yield _object_slot(holder, key, value)
                 elif value:
-                    rest, left = iter(value.items()), len(value)
-                    stack.append((value, islice(rest, _STEP_VALUES), field, True, rest, left))
+                    rest, remaining = iter(value.items()), len(value)
+                    stack.append((value, islice(rest, _STEP_VALUES), field, True, rest, remaining))
                     break
             elif kind is list:
                 if field == "input" and _are_tokens(value):
                     yield Unseen("tokens")
                 elif value:
-                    rest, left = iter(enumerate(value)), len(value)
-                    stack.append((value, islice(rest, _STEP_VALUES), field, False, rest, left))
+                    rest, remaining = iter(enumerate(value)), len(value)
+                    stack.append((value, islice(rest, _STEP_VALUES), field, False, rest, remaining))
                     break
         else:
             stack.pop()
-            if left > _STEP_VALUES:
-                stack.append((holder, islice(rest, _STEP_VALUES), field, is_object, rest, left - _STEP_VALUES))
+            if remaining > _STEP_VALUES:
+                stack.append((holder, islice(rest, _STEP_VALUES), field, is_object, rest, remaining - _STEP_VALUES))
                 yield None
             continue
-        walked += left
+        walked += remaining
         if walked > _STEP_VALUES:
             walked = 0
             yield None

@@ -52,14 +52,14 @@ def _refusal(scope: Scope) -> Unprocessable | None:
     route = scope.get("route")
     if not isinstance(route, APIRoute):
         return None
-    known = frozenset(_declared(route.dependant))
+    accepted = frozenset(_declared(route.dependant))
     query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-    unknown = sorted({name for name, _ in query} - known)
-    return unknown_parameters(unknown, known) if unknown else None
+    unknown = sorted({name for name, _ in query} - accepted)
+    return unknown_parameters(unknown, accepted) if unknown else None
 
 
-def unknown_parameters(unknown: list[str], known: frozenset[str]) -> Unprocessable:
-    takes = f"it takes {', '.join(sorted(known)[:_MAX_NAMES_SHOWN])}" if known else "it takes none"
+def unknown_parameters(unknown: list[str], accepted: frozenset[str]) -> Unprocessable:
+    takes = f"it takes {', '.join(sorted(accepted)[:_MAX_NAMES_SHOWN])}" if accepted else "it takes none"
     message = f"is no parameter of this operation; {takes}"
     faults = [
         ParameterFault(("query", name[:MAX_NAME_CHARS]), message, kind="extra_forbidden")

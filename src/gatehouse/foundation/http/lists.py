@@ -130,9 +130,9 @@ def by_variant(*, a: Callable[..., Window], b: Callable[..., Window]) -> Callabl
         of_a: Annotated[Any, Depends(a)],
         of_b: Annotated[Any, Depends(b)],
     ) -> Window:
-        known, others = (names_of_b, names_of_a) if variant is Variant.B else (names_of_a, names_of_b)
-        if unknown := sorted((others - known) & request.query_params.keys()):
-            raise unknown_parameters(unknown, known)
+        accepted, others = (names_of_b, names_of_a) if variant is Variant.B else (names_of_a, names_of_b)
+        if unknown := sorted((others - accepted) & request.query_params.keys()):
+            raise unknown_parameters(unknown, accepted)
         chosen: Window = of_b if variant is Variant.B else of_a
         return chosen
 

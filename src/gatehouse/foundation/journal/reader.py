@@ -87,9 +87,9 @@ class JournalReader:
         if writers:
             self._first = (self._first + 1) % len(writers)  # rotate, so that the same writer is not always last
             writers = writers[self._first :] + writers[: self._first]
-        for left, writer_id in zip(range(len(writers), 0, -1), writers, strict=True):
-            records = -(-(max_records - len(batch.entries)) // left)
-            size = -(-(max_bytes - batch.bytes) // left)
+        for writers_left, writer_id in zip(range(len(writers), 0, -1), writers, strict=True):
+            records = -(-(max_records - len(batch.entries)) // writers_left)
+            size = -(-(max_bytes - batch.bytes) // writers_left)
             self._read_writer(writer_id, batch, (len(batch.entries) + records, batch.bytes + size))
         return batch
 

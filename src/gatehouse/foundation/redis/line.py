@@ -137,9 +137,9 @@ class RedisLine(asyncio.Protocol):
         self._timer = None
         if not self._pending:
             return
-        left = self._pending[0][0] - self._loop.time()
-        if left > 0:
-            self._timer = self._loop.call_later(left, self._check_oldest)
+        remaining = self._pending[0][0] - self._loop.time()
+        if remaining > 0:
+            self._timer = self._loop.call_later(remaining, self._check_oldest)
         elif not second:
             self._timer = self._loop.call_later(0.001, self._check_oldest, True)
         else:

@@ -84,7 +84,7 @@ def of_audit(row: Any) -> Forwarded:
         "sequence": row.sequence,
         "hash": _hex(row.hash),
     }
-    own = {
+    gatehouse_fields = {
         "actor": {"id": row.actor_id, "type": row.actor_type},
         "outcome": row.outcome,
         "resource": {"type": row.resource_type, "id": row.resource_id},
@@ -92,12 +92,12 @@ def of_audit(row: Any) -> Forwarded:
         "details": row.details,
         "prev_hash": _hex(row.prev_hash),
     }
-    about = {
+    ecs_fields = {
         "user": {"id": row.actor_id if row.actor_type in _USER_ACTOR_TYPES else None},
         "source": _source(row.ip),
         "http": {"request": {"id": row.request_id}},
     }
-    return _with_body(head, event, own, about)
+    return _with_body(head, event, gatehouse_fields, ecs_fields)
 
 
 def of_dlp(tenant_id: UUID, body: Mapping[str, Any], at: datetime) -> Forwarded:
@@ -111,17 +111,17 @@ def of_dlp(tenant_id: UUID, body: Mapping[str, Any], at: datetime) -> Forwarded:
         "type": ["denied" if blocked else "info"],
         "severity": score,
     }
-    own = {
+    gatehouse_fields = {
         "dlp": {name: body[name] for name in _DLP_FIELDS},
         "group_ids": body["group_ids"],
         "target": {"model": body["model"]},
     }
-    about = {
+    ecs_fields = {
         "user": {"id": body["user_id"]},
         "rule": {"id": body["rule_id"], "name": body["rule_name"]},
         "http": {"request": {"id": body["request_id"]}},
     }
-    return _with_body(head, event, own, about)
+    return _with_body(head, event, gatehouse_fields, ecs_fields)
 
 
 def of_news(tenant_id: UUID, event_id: UUID, body: Mapping[str, Any], at: datetime) -> Forwarded:
@@ -136,7 +136,10 @@ def of_test(tenant_id: UUID) -> Forwarded:
 
 
 def _with_body(
-    head: Forwarded, event: Mapping[str, Any], own: Mapping[str, Any], about: Mapping[str, Any] = _EMPTY
+    head: Forwarded,
+    event: Mapping[str, Any],
+    gatehouse_fields: Mapping[str, Any],
+    ecs_fields: Mapping[str, Any] = _EMPTY,
 ) -> Forwarded:
     document = {
         "@timestamp": iso(head.at),
@@ -145,8 +148,8 @@ def _with_body(
             "id": head.id, "module": "gatehouse", "dataset": head.dataset, "action": head.action, **event,
         },
         "organization": {"id": head.tenant_id},
-        **about,
-        "gatehouse": own,
+        **ecs_fields,
+        "gatehouse": gatehouse_fields,
     }  # fmt: skip
     return head._replace(body=_encode(_present(document)))
 

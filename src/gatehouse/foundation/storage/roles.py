@@ -46,15 +46,15 @@ class WrongRole(psycopg.OperationalError):
     """The connection does not have its role. A subclass of `OperationalError`: the database cannot be used."""
 
 
-def parameters(url: str, **own: Any) -> dict[str, Any]:
-    """Return psycopg's parameters in addition to the URL: those common to all connections, and `own`."""
+def parameters(url: str, **extra: Any) -> dict[str, Any]:
+    """Return psycopg's parameters in addition to the URL: those common to all connections, and `extra`."""
     in_url = conninfo_to_dict(url)
-    return {**{name: value for name, value in _KEEPALIVE.items() if name not in in_url}, **own}
+    return {**{name: value for name, value in _KEEPALIVE.items() if name not in in_url}, **extra}
 
 
-def connect(url: str, role: str, **own: Any) -> psycopg.Connection[tuple[Any, ...]]:
-    """Return a connection with `role`. `own` are psycopg's parameters. Raises `WrongRole`, `psycopg.Error`."""
-    connection = psycopg.connect(url, **parameters(url, **own))
+def connect(url: str, role: str, **extra: Any) -> psycopg.Connection[tuple[Any, ...]]:
+    """Return a connection with `role`. `extra` are psycopg's parameters. Raises `WrongRole`, `psycopg.Error`."""
+    connection = psycopg.connect(url, **parameters(url, **extra))
     try:
         become(connection, role)
     except BaseException:
@@ -64,10 +64,10 @@ def connect(url: str, role: str, **own: Any) -> psycopg.Connection[tuple[Any, ..
 
 
 async def connect_async(
-    url: str, role: str, *, schema: str | None = None, **own: Any
+    url: str, role: str, *, schema: str | None = None, **extra: Any
 ) -> psycopg.AsyncConnection[tuple[Any, ...]]:
     """Return an asyncio connection with `role`. `schema` is the search path. Raises `WrongRole`, `psycopg.Error`."""
-    connection = await psycopg.AsyncConnection.connect(url, **parameters(url, **own))
+    connection = await psycopg.AsyncConnection.connect(url, **parameters(url, **extra))
     try:
         await become_async(connection, role, schema)
     except BaseException:

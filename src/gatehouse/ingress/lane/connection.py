@@ -307,11 +307,11 @@ class Connection(asyncio.Protocol):
         self._owed = owed
         delay = protocol.CHECK_INTERVAL_SECONDS
         if owed is None and self._idle_since is not None and self._cycle is None and not self._forwarded:
-            left = self._idle_since + self._context.config.timeout_keep_alive - self._loop.time()
-            if left <= 0:
+            remaining = self._idle_since + self._context.config.timeout_keep_alive - self._loop.time()
+            if remaining <= 0:
                 self._transport.close()
                 return
-            delay = min(delay, left)
+            delay = min(delay, remaining)
         self._check_timer = self._loop.call_later(delay, self._check_progress)
 
     def _what_client_owes(self) -> object:

@@ -139,7 +139,7 @@ async def test_a_syslog_receiver_that_is_killed_while_it_reads_has_not_taken_the
 async def test_a_syslog_receiver_that_never_reads_costs_its_time_alone(
     senders: SealedSenders, events: list[Forwarded], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gatehouse.foundation.siem.senders.syslog._SECONDS", 0.5)
+    monkeypatch.setattr("gatehouse.foundation.siem.senders.syslog._TIMEOUT_SECONDS", 0.5)
 
     async def sleep(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(5)

@@ -93,15 +93,15 @@ class LeanOutbound:
 
     async def _dial(self, origin: Origin, seconds: float, total_deadline: float | None) -> Connection:
         self._pool.make_room()
-        left = seconds if total_deadline is None else total_deadline - asyncio.get_running_loop().time()
+        remaining = seconds if total_deadline is None else total_deadline - asyncio.get_running_loop().time()
         try:
-            async with asyncio.timeout(min(seconds, left)):
+            async with asyncio.timeout(min(seconds, remaining)):
                 connection = await self._dialler.dial(origin, lambda: Connection(self._pool, origin))
         except UnsafeUrl as error:
             raise _refusal(error) from None
         except (OSError, EOFError) as error:
             # Decided by the two limits, not by the clock: a timer may fire early because the loop rounds times.
-            if left < seconds and isinstance(error, TimeoutError):
+            if remaining < seconds and isinstance(error, TimeoutError):
                 raise OutboundTimeout from None
             raise ConnectFailed from None
         self._pool.opened(connection)

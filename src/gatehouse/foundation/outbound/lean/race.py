@@ -20,20 +20,20 @@ async def first(
     `OSError`."""
     if len(addresses) == 1:
         return await attempt(addresses[0])
-    left = list(addresses[:_MAX_ADDRESSES])
+    remaining = list(addresses[:_MAX_ADDRESSES])
     running: set[asyncio.Future[Result]] = set()
     try:
         while True:
-            running.add(asyncio.ensure_future(attempt(left.pop(0))))
+            running.add(asyncio.ensure_future(attempt(remaining.pop(0))))
             while running:
                 done, running = await asyncio.wait(
-                    running, timeout=ATTEMPT_DELAY_SECONDS if left else None, return_when=asyncio.FIRST_COMPLETED
+                    running, timeout=ATTEMPT_DELAY_SECONDS if remaining else None, return_when=asyncio.FIRST_COMPLETED
                 )
                 succeeded = [future for future in done if future.exception() is None]
                 if succeeded:
                     running.update(succeeded[1:])
                     return succeeded[0].result()
-                if left:
+                if remaining:
                     break
                 if not running:
                     raise next(iter(done)).exception() or OSError
