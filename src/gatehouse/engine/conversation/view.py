@@ -27,10 +27,11 @@ Growth: TypeAlias = tuple[str, str]
 
 
 class EventView(msgspec.Struct):
-    """`ends` are prefixes of the names of channels that have come to their end with this event. `data` is the decoded
-    event, encoded anew after a piece was changed, or where it is `altered` already; `name` the event's name where it
-    has one. `echoes` say again all that came in the channel of their name, which has ended before: what was changed
-    there is changed in them, and nothing in them is looked at again.
+    """`ends` are names of channels that have come to their end with this event. A name with a dot at its end stands for
+    all channels of a choice or block, an empty one for all there are. `data` is the decoded event, encoded anew after a
+    piece was changed, or where it is `altered` already; `name` the event's name where it has one. `echoes` say again
+    all that came in the channel of their name, which has ended before: what was changed there is changed in them, and
+    nothing in them is looked at again.
 
     `follows` says what the event must not overtake: everything (""), all of a choice or block, or, where it is None,
     only what is before it in the texts that it has pieces of. One that has no piece of a growing text stays behind the
