@@ -13,7 +13,7 @@ from gatehouse.detection import candidates, ciphers, contexts, growth, matching,
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.matcher import Matcher
 from gatehouse.detection.normalise import characters, decoded, escapes, hidden, joined, spaced, view, written
-from gatehouse.engine.dlp import json_text, turns
+from gatehouse.engine.dlp import json_grammar, json_text, turns
 from gatehouse.engine.dlp.steps import Steps, finish
 
 #: How often more twice the text may take: of twice the size, and of what the second half adds. Edges of slices count.
@@ -51,7 +51,7 @@ class Counter:
         for module in (rules, candidates, contexts, openings, growth, ciphers):
             patch.setattr(module, "search_of", self._counted_search(module.search_of))
         ciphers._looks.cache_clear()
-        for module in (characters, ciphers, decoded, escapes, hidden, spaced, written):
+        for module in (characters, ciphers, decoded, escapes, hidden, json_grammar, spaced, written):
             for name, value in list(vars(module).items()):
                 if isinstance(value, re.Pattern):
                     patch.setattr(module, name, _CountedPattern(value, self))
