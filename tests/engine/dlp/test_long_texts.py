@@ -57,7 +57,7 @@ MANY: Final = {
     "quoted-printable",
     "rot13",
 }
-BLOCKS_OF_PROSE: Final = 7
+BLOCKS_OF_PROSE: Final = 15
 
 Work = Callable[[int], tuple[int, Callable[[], object]]]
 
