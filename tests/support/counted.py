@@ -2,16 +2,18 @@
 characters that pass through what copies or searches them."""
 
 import cProfile
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, SupportsIndex
 
 import pytest
 
-from gatehouse.detection import candidates, contexts, matching, openings, rules, scanning
+from gatehouse.detection import candidates, ciphers, contexts, growth, matching, openings, rules, scanning
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.matcher import Matcher
-from gatehouse.detection.normalise import decoded, joined, spaced, view
-from gatehouse.engine.dlp import json_text, turns
+from gatehouse.detection.normalise import characters, decoded, escapes, hidden, joined, spaced, view, written
+from gatehouse.engine.dlp import json_grammar, json_text, turns
 from gatehouse.engine.dlp.steps import Steps, finish
 
 #: How often more twice the text may take: of twice the size, and of what the second half adds. Edges of slices count.
@@ -35,14 +37,24 @@ def are_linear(quarter: Operations, half: Operations, whole: Operations, *, most
 
 
 class Counter:
-    """`matcher` has the built-in patterns, and counts what is searched."""
+    """`matcher` has the built-in patterns, and counts what is searched. `slice_size`: that of the slices of a text;
+    None as it is in a request."""
 
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+    def __init__(self, patch: pytest.MonkeyPatch, *, slice_size: int | None = 1024) -> None:
         self.characters = 0
+        self._profile = cProfile.Profile(subcalls=False)
+        self._counts = False
+        #: calls of work that was not done again
+        self._added = 0
         #: characters in which context words were looked for one by one
         self.in_contexts = 0
-        for module in (rules, candidates, contexts, openings):
+        for module in (rules, candidates, contexts, openings, growth, ciphers):
             patch.setattr(module, "search_of", self._counted_search(module.search_of))
+        ciphers._looks.cache_clear()
+        for module in (characters, ciphers, decoded, escapes, hidden, json_grammar, spaced, written):
+            for name, value in list(vars(module).items()):
+                if isinstance(value, re.Pattern):
+                    patch.setattr(module, name, _CountedPattern(value, self))
         for module, name in (
             (decoded, "_ANY_PLACE"),
             (decoded, "_SEGMENT"),
@@ -62,20 +74,45 @@ class Counter:
         patch.setattr(matching, "in_context", self._counted_context(matching.in_context))
         # How long a slice is depends on the clock. Short ones show in a short text what depends on their number.
         patch.setattr(scanning, "thread_time", lambda: 0.0)
-        patch.setattr(scanning, "SLICE", 1024)
-        patch.setattr(scanning, "_SHORTEST", 256)
+        if slice_size is not None:
+            patch.setattr(scanning, "SLICE", slice_size)
+            patch.setattr(scanning, "_SHORTEST", slice_size // 4)
         patch.setattr(turns.Turns, "run", _at_once)
 
     def of(self, work: Callable[[], object]) -> Operations:
         """What the work takes."""
-        self.characters = 0
-        profile = cProfile.Profile()
-        profile.enable()
+        self.characters = self._added = 0
+        self._profile.clear()
+        self._counts = True
+        self._profile.enable()
         try:
             work()
         finally:
-            profile.disable()
-        return Operations(sum(entry.callcount for entry in profile.getstats()), self.characters)
+            self._profile.disable()
+            self._counts = False
+        return self.so_far()
+
+    def so_far(self) -> Operations:
+        """What work has taken until now."""
+        with self.uncounted():
+            calls = self._added + sum(entry.callcount for entry in self._profile.getstats())
+        return Operations(calls, self.characters)
+
+    def add(self, operations: Operations) -> None:
+        """Counts what work took that is not done again."""
+        self._added += operations.calls
+        self.characters += operations.characters
+
+    @contextmanager
+    def uncounted(self) -> Iterator[None]:
+        """Calls within it do not count."""
+        if self._counts:
+            self._profile.disable()
+        try:
+            yield
+        finally:
+            if self._counts:
+                self._profile.enable()
 
     def _counting(self, function: Callable[..., Any], place: int) -> Callable[..., Any]:
         def counting(*arguments: Any, **more: Any) -> Any:
@@ -102,6 +139,38 @@ class Counter:
             return spans
 
         return counting
+
+
+class _CountedPattern:
+    """A regex of the standard library whose searches are counted."""
+
+    def __init__(self, pattern: re.Pattern[Any], counter: Counter) -> None:
+        self._pattern = pattern
+        self._counter = counter
+
+    def search(self, text: Any, *span: int) -> re.Match[Any] | None:
+        return self._counted(self._pattern.search(text, *span), text, *span)
+
+    def match(self, text: Any, *span: int) -> re.Match[Any] | None:
+        return self._counted(self._pattern.match(text, *span), text, *span)
+
+    def fullmatch(self, text: Any, *span: int) -> re.Match[Any] | None:
+        return self._counted(self._pattern.fullmatch(text, *span), text, *span)
+
+    def finditer(self, text: Any, *span: int) -> Iterator[re.Match[Any]]:
+        self._counted(None, text, *span)
+        return self._pattern.finditer(text, *span)
+
+    def split(self, text: Any, maxsplit: int = 0) -> list[Any]:
+        self._counted(None, text)
+        return self._pattern.split(text, maxsplit)
+
+    def _counted(
+        self, found: re.Match[Any] | None, text: Any, start: int = 0, end: int | None = None
+    ) -> re.Match[Any] | None:
+        stop = len(text) if end is None else min(end, len(text))
+        self._counter.characters += (stop if found is None else found.end()) - min(start, stop)
+        return found
 
 
 async def _at_once(_: Any, owner: object, steps: Steps[Any], budget: object = None, *, size: int = 0) -> Any:

@@ -38,6 +38,14 @@ def _json_in_json(size: int) -> str:
     return text
 
 
+def _quoted_printable(size: int) -> str:
+    unit = "".join(f"={byte:02X}" for byte in f"card {CARD}, ".encode()) + "=\n"
+    return unit * (size // len(unit) + 1)
+
+
+#: A text of words alone.
+of_prose: Final = repeated(_PROSE)
+
 #: By what they are made of.
 TEXTS: Final[dict[str, Text]] = {
     "prose": repeated(_PROSE),
@@ -67,6 +75,8 @@ TEXTS: Final[dict[str, Text]] = {
     "characters apart": repeated("4 1 1 1 "),
     "letters apart": repeated("s.e.c.r.e.t."),
     "percent encoding": repeated("%34%31"),
+    "quoted-printable": _quoted_printable,
+    "soft line breaks": repeated("4111=\n 1111=\n"),
     "entities": repeated("&#52;&#x31;"),
     "escapes": repeated("\\u0034\\u0031"),
     "escaped backslashes": repeated('\\\\\\"4111 1111 1111 1111\\\\n'),
@@ -75,6 +85,8 @@ TEXTS: Final[dict[str, Text]] = {
     "base64 of chance": _random_base64,
     "base64 with dashes": repeated("SGVsbG8gd29ybGQsIGhlbGxvIHdvcmxk-/"),
     "base64 in pieces": repeated("SGVsbG8gd29ybGQsIGhlbGxvIHdvcmxk "),
+    "base64 of hex": _encoded(lambda data: base64.b64encode(data.hex().encode()), f"{CARD} ".encode()),
+    "base64 of UTF-16": _encoded(lambda data: base64.b64encode(data.decode().encode("utf-16-le")), _PROSE.encode()),
     "hex of text": _encoded(lambda data: data.hex().encode(), f"{_PROSE}{CARD} ".encode()),
     "hex in pieces": repeated("0x48656c6c6f20776f726c6421 "),
     "zero-width": repeated("\u200b"),
@@ -87,6 +99,7 @@ TEXTS: Final[dict[str, Text]] = {
     "emoji": repeated("\U0001f3f4\u200d"),
     "labels": repeated("[CREDIT_CARD_1]"),
     "context words": repeated("card ssn iban "),
+    "beginnings of context words": repeated("car cre ssnx iba passpor "),
     "context words and digits": repeated("card 4111 "),
     "backwards": repeated("1111 1111 1111 1114 moc.elpmaxe@bob "),
     "rot13": repeated("fx_yvir_NOPQRSTUVWXYZ0123456789 "),

@@ -142,6 +142,10 @@ class Rules:
             raise ValueError("patterns that split at underscores and patterns that do not need a matcher each")
         self._splits = True in splitting
         self._rules = [rule for _, rule in compiled]
+        #: the bits of the context words of each pattern
+        self._context_of: dict[str, int] = {}
+        for rule in self._rules:
+            self._context_of[rule.source] = self._context_of.get(rule.source, 0) | rule.context
         self._candidates = Candidates(
             [
                 Regex(
@@ -204,8 +208,10 @@ class Rules:
 
     def is_named(self, view: View, found: Finding) -> bool:
         """Whether a word of context is near what was found in `view`."""
-        near = self._contexts.standing(view, found.start, found.end).near(found.start, found.end)
-        return any(rule.context & near for rule in self._rules if rule.source == found.source)
+        context = self._context_of.get(found.source, 0)
+        if not context:
+            return False
+        return context & self._contexts.standing(view, found.start, found.end).near(found.start, found.end) != 0
 
 
 class _Look:

@@ -10,13 +10,14 @@ from gatehouse.engine.answers import reply_headers
 from gatehouse.engine.conversation.dialect import Dialect
 from gatehouse.engine.dlp.stream import StreamGuard
 from gatehouse.engine.exchange import Answer, Asked
+from gatehouse.engine.pipeline import obey
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply
 from gatehouse.engine.settling import InFlight, Settling
 from gatehouse.engine.streaming import AnswerStream
 from gatehouse.engine.timing import HEADER as TIMING
 from gatehouse.engine.timing import timed
-from gatehouse.engine.verdict import ALLOW, MaybeVerdict, Refuse, Rewrite
+from gatehouse.engine.verdict import ALLOW, MaybeVerdict, Rewrite
 
 #: Inspects a whole answer (`pipeline.ANSWER`).
 Inspection: TypeAlias = Callable[[Asked, bytes, Ports], MaybeVerdict]
@@ -59,8 +60,10 @@ class Delivery:
                     verdict = await verdict
                 if isinstance(verdict, Rewrite):
                     body = msgspec.json.encode(verdict.body)
-                if isinstance(verdict, Refuse):
-                    raise verdict.error
+                try:
+                    obey(verdict)
+                finally:
+                    del verdict
         exchange.outcome, exchange.status = "success", reply.status
         if timing is not None:
             timing.part("dlp_out")

@@ -211,7 +211,9 @@ class Answered(msgspec.Struct, kw_only=True):
 
     identified: Identified
     asked: Asked | None = None
-    routed: Routed | NotRouted | None = None
+    #: what a routing policy did; None where none applied, or none was reached
+    choice: PolicyChoice | None = None
+    routed: Routed | None = None
     admitted: Admitted | None = None
     outcome: str = "error"
     status: int = 500
@@ -236,8 +238,7 @@ class Answered(msgspec.Struct, kw_only=True):
     @property
     def routing_policy_id(self) -> str | None:
         """The id of the routing policy that applied, whether the model was named or not."""
-        choice = None if self.routed is None else self.routed.choice
-        return None if choice is None else str(choice.policy.id)
+        return None if self.choice is None else str(self.choice.policy.id)
 
     @property
     def cache(self) -> Literal["hit", "miss"] | None:
@@ -251,7 +252,7 @@ class Answered(msgspec.Struct, kw_only=True):
     def fallbacks(self) -> int:
         """Models that failed or were passed over before the one that answered; its own tries before the good one are
         none."""
-        order = self.routed.order if isinstance(self.routed, Routed) else ()
+        order = self.routed.order if self.routed else ()
         if not self.attempts and not order:
             return 0
         missed = {f"{attempt.provider}/{attempt.model}" for attempt in self.attempts}

@@ -120,8 +120,10 @@ async def walk(steps: Iterable[Step], x: Any, ports: Ports, timing: Timing | Non
         if verdict is not ALLOW:
             if isinstance(verdict, CoroutineType):
                 verdict = await verdict
-            if verdict is not ALLOW:
+            try:
                 obey(verdict)
+            finally:
+                del verdict
         if timing is not None:
             timing.part(part)
 
@@ -130,20 +132,29 @@ def walk_now(steps: Iterable[Step], x: Any, ports: Ports) -> None:
     """The same for checks that never wait."""
     for check, _ in steps:
         verdict = check(x, ports)
-        if verdict is not ALLOW:
+        try:
             obey(verdict)
+        finally:
+            del verdict
 
 
 def obey(verdict: Verdict) -> None:
-    """Raises the `Refusal` of a verdict that refuses."""
+    """Raises the `Refusal` of a verdict that refuses. Callers delete their reference to the verdict: the error's traceback
+    refers to their frame, and the frame to the error, which would be left to the garbage collector."""
     if isinstance(verdict, Refuse):
-        raise verdict.error
+        try:
+            raise verdict.error
+        finally:
+            del verdict
 
 
 def obeyed(result: T | Refuse) -> T:
     """Return a result that is no refusal. Raises the `Refusal` otherwise."""
     if isinstance(result, Refuse):
-        raise result.error
+        try:
+            raise result.error
+        finally:
+            del result
     return result
 
 

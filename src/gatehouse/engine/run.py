@@ -133,14 +133,17 @@ class Engine:
                 continue
             if isinstance(verdict, CoroutineType):
                 verdict = await verdict
-            hold = _hold(verdict, exchange)
+            try:
+                hold = _hold(verdict, exchange)
+            finally:
+                del verdict
             if hold is not None:
                 if asked.call.stream and not exchange.held:
                     return await self._held(request, self._proceed(request, steps, hold))
                 await self._approved(hold, asked)
             if timing is not None:
                 timing.part(part)
-        assert isinstance(exchange.routed, Routed)
+        assert exchange.routed is not None
         exchange.admitted = admitted = Admitted(routed=exchange.routed, chain=exchange.routed.chain)
         await walk(pipeline.ADMITTED, admitted, ports, timing)
         reply = await timed(timing, "provider", self._reply(admitted, exchange))
@@ -183,11 +186,14 @@ def _hold(verdict: Verdict | Routed, exchange: Answered) -> Hold | None:
     """Note where the call is routed to, and return what a person must approve first. Raises the `Refusal` of a verdict
     that refuses."""
     if isinstance(verdict, Routed):
-        exchange.routed = verdict
+        exchange.routed, exchange.choice = verdict, verdict.choice
         return verdict.hold
     if isinstance(verdict, Hold):
         return verdict
     if isinstance(verdict, NotRouted):
-        exchange.routed = verdict
-    obey(verdict)
+        exchange.choice = verdict.choice
+    try:
+        obey(verdict)
+    finally:
+        del verdict
     return None

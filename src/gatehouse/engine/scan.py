@@ -10,10 +10,11 @@ from gatehouse.engine import pipeline
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.decoding import conform, decode_object
 from gatehouse.engine.conversation.slots import Slot
-from gatehouse.engine.dlp.body import replaced
+from gatehouse.engine.dlp.body import replaced_in_steps
 from gatehouse.engine.dlp.decide import NOTHING, Decision, Effect, Found
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
+from gatehouse.engine.dlp.steps import Steps
 from gatehouse.engine.exchange import Answer, Asked, Identified, ReadBody
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages import attribution, content_filters, dlp_input, overrides, route, sampling
@@ -127,10 +128,12 @@ async def scan(x: Identified, request: ScanRequest, ports: Ports) -> tuple[ScanA
     if action != "ALLOW":
         inspection.did(action)
     verdict = _policy(this.asked, ports) if request.model else PolicyVerdict("ALLOW", None)
+    text = request.text
+    redacted_text = await this.examiner.steps(len(text), _redacted(text, decision, inspection), otherwise=text)
     result = ScanAnswer(
         action="BLOCK" if this.filter_error is not None or verdict.action == "BLOCK" else action,
         findings=_findings(decision),
-        redacted_text=_redacted(request.text, decision, inspection),
+        redacted_text=redacted_text,
         content_filter=None if this.filter_error is None else _filter(this.filter_error),
         policy=verdict,
         tiers={tier: _run(ran, this.took_ms[tier]) for tier, ran in this.tiers.items()},
@@ -205,12 +208,12 @@ def _findings(decision: Decision) -> list[ScanFinding]:
     ]
 
 
-def _redacted(text: str, decision: Decision, inspection: Inspection) -> str:
+def _redacted(text: str, decision: Decision, inspection: Inspection) -> Steps[str]:
     """Also of a text that is blocked: what its redaction would leave."""
     before = inspection.action
     replacements = inspection.replacements(decision.edits, text)
     inspection.action = before
-    return replaced(Slot({}, "text", text), replacements)
+    return (yield from replaced_in_steps(Slot({}, "text", text), replacements))
 
 
 def _filter(error: Refusal) -> ContentFilterHit:

@@ -27,8 +27,9 @@ Growth: TypeAlias = tuple[str, str]
 
 
 class EventView(msgspec.Struct):
-    """The texts of an event. `data` is the decoded event; it is encoded again if a piece was changed or `altered` is
-    set. `name` is the event's name or None. `ends` has prefixes of the channels that end with this event. `echoes`
+    """Describes an event that may pass. `data` is the decoded event; it is encoded again if a piece was changed or
+    `altered` is set. `name` is the event's name or None. `ends` has the names of the channels that end with this event:
+    a name with a dot at its end stands for all channels of a choice or block, an empty one for all channels. `echoes`
     repeat the whole text of a channel that has ended: changes to that text are applied to them, and they are not
     inspected again.
 

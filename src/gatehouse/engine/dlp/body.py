@@ -20,9 +20,9 @@ from gatehouse.engine.dlp.decide import NOTHING, SHORTEST_EXTRACT, SHORTEST_SEAL
 from gatehouse.engine.dlp.errors import violation
 from gatehouse.engine.dlp.examine import Examiner, shifted
 from gatehouse.engine.dlp.inspection import Replacement
-from gatehouse.engine.dlp.json_text import JsonCursor, fitted, fitted_to_all, is_json
+from gatehouse.engine.dlp.json_text import fitted_in_steps, fitted_to_all, is_json_in_steps
 from gatehouse.engine.dlp.spread import values_over_seams
-from gatehouse.engine.dlp.steps import Steps
+from gatehouse.engine.dlp.steps import Steps, finish
 from gatehouse.foundation.errors import Refusal
 
 #: Between two parts of one message, which a model reads as one text: a value goes across it as across a line's end.
@@ -370,18 +370,25 @@ def _redact(texts: Sequence[Slot], bases: Sequence[int], decision: Decision, exa
     for n, edits in of_text.items():
         yield
         labels = examiner.inspection.replacements(edits, texts[n].text, bases[n])
-        replacements.append((texts[n], replaced(texts[n], labels, bases[n])))
+        text = yield from replaced_in_steps(texts[n], labels, bases[n])
+        replacements.append((texts[n], text))
     replace_texts(replacements)
 
 
 def replaced(slot: Slot, replacements: Sequence[Replacement], offset: int = 0) -> str:
     """The slot's text with what replaces parts of it, whose places count from `offset`."""
+    return finish(replaced_in_steps(slot, replacements, offset))
+
+
+def replaced_in_steps(slot: Slot, replacements: Sequence[Replacement], offset: int = 0) -> Steps[str]:
+    """The same of a text of any length."""
     text = slot.text
     changes = [Replacement(change.start - offset, change.end - offset, change.text) for change in replacements]
-    if is_json(text):
-        changes = fitted_to_all(changes, text)
+    is_json = yield from is_json_in_steps(text)
+    if is_json:
+        changes = yield from fitted_to_all(changes, text)
     elif slot.json_text:
-        changes = fitted(changes, text, JsonCursor())
+        changes = yield from fitted_in_steps(changes, text)
     place = 0
     pieces: list[str] = []
     for change in changes:

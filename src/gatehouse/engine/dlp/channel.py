@@ -17,7 +17,14 @@ from gatehouse.engine.dlp.addresses import MAX_ADDRESS_CHARACTERS, inside_addres
 from gatehouse.engine.dlp.decide import NOTHING, SHORTEST_SEALED, Decision, Found, Hit, Shortest
 from gatehouse.engine.dlp.examine import Examiner, shifted
 from gatehouse.engine.dlp.inspection import Replacement
-from gatehouse.engine.dlp.json_text import JsonCursor, fitted, fitted_to_all, inside_string, is_json, scalar_start
+from gatehouse.engine.dlp.json_text import (
+    JsonCursor,
+    fitted,
+    fitted_to_all,
+    inside_string,
+    is_json_in_steps,
+    scalar_start,
+)
 from gatehouse.engine.dlp.steps import Steps
 
 
@@ -115,13 +122,16 @@ class Channel:
     def whole(self, text: str, found: Found) -> Steps[bool]:
         """All of the text at once, and everything that was found in it. True: it is decided about."""
         self._text, self.end = text, len(text)
-        self._all_json = is_json(text)
+        self._all_json = yield from is_json_in_steps(text)
         self._coming.clear()
         self._patterns, self._entities, self._labels = [], [], []
         decision = NOTHING
         if any(found):
             decision = yield from self._inspection.decide_in_steps(found, self._examiner.direction, self._shortest)
-        self._apply(decision, self.end)
+        changes, cut = self._changes(decision, self.end)
+        if self._all_json:
+            changes = yield from fitted_to_all(changes, self._text)
+        self._apply(changes, cut)
         return True
 
     def let_go(self, text: str) -> None:
@@ -201,17 +211,18 @@ class Channel:
         decision = NOTHING
         if self._finds():
             decision = self._inspection.decide(self._ready(cut), self._examiner.direction, self._shortest)
-        self._apply(decision, cut)
+        self._apply(*self._changes(decision, cut))
 
     @property
     def _shortest(self) -> Shortest | None:
         return _of_sealed if self.is_sealed else None
 
-    def _apply(self, decision: Decision, cut: int) -> None:
+    def _changes(self, decision: Decision, cut: int) -> tuple[list[Replacement], int]:
+        """What is to be changed before the cut, or before what forbids more, and up to where the text may go on."""
         if decision.effect == "prompt":
             # Shown as it is once a person has said so.
             self.asks, self._asked_to = decision.decisive, cut
-            return
+            return [], self.released
         if decision.effect == "block":
             self.stopped = decision.decisive
             cut = min(edit.start for edit in decision.edits if edit.hit.effect == "block")
@@ -220,9 +231,10 @@ class Channel:
         if self._inspection.labels.values and not self.is_sealed:
             changes = self._restored(changes, cut)
             self._remember(cut)
-        if self._all_json:
-            changes = fitted_to_all(changes, self._text)
-        elif self._json is not None:
+        return changes, cut
+
+    def _apply(self, changes: Sequence[Replacement], cut: int) -> None:
+        if self._json is not None and not self._all_json:
             changes = fitted(changes, self._text, self._json, base=self._base, untouched=self.released)
             if self._json.position < cut:
                 self._json.move(self._text[self._json.position - self._base : cut - self._base])

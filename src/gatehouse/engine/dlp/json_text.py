@@ -10,12 +10,15 @@ import msgspec
 
 from gatehouse.detection.normalise import View
 from gatehouse.detection.normalise.escapes import unescaped
+from gatehouse.engine.dlp import json_grammar
 from gatehouse.engine.dlp.inspection import Replacement
+from gatehouse.engine.dlp.steps import Steps
 
 _OPENS: Final = re.compile(r"[ \t\r\n]*[{\[\"]")
 _ESCAPE_OR_QUOTE: Final = re.compile(r"[\\\"]")
 #: How deep strings of JSON in strings of JSON are read.
 _LEVELS: Final = 4
+_CHANGES_A_STEP: Final = 64
 
 #: What a number or a bare word is made of.
 _SCALAR: Final = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+-._")
@@ -70,13 +73,28 @@ def is_json(text: str) -> bool:
     return True
 
 
-def fitted_to_all(changes: Sequence[Replacement], text: str, *, levels: int = _LEVELS) -> list[Replacement]:
+def is_json_in_steps(text: str) -> Steps[bool]:
+    """The same of a text of any length, a step for some milliseconds at most."""
+    if len(text) <= json_grammar.WINDOW:
+        return is_json(text)
+    if _OPENS.match(text, 0, json_grammar.WINDOW) is None:
+        return False
+    try:
+        yield from json_grammar.Reader(text).read()
+    except json_grammar.NotJson:
+        return False
+    return True
+
+
+def fitted_to_all(changes: Sequence[Replacement], text: str, *, levels: int = _LEVELS) -> Steps[list[Replacement]]:
     """The changes, in order, to `text`, all of which is JSON, so that it stays JSON. So does JSON in its strings, up to
     `levels` deep."""
     fit: list[Replacement] = []
     in_strings: dict[int, list[Replacement]] = {}
     cursor = JsonCursor()
-    for change in fitted(changes, text, JsonCursor()):
+    fitting = yield from fitted_in_steps(changes, text)
+    for change in fitting:
+        yield
         cursor.move(text[cursor.position : change.start])
         if cursor.in_string:
             in_strings.setdefault(cursor.string_start, []).append(change)
@@ -84,11 +102,13 @@ def fitted_to_all(changes: Sequence[Replacement], text: str, *, levels: int = _L
             fit.append(change)
     for start, within in in_strings.items():
         content = text[start : _end_of_string(text, start, len(text))]
-        fit += _fitted_to_string(within, content, start, levels)
+        fit += yield from _fitted_to_string(within, content, start, levels)
     return sorted(fit, key=lambda change: change.start)
 
 
-def _fitted_to_string(changes: Sequence[Replacement], content: str, start: int, levels: int) -> Iterator[Replacement]:
+def _fitted_to_string(
+    changes: Sequence[Replacement], content: str, start: int, levels: int
+) -> Steps[list[Replacement]]:
     """The changes to a string that holds `content` from `start` on, each to whole escapes."""
     plain = unescaped(content) or View(content)
     inner: list[Replacement] = []
@@ -98,10 +118,26 @@ def _fitted_to_string(changes: Sequence[Replacement], content: str, start: int, 
         if max(first, behind) < last:
             inner.append(Replacement(max(first, behind), last, change.text))
             behind = last
-    nested = levels > 0 and is_json(plain.text)
-    for change in fitted_to_all(inner, plain.text, levels=levels - 1) if nested else inner:
+    nested = levels > 0 and (yield from is_json_in_steps(plain.text))
+    if nested:
+        inner = yield from fitted_to_all(inner, plain.text, levels=levels - 1)
+    fit: list[Replacement] = []
+    for change in inner:
+        yield
         first, last = plain.origin(change.start, change.end)
-        yield Replacement(start + first, start + last, inside_string(change.text) if nested else change.text)
+        fit.append(Replacement(start + first, start + last, inside_string(change.text) if nested else change.text))
+    return fit
+
+
+def fitted_in_steps(changes: Sequence[Replacement], text: str) -> Steps[list[Replacement]]:
+    """The changes, in order, to all of a text, so that JSON stays JSON."""
+    fit: list[Replacement] = []
+    cursor = JsonCursor()
+    for first in range(0, len(changes), _CHANGES_A_STEP):
+        some = changes[first : first + _CHANGES_A_STEP]
+        fit += fitted(some, text, cursor, untouched=fit[-1].end if fit else 0)
+        yield
+    return fit
 
 
 def fitted(

@@ -6,8 +6,6 @@ all other events go on in the order in which they came.
 """
 
 from bisect import bisect_right
-from collections import deque
-from collections.abc import Callable
 from itertools import pairwise
 
 import msgspec
@@ -20,6 +18,7 @@ from gatehouse.engine.dlp.channel import Channel
 from gatehouse.engine.dlp.decide import Found, Hit
 from gatehouse.engine.dlp.errors import violation
 from gatehouse.engine.dlp.examine import Examiner
+from gatehouse.engine.dlp.order import Order
 from gatehouse.foundation.errors import Refusal
 
 
@@ -32,6 +31,8 @@ class _Waiting(msgspec.Struct, gc=False):
     altered: bool
     #: the channels that its echoes say again
     echoed: list[Channel]
+    #: how many of its places may go on
+    passed: int = 0
 
 
 class _Run(msgspec.Struct, gc=False):
@@ -45,44 +46,6 @@ class _Run(msgspec.Struct, gc=False):
     ends: list[int]
 
 
-class _Order:
-    """Events that wait: at the root those for everything before them, below them those of one choice or block, below
-    these those of one text."""
-
-    __slots__ = ("_below", "_queue")
-
-    def __init__(self) -> None:
-        self._below: dict[str, _Order] = {}
-        self._queue: deque[tuple[tuple[str, ...], _Waiting | _Run]] = deque()
-
-    def put(self, path: tuple[str, ...], waiting: _Waiting | _Run) -> None:
-        order = self
-        while path and not order._queue:
-            below = order._below.get(path[0])
-            if below is None:
-                below = order._below[path[0]] = _Order()
-            order, path = below, path[1:]
-        order._queue.append((path, waiting))
-
-    def drain(self, go: Callable[[_Waiting | _Run], bool]) -> bool:
-        """Lets go whatever `go` takes. Whether nothing is left."""
-        while True:
-            for name, below in list(self._below.items()):
-                if below.drain(go):
-                    del self._below[name]
-            if not self._queue:
-                return not self._below
-            path, waiting = self._queue[0]
-            if not path and (self._below or not go(waiting)):
-                return False
-            self._queue.popleft()
-            while path:
-                self._below.setdefault(path[0], _Order()).put(path[1:], waiting)
-                if not self._queue or not self._queue[0][0]:
-                    break
-                path, waiting = self._queue.popleft()
-
-
 class StreamGuard:
     """One stream's. After a `refusal` nothing more comes; while a hit `asks`, nothing comes until `go_on`."""
 
@@ -92,13 +55,15 @@ class StreamGuard:
         self._examiner = examiner
         self._hold = examiner.options.stream_mode == "hold"
         self._channels: dict[str, Channel] = {}
+        #: their names by choice or block; dictionaries as sets in order
+        self._names: dict[str, dict[str, None]] = {}
         #: those of texts that grow, also after their end: they may be said again
         self._spoken: dict[str, Channel] = {}
         #: by choice or block, the growing text that came last
         self._latest: dict[str, str] = {}
         #: texts that have come to their end
         self._over: set[str] = set()
-        self._order = _Order()
+        self._order: Order[_Waiting | _Run, Channel] = Order()
         #: the last that was put in order, where another event may join it
         self._run: _Run | None = None
         self._whole_pieces = 0
@@ -137,10 +102,15 @@ class StreamGuard:
             return b""
         for name in touched:
             if name not in ended:
-                await self._channels[name].advance(final=False)
+                await self._advance(self._channels[name], final=False)
         for name in ended:
-            await self._channels.pop(name).advance(final=True)
+            del self._names[_group(name)][name]
+            await self._advance(self._channels.pop(name), final=True)
         return self._drain()
+
+    async def _advance(self, channel: Channel, *, final: bool) -> None:
+        await channel.advance(final=final)
+        self._order.moved(channel)
 
     def _come(self, event: bytes, touched: dict[str, None], ended: dict[str, None]) -> None:
         """An event that may hold anything. Notes whose texts it adds to, and which have come to their end."""
@@ -162,12 +132,19 @@ class StreamGuard:
             if self._gone is not None and not channel.is_sealed:
                 self._gone.setdefault(name, []).append(text)
             (ended if piece.whole else touched)[name] = None
-        if view.ends:
-            over = [name for name in self._channels if name.startswith(view.ends)]
+        if view.ends and not self._hold:
+            over = [name for end in view.ends for name in self._ending(end)]
             ended |= dict.fromkeys(over)
             self._over.update(over)
         echoed = [self._echoed(piece) for piece in view.echoes] if view.echoes else []
         self._order.put(self._path(view), _Waiting(event, places, view.altered, echoed))
+
+    def _ending(self, end: str) -> list[str]:
+        """The open texts that an end is one of, as a view tells it."""
+        if end and not end.endswith("."):
+            return [end] if end in self._channels else []
+        names = self._names.get(_group(end), ()) if end else self._channels
+        return [name for name in names if name.startswith(end)]
 
     def _grow(self, event: bytes, name: str, text: str) -> None:
         """The next piece of a text, and nothing else."""
@@ -175,7 +152,7 @@ class StreamGuard:
         if run is None or run.name != name or not run.events:
             channel = self._spoken[name] = self._channel(name, json_text=False)
             run = self._run = _Run(name, channel, channel.end, [], [])
-            group = name.partition(".")[0]
+            group = _group(name)
             self._latest[group] = name
             self._order.put(() if self._hold else (group, name), run)
         run.events.append(event)
@@ -189,7 +166,7 @@ class StreamGuard:
             await self._whole()
         else:
             for channel in self._channels.values():
-                await channel.advance(final=True)
+                await self._advance(channel, final=True)
             if self._gone is not None:
                 await self._too_late(["".join(pieces) for pieces in self._gone.values()])
         return self._drain()
@@ -202,6 +179,7 @@ class StreamGuard:
         """A person approved."""
         assert self._asking is not None
         self._asking.go_on()
+        self._order.moved(self._asking)
         self.asks = self._asking = None
         return self._drain()
 
@@ -214,6 +192,7 @@ class StreamGuard:
             channel = self._channels[name] = Channel(
                 self._examiner, json_text=json_text, is_sealed=is_sealed, scans=not self._hold
             )
+            self._names.setdefault(_group(name), {})[name] = None
         return channel
 
     def _echoed(self, piece: Piece) -> Channel:
@@ -232,8 +211,8 @@ class StreamGuard:
         if self._hold:
             return ()
         growing = {piece.channel for piece in view.pieces if not piece.whole}
-        groups = {name.partition(".")[0] for name in growing}
-        self._latest.update((name.partition(".")[0], name) for name in growing)
+        groups = set(map(_group, growing))
+        self._latest.update((_group(name), name) for name in growing)
         if view.follows is not None:
             groups.add(view.follows)
         if len(groups) > 1 or "" in groups:
@@ -251,29 +230,30 @@ class StreamGuard:
             [found] = await self._examiner.whole([text], json_text=channel.json_text, is_sealed=channel.is_sealed)
             if not await self._examiner.steps(len(text), channel.whole(text, found), otherwise=False):
                 channel.let_go(text)
+            self._order.moved(channel)
 
     def _drain(self) -> bytes:
-        self._order.drain(self._go)
+        self._order.drain(self._go, lambda: self.waits)
         out, self._out = b"".join(self._out), []
         return out
 
-    def _go(self, waiting: _Waiting | _Run) -> bool:
-        """Lets an event go on if it may; of a run, those that may. Whether nothing of it is left."""
-        if self.waits:
-            return False
+    def _go(self, waiting: _Waiting | _Run) -> Channel | None:
+        """Lets an event go on if it may; of a run, those that may. The text that the rest waits for; None where nothing
+        is left."""
         if isinstance(waiting, _Run):
             return self._go_on_with(waiting)
-        for place in waiting.places:
-            if place[0].released < place[2]:
-                break
-        else:
-            self.held -= len(waiting.event)
-            self._out.append(self._released(waiting))
-            return True
-        self._stay(waiting, place[0], place[1])
-        return False
+        places = waiting.places
+        while waiting.passed < len(places):
+            channel, start, end = places[waiting.passed]
+            if channel.released < end:
+                self._stay(waiting, channel, start)
+                return channel
+            waiting.passed += 1
+        self.held -= len(waiting.event)
+        self._out.append(self._released(waiting))
+        return None
 
-    def _go_on_with(self, run: _Run) -> bool:
+    def _go_on_with(self, run: _Run) -> Channel | None:
         channel = run.channel
         count = bisect_right(run.ends, channel.released)
         if count:
@@ -288,10 +268,10 @@ class StreamGuard:
             run.start = end
             del run.events[:count], run.ends[:count]
         if not run.events:
-            return True
+            return None
         if channel.stopped is not None or channel.asks is not None:
             self._stay(_Waiting(run.events[0], [(channel, run.start, run.ends[0])], False, []), channel, run.start)
-        return False
+        return channel
 
     def _stay(self, waiting: _Waiting, channel: Channel, start: int) -> None:
         """An event that may not go on for what its piece of `channel` from `start` on holds."""
@@ -300,7 +280,7 @@ class StreamGuard:
                 self._out.append(self._rewritten(waiting))
             self._examiner.inspection.did("BLOCK")
             self.refusal = violation(channel.stopped, "BLOCK", self._examiner.options.block_status)
-            self._order = _Order()
+            self._order = Order()
         elif channel.asks is not None:
             self.asks, self._asking = channel.asks, channel
 
@@ -333,3 +313,8 @@ class StreamGuard:
         replace_texts(texts)
         # A name is the event's type, which may have been replaced.
         return frame(msgspec.json.encode(view.data), view.name and str(view.data["type"]))
+
+
+def _group(name: str) -> str:
+    """The choice or block that a text belongs to."""
+    return name.partition(".")[0]

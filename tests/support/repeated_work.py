@@ -1,0 +1,163 @@
+"""Long texts that repeat themselves, counted in full and worked on in part: a pure function does its work once for
+equal input. What that work took is counted again each time.
+
+So a scan of 10 MiB is counted exactly, and takes about as long as one of some slices. Only functions that are given no
+more than a slice and what is around it are remembered: what goes through all of a text is done in full.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, SupportsIndex
+
+import pytest
+from tests.support.counted import Counter, Operations
+from tests.support.hostile import of_prose
+
+from gatehouse.detection import ciphers, scanning
+from gatehouse.detection.findings import Finding
+from gatehouse.detection.normalise import View, decoded, escapes
+from gatehouse.detection.openings import Openings
+from gatehouse.detection.rules import Region, Rules
+from gatehouse.detection.windows import Scanner
+
+#: Code points of a block, which a slice is a multiple of.
+BLOCK: Final = 2048
+_PROSE: Final = of_prose(BLOCK)
+
+Key = tuple[Any, ...]
+
+
+def of_blocks(make: Callable[[int], str], *, blocks_of_prose: int = 0) -> Callable[[int], str]:
+    """Texts of the same kind, which repeat their first block and some blocks of prose."""
+
+    def text(size: int) -> str:
+        period = make(8 * BLOCK)[:BLOCK] + _PROSE * blocks_of_prose
+        return period * max(1, size // len(period.encode(errors="replace")))
+
+    return text
+
+
+class LongText(str):
+    """Counts the characters that are copied out of it."""
+
+    __slots__ = ("copied",)
+
+    def __new__(cls, text: str) -> "LongText":
+        made = super().__new__(cls, text)
+        made.copied = 0
+        return made
+
+    copied: int
+
+    def __getitem__(self, key: SupportsIndex | slice) -> str:
+        part = super().__getitem__(key)
+        self.copied += len(part)
+        return part
+
+
+class RepeatedWork(Counter):
+    """Counts as `Counter` does, with slices as they are in a request."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        super().__init__(patch, slice_size=None)
+        self._known: dict[Key, tuple[Any, Operations]] = {}
+        #: how often work was done, and how often it was only counted
+        self.done = self.repeated = 0
+        self.remembers = True
+        for holder, name, key in (
+            (Scanner, "_views", _of_tail),
+            (Rules, "grows_from", _of_view),
+            (Openings, "settled", _of_view),
+            (scanning, "_decoded_views", _as_is),
+            (decoded, "candidates", _as_is),
+            (decoded, "reads_as_text", _as_is),
+            (escapes, "nested_view", _of_view_alone),
+            (ciphers, "seen", _as_is),
+            (ciphers, "_in_rot13", _of_places),
+            (ciphers, "_backwards", _of_places),
+            (ciphers, "_tokens_backwards", _of_places),
+        ):
+            patch.setattr(holder, name, self._remembered(name, getattr(holder, name), key))
+        patch.setattr(Rules, "look", self._remembered_look(Rules.look))
+
+    def forget(self) -> None:
+        self._known.clear()
+
+    def _remembered(self, name: str, function: Callable[..., Any], key: Callable[..., Key]) -> Callable[..., Any]:
+        def remembered(*arguments: Any, **more: Any) -> Any:
+            if not self.remembers:
+                return function(*arguments, **more)
+            with self.uncounted():
+                known = (name, *key(*arguments, **more))
+            return self._result(known, lambda: function(*arguments, **more))
+
+        return remembered
+
+    def _remembered_look(self, look: Callable[..., Any]) -> Callable[..., Any]:
+        def remembered(rules: Rules, view: View, over: Iterable[Region], behind: dict[int, int], base: int) -> Any:
+            regions = list(over)
+            if not self.remembers:
+                return look(rules, view, regions, behind, base)
+            with self.uncounted():
+                key = ("look", id(rules), *_content(view), _written(regions), tuple(sorted(behind.items())))
+
+            def work() -> Any:
+                after = dict(behind)
+                found, waiting = look(rules, view, regions, after, 0)
+                return found, waiting, after
+
+            found, waiting, after = self._result(key, work)
+            with self.uncounted():
+                behind.clear()
+                behind.update(after)
+                placed = [Finding(f.start + base, f.end + base, f.entity_type, f.score, f.source) for f in found]
+            return placed, waiting
+
+        return remembered
+
+    def _result(self, key: Key, work: Callable[[], Any]) -> Any:
+        known = self._known.get(key)
+        if known is not None:
+            self.repeated += 1
+            self.add(known[1])
+            return known[0]
+        self.done += 1
+        before = self.so_far() if self._counts else Operations(0, 0)
+        result = work()
+        after = self.so_far() if self._counts else Operations(0, 0)
+        self._known[key] = result, Operations(after.calls - before.calls, after.characters - before.characters)
+        return result
+
+
+def _as_is(*arguments: Any, **more: Any) -> Key:
+    return (*arguments, *more.items())
+
+
+def _content(view: View) -> Key:
+    return (
+        view.text,
+        None if view.starts is None else view.starts.tobytes(),
+        None if view.ends is None else view.ends.tobytes(),
+    )
+
+
+def _of_tail(scanner: Any, *, final: bool) -> Key:
+    return scanner._tail, scanner._json_escapes, final
+
+
+def _of_view(owner: object, view: View, first: int, end: int) -> Key:
+    return id(owner), *_content(view), first, end
+
+
+def _of_view_alone(view: View, *, final: bool) -> Key:
+    return *_content(view), final
+
+
+def _of_places(text: str, places: Iterable[tuple[int, int]]) -> Key:
+    return text, tuple(places)
+
+
+def _written(regions: Iterable[Region]) -> Key:
+    lists = {id(part): tuple(part) for region in regions for part in (region.seams, region.beside) if part is not None}
+    return tuple(
+        region._replace(seams=lists.get(id(region.seams)), beside=lists.get(id(region.beside))) for region in regions
+    )
