@@ -90,7 +90,7 @@ DUTIES: Final = (
     # As the notifications.
     Duty("webhook deliveries", 1.0, webhooks.deliver),
     Duty("dead letters of webhooks", 1.0, webhooks.bury),
-    Duty("notices to the portal", 2.0, portal_notices.tell),
+    Duty("notices to the portal", 2.0, portal_notices.send_due),
     Duty("webhooks' lag", 5.0, WEBHOOK_LAG.measure),
     # As the notifications.
     Duty("SIEM forwarding", 1.0, siem.forward),

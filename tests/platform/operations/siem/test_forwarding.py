@@ -117,7 +117,7 @@ async def test_a_batch_is_bounded_in_bytes(siem: Siem) -> None:
     await siem.begin()
     await siem.record(40, text="x" * 100_000)
     await siem.forward()
-    assert max(len(got.body) for got in siem.receiver.got) < queue.BYTES + 200_000
+    assert max(len(got.body) for got in siem.receiver.got) < queue.MAX_BATCH_BYTES + 200_000
     assert siem.sequences == siem.chain()[-41:]
 
 

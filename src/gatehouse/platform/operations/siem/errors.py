@@ -1,4 +1,4 @@
-"""What can go wrong with forwarding."""
+"""Errors of the SIEM endpoints."""
 
 from gatehouse.foundation.errors import Conflict, Forbidden
 
