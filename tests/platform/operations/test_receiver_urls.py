@@ -88,7 +88,7 @@ class Alert:
         await run_due(tools)
         notifying = Notifying(tools)
         while await notifying.take():
-            await notifying.settle()
+            await notifying.drain()
         answer = await self.tenant.admin.client.get(f"{alerts.BASE}/{self.id}/history", params={"limit": 1})
         (told,) = answer.json()["history"]
         assert told["webhook_delivered"] is False

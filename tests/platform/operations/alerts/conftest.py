@@ -64,7 +64,7 @@ class Alerts:
         """Sends what triggered, as whoever works on jobs does."""
         notifying = Notifying(self.tools)
         while await notifying.take():
-            await notifying.settle()
+            await notifying.drain()
 
     async def history(self, rule_id: str, **query: int) -> list[dict[str, Any]]:
         answer = await self.tenant.auditor.client.get(f"{BASE}/{rule_id}/history", params=query)

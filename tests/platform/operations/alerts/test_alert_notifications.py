@@ -100,8 +100,8 @@ async def test_where_nothing_may_be_sent_or_nobody_listens_nothing_is_delivered_
 async def test_an_organization_s_silent_receivers_keep_nobody_else_waiting(
     alerts: Alerts, receiver: Receiver, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(notifying, "A_TENANTS", 3)
-    monkeypatch.setattr(notifying, "_TAKEN", 3)
+    monkeypatch.setattr(notifying, "MAX_CONCURRENT_PER_TENANT", 3)
+    monkeypatch.setattr(notifying, "_CLAIMS_PER_QUERY", 3)
 
     async def fine(_: web.Request) -> web.StreamResponse:
         return web.Response()

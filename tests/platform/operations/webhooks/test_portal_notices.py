@@ -155,7 +155,7 @@ async def test_what_is_given_up_is_a_dead_letter_too(
     hooks: Hooks, tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     webhook_id = await hooks.new()
-    monkeypatch.setattr(delivering, "WAITING", 1)
+    monkeypatch.setattr(delivering, "MAX_WAITING_PER_WEBHOOK", 1)
     await hooks.announce({"n": 1}, {"n": 2}, {"n": 3})
     await hooks.dispatch()
     await delivering.prune(knowing(tools, "https://portal.test"))

@@ -1,4 +1,4 @@
-"""What can go wrong with alert rules. A malformed body is 400 (reference 3, Endpoints, Alerts)."""
+"""Errors of the alerts' endpoints. A malformed body is 400."""
 
 from typing import Final
 
