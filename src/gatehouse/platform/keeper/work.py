@@ -58,7 +58,10 @@ class Duty(NamedTuple):
 
 
 async def _check_providers(tools: Tools) -> None:
-    while await provider_health.run_due(tools.database, tools.outbound, tools.sealer) == provider_health.AT_ONCE:
+    while (
+        await provider_health.run_due(tools.database, tools.outbound, tools.sealer)
+        == provider_health.MAX_CONCURRENT_CHECKS
+    ):
         pass
 
 

@@ -122,9 +122,9 @@ async def test_an_organization_s_silent_receivers_keep_nobody_else_waiting(
     async with asyncio.timeout(8):
         while not (await alerts.history(theirs))[0]["webhook_delivered"]:
             await asyncio.sleep(0.05)
-    for task in list(sending._under_way):
+    for task in list(sending._sending):
         task.cancel()
-    await asyncio.gather(*sending._under_way, return_exceptions=True)
+    await asyncio.gather(*sending._sending, return_exceptions=True)
 
 
 async def test_the_guard_judges_when_it_sends(alerts: Alerts, receiver: Receiver) -> None:

@@ -124,7 +124,7 @@ async def test_a_batch_is_bounded_in_bytes(siem: Siem) -> None:
 async def test_a_dead_receiver_does_not_delay_another_organization_s(
     siem: Siem, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forwarding, "_SECONDS", 3.0)
+    monkeypatch.setattr(forwarding, "_SEND_TIMEOUT_SECONDS", 3.0)
 
     async def answer(request: web.Request) -> web.StreamResponse:
         return await siem.receiver.silence(request) if request.path == "/dead" else web.Response()

@@ -1,4 +1,4 @@
-"""What can go wrong with budgets."""
+"""Errors of the budgets' endpoints."""
 
 from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
 
