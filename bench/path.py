@@ -175,10 +175,10 @@ class Provider:
 class Generous(Spender):
     """Its ledger has no database, and grants whatever is asked for."""
 
-    async def _ask(self, accounts: Iterable[Account]) -> None:
+    async def _request_leases(self, accounts: Iterable[Account], *, stopping: bool = False) -> None:
         for account in accounts:
-            if (ask := account.ask()) is not None:
-                account.take(ask, Grant(PLENTY, NOTHING, PLENTY, NOTHING, exceeded=False), time.monotonic())
+            if (request := account.lease_request(stopping=stopping)) is not None:
+                account.apply_grant(request, Grant(PLENTY, NOTHING, PLENTY, NOTHING, exceeded=False), time.monotonic())
 
 
 class Compiled:

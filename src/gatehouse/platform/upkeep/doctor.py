@@ -1,4 +1,4 @@
-"""What is wrong with this installation, and the mend: each check says one thing in a line."""
+"""Diagnoses an installation: each check gives one line, with what to do where something is wrong."""
 
 import os
 import resource
@@ -26,23 +26,24 @@ from gatehouse.platform.preflight import settings as checked_settings
 
 Verdict = Literal["ok", "warn", "FAIL"]
 
-_LOW_DISK_BYTES: Final = 1024**3
-_ENOUGH_FILES: Final = 4096
-_CERTIFICATE_DAYS: Final = 21
-_CLOCK_SECONDS: Final = 5.0
+_MIN_FREE_BYTES: Final = 1024**3
+_MIN_OPEN_FILES: Final = 4096
+_CERTIFICATE_WARNING_DAYS: Final = 21
+_MAX_CLOCK_DIFFERENCE_SECONDS: Final = 5.0
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """`mend` is what to do, empty where nothing is wrong."""
+    """The result of a check. `remedy` is what to do, empty where nothing is wrong."""
 
     check: str
     verdict: Verdict
-    told: str
-    mend: str = ""
+    message: str
+    remedy: str = ""
 
 
 def examine() -> Iterator[Finding]:
-    """All findings, in an order in which one explains the next. Changes nothing; starts the embedded database."""
+    """Run all checks, in an order in which one result explains the next. Changes nothing, but starts the embedded
+    database."""
     try:
         settings = checked_settings()
         installed = installation.connect(settings)
@@ -50,8 +51,8 @@ def examine() -> Iterator[Finding]:
         yield Finding("settings", "FAIL", str(error), "set the variable as the message says")
         return
     yield Finding("settings", "ok", "embedded database" if settings.embedded else "DATABASE_URL answers")
-    for name, meant in misspelt(Settings):
-        yield Finding("settings", "warn", f"{name} is no setting and has no effect", f"name it {meant}, or remove it")
+    for name, similar in misspelt(Settings):
+        yield Finding("settings", "warn", f"{name} is no setting and has no effect", f"name it {similar}, or remove it")
     yield from _database(installed)
     yield from _redis(settings)
     yield from _journal(installed)
@@ -63,28 +64,28 @@ def _database(installed: Installation) -> Iterator[Finding]:
         installation.check(installed)
         yield Finding("schema", "ok", "this version's")
         with psycopg.connect(installed.owner_url, autocommit=True, connect_timeout=10) as connection:
-            for check in _CHECKS_IN_THE_DATABASE:
+            for check in _DATABASE_CHECKS:
                 yield check(connection, installed)
     except migrate.SchemaDrift as error:
         yield Finding("schema", "FAIL", str(error), "gatehouse migrate, or what the message says")
     except FAILURES as error:
-        what, _, mend = told(error).partition("; ")
-        yield Finding("database", "FAIL", what, mend)
+        message, _, remedy = told(error).partition("; ")
+        yield Finding("database", "FAIL", message, remedy)
 
 
 def _roles(connection: psycopg.Connection[tuple[object, ...]], installed: Installation) -> Finding:
-    bad = connection.execute(
+    bypassing = connection.execute(
         "SELECT rolname FROM pg_roles WHERE rolname = ANY(%s) AND (rolsuper OR rolbypassrls)",
         [[APP_ROLE, SERVICE_ROLE]],
     ).fetchall()
-    if bad:
-        mend = f"ALTER ROLE {bad[0][0]} NOSUPERUSER NOBYPASSRLS"
-        return Finding("roles", "FAIL", "a role of the application bypasses row-level security", mend)
+    if bypassing:
+        remedy = f"ALTER ROLE {bypassing[0][0]} NOSUPERUSER NOBYPASSRLS"
+        return Finding("roles", "FAIL", "a role of the application bypasses row-level security", remedy)
     try:
         installation.check_roles(installed)
     except roles.WrongRole as error:
-        mend = f"as a superuser, for the login of DATABASE_URL: GRANT {APP_ROLE}, {SERVICE_ROLE} TO ..."
-        return Finding("roles", "FAIL", str(error), mend)
+        remedy = f"as a superuser, for the login of DATABASE_URL: GRANT {APP_ROLE}, {SERVICE_ROLE} TO ..."
+        return Finding("roles", "FAIL", str(error), remedy)
     return Finding("roles", "ok", "own nothing, bypass nothing")
 
 
@@ -92,8 +93,8 @@ def _pooler(connection: psycopg.Connection[tuple[object, ...]], installed: Insta
     try:
         installation.check_pooler(installed)
     except BadSettings as error:
-        what, _, mend = str(error).partition("; ")
-        return Finding("pooler", "FAIL", what, mend)
+        message, _, remedy = str(error).partition("; ")
+        return Finding("pooler", "FAIL", message, remedy)
     return Finding("pooler", "ok", "each connection is one session")
 
 
@@ -106,16 +107,16 @@ def _secrets(connection: psycopg.Connection[tuple[object, ...]], installed: Inst
         for kid, sealed in rows:
             sealer.open(str(sealed), context=f"signing_key:{kid}".encode())
     except CannotOpen:
-        mend = "set GATEHOUSE_MASTER_KEY to the key that sealed this database's secrets"
-        return Finding("master key", "FAIL", "it does not open what is sealed in the database", mend)
+        remedy = "set GATEHOUSE_MASTER_KEY to the key that sealed this database's secrets"
+        return Finding("master key", "FAIL", "it does not open what is sealed in the database", remedy)
     return Finding("master key", "ok", "opens what is sealed")
 
 
 def _operators(connection: psycopg.Connection[tuple[object, ...]], installed: Installation) -> Finding:
-    found = connection.execute("SELECT count(*) FROM users WHERE operator AND is_active").fetchone()
-    if found == (0,):
+    row = connection.execute("SELECT count(*) FROM users WHERE operator AND is_active").fetchone()
+    if row == (0,):
         return Finding("operators", "warn", "nobody active can operate the platform", "gatehouse users operator EMAIL")
-    return Finding("operators", "ok", f"{found[0] if found else 0} active")
+    return Finding("operators", "ok", f"{row[0] if row else 0} active")
 
 
 def _workers(connection: psycopg.Connection[tuple[object, ...]], installed: Installation) -> Finding:
@@ -131,15 +132,20 @@ def _workers(connection: psycopg.Connection[tuple[object, ...]], installed: Inst
 def _clock(connection: psycopg.Connection[tuple[object, ...]], installed: Installation) -> Finding:
     row = connection.execute("SELECT EXTRACT(EPOCH FROM clock_timestamp())::float8").fetchone()
     assert row is not None
-    apart = abs(float(str(row[0])) - time.time())
-    if apart > _CLOCK_SECONDS:
-        return Finding("clock", "warn", f"{apart:.0f} s apart from the database's", "run NTP on both machines")
+    difference = abs(float(str(row[0])) - time.time())
+    if difference > _MAX_CLOCK_DIFFERENCE_SECONDS:
+        return Finding("clock", "warn", f"{difference:.0f} s apart from the database's", "run NTP on both machines")
     return Finding("clock", "ok", "agrees with the database's")
 
 
-_CHECKS_IN_THE_DATABASE: Final[
-    tuple[Callable[[psycopg.Connection[tuple[object, ...]], Installation], Finding], ...]
-] = (_roles, _pooler, _secrets, _operators, _workers, _clock)
+_DATABASE_CHECKS: Final[tuple[Callable[[psycopg.Connection[tuple[object, ...]], Installation], Finding], ...]] = (
+    _roles,
+    _pooler,
+    _secrets,
+    _operators,
+    _workers,
+    _clock,
+)
 
 
 def _redis(settings: Settings) -> Iterator[Finding]:
@@ -166,21 +172,21 @@ def _journal(installed: Installation) -> Iterator[Finding]:
     if not os.access(journal, os.W_OK):
         yield Finding("journal", "FAIL", f"{journal} cannot be written", f"chown it to the user that serves: {journal}")
         return
-    held, free, limit = journal_bytes(journal), free_bytes(journal), installed.settings.journal_max_bytes
-    if free < _LOW_DISK_BYTES:
+    size, free, limit = journal_bytes(journal), free_bytes(journal), installed.settings.journal_max_bytes
+    if free < _MIN_FREE_BYTES:
         yield Finding("journal", "FAIL", f"{free // 1024**2} MiB of disk are left", "make room below GATEHOUSE_HOME")
-    elif held > limit // 2:
-        mend = "see that a keeper runs and the database takes rows"
-        yield Finding("journal", "warn", f"{held // 1024**2} of {limit // 1024**2} MiB wait for the database", mend)
+    elif size > limit // 2:
+        remedy = "see that a keeper runs and the database takes rows"
+        yield Finding("journal", "warn", f"{size // 1024**2} of {limit // 1024**2} MiB wait for the database", remedy)
     else:
-        yield Finding("journal", "ok", f"{held // 1024} KiB wait, {free // 1024**3} GiB of disk are free")
+        yield Finding("journal", "ok", f"{size // 1024} KiB wait, {free // 1024**3} GiB of disk are free")
 
 
 def _machine(settings: Settings) -> Iterator[Finding]:
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if files < _ENOUGH_FILES:
-        mend = f"ulimit -n {_ENOUGH_FILES * 4}, or LimitNOFILE= in the unit"
-        yield Finding("open files", "warn", f"{files} a process, two for each request in progress", mend)
+    if files < _MIN_OPEN_FILES:
+        remedy = f"ulimit -n {_MIN_OPEN_FILES * 4}, or LimitNOFILE= in the unit"
+        yield Finding("open files", "warn", f"{files} a process, two for each request in progress", remedy)
     else:
         yield Finding("open files", "ok", f"{files} a process")
     if settings.tls_cert_path is not None:
@@ -198,7 +204,7 @@ def _certificate(settings: Settings) -> Finding:
     except (OSError, ssl.SSLError, ValueError) as error:
         return Finding("TLS", "FAIL", f"the certificate cannot be loaded ({error})", "mend TLS_CERT_PATH, TLS_KEY_PATH")
     days = (expires - datetime.now(UTC)).days
-    if days < _CERTIFICATE_DAYS:
+    if days < _CERTIFICATE_WARNING_DAYS:
         verdict: Verdict = "FAIL" if days < 0 else "warn"
         return Finding("TLS", verdict, f"the certificate ends in {days} days", "renew it, then restart")
     return Finding("TLS", "ok", f"the certificate is good for {days} days")

@@ -314,7 +314,7 @@ async def test_whoever_prolongs_a_turn_that_is_over_changes_nothing(hooks: Hooks
     async with platform.host.database.service() as session:
         await queue.advance(session, turn, go_on=False)
         due = platform.sql("SELECT due_at FROM webhook_queues WHERE webhook_id = %s", [turn.webhook_id])
-        for again in (queue.keep, queue.give_back):
+        for again in (queue.extend, queue.give_back):
             await again(session, [turn])
             assert platform.sql("SELECT due_at FROM webhook_queues WHERE webhook_id = %s", [turn.webhook_id]) == due
 
