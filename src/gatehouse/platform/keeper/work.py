@@ -20,7 +20,7 @@ from gatehouse.platform.operations.alerts import notifying as alert_notification
 from gatehouse.platform.operations.alerts import schedule as alert_rules
 from gatehouse.platform.operations.portal_notices import telling as portal_notices
 from gatehouse.platform.operations.siem import forwarding as siem
-from gatehouse.platform.operations.siem.backlog import Backlog
+from gatehouse.platform.operations.siem.backlog import ForwardingBacklog
 from gatehouse.platform.operations.siem.listening import enqueue as for_siem
 from gatehouse.platform.operations.webhooks import delivering as webhooks
 from gatehouse.platform.operations.webhooks.lag import Lag
@@ -42,7 +42,7 @@ MODULES: Final = (
 OUTBOX_LISTENERS: Final[tuple[outbox.Listener, ...]] = (for_webhooks, for_siem)
 
 #: What this process last saw of what waits to be forwarded.
-SIEM_BACKLOG: Final = Backlog()
+SIEM_BACKLOG: Final = ForwardingBacklog()
 
 
 #: And of how late webhooks' events are.

@@ -57,7 +57,7 @@ def plus(one: Triple, other: Triple) -> Triple:
     return one[0] + other[0], one[1] + other[1], one[2] + other[2]
 
 
-class Account:
+class BudgetAccount:
     """A worker's lease, reservations and spending of one period of a budget."""
 
     __slots__ = (

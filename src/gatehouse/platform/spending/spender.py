@@ -17,7 +17,7 @@ from gatehouse.foundation.errors import Refusal, Unavailable
 from gatehouse.foundation.storage.database import Database
 from gatehouse.foundation.tasks import wanted
 from gatehouse.platform.metrics import Figures
-from gatehouse.platform.spending.accounts import Account
+from gatehouse.platform.spending.accounts import BudgetAccount
 from gatehouse.platform.spending.ledger import lease
 from gatehouse.policy.budgets import NANO, Budget, Taking
 from gatehouse.policy.periods import Span, span
@@ -44,12 +44,12 @@ class BudgetUnavailable(Unavailable):
     message = "What is left of a budget cannot be told now, so nothing is spent from it. Try again in a moment."
 
 
-class Reservation:
+class BudgetReservation:
     """A reservation for one call: `engine.ports.Reserved`."""
 
     __slots__ = ("accounts", "amounts")
 
-    def __init__(self, accounts: Sequence[Account], amounts: Triple) -> None:
+    def __init__(self, accounts: Sequence[BudgetAccount], amounts: Triple) -> None:
         self.accounts = accounts
         self.amounts = amounts
 
@@ -80,11 +80,11 @@ class Spender:
         self._database = database
         self._clock = clock
         self._figures = figures
-        self._accounts: dict[UUID, Account] = {}
+        self._accounts: dict[UUID, BudgetAccount] = {}
         #: accounts of other periods, until all is settled and reported; by budget and start of the period
-        self._other_periods: dict[tuple[UUID, int], Account] = {}
+        self._other_periods: dict[tuple[UUID, int], BudgetAccount] = {}
         #: accounts whose leases calls wait for, with whether the ledger answered
-        self._awaited: dict[Account, asyncio.Future[bool]] = {}
+        self._awaited: dict[BudgetAccount, asyncio.Future[bool]] = {}
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         #: by group
@@ -133,40 +133,42 @@ class Spender:
         for account in accounts:
             account.reserve(amounts, now)
             account.user_id = user_id
-        return Reservation(accounts, amounts)
+        return BudgetReservation(accounts, amounts)
 
     def settle(self, reserved: Reserved, spent: Taking | None) -> None:
-        assert isinstance(reserved, Reservation)
+        assert isinstance(reserved, BudgetReservation)
         used = NOTHING if spent is None else (spent.nano_usd, spent.requests, spent.tokens)
         now = time.monotonic()
         for account in reserved.accounts:
             account.settle(reserved.amounts, used, now)
 
-    def _open(self, budgets: Sequence[Budget], *, enforced: bool) -> list[Account]:
+    def _open(self, budgets: Sequence[Budget], *, enforced: bool) -> list[BudgetAccount]:
         """Return the accounts of the current periods."""
         now = self._clock.now()
         return [self._account(budget, now, enforced=enforced) for budget in budgets]
 
-    def _account(self, budget: Budget, now: float, *, enforced: bool) -> Account:
+    def _account(self, budget: Budget, now: float, *, enforced: bool) -> BudgetAccount:
         account = self._accounts.get(budget.id)
         if account is None or not account.span.start <= now < account.span.end or account.budget.zone != budget.zone:
             account = self._change_period(budget, span(budget.period, now, budget.zone), account)
         account.update_budget(budget, enforced=enforced)
         return account
 
-    def _change_period(self, budget: Budget, period: Span, before: Account | None) -> Account:
+    def _change_period(self, budget: Budget, period: Span, before: BudgetAccount | None) -> BudgetAccount:
         """Return the account of another period. Each period has one account only, even if clocks are set back or time
         zones change."""
         if before is not None:
             self._other_periods[budget.id, before.span.start] = before
-        account = self._other_periods.pop((budget.id, period.start), None) or Account(budget, period, time.monotonic())
+        account = self._other_periods.pop((budget.id, period.start), None) or BudgetAccount(
+            budget, period, time.monotonic()
+        )
         account.span = period
         self._accounts[budget.id] = account
         return account
 
     async def _wait_for_leases(
         self, budgets: Sequence[Budget], amounts: Triple, *, enforced: bool, user_id: UUID | None
-    ) -> list[Account]:
+    ) -> list[BudgetAccount]:
         """Return the accounts once the call fits, without awaiting anything afterwards. Raises `QuotaExceeded`,
         `BudgetUnavailable`."""
         deadline, retries = time.monotonic() + _RETRY_SECONDS, 0
@@ -186,7 +188,7 @@ class Spender:
                 return accounts
             retries += 1
 
-    def _refuse_exhausted(self, lacking: Sequence[Account], amounts: Triple) -> None:
+    def _refuse_exhausted(self, lacking: Sequence[BudgetAccount], amounts: Triple) -> None:
         """Raises `QuotaExceeded` where a budget has less left than `amounts`."""
         for account in lacking:
             if account.blocks and (metric := account.exhausted_metric(amounts, time.monotonic())) is not None:
@@ -195,7 +197,7 @@ class Spender:
                     account.refused_metric = metric
                 raise QuotaExceeded.of(account, metric, self._clock.now())
 
-    async def _wait_for_ledger(self, lacking: Sequence[Account], amounts: Triple) -> bool:
+    async def _wait_for_ledger(self, lacking: Sequence[BudgetAccount], amounts: Triple) -> bool:
         """Wait until the ledger has answered for all these accounts. Returns False if it did not in time."""
         for account in lacking:
             account.waiting.append(amounts)
@@ -210,7 +212,7 @@ class Spender:
                 account.waiting.remove(amounts)
         return True
 
-    def _answer(self, account: Account) -> asyncio.Future[bool]:
+    def _answer(self, account: BudgetAccount) -> asyncio.Future[bool]:
         """Return the future of the ledger's next answer for an account, and wake the task."""
         answer = self._awaited.get(account)
         if answer is None:
@@ -269,10 +271,10 @@ class Spender:
             if account.reserved == NOTHING and not account.waiting and now - account.last_used_at > _IDLE_SECONDS:
                 del self._accounts[budget_id]
 
-    def _all_accounts(self) -> list[Account]:
+    def _all_accounts(self) -> list[BudgetAccount]:
         return [*self._accounts.values(), *self._other_periods.values()]
 
-    async def _request_leases(self, accounts: Iterable[Account], *, stopping: bool = False) -> None:
+    async def _request_leases(self, accounts: Iterable[BudgetAccount], *, stopping: bool = False) -> None:
         """Request the leases of those accounts that need another one, in one transaction. `stopping`: nothing is
         requested for later calls."""
         requests = []
@@ -294,7 +296,7 @@ class Spender:
             account.apply_grant(request, grant, time.monotonic())
             self._update_metrics(account)
 
-    def _update_metrics(self, account: Account) -> None:
+    def _update_metrics(self, account: BudgetAccount) -> None:
         """Show a group's month in the metrics, if the account is that of one with a limit in USD."""
         budget = account.budget
         if self._figures is None or budget.scope_type != "group" or budget.period != "month":
@@ -310,6 +312,6 @@ class Spender:
             self._figures.group_limit.read(lambda: months[budget.scope_id].limit, labels)
 
 
-def _batches(accounts: Iterable[Account]) -> Iterator[tuple[Account, ...]]:
+def _batches(accounts: Iterable[BudgetAccount]) -> Iterator[tuple[BudgetAccount, ...]]:
     all_accounts = tuple(accounts)
     return (all_accounts[start : start + _BATCH_SIZE] for start in range(0, len(all_accounts), _BATCH_SIZE))

@@ -109,14 +109,14 @@ def of_request(x: Answered, now: float) -> list[Span]:
 def _of_attempt(x: Answered, call: Call, offset: float, now: float) -> Span:
     assert x.trace is not None
     assert x.asked is not None
-    provider, model, asked = call.provider, call.model.model_id, x.asked.call
-    operation = DIALECTS[asked.dialect].operation
+    provider, model, model_call = call.provider, call.model.model_id, x.asked.call
+    operation = DIALECTS[model_call.dialect].operation
     name = _PROVIDER_NAMES.get(provider.kind, provider.kind)
     succeeded = call.failed is None
     # A stream's call ends with the request, and has the request's outcome.
     is_stream = call.ended is None and succeeded
     failed = x.error_code or x.outcome if is_stream and x.outcome != "success" else call.failed
-    address, port = _server(provider.kind, provider.config, Target(operation, model, asked.stream))
+    address, port = _server(provider.kind, provider.config, Target(operation, model, model_call.stream))
     return Span(
         x.trace,
         call.span_id,
@@ -132,8 +132,8 @@ def _of_attempt(x: Answered, call: Call, offset: float, now: float) -> Span:
             "gen_ai.system": name,
             "gen_ai.conversation.id": _conversation(x.identified.received.path),
             "gen_ai.request.model": model,
-            "gen_ai.request.stream": asked.stream,
-            **dict(_parameters(asked.body)),
+            "gen_ai.request.stream": model_call.stream,
+            **dict(_parameters(model_call.body)),
             "gen_ai.response.model": model if succeeded else None,
             **(_usage(x) if succeeded else {}),
             "http.response.status_code": call.status,

@@ -12,7 +12,7 @@ from tests.support.platform import RunningPlatform, Tenant
 from gatehouse.foundation.identity import TenantId
 from gatehouse.platform.jobs import Tools
 from gatehouse.platform.operations.siem import forwarding, queue
-from gatehouse.platform.operations.siem.backlog import Backlog, unsent_from
+from gatehouse.platform.operations.siem.backlog import ForwardingBacklog, unsent_from
 from gatehouse.platform.operations.siem.forwarding import Forwarding
 
 
@@ -237,7 +237,7 @@ async def test_what_is_not_sent_is_held_for_as_long_as_it_is_forwarded(siem: Sie
 
 
 async def test_the_figures_say_what_waits_and_who_fails(siem: Siem, tools: Tools) -> None:
-    backlog = Backlog()
+    backlog = ForwardingBacklog()
     await siem.begin()
     await siem.record(6)
     add_dlp_event(siem.platform, siem.tenant)
@@ -303,7 +303,7 @@ async def test_however_many_wait_nobody_waits_for_their_number(siem: Siem, tools
         " now() - interval '1 hour', '{}' FROM generate_series(1, 100100)",
         [siem.tenant.id],
     )
-    backlog = Backlog()
+    backlog = ForwardingBacklog()
     await backlog.measure(tools)
     told = await siem.status()
     assert 100_000 <= told["backlog"] < 100_100

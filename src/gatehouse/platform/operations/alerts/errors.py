@@ -12,7 +12,7 @@ class AlertRuleNotFound(NotFound):
     message = "Alert rule not found"
 
 
-class TooManyRules(Conflict):
+class TooManyAlertRules(Conflict):
     code = "too_many_alert_rules"
     message = "The organization has as many alert rules as it may have. Remove some first."
 

@@ -28,14 +28,14 @@ _METRICS: Final[dict[str, Callable[[Totals], float | None]]] = {
 _MINUTE: Final = timedelta(minutes=1)
 
 
-class Evaluation(NamedTuple):
+class AlertEvaluation(NamedTuple):
     """The result of an evaluation: the number of rules, and records of those that triggered."""
 
     evaluated: int
     triggered: list[AlertHistoryRow]
 
 
-async def evaluate(change: Change, now: float, rules: Sequence[UUID] | None = None) -> Evaluation:
+async def evaluate(change: Change, now: float, rules: Sequence[UUID] | None = None) -> AlertEvaluation:
     """Evaluate the enabled rules of the change's tenant, or those among `rules`, at the Unix time `now`."""
     moment = datetime.fromtimestamp(now, UTC)
     metrics = _MetricReader(change.session, moment)
@@ -46,7 +46,7 @@ async def evaluate(change: Change, now: float, rules: Sequence[UUID] | None = No
         if value is None or not _COMPARISONS[rule.comparison](value, rule.threshold) or _in_cooldown(rule, moment):
             continue
         triggered.append(_trigger(change, rule, value, moment))
-    return Evaluation(len(evaluated), triggered)
+    return AlertEvaluation(len(evaluated), triggered)
 
 
 class _MetricReader:

@@ -18,7 +18,7 @@ from gatehouse.foundation.egress import UnsafeUrl
 from gatehouse.foundation.receivers import ReceiverFailed
 from gatehouse.platform.jobs import Tools
 from gatehouse.platform.operations.alerts import table
-from gatehouse.platform.operations.alerts.table import Notification
+from gatehouse.platform.operations.alerts.table import AlertNotification
 
 log = structlog.get_logger(__name__)
 
@@ -81,7 +81,7 @@ class Notifying:
         """Wait for all notifications in progress."""
         await asyncio.gather(*self._sending)
 
-    async def _notify(self, notification: Notification) -> None:
+    async def _notify(self, notification: AlertNotification) -> None:
         try:
             fault = await self._send(notification)
             async with self._database, self._tools.database.service() as session:
@@ -91,7 +91,7 @@ class Notifying:
             # Most likely the database's. The history then still shows the notification as not delivered.
             log.warning("alerts.notification_failed", record_id=str(notification.id), reason=type(error).__name__)
 
-    async def _send(self, notification: Notification) -> str | None:
+    async def _send(self, notification: AlertNotification) -> str | None:
         """Send once. Returns why the receiver has not accepted it, or None."""
         body, headers = signed(notification, self._tools.settings.alert_webhook_secret)
         count = self._tools.notifications.add
@@ -107,7 +107,7 @@ class Notifying:
         return received.fault
 
 
-def signed(notification: Notification, secret: SecretStr | None) -> tuple[bytes, dict[str, str]]:
+def signed(notification: AlertNotification, secret: SecretStr | None) -> tuple[bytes, dict[str, str]]:
     """Return body and headers. The signature is that of webhooks."""
     body = msgspec.json.encode(
         {

@@ -10,7 +10,7 @@ from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.change import Change
 from gatehouse.platform.operations import receiver_urls
 from gatehouse.platform.operations.alerts import table
-from gatehouse.platform.operations.alerts.errors import BadWebhookUrl, TooManyRules
+from gatehouse.platform.operations.alerts.errors import BadWebhookUrl, TooManyAlertRules
 from gatehouse.platform.operations.alerts.evaluation import evaluate
 from gatehouse.platform.operations.alerts.schemas import AlertRuleUpdate, Evaluated, NewAlertRule, Triggered
 from gatehouse.platform.operations.alerts.table import AlertRuleRow
@@ -27,8 +27,10 @@ async def check(parts: Apart, receivers: Receivers, url: str | None) -> None:
 
 
 async def create(change: Change, body: NewAlertRule) -> AlertRuleRow:
-    """Create a rule. Raises `TooManyRules`."""
-    await require_room(change.session, ScopedLock.ALERTS, table.count_rules, limit=MAX_ALERT_RULES, full=TooManyRules)
+    """Create a rule. Raises `TooManyAlertRules`."""
+    await require_room(
+        change.session, ScopedLock.ALERTS, table.count_rules, limit=MAX_ALERT_RULES, full=TooManyAlertRules
+    )
     now, values = utc_now(), body.model_dump()
     row = AlertRuleRow(id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, **values)
     change.session.add(row)

@@ -47,7 +47,7 @@ class AlertHistoryRow(TenantRow):
     webhook_error: Mapped[str | None]
 
 
-class Notification(NamedTuple):
+class AlertNotification(NamedTuple):
     """A notification to send, with the rule's values when it triggered."""
 
     id: UUID
@@ -119,11 +119,11 @@ async def claim_due(session: AsyncSession, now: datetime, interval: timedelta, l
 
 async def claim_unsent(
     session: AsyncSession, now: datetime, limit: int, excluded_tenants: Iterable[UUID] = ()
-) -> list[Notification]:
+) -> list[AlertNotification]:
     """Claim up to `limit` notifications, the oldest first, without those of `excluded_tenants`. Needs the service
     role."""
     values = {"now": now, "most": limit, "without": list(excluded_tenants)}
-    return [Notification(*row) for row in await session.execute(_CLAIM_UNSENT, values)]
+    return [AlertNotification(*row) for row in await session.execute(_CLAIM_UNSENT, values)]
 
 
 async def set_result(session: AsyncSession, record_id: UUID, error: str | None) -> None:

@@ -66,6 +66,6 @@ async def _drain(host: Host, revision: int, timeout_seconds: float) -> int:
     return max_calls - busy.calls
 
 
-async def _busy(host: Host, revision: int) -> table.Busy:
+async def _busy(host: Host, revision: int) -> table.BusyWorkers:
     async with host.database.service() as session:
         return await table.busy(session, revision)

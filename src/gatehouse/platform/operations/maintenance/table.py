@@ -20,7 +20,7 @@ _BUSY = text(
 )
 
 
-class Busy(NamedTuple):
+class BusyWorkers(NamedTuple):
     """`calls`: model calls in progress, as last reported by all workers. `workers`: the number of workers to wait for,
     which have calls in progress, or have not confirmed the revision and may still admit some."""
 
@@ -54,5 +54,5 @@ async def store(session: AsyncSession, value: dict[str, Any]) -> None:
     )
 
 
-async def busy(session: AsyncSession, revision: int) -> Busy:
-    return Busy(*(await session.execute(_BUSY, {"revision": revision})).one())
+async def busy(session: AsyncSession, revision: int) -> BusyWorkers:
+    return BusyWorkers(*(await session.execute(_BUSY, {"revision": revision})).one())

@@ -34,7 +34,7 @@ _RETRY_AFTER_SECONDS: Final = 5
 _find_etags: Final = re.compile(r'"(\d{1,18})-([0-9a-f]{64})"').findall
 
 
-class Polled(NamedTuple):
+class PollResult(NamedTuple):
     """The answer to a poll. `signed` is None where the outpost already has the bundle."""
 
     etag: str
@@ -42,7 +42,7 @@ class Polled(NamedTuple):
     retry_after: int | None = None
 
 
-class Waiting:
+class WaitingOutposts:
     """Counts the outposts that wait on this worker. Bounded, so that polling cannot use up the worker."""
 
     def __init__(self) -> None:
@@ -65,8 +65,8 @@ class Waiting:
 
 
 async def bundle(
-    caller: Caller, host: Host, waiting: Waiting, *, token: str, if_none_match: str, wait_seconds: float
-) -> Polled:
+    caller: Caller, host: Host, waiting: WaitingOutposts, *, token: str, if_none_match: str, wait_seconds: float
+) -> PollResult:
     """Return the outpost's bundle, after at most `wait_seconds`. `token` is the caller's; `if_none_match` holds the
     entity tags of the bundles that it has.
 
@@ -101,7 +101,7 @@ async def bundle(
             digest = _digest(contents, caller.outpost_id, key, host.clock.now())
             etag = f'"{contents.version}-{digest}"'
             if digest not in versions:
-                return Polled(etag, await _signed(contents, caller, key, host))
+                return PollResult(etag, await _signed(contents, caller, key, host))
             if contents.version > versions[digest]:
                 # The new version has the same contents for this outpost, so it counts as confirmed.
                 versions[digest] = contents.version
@@ -110,9 +110,9 @@ async def bundle(
                 )
             remaining_seconds = deadline - time.monotonic()
             if remaining_seconds <= 0 or news.closed:
-                return Polled(etag, None)
+                return PollResult(etag, None)
             if not may_wait:
-                return Polled(etag, None, _RETRY_AFTER_SECONDS)
+                return PollResult(etag, None, _RETRY_AFTER_SECONDS)
             await news.after(seen, tenant_id, remaining_seconds)
 
 

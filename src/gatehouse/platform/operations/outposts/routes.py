@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from gatehouse.ingress.credentials import presented
 from gatehouse.platform.callers import RESPONSES, OutpostCaller, PlatformClient
 from gatehouse.platform.operations.outposts import polling, service
-from gatehouse.platform.operations.outposts.polling import Waiting
+from gatehouse.platform.operations.outposts.polling import WaitingOutposts
 from gatehouse.platform.operations.outposts.schemas import NewTrust, Records, RecordsStored, Trust
 from gatehouse.platform.ports import TheHost
 from gatehouse.platform.requests import Changing
@@ -28,12 +28,12 @@ _BUNDLE: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-def _waiting(request: Request) -> Waiting:
+def _waiting(request: Request) -> WaitingOutposts:
     """Return the worker's registry of waiting outposts; the first call makes it."""
     state = request.app.state
     if not hasattr(state, "outposts_waiting"):
-        state.outposts_waiting = Waiting()
-    waiting: Waiting = state.outposts_waiting
+        state.outposts_waiting = WaitingOutposts()
+    waiting: WaitingOutposts = state.outposts_waiting
     return waiting
 
 
@@ -49,7 +49,7 @@ async def read_policy_bundle(
     caller: OutpostCaller,
     request: Request,
     host: TheHost,
-    waiting: Annotated[Waiting, Depends(_waiting)],
+    waiting: Annotated[WaitingOutposts, Depends(_waiting)],
     *,
     wait: Annotated[
         int,

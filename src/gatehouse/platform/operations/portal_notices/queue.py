@@ -36,7 +36,7 @@ _DONE: Final = text(
 )
 
 
-class Notice(NamedTuple):
+class PortalNotice(NamedTuple):
     tenant_id: UUID
     type: str
     subject_id: UUID
@@ -50,14 +50,14 @@ async def add(session: AsyncSession, webhooks: Iterable[UUID]) -> None:
         await session.execute(_ADD, {"webhooks": webhook_ids})
 
 
-async def take(session: AsyncSession) -> Sequence[Notice]:
+async def take(session: AsyncSession) -> Sequence[PortalNotice]:
     """Lease the notices that are due. Those that are not removed with `done` are due again when the lease ends."""
-    notices = [Notice(*row) for row in await session.execute(_TAKE, {"lease": LEASE_SECONDS, "most": BATCH_SIZE})]
+    notices = [PortalNotice(*row) for row in await session.execute(_TAKE, {"lease": LEASE_SECONDS, "most": BATCH_SIZE})]
     await session.commit()
     return notices
 
 
-async def done(session: AsyncSession, notices: Sequence[Notice]) -> None:
+async def done(session: AsyncSession, notices: Sequence[PortalNotice]) -> None:
     """Remove notices that the portal has accepted."""
     values = {
         "tenants": [notice.tenant_id for notice in notices],

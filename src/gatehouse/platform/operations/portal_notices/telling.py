@@ -10,7 +10,7 @@ from gatehouse.platform.access.signing import Signer
 from gatehouse.platform.jobs import Tools
 from gatehouse.platform.live.state import Replica
 from gatehouse.platform.operations.portal_notices import queue
-from gatehouse.platform.operations.portal_notices.queue import Notice
+from gatehouse.platform.operations.portal_notices.queue import PortalNotice
 
 #: Used for notices only, so that no other token that the platform signs is accepted in its place.
 _TOKEN_TYPE: Final = "platform_notice"  # noqa: S105 - a kind, not a token
@@ -35,7 +35,7 @@ async def send_due(tools: Tools) -> None:
             await queue.done(session, notices)
 
 
-async def _send(tools: Tools, portal: str, notices: Sequence[Notice]) -> None:
+async def _send(tools: Tools, portal: str, notices: Sequence[PortalNotice]) -> None:
     # A new signer each time: the signing key may have been rotated, and notices are rare.
     signer = Signer(
         tools.database, tools.sealer, Replica(), tools.clock, issuer=tools.settings.public_url or "gatehouse"

@@ -21,14 +21,14 @@ _MEASURE: Final = text(
 )
 
 
-class Backlog(msgspec.Struct):
+class ForwardingBacklog(msgspec.Struct):
     """The last measurement of this process: events that wait, and receivers whose last batch failed."""
 
     events: float = 0.0
     failing: float = 0.0
 
     async def measure(self, tools: Tools) -> None:
-        """Measure anew."""
+        """Take a new measurement."""
         async with tools.database.service() as session:
             waiting, failing = (await session.execute(_MEASURE)).one()
         self.events, self.failing = float(waiting), float(failing)

@@ -3,7 +3,7 @@
 from gatehouse.foundation.errors import Conflict, Forbidden
 
 
-class NotConfigured(Conflict):
+class SiemNotConfigured(Conflict):
     code = "siem_not_configured"
     message = "There is no receiver yet: PUT /api/v1/admin/siem first."
 

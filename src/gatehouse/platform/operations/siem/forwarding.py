@@ -8,7 +8,7 @@ import structlog
 from gatehouse.foundation.siem.senders.sender import NotTaken
 from gatehouse.platform.jobs import Tools
 from gatehouse.platform.operations.siem import queue
-from gatehouse.platform.operations.siem.queue import Done, Turn, Work
+from gatehouse.platform.operations.siem.queue import EventBatch, ForwardingTurn, SendResult
 from gatehouse.platform.operations.siem.sending import SealedSenders
 
 log = structlog.get_logger(__name__)
@@ -64,25 +64,25 @@ class Forwarding:
             task.add_done_callback(self._turns.discard)
         return len(turns)
 
-    async def _run_turn(self, turn: Turn) -> None:
+    async def _run_turn(self, turn: ForwardingTurn) -> None:
         try:
             await self._forward(turn)
         except Exception as error:
             # Most likely the database's. The turn is due again when the lease expires.
             log.warning("siem.turn_failed", tenant_id=str(turn.tenant_id), reason=type(error).__name__)
 
-    async def _forward(self, turn: Turn) -> None:
+    async def _forward(self, turn: ForwardingTurn) -> None:
         turn_ends = self._tools.clock.monotonic() + TURN_SECONDS
         work = await self._advance(turn, None, go_on=True)
         while work is not None:
             done = await self._send(work)
             work = await self._advance(turn, done, go_on=self._tools.clock.monotonic() < turn_ends)
 
-    async def _advance(self, turn: Turn, done: Done | None, *, go_on: bool) -> Work | None:
+    async def _advance(self, turn: ForwardingTurn, done: SendResult | None, *, go_on: bool) -> EventBatch | None:
         async with self._database, self._tools.database.service() as session:
             return await queue.advance(session, turn, done, go_on=go_on)
 
-    async def _send(self, work: Work) -> Done:
+    async def _send(self, work: EventBatch) -> SendResult:
         """Send the batch. Halves it, down to one event, while the receiver finds it too large."""
         count = len(work.events)
         try:
@@ -92,9 +92,9 @@ class Forwarding:
                         await self._senders.send(work.target, work.events[:count])
                     except NotTaken as error:
                         if not error.too_large or count == 1:
-                            return Done(work, count, error.reason)
+                            return SendResult(work, count, error.reason)
                         count //= 2
                     else:
-                        return Done(work, count)
+                        return SendResult(work, count)
         except TimeoutError:
-            return Done(work, count, f"not taken within {_SEND_TIMEOUT_SECONDS:g} s")
+            return SendResult(work, count, f"not taken within {_SEND_TIMEOUT_SECONDS:g} s")

@@ -71,43 +71,45 @@ _SET_DUE: Final = text(
 )
 
 
-class Turn(NamedTuple):
+class ForwardingTurn(NamedTuple):
     """A lease on one organization's forwarding. `claim` differs in each lease."""
 
     tenant_id: UUID
     claim: int
 
 
-class Place(NamedTuple):
+class EventPosition(NamedTuple):
     """The position of an event: its sequence in the chain, or its position in the queue."""
 
     sequence: int | None = None
     position: int | None = None
 
 
-class Work(msgspec.Struct, frozen=True):
+class EventBatch(msgspec.Struct, frozen=True):
     """A batch to send. `after` is the sequence of the last audit event before it."""
 
     target: SealedTarget
     events: Sequence[Forwarded]
-    places: Sequence[Place]
+    places: Sequence[EventPosition]
     after: int
 
 
-class Done(msgspec.Struct, frozen=True):
+class SendResult(msgspec.Struct, frozen=True):
     """The result of sending the first `count` events of a batch: accepted, or else `error`."""
 
-    work: Work
+    work: EventBatch
     count: int
     error: str | None = None
 
 
-async def take(connection: AsyncConnection, limit: int) -> list[Turn]:
+async def take(connection: AsyncConnection, limit: int) -> list[ForwardingTurn]:
     """Lease up to `limit` turns that are due."""
-    return [Turn(*row) for row in await connection.execute(_TAKE, {"most": limit, "lease": LEASE_SECONDS})]
+    return [ForwardingTurn(*row) for row in await connection.execute(_TAKE, {"most": limit, "lease": LEASE_SECONDS})]
 
 
-async def advance(session: AsyncSession, turn: Turn, done: Done | None = None, *, go_on: bool = True) -> Work | None:
+async def advance(
+    session: AsyncSession, turn: ForwardingTurn, done: SendResult | None = None, *, go_on: bool = True
+) -> EventBatch | None:
     """Record what was done and return the next batch, or None when the turn is over: nothing waits, the receiver did
     not accept the batch, the time is up (`go_on`), forwarding was switched off, or another process has the turn."""
     key = {"tenant": turn.tenant_id}
@@ -129,7 +131,7 @@ async def advance(session: AsyncSession, turn: Turn, done: Done | None = None, *
     return work
 
 
-async def _record(session: AsyncSession, key: dict[str, UUID], done: Done) -> int:
+async def _record(session: AsyncSession, key: dict[str, UUID], done: SendResult) -> int:
     """Record accepted events. Returns the sequence up to which the receiver has all audit events."""
     places = done.work.places[: done.count]
     sequences = [place.sequence for place in places if place.sequence is not None]
@@ -141,18 +143,20 @@ async def _record(session: AsyncSession, key: dict[str, UUID], done: Done) -> in
     return sequence
 
 
-async def _next(session: AsyncSession, target: SealedTarget, sequence: int, head: int, *, probing: bool) -> Work | None:
+async def _next(
+    session: AsyncSession, target: SealedTarget, sequence: int, head: int, *, probing: bool
+) -> EventBatch | None:
     key: dict[str, Any] = {"tenant": target.tenant_id}
-    waiting: list[tuple[Place, Forwarded]] = []
+    waiting: list[tuple[EventPosition, Forwarded]] = []
     values = {**key, "sequence": sequence, "most": PROBE_EVENTS if probing else MAX_AUDIT_EVENTS}
     rows = (await session.execute(_READ_AUDIT, values)).all()
-    waiting += [(Place(sequence=row.sequence), events.of_audit(row)) for row in rows]
+    waiting += [(EventPosition(sequence=row.sequence), events.of_audit(row)) for row in rows]
     if not rows and head > sequence:
         # All of them were removed: possible only while the flag was off, when waiting events are not retained.
         await session.execute(_SKIP, {**key, "head": head})
         sequence = head
     rows = (await session.execute(_READ_QUEUE, {**key, "most": PROBE_EVENTS if probing else MAX_QUEUED_EVENTS})).all()
-    waiting += [(Place(position=row.position), _of_queue(target.tenant_id, row)) for row in rows]
+    waiting += [(EventPosition(position=row.position), _of_queue(target.tenant_id, row)) for row in rows]
     size = 0
     for count, (_, event) in enumerate(waiting):
         size += len(event.body)
@@ -161,7 +165,7 @@ async def _next(session: AsyncSession, target: SealedTarget, sequence: int, head
             break
     if not waiting:
         return None
-    return Work(target, [event for _, event in waiting], [place for place, _ in waiting], sequence)
+    return EventBatch(target, [event for _, event in waiting], [place for place, _ in waiting], sequence)
 
 
 def _of_queue(tenant_id: UUID, row: Any) -> Forwarded:

@@ -18,7 +18,7 @@ from gatehouse.foundation.siem.senders.sender import NotTaken, address
 from gatehouse.platform.change import Change
 from gatehouse.platform.operations import receiver_urls
 from gatehouse.platform.operations.siem import table
-from gatehouse.platform.operations.siem.errors import FileIsForOperators, NotConfigured
+from gatehouse.platform.operations.siem.errors import FileIsForOperators, SiemNotConfigured
 from gatehouse.platform.operations.siem.schemas import Siem, SiemUpdate, Status, Tested
 from gatehouse.platform.operations.siem.sending import SealedSenders, SealedTarget, secret_context
 from gatehouse.platform.operations.siem.table import SiemTargetRow
@@ -101,11 +101,11 @@ async def update(change: Change, sealer: Sealer, row: SiemTargetRow | None, body
 
 
 async def test(parts: Apart, senders: SealedSenders) -> Tested:
-    """Send one event at once, without the queue and regardless of the switches. Raises `NotConfigured`."""
+    """Send one event at once, without the queue and regardless of the switches. Raises `SiemNotConfigured`."""
     async with parts.reading() as session:
         row = await table.find(session)
         if row is None:
-            raise NotConfigured
+            raise SiemNotConfigured
         target = SealedTarget.of(row)
     started, error = monotonic(), None
     try:
@@ -119,7 +119,7 @@ async def test(parts: Apart, senders: SealedSenders) -> Tested:
 
 
 def _check_file_allowed(caller: Caller | None, row: SiemTargetRow | None, sent: Mapping[str, Any]) -> None:
-    """Raises `FileIsForOperators` where somebody else chooses the type `file`, which uses the server's disk."""
+    """Raises `FileIsForOperators` where a caller who is no operator chooses `file`, which uses the server's disk."""
     chosen = sent.get("type") == "file" and (row is None or row.type != "file")
     if chosen and not (caller is not None and caller.operator):
         raise FileIsForOperators

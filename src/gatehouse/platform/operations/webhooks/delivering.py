@@ -14,8 +14,8 @@ from gatehouse.foundation.tasks import wanted
 from gatehouse.platform.jobs import Tools, scheduled
 from gatehouse.platform.operations.portal_notices import queue as portal_notices
 from gatehouse.platform.operations.webhooks import queue
-from gatehouse.platform.operations.webhooks.queue import Result, Turn, Work
-from gatehouse.platform.operations.webhooks.sending import Attempt, send
+from gatehouse.platform.operations.webhooks.queue import DeliveryBatch, DeliveryResult, WebhookTurn
+from gatehouse.platform.operations.webhooks.sending import DeliveryAttempt, send
 from gatehouse.platform.operations.webhooks.table import MAX_SHOWN_DELIVERIES
 
 log = structlog.get_logger(__name__)
@@ -77,7 +77,7 @@ async def _report_dead_letters(tools: Tools, session: AsyncSession, webhooks: Se
     tools.notifications.add(("webhook", "dead_letter"), len(webhooks))
 
 
-def _outcome(attempt: Attempt) -> str:
+def _outcome(attempt: DeliveryAttempt) -> str:
     """Return the metric's `result` of an attempt."""
     if attempt.taken:
         return "delivered"
@@ -89,7 +89,7 @@ class Deliveries:
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
-        self._turns: dict[asyncio.Task[None], Turn] = {}
+        self._turns: dict[asyncio.Task[None], WebhookTurn] = {}
         self._database = asyncio.Semaphore(_MAX_CONNECTIONS)
         self._stopping = False
 
@@ -150,27 +150,27 @@ class Deliveries:
             task.add_done_callback(self._turns.pop)
         return len(turns)
 
-    async def _run_turn(self, turn: Turn) -> None:
+    async def _run_turn(self, turn: WebhookTurn) -> None:
         try:
             await self._deliver(turn)
         except Exception as error:
             # Most likely the database's. The turn is due again when the lease expires.
             log.warning("webhooks.turn_failed", webhook=str(turn.webhook_id), reason=type(error).__name__)
 
-    async def _deliver(self, turn: Turn) -> None:
+    async def _deliver(self, turn: WebhookTurn) -> None:
         turn_ends = self._tools.clock.monotonic() + TURN_SECONDS
         work = await self._advance(turn, [], go_on=True)
         while work is not None:
             results = await self._send(work, turn_ends)
             work = await self._advance(turn, results, go_on=not self._over(turn_ends))
 
-    async def _advance(self, turn: Turn, results: list[Result], *, go_on: bool) -> Work | None:
+    async def _advance(self, turn: WebhookTurn, results: list[DeliveryResult], *, go_on: bool) -> DeliveryBatch | None:
         async with self._database, self._tools.database.service() as session:
             return await queue.advance(session, turn, results, go_on=go_on)
 
-    async def _send(self, work: Work, turn_ends: float) -> list[Result]:
+    async def _send(self, work: DeliveryBatch, turn_ends: float) -> list[DeliveryResult]:
         """Send deliveries one after the other. Stops at one that must be retried, and at the turn's end."""
-        results: list[Result] = []
+        results: list[DeliveryResult] = []
         for waiting in work.waiting:
             attempt = await send(self._tools.receivers, self._tools.sealer, work.target, waiting.message)
             result = queue.result(waiting, attempt)

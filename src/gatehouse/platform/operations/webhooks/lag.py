@@ -21,6 +21,6 @@ class Lag(msgspec.Struct):
     seconds: float = 0.0
 
     async def measure(self, tools: Tools) -> None:
-        """Measure anew."""
+        """Take a new measurement."""
         async with tools.database.service() as session:
             self.seconds = float((await session.execute(_MEASURE)).scalar_one())

@@ -12,7 +12,7 @@ import msgspec
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 
-from gatehouse.platform.operations.webhooks.sending import Attempt, Message, Target
+from gatehouse.platform.operations.webhooks.sending import DeliveryAttempt, WebhookMessage, WebhookTarget
 
 #: The delay before each retry.
 RETRY_DELAYS_SECONDS: Final = (1.0, 5.0)
@@ -100,7 +100,7 @@ _PRUNE: Final = text(
 )
 
 
-class Turn(NamedTuple):
+class WebhookTurn(NamedTuple):
     """A lease on the deliveries of one webhook. `claim` differs in each lease."""
 
     webhook_id: UUID
@@ -108,53 +108,53 @@ class Turn(NamedTuple):
     claim: int
 
 
-class Waiting(NamedTuple):
+class DueDelivery(NamedTuple):
     """A delivery that is due. `attempts` is the number of earlier attempts."""
 
-    message: Message
+    message: WebhookMessage
     attempts: int
 
 
-class Result(msgspec.Struct, frozen=True):
+class DeliveryResult(msgspec.Struct, frozen=True):
     """The state of a delivery after an attempt."""
 
     id: UUID
     status: str
-    attempt: Attempt
+    attempt: DeliveryAttempt
     #: None: there is no further attempt
     retry_in_seconds: float | None = None
     #: None: it does not become a dead letter
     dead_in_seconds: float | None = None
 
 
-class Work(NamedTuple):
+class DeliveryBatch(NamedTuple):
     """A batch of due deliveries to one webhook."""
 
-    target: Target
-    waiting: Sequence[Waiting]
+    target: WebhookTarget
+    waiting: Sequence[DueDelivery]
 
 
-def result(waiting: Waiting, attempt: Attempt) -> Result:
+def result(waiting: DueDelivery, attempt: DeliveryAttempt) -> DeliveryResult:
     """Return the state of a delivery after `attempt`; the states are those of the package's docstring."""
     message_id, attempts_before = waiting.message.id, waiting.attempts
     if attempt.taken:
-        return Result(message_id, "delivered", attempt)
+        return DeliveryResult(message_id, "delivered", attempt)
     if attempt.blocked:
-        return Result(message_id, "failed", attempt)
+        return DeliveryResult(message_id, "failed", attempt)
     if attempts_before < len(RETRY_DELAYS_SECONDS):
-        return Result(message_id, "failed", attempt, retry_in_seconds=RETRY_DELAYS_SECONDS[attempts_before])
-    return Result(message_id, "failed", attempt, dead_in_seconds=DEAD_LETTER_DELAY_SECONDS)
+        return DeliveryResult(message_id, "failed", attempt, retry_in_seconds=RETRY_DELAYS_SECONDS[attempts_before])
+    return DeliveryResult(message_id, "failed", attempt, dead_in_seconds=DEAD_LETTER_DELAY_SECONDS)
 
 
-async def take(connection: AsyncConnection, limit: int, excluded_tenants: Iterable[UUID] = ()) -> list[Turn]:
+async def take(connection: AsyncConnection, limit: int, excluded_tenants: Iterable[UUID] = ()) -> list[WebhookTurn]:
     """Lease up to `limit` turns that are due, the least recent first, without those of `excluded_tenants`."""
     values = {"most": limit, "without": list(excluded_tenants), "lease": LEASE_SECONDS}
-    return [Turn(*row) for row in await connection.execute(_TAKE, values)]
+    return [WebhookTurn(*row) for row in await connection.execute(_TAKE, values)]
 
 
 async def advance(
-    session: AsyncSession, turn: Turn, results: Sequence[Result] = (), *, go_on: bool = True
-) -> Work | None:
+    session: AsyncSession, turn: WebhookTurn, results: Sequence[DeliveryResult] = (), *, go_on: bool = True
+) -> DeliveryBatch | None:
     """Record `results` and return the next batch, or None when the turn is over: nothing is due, the time is up
     (`go_on`), the webhook is gone or disabled, or another process has the turn. In the last case `results` are not
     recorded; the other process sends these deliveries again."""
@@ -167,27 +167,27 @@ async def advance(
     if not row.enabled:
         await session.execute(_CANCEL, key)
     rows = (await session.execute(_NEXT, {**key, "most": BATCH_SIZE})).all() if go_on else ()
-    waiting: list[Waiting] = []
+    waiting: list[DueDelivery] = []
     for delivery_id, event_type, payload, attempts, due in rows:
         if not due:
             break
-        waiting.append(Waiting(Message(delivery_id, event_type, payload), attempts))
+        waiting.append(DueDelivery(WebhookMessage(delivery_id, event_type, payload), attempts))
     if waiting:
         await session.execute(_EXTEND, {**key, "lease": LEASE_SECONDS})
     else:
         await session.execute(_RELEASE, key)
     await session.commit()
-    target = Target(turn.webhook_id, turn.tenant_id, row.url, row.sealed_secret)
-    return Work(target, waiting) if waiting else None
+    target = WebhookTarget(turn.webhook_id, turn.tenant_id, row.url, row.sealed_secret)
+    return DeliveryBatch(target, waiting) if waiting else None
 
 
-async def extend(session: AsyncSession, turns: Collection[Turn]) -> None:
+async def extend(session: AsyncSession, turns: Collection[WebhookTurn]) -> None:
     """Extend the leases of `turns`, except those that another process has taken over."""
     await session.execute(_EXTEND_ALL, {**_claims(turns), "lease": LEASE_SECONDS})
     await session.commit()
 
 
-async def give_back(session: AsyncSession, turns: Collection[Turn]) -> None:
+async def give_back(session: AsyncSession, turns: Collection[WebhookTurn]) -> None:
     """End the leases of interrupted turns, so that other processes can take them at once."""
     await session.execute(_GIVE_BACK, _claims(turns))
     await session.commit()
@@ -212,11 +212,11 @@ async def prune(session: AsyncSession, kept: int, limit: int) -> int:
     return int(pruned.rowcount)
 
 
-def _claims(turns: Collection[Turn]) -> dict[str, Any]:
+def _claims(turns: Collection[WebhookTurn]) -> dict[str, Any]:
     return {"webhooks": [turn.webhook_id for turn in turns], "claims": [turn.claim for turn in turns]}
 
 
-def _columns(results: Sequence[Result]) -> dict[str, Any]:
+def _columns(results: Sequence[DeliveryResult]) -> dict[str, Any]:
     return {
         "ids": [result.id for result in results],
         "statuses": [result.status for result in results],

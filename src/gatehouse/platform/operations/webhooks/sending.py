@@ -20,7 +20,7 @@ ATTEMPT_TIMEOUT_SECONDS: Final = 10.0
 _UNREADABLE: Final = "the webhook's secret cannot be opened with the master keys at hand: set it again"
 
 
-class Target(msgspec.Struct, frozen=True):
+class WebhookTarget(msgspec.Struct, frozen=True):
     """The receiver of a webhook's deliveries."""
 
     webhook_id: UUID
@@ -29,7 +29,7 @@ class Target(msgspec.Struct, frozen=True):
     sealed_secret: str
 
 
-class Message(msgspec.Struct, frozen=True):
+class WebhookMessage(msgspec.Struct, frozen=True):
     """A delivery to send. `payload` is JSON."""
 
     id: UUID
@@ -37,7 +37,7 @@ class Message(msgspec.Struct, frozen=True):
     payload: str
 
 
-class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+class DeliveryAttempt(msgspec.Struct, frozen=True, kw_only=True):
     """The result of an attempt. `status` and `body` are the receiver's, None without a response."""
 
     at: datetime
@@ -55,7 +55,7 @@ def secret_context(tenant_id: TenantId | UUID, webhook_id: UUID) -> bytes:
     return f"webhook:{tenant_id}:{webhook_id}".encode()
 
 
-def signed(target: Target, message: Message, secret: bytes, at: datetime) -> tuple[bytes, dict[str, str]]:
+def signed(target: WebhookTarget, message: WebhookMessage, secret: bytes, at: datetime) -> tuple[bytes, dict[str, str]]:
     """Return body and headers. The signature headers of all variants are included."""
     envelope: dict[str, Any] = {
         "event_type": message.event_type, "payload": msgspec.Raw(message.payload.encode()), "timestamp": iso(at),
@@ -71,21 +71,21 @@ def signed(target: Target, message: Message, secret: bytes, at: datetime) -> tup
     }
 
 
-async def send(receivers: Receivers, sealer: Sealer, target: Target, message: Message) -> Attempt:
+async def send(receivers: Receivers, sealer: Sealer, target: WebhookTarget, message: WebhookMessage) -> DeliveryAttempt:
     """Make one attempt. Does not raise: failures are in the result."""
     at = utc_now()
     try:
         secret = sealer.open(target.sealed_secret, context=secret_context(target.tenant_id, target.webhook_id))
     except CannotOpen:
-        return Attempt(at=at, error=_UNREADABLE)
+        return DeliveryAttempt(at=at, error=_UNREADABLE)
     body, headers = signed(target, message, secret, at)
     try:
         received = await receivers.post(target.url, body, headers, seconds=ATTEMPT_TIMEOUT_SECONDS)
     except UnsafeUrl as error:
-        return Attempt(at=at, blocked=True, error=f"blocked by the address guard: {error.reason}")
+        return DeliveryAttempt(at=at, blocked=True, error=f"blocked by the address guard: {error.reason}")
     except ReceiverFailed as error:
-        return Attempt(at=at, error=error.reason)
-    return Attempt(
+        return DeliveryAttempt(at=at, error=error.reason)
+    return DeliveryAttempt(
         at=at,
         taken=received.taken,
         status=received.status,

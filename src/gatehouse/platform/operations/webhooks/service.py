@@ -15,7 +15,13 @@ from gatehouse.platform.operations import receiver_urls
 from gatehouse.platform.operations.webhooks import table
 from gatehouse.platform.operations.webhooks.errors import TooManyWebhooks, UnsafeReceiver, WebhookNotFound
 from gatehouse.platform.operations.webhooks.schemas import NewWebhook, WebhookUpdate
-from gatehouse.platform.operations.webhooks.sending import Attempt, Message, Target, secret_context, send
+from gatehouse.platform.operations.webhooks.sending import (
+    DeliveryAttempt,
+    WebhookMessage,
+    WebhookTarget,
+    secret_context,
+    send,
+)
 from gatehouse.platform.operations.webhooks.table import DeliveryRow, WebhookRow
 from gatehouse.platform.requests import Apart
 
@@ -78,16 +84,16 @@ async def delete(change: Change, row: WebhookRow) -> None:
     change.record("webhook.deleted", "webhook", row.id, name=row.name)
 
 
-async def test(parts: Apart, receivers: Receivers, sealer: Sealer, webhook_id: UUID) -> Attempt:
+async def test(parts: Apart, receivers: Receivers, sealer: Sealer, webhook_id: UUID) -> DeliveryAttempt:
     """Send a `webhook_test` at once, without the queue and regardless of `enabled` and `events`. It is not retried, and
     is listed among the deliveries. Raises `WebhookNotFound`."""
     async with parts.reading() as session:
         row = await table.find_webhook(session, webhook_id)
         if row is None:
             raise WebhookNotFound
-        target = Target(row.id, row.tenant_id, row.url, row.sealed_secret)
+        target = WebhookTarget(row.id, row.tenant_id, row.url, row.sealed_secret)
         payload = {"message": "This is a test.", "webhook_id": str(row.id), "webhook_name": row.name}
-    message = Message(new_id(), _TEST_EVENT_TYPE, msgspec.json.encode(payload).decode())
+    message = WebhookMessage(new_id(), _TEST_EVENT_TYPE, msgspec.json.encode(payload).decode())
     attempt = await send(receivers, sealer, target, message)
     async with parts.changing() as change:
         if await table.find_webhook(change.session, webhook_id) is not None:
@@ -99,7 +105,9 @@ async def test(parts: Apart, receivers: Receivers, sealer: Sealer, webhook_id: U
     return attempt
 
 
-def _delivery(target: Target, message: Message, payload: dict[str, Any], attempt: Attempt) -> DeliveryRow:
+def _delivery(
+    target: WebhookTarget, message: WebhookMessage, payload: dict[str, Any], attempt: DeliveryAttempt
+) -> DeliveryRow:
     return DeliveryRow(
         id=message.id,
         tenant_id=target.tenant_id,

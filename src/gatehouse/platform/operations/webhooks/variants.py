@@ -18,7 +18,7 @@ from gatehouse.platform.operations.webhooks.schemas import (
     WebhookC,
     WebhookCreated,
 )
-from gatehouse.platform.operations.webhooks.sending import Attempt
+from gatehouse.platform.operations.webhooks.sending import DeliveryAttempt
 from gatehouse.platform.operations.webhooks.table import DeliveryRow, WebhookRow
 
 #: Characters of a payload in variant B.
@@ -36,7 +36,7 @@ def detail(variant: Variant, row: WebhookRow, deliveries: _Rows) -> Webhook:
     return _DETAIL[variant](row, deliveries)
 
 
-def tested(variant: Variant, attempt: Attempt) -> Tested:
+def tested(variant: Variant, attempt: DeliveryAttempt) -> Tested:
     fields = {"success": attempt.taken, "status_code": attempt.status, "error": attempt.error}
     return TestedA(**fields, latency_ms=attempt.milliseconds) if variant is Variant.A else Tested(**fields)
 

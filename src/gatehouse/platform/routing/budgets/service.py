@@ -13,9 +13,9 @@ from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.change import Change
 from gatehouse.platform.routing.budgets import table
-from gatehouse.platform.routing.budgets.errors import BadField, BudgetExists, TooManyBudgets
+from gatehouse.platform.routing.budgets.errors import BudgetExists, InvalidBudgetField, TooManyBudgets
 from gatehouse.platform.routing.budgets.schemas import Budget, BudgetUpdate, Current, NewBudget
-from gatehouse.platform.routing.budgets.table import BudgetRow, Spent
+from gatehouse.platform.routing.budgets.table import BudgetRow, RecordedSpending
 from gatehouse.platform.spending.beginning import begin_budget
 from gatehouse.policy.periods import span
 
@@ -34,7 +34,7 @@ async def shown(session: AsyncSession, rows: Sequence[BudgetRow]) -> list[Budget
     spent = await table.spent(session, [(budget_id, period.start) for budget_id, period in spans.items()])
     budgets = []
     for row in rows:
-        usd, requests, tokens = spent.get(row.id, Spent())
+        usd, requests, tokens = spent.get(row.id, RecordedSpending())
         current = Current(
             period_start=datetime.fromtimestamp(spans[row.id].start, UTC),
             period_end=datetime.fromtimestamp(spans[row.id].end, UTC),
@@ -48,18 +48,18 @@ async def shown(session: AsyncSession, rows: Sequence[BudgetRow]) -> list[Budget
 
 
 async def create(change: Change, new: NewBudget) -> BudgetRow:
-    """Create a budget. Raises `BadField`, `BudgetExists`, `TooManyBudgets`."""
+    """Create a budget. Raises `InvalidBudgetField`, `BudgetExists`, `TooManyBudgets`."""
     session, values = change.session, new.model_dump()
     if all(values[name] is None for name in _LIMITS):
-        raise BadField("limit_usd", _NO_LIMIT)
+        raise InvalidBudgetField("limit_usd", _NO_LIMIT)
     if new.scope_type == "tenant":
         if new.scope_id not in (None, change.tenant_id):
-            raise BadField("scope_id", "is not for the scope tenant")
+            raise InvalidBudgetField("scope_id", "is not for the scope tenant")
         values["scope_id"] = change.tenant_id
     elif new.scope_id is None:
-        raise BadField("scope_id", "is required")
+        raise InvalidBudgetField("scope_id", "is required")
     elif not await table.has_scope(session, new.scope_type, new.scope_id):
-        raise BadField("scope_id", f"is no {new.scope_type} of this organization")
+        raise InvalidBudgetField("scope_id", f"is no {new.scope_type} of this organization")
     await require_room(session, ScopedLock.BUDGETS, table.count_budgets, limit=MAX_BUDGETS, full=TooManyBudgets)
     now = utc_now()
     row = BudgetRow(id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, **values)
@@ -77,13 +77,13 @@ async def create(change: Change, new: NewBudget) -> BudgetRow:
 
 
 async def update(change: Change, row: BudgetRow, body: BudgetUpdate) -> BudgetRow:
-    """Change limits and action. What is already spent counts toward the new limits. Raises `BadField`."""
+    """Change limits and action. What is already spent counts toward the new limits. Raises `InvalidBudgetField`."""
     sent = body.sent()
     for name in _FIXED:
         if sent.pop(name, None) not in (None, getattr(row, name)):
-            raise BadField(name, "cannot change: make another budget")
+            raise InvalidBudgetField(name, "cannot change: make another budget")
     if all(sent.get(name, getattr(row, name)) is None for name in _LIMITS):
-        raise BadField(next(name for name in _LIMITS if name in sent), _NO_LIMIT)
+        raise InvalidBudgetField(next(name for name in _LIMITS if name in sent), _NO_LIMIT)
     changed = {name: value for name, value in sent.items() if getattr(row, name) != value}
     if changed:
         for name, value in changed.items():

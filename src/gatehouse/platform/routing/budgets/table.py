@@ -29,7 +29,7 @@ class BudgetRow(TenantRow):
     updated_at: Mapped[datetime]
 
 
-class Spent(NamedTuple):
+class RecordedSpending(NamedTuple):
     """What is recorded of a budget in a period."""
 
     usd: Decimal = Decimal(0)
@@ -76,11 +76,11 @@ async def timezone(session: AsyncSession) -> str:
     return str((await session.execute(_TIMEZONE, {"tenant": session.info["tenant_id"]})).scalar_one())
 
 
-async def spent(session: AsyncSession, periods: Sequence[tuple[UUID, int]]) -> dict[UUID, Spent]:
+async def spent(session: AsyncSession, periods: Sequence[tuple[UUID, int]]) -> dict[UUID, RecordedSpending]:
     """Return what is recorded, by budget. `periods` are ids of budgets with the starts of their periods (Unix time)."""
     values = {
         "tenant": session.info["tenant_id"],
         "budgets": [budget_id for budget_id, _ in periods],
         "starts": [datetime.fromtimestamp(start, UTC) for _, start in periods],
     }
-    return {budget_id: Spent(*sums) for budget_id, *sums in await session.execute(_SPENT, values)}
+    return {budget_id: RecordedSpending(*sums) for budget_id, *sums in await session.execute(_SPENT, values)}

@@ -32,6 +32,6 @@ class TooManyRoutingPolicies(Conflict):
     message = "The organization has as many routing policies as it may have. Remove some first."
 
 
-class BadField(Unprocessable):
+class InvalidRoutingPolicyField(Unprocessable):
     def __init__(self, field: str, fault: str) -> None:
         super().__init__(faults=[FieldFault(field, fault)])

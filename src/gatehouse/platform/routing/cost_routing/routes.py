@@ -9,7 +9,7 @@ from gatehouse.platform.callers import RESPONSES, Admin, AdminReader
 from gatehouse.platform.ports import TheHost
 from gatehouse.platform.requests import Changing, InParts, Session, loaded
 from gatehouse.platform.routing.cost_routing import bundle, service
-from gatehouse.platform.routing.cost_routing.errors import BadField, RoutingPolicyNotFound
+from gatehouse.platform.routing.cost_routing.errors import InvalidRoutingPolicyField, RoutingPolicyNotFound
 from gatehouse.platform.routing.cost_routing.schemas import (
     Analytics,
     NewPolicy,
@@ -85,7 +85,7 @@ async def simulate_routing(caller: Admin, body: Simulation, parts: InParts, host
             raise RoutingPolicyNotFound
         group_id = body.request.group_id
         if group_id is not None and not await existing_groups(session, [group_id]):
-            raise BadField("request.group_id", "is no group of this organization")
+            raise InvalidRoutingPolicyField("request.group_id", "is no group of this organization")
         record = bundle.record(row)
     snapshot = await host.ports.policies.current(parts.tenant_id)
     return simulate(host.engine.chooser, host.ports, snapshot, record, body.request)

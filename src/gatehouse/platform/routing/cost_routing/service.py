@@ -12,7 +12,11 @@ from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.change import Change
 from gatehouse.platform.routing.cost_routing import table
-from gatehouse.platform.routing.cost_routing.errors import BadField, PolicyConflict, TooManyRoutingPolicies
+from gatehouse.platform.routing.cost_routing.errors import (
+    InvalidRoutingPolicyField,
+    PolicyConflict,
+    TooManyRoutingPolicies,
+)
 from gatehouse.platform.routing.cost_routing.schemas import (
     Analytics,
     ByModel,
@@ -41,7 +45,7 @@ def shown(row: RoutingPolicyRow) -> Policy:
 
 
 async def create(change: Change, new: NewPolicy) -> RoutingPolicyRow:
-    """Create a policy. Raises `BadField`, `PolicyConflict`, `TooManyRoutingPolicies`."""
+    """Create a policy. Raises `InvalidRoutingPolicyField`, `PolicyConflict`, `TooManyRoutingPolicies`."""
     await require_room(
         change.session,
         ScopedLock.ROUTING_POLICIES,
@@ -59,12 +63,12 @@ async def create(change: Change, new: NewPolicy) -> RoutingPolicyRow:
 
 
 async def replace(change: Change, row: RoutingPolicyRow, new: NewPolicy) -> RoutingPolicyRow:
-    """Replace all fields, including those that were not sent. Raises `BadField`, `PolicyConflict`."""
+    """Replace all fields, including those that were not sent. Raises `InvalidRoutingPolicyField`, `PolicyConflict`."""
     return await _change(change, row, new.model_dump(mode="json"))
 
 
 async def update(change: Change, row: RoutingPolicyRow, body: PolicyUpdate) -> RoutingPolicyRow:
-    """Change the fields that were sent. Raises `BadField`, `PolicyConflict`."""
+    """Change the fields that were sent. Raises `InvalidRoutingPolicyField`, `PolicyConflict`."""
     return await _change(change, row, body.model_dump(mode="json", include=body.model_fields_set))
 
 
@@ -136,7 +140,7 @@ def _columns(sent: Mapping[str, Any]) -> dict[str, Any]:
 
 async def _check(session: AsyncSession, row: RoutingPolicyRow, sent: set[str]) -> None:
     """Check the policy with its new values; `sent` are the fields that were sent. The chain of an enabled policy is
-    always checked, because its models may have been removed. Raises `BadField`, `PolicyConflict`."""
+    always checked, because its models may have been removed. Raises `InvalidRoutingPolicyField`, `PolicyConflict`."""
     if "group_ids" in sent:
         await _check_groups(session, row)
     if "model_filters" in sent:
@@ -144,7 +148,7 @@ async def _check(session: AsyncSession, row: RoutingPolicyRow, sent: set[str]) -
     if "fallback_chain" in sent or row.enabled:
         await _check_chain(session, row)
     if row.strategy == "manual_fallback" and not row.fallback_chain:
-        raise BadField("fallback_chain", "is required for the strategy manual_fallback")
+        raise InvalidRoutingPolicyField("fallback_chain", "is required for the strategy manual_fallback")
     if row.enabled:
         await table.lock(session)
         conflicting = await table.conflicting(session, row.id, row.group_ids)
@@ -156,7 +160,7 @@ async def _check_groups(session: AsyncSession, row: RoutingPolicyRow) -> None:
     existing = await table.existing_groups(session, row.group_ids)
     for index, group_id in enumerate(row.group_ids):
         if group_id not in existing:
-            raise BadField(f"group_ids.{index}", "is no group of this organization")
+            raise InvalidRoutingPolicyField(f"group_ids.{index}", "is no group of this organization")
 
 
 async def _check_filters(session: AsyncSession, row: RoutingPolicyRow) -> None:
@@ -164,12 +168,14 @@ async def _check_filters(session: AsyncSession, row: RoutingPolicyRow) -> None:
     existing = await table.existing_providers(session, providers)
     for index, provider in enumerate(providers):
         if provider not in existing:
-            raise BadField(f"model_filters.included_providers.{index}", "is no provider of this organization")
+            raise InvalidRoutingPolicyField(
+                f"model_filters.included_providers.{index}", "is no provider of this organization"
+            )
     excluded = row.model_filters["excluded_models"]
     existing = await table.existing_models(session, excluded)
     for index, name in enumerate(excluded):
         if name not in existing:
-            raise BadField(f"model_filters.excluded_models.{index}", "is no model of the catalog")
+            raise InvalidRoutingPolicyField(f"model_filters.excluded_models.{index}", "is no model of the catalog")
 
 
 async def _check_chain(session: AsyncSession, row: RoutingPolicyRow) -> None:
@@ -178,11 +184,13 @@ async def _check_chain(session: AsyncSession, row: RoutingPolicyRow) -> None:
     models = await table.existing_models(session, names)
     for index, (entry, name) in enumerate(zip(row.fallback_chain, names, strict=True)):
         if entry["provider"] not in providers:
-            raise BadField(f"fallback_chain.{index}.provider", "is no provider of this organization")
+            raise InvalidRoutingPolicyField(f"fallback_chain.{index}.provider", "is no provider of this organization")
         if name not in models:
-            raise BadField(f"fallback_chain.{index}.model_id", "is no model of this provider in the catalog")
+            raise InvalidRoutingPolicyField(
+                f"fallback_chain.{index}.model_id", "is no model of this provider in the catalog"
+            )
         if name in names[:index]:
-            raise BadField(f"fallback_chain.{index}.model_id", "is in the chain twice")
+            raise InvalidRoutingPolicyField(f"fallback_chain.{index}.model_id", "is in the chain twice")
 
 
 def _record(change: Change, action: str, row: RoutingPolicyRow, **details: Any) -> None:

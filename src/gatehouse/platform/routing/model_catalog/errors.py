@@ -27,6 +27,6 @@ class Contradiction(Unprocessable):
         super().__init__(faults=[FieldFault(field, f"contradicts {other}")])
 
 
-class FixedField(Unprocessable):
+class FixedModelField(Unprocessable):
     def __init__(self, field: str) -> None:
         super().__init__(faults=[FieldFault(field, "cannot change: make another entry")])

@@ -23,7 +23,7 @@ from gatehouse.platform.routing.model_catalog.schemas import (
     ModelUpdate,
     SyncResult,
 )
-from gatehouse.platform.routing.model_catalog.table import Filters, ModelConfigRow, find_model, page_of_models
+from gatehouse.platform.routing.model_catalog.table import CatalogFilters, ModelConfigRow, find_model, page_of_models
 from gatehouse.platform.routing.model_catalog.variants import CatalogWindow, NewModelBody, sync_result
 from gatehouse.platform.routing.providers.probe import Prober
 from gatehouse.platform.versions import TheVersions
@@ -54,12 +54,12 @@ def _filters(
     provider: Annotated[str | None, _Filter] = None,
     is_active: bool | None = None,
     search: Annotated[str | None, _Filter] = None,
-) -> Filters:
+) -> CatalogFilters:
     """`search` matches a part of `display_name` or `model_id`, ignoring case."""
-    return Filters(provider, is_active, search)
+    return CatalogFilters(provider, is_active, search)
 
 
-TheFilters = Annotated[Filters, Depends(_filters)]
+TheFilters = Annotated[CatalogFilters, Depends(_filters)]
 
 
 @router.get(_BASE + "/", response_model=ModelsPage | ModelsPageB)

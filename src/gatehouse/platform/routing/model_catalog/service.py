@@ -11,7 +11,7 @@ from gatehouse.foundation.ids import new_id
 from gatehouse.platform.change import Change
 from gatehouse.platform.routing.model_catalog.errors import (
     Contradiction,
-    FixedField,
+    FixedModelField,
     ModelConfigNotFound,
     ModelExists,
     UnknownProvider,
@@ -69,12 +69,12 @@ async def create(change: Change, new: NewModel) -> ModelConfigRow:
 async def update(
     change: Change, row: ModelConfigRow, body: ModelUpdate, *, locked: Callable[[], None]
 ) -> ModelConfigRow:
-    """Change an entry. Calls `locked` once the row is locked. Raises `FixedField`, `Contradiction`,
+    """Change an entry. Calls `locked` once the row is locked. Raises `FixedModelField`, `Contradiction`,
     `ModelConfigNotFound`; `UnknownProvider` where an entry without provider would become active."""
     sent = body.model_dump(exclude_unset=True)
     for field in ("provider", "model_id"):
         if sent.pop(field, None) not in (None, getattr(row, field)):
-            raise FixedField(field)
+            raise FixedModelField(field)
     values = _values({name: value for name, value in sent.items() if value is not None or name in _NULLABLE})
     as_default = bool(values.get("is_default"))
     # Always in this order: the default's lock, the provider, the entries.

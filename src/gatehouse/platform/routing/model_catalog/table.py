@@ -40,7 +40,7 @@ class ModelConfigRow(TenantRow):
 
 
 @dataclass(frozen=True, slots=True)
-class Filters:
+class CatalogFilters:
     """None matches everything. `search` is a part of `display_name` or `model_id`, ignoring case."""
 
     provider: str | None = None
@@ -49,7 +49,7 @@ class Filters:
 
 
 async def page_of_models(
-    session: AsyncSession, window: Window, filters: Filters
+    session: AsyncSession, window: Window, filters: CatalogFilters
 ) -> tuple[Sequence[ModelConfigRow], int]:
     """Return a page of entries, newest first, and the total number."""
     query = _filtered(filters)
@@ -58,7 +58,7 @@ async def page_of_models(
     return (await session.scalars(window.apply(ordered))).all(), total
 
 
-def _filtered(filters: Filters) -> Select[ModelConfigRow]:
+def _filtered(filters: CatalogFilters) -> Select[ModelConfigRow]:
     query = select(ModelConfigRow)
     if filters.provider is not None:
         query = query.where(ModelConfigRow.provider == filters.provider)

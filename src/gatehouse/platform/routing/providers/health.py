@@ -21,7 +21,7 @@ class HealthConfig(msgspec.Struct, frozen=True, kw_only=True):
     recovery_threshold: int = 2
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class CheckOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a check: `degraded` is an error response, `unreachable` is no response.
 
     `error` is a short code, `detail` a sentence; both are None on success, and contain no secret.
@@ -38,7 +38,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         return self.error is None
 
 
-class Health(msgspec.Struct, frozen=True, kw_only=True):
+class HealthState(msgspec.Struct, frozen=True, kw_only=True):
     """A provider's health. `failures` and `successes` count consecutive checks; routing uses `unhealthy`."""
 
     status: HealthStatus = "unknown"
@@ -47,12 +47,12 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     successes: int = 0
 
 
-def next_health(health: Health, outcome: Outcome, config: HealthConfig) -> Health:
+def next_health(health: HealthState, outcome: CheckOutcome, config: HealthConfig) -> HealthState:
     """Return the health after `outcome`, of a scheduled or a requested check."""
     if outcome.good:
         successes = min(health.successes + 1, _MAX_COUNT)
         unhealthy = health.unhealthy and successes < config.recovery_threshold
-        return Health(status=outcome.status, unhealthy=unhealthy, successes=successes)
+        return HealthState(status=outcome.status, unhealthy=unhealthy, successes=successes)
     failures = min(health.failures + 1, _MAX_COUNT)
     unhealthy = health.unhealthy or failures >= config.failure_threshold
-    return Health(status=outcome.status, unhealthy=unhealthy, failures=failures)
+    return HealthState(status=outcome.status, unhealthy=unhealthy, failures=failures)

@@ -21,7 +21,7 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.foundation.sealing import CannotOpen, Sealer
 from gatehouse.platform.live.ports import sealing_context
-from gatehouse.platform.routing.providers.health import HealthStatus, Outcome
+from gatehouse.platform.routing.providers.health import CheckOutcome, HealthStatus
 from gatehouse.policy.records import ModelRecord, ProviderRecord
 
 _MAX_TRIAL_BYTES: Final = 1024 * 1024
@@ -60,7 +60,7 @@ class Prober:
         except NotConfigured:
             raise ProviderFailed("not_configured") from None
 
-    async def check(self, tenant_id: TenantId, provider: ProviderRecord, timeout_ms: int) -> Outcome:
+    async def check(self, tenant_id: TenantId, provider: ProviderRecord, timeout_ms: int) -> CheckOutcome:
         """Run a health check, which is free of charge and calls no model. Failures are in the outcome."""
         started = time.monotonic()
         try:
@@ -72,7 +72,7 @@ class Prober:
 
     async def try_out(
         self, tenant_id: TenantId, provider: ProviderRecord, model: ModelRecord, timeout_ms: int
-    ) -> Outcome:
+    ) -> CheckOutcome:
         """Make a minimal call of a model. Failures are in the outcome."""
         started = time.monotonic()
         dialect, body = _trial(provider, model)
@@ -112,12 +112,12 @@ def _trial(provider: ProviderRecord, model: ModelRecord) -> tuple[str, dict[str,
     return "openai_chat", {"model": name, "messages": [{"role": "user", "content": "ping"}], limit: 16}
 
 
-def _success(started: float) -> Outcome:
+def _success(started: float) -> CheckOutcome:
     elapsed = round((time.monotonic() - started) * 1000, 1)
-    return Outcome(status="healthy", checked_at=utc_now(), latency_ms=elapsed)
+    return CheckOutcome(status="healthy", checked_at=utc_now(), latency_ms=elapsed)
 
 
-def _failure(error: ProviderFailed) -> Outcome:
+def _failure(error: ProviderFailed) -> CheckOutcome:
     detail = _SENTENCES.get(error.reason) or sentence(error.reason, error.status)
     status: HealthStatus = "degraded" if error.status is not None else "unreachable"
-    return Outcome(status=status, checked_at=utc_now(), error=error.reason, detail=detail)
+    return CheckOutcome(status=status, checked_at=utc_now(), error=error.reason, detail=detail)

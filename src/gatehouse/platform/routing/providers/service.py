@@ -20,7 +20,7 @@ from gatehouse.platform.live.ports import sealing_context
 from gatehouse.platform.organization.tenants.table import egress_policy_of
 from gatehouse.platform.routing.fields import SLUG
 from gatehouse.platform.routing.providers.errors import CredentialsNotRemovable, ProviderNotFound, bad_field
-from gatehouse.platform.routing.providers.health import Health, HealthStatus, Outcome, next_health
+from gatehouse.platform.routing.providers.health import CheckOutcome, HealthState, HealthStatus, next_health
 from gatehouse.platform.routing.providers.schemas import (
     ConfigUpdate,
     ConfigUpdated,
@@ -207,7 +207,7 @@ def set_checks(change: Change, row: ProviderRow, config: HealthCheckConfig) -> H
     return HealthCheckConfigured(provider_id=row.id, updated_at=row.updated_at, **row.health_config)
 
 
-def store_outcome(change: Change, row: ProviderRow, outcome: Outcome) -> None:
+def store_outcome(change: Change, row: ProviderRow, outcome: CheckOutcome) -> None:
     """Store the provider's health after a check. A provider whose credentials were removed is not called, so its health
     stays."""
     if not is_callable(row):
@@ -219,7 +219,7 @@ def store_outcome(change: Change, row: ProviderRow, outcome: Outcome) -> None:
         setattr(row, name, value)
 
 
-def health_values(health: Health, outcome: Outcome) -> dict[str, Any]:
+def health_values(health: HealthState, outcome: CheckOutcome) -> dict[str, Any]:
     """Return the values of the health columns."""
     return {
         "health_check_status": health.status,
@@ -232,7 +232,7 @@ def health_values(health: Health, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def record_transition(change: Change, row: ProviderRow, outcome: Outcome, *, unhealthy: bool) -> None:
+def record_transition(change: Change, row: ProviderRow, outcome: CheckOutcome, *, unhealthy: bool) -> None:
     """Record that a provider became unhealthy or recovered. Only these results of checks are sent to the workers,
     because only they affect routing."""
     action = "provider.became_unhealthy" if unhealthy else "provider.recovered"

@@ -16,7 +16,7 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.rows import TenantRow
 from gatehouse.platform.organization.tenants.table import TenantRecord
 from gatehouse.platform.routing.providers.errors import ProviderNotFound
-from gatehouse.platform.routing.providers.health import Health, HealthConfig, HealthStatus
+from gatehouse.platform.routing.providers.health import HealthConfig, HealthState, HealthStatus
 from gatehouse.policy.records import ModelRecord, ProviderConfig, ProviderRecord
 
 
@@ -64,8 +64,8 @@ class ProviderRow(TenantRow):
         return msgspec.convert(self.health_config, HealthConfig)
 
     @property
-    def health(self) -> Health:
-        return Health(
+    def health(self) -> HealthState:
+        return HealthState(
             status=msgspec.convert(self.health_check_status, HealthStatus),
             unhealthy=self.unhealthy,
             failures=self.consecutive_failures,
