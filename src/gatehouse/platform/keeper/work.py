@@ -92,7 +92,7 @@ DUTIES: Final = (
     Duty("counts of usage", 5.0, _fold_usage_counts),
     # As the notifications.
     Duty("webhook deliveries", 1.0, webhooks.deliver),
-    Duty("dead letters of webhooks", 1.0, webhooks.bury),
+    Duty("dead letters of webhooks", 1.0, webhooks.mark_dead_letters),
     Duty("notices to the portal", 2.0, portal_notices.send_due),
     Duty("webhooks' lag", 5.0, WEBHOOK_LAG.measure),
     # As the notifications.

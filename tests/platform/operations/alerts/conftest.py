@@ -15,7 +15,7 @@ from tests.support.receiver import Receiver
 
 from gatehouse.platform.jobs import Tools
 from gatehouse.platform.operations.alerts import schedule
-from gatehouse.platform.operations.alerts.notifying import Notifying
+from gatehouse.platform.operations.alerts.notifying import Notifier
 from gatehouse.platform.records.minutes.latency import bucket
 
 BASE = "/api/alerts"
@@ -62,7 +62,7 @@ class Alerts:
 
     async def notify(self) -> None:
         """Sends what triggered, as whoever works on jobs does."""
-        notifying = Notifying(self.tools)
+        notifying = Notifier(self.tools)
         while await notifying.take():
             await notifying.drain()
 

@@ -14,7 +14,7 @@ from tests.support.receiver import Receiver
 
 from gatehouse.platform.keeper import work
 from gatehouse.platform.operations.alerts import notifying
-from gatehouse.platform.operations.alerts.notifying import Notifying
+from gatehouse.platform.operations.alerts.notifying import Notifier
 
 MET: dict[str, Any] = {"comparison": "gte", "threshold": 0}
 
@@ -116,7 +116,7 @@ async def test_an_organization_s_silent_receivers_keep_nobody_else_waiting(
     alerts.tenant = other_tenant
     theirs = await saved(alerts, receiver)
     await alerts.evaluate()
-    sending = Notifying(alerts.tools)
+    sending = Notifier(alerts.tools)
     # Three of the silent ones, and past the other three.
     assert [await sending.take() for _ in range(3)] == [3, 1, 0]
     async with asyncio.timeout(8):

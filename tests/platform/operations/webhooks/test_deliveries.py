@@ -93,10 +93,10 @@ async def test_after_the_third_failure_there_is_no_attempt_and_30_seconds_later_
         "SELECT dead_at - last_attempt_at FROM webhook_deliveries WHERE id = %s", [told["id"]]
     )
     assert timedelta(seconds=30) <= wait < timedelta(seconds=31)
-    await delivering.bury(tools)
+    await delivering.mark_dead_letters(tools)
     assert (await hooks.last(webhook_id))["status"] == "failed"
     hooks.platform.sql("UPDATE webhook_deliveries SET dead_at = now() WHERE id = %s", [told["id"]])
-    await delivering.bury(tools)
+    await delivering.mark_dead_letters(tools)
     assert (await hooks.last(webhook_id))["status"] == "dead_letter"
 
 
@@ -345,7 +345,7 @@ async def test_what_came_of_deliveries_is_counted(hooks: Hooks, tools: Tools, mo
     await hooks.retry()
     await hooks.retry()
     hooks.platform.sql("UPDATE webhook_deliveries SET dead_at = now() WHERE dead_at IS NOT NULL")
-    await delivering.bury(tools)
+    await delivering.mark_dead_letters(tools)
     strict = Receivers(EgressGuard())
     monkeypatch.setattr(tools.receivers, "post", strict.post)
     await hooks.send({})

@@ -44,7 +44,7 @@ async def die(hooks: Hooks, tools: Tools, *webhook_ids: str) -> None:
             " dead_at) VALUES (gen_random_uuid(), %s, %s, 'new_conversation', '{}', 'failed', NULL, now())",
             [hooks.tenant.id, webhook_id],
         )
-    await delivering.bury(tools)
+    await delivering.mark_dead_letters(tools)
 
 
 def waiting(hooks: Hooks) -> set[UUID]:

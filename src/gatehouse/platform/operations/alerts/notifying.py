@@ -35,10 +35,10 @@ _STOP_TIMEOUT_SECONDS: Final = 3.0
 
 async def notify(tools: Tools) -> None:
     """Send notifications until cancelled. Raises the database's errors; the caller restarts it."""
-    await Notifying(tools).run()
+    await Notifier(tools).run()
 
 
-class Notifying:
+class Notifier:
     """One process's notifications."""
 
     def __init__(self, tools: Tools) -> None:

@@ -46,10 +46,10 @@ async def deliver(tools: Tools) -> None:
     await Deliveries(tools).run()
 
 
-async def bury(tools: Tools) -> None:
+async def mark_dead_letters(tools: Tools) -> None:
     """Make dead letters of deliveries whose time has come."""
     async with tools.database.service() as session:
-        await _report_dead_letters(tools, session, await queue.bury(session))
+        await _report_dead_letters(tools, session, await queue.mark_dead_letters(session))
 
 
 @scheduled("webhooks.prune", "*/5 * * * *")

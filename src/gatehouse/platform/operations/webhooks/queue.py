@@ -76,7 +76,7 @@ _RELEASE: Final = text(
     "SELECT next_attempt_at FROM webhook_deliveries WHERE webhook_id = :webhook"
     " AND next_attempt_at IS NOT NULL ORDER BY position LIMIT 1) WHERE webhook_id = :webhook"
 )
-_BURY: Final = text(
+_MARK_DEAD_LETTERS: Final = text(
     "UPDATE webhook_deliveries SET status = 'dead_letter', dead_at = NULL WHERE id = ANY(ARRAY("
     "SELECT id FROM webhook_deliveries WHERE dead_at <= now() LIMIT 1000 FOR UPDATE SKIP LOCKED))"
     " RETURNING webhook_id"
@@ -193,9 +193,9 @@ async def give_back(session: AsyncSession, turns: Collection[WebhookTurn]) -> No
     await session.commit()
 
 
-async def bury(session: AsyncSession) -> Sequence[UUID]:
+async def mark_dead_letters(session: AsyncSession) -> Sequence[UUID]:
     """Make dead letters of deliveries whose time has come. Returns the webhook of each. Does not commit."""
-    return (await session.scalars(_BURY)).all()
+    return (await session.scalars(_MARK_DEAD_LETTERS)).all()
 
 
 async def give_up(session: AsyncSession, max_waiting: int, limit: int) -> Sequence[UUID]:
