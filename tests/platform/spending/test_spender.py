@@ -522,7 +522,7 @@ async def test_a_group_s_figure_is_of_the_current_month(
     async with workers.database.service() as session:
         await session.execute(text("UPDATE budget_leases SET recorded_usd = 1 WHERE budget_id = :id"), {"id": of.id})
         await session.commit()
-    shown = one._shown
+    shown = one._group_months
     async with asyncio.timeout(5):
         while shown[of.scope_id].spend_at(workers.clock.now()) != 1:
             await asyncio.sleep(0.1)
